@@ -8,7 +8,7 @@ from typing import Any
 
 from crossdock import RecordError, RefusedError
 from crossdock.errors import RemoteError, UnauthorizedError
-from crossdock.reading.sources.list_evidence import DoubtfulListError
+from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.reading.sources.retried_requests import ThrottledError
 from crossdock.sources import UnavailableError
 from crossdock.targets import Outcome

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from crossdock.runs.init_plan_and_run import init, plan, run
     from crossdock.runs.plan_result import PlanListener, PlanResult
     from crossdock.runs.run_report import Report
-    from crossdock.services.fleet.executors import ExecutorKind
+    from crossdock.services.fleet.executor_kinds_by_entry_point import ExecutorKind
     from crossdock.services.scheduler.apscheduler_daemon import ScheduleTrigger
     from crossdock.services.system_check.check import CheckResult, check
     from crossdock.values.config_base_types import ConfigModel, SecretRef
@@ -60,7 +60,7 @@ _NAMES = {
     "runs.init_plan_and_run": "init plan run",
     "runs.run_report": "Report",
     "runs.plan_result": "PlanListener PlanResult",
-    "services.fleet.executors": "ExecutorKind",
+    "services.fleet.executor_kinds_by_entry_point": "ExecutorKind",
     "services.scheduler.apscheduler_daemon": "ScheduleTrigger",
     "services.system_check.check": "CheckResult check",
     "values.progress": "Progress",

@@ -110,7 +110,7 @@ def _wire_value(value: object) -> object:
     return [_wire_value(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _check_minor_unit(currency: str | None, prices: Sequence[tuple[str, Decimal | None]]) -> None:
+def _refuse_decimals_without_minor_unit(currency: str | None, prices: Sequence[tuple[str, Decimal | None]]) -> None:
     """Unit prices may have more decimals than the minor unit, but none in a currency without one."""
     if currency is None or minor_unit_digits(currency) != 0:
         return
@@ -174,7 +174,7 @@ class _Lines(ResourceModel, Generic[R, L]):
     @model_validator(mode="after")
     def _check_price_decimals(self) -> Self:
         prices = [(f"items/{n}/unitPrice", line.unit_price) for n, line in enumerate(self.items)]
-        _check_minor_unit(self.currency, prices)
+        _refuse_decimals_without_minor_unit(self.currency, prices)
         return self
 
 
@@ -209,7 +209,7 @@ class ProductDraft(ResourceModel):
 
     @model_validator(mode="after")
     def _check_price_decimals(self) -> Self:
-        _check_minor_unit(self.currency, [("unitPrice", self.unit_price)])
+        _refuse_decimals_without_minor_unit(self.currency, [("unitPrice", self.unit_price)])
         return self
 
 

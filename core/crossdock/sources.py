@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from crossdock.reading.formats.file_formats import FileFormat
     from crossdock.reading.sources.api_declaration import Api
     from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest
-    from crossdock.reading.sources.damaged_cell_warnings import warnings_about_newest
+    from crossdock.reading.sources.damaged_cells_in_newest_file import warnings_about_newest
     from crossdock.reading.sources.expected_files import Expect, Expectation
     from crossdock.reading.sources.file_archiving import ArchiveFolder
     from crossdock.reading.sources.file_lookups_and_joins import Joined, JoinedFiles, Part, Rule
@@ -95,7 +95,7 @@ _NAMES = {
     "reading.sources.file_lookups_and_joins": "Joined JoinedFiles Part Rule",
     "reading.sources.wait_for_late_files": "Wait",
     "reading.sources.manifests_and_done_markers": "Manifest MarkerTemplate",
-    "reading.sources.damaged_cell_warnings": "warnings_about_newest",
+    "reading.sources.damaged_cells_in_newest_file": "warnings_about_newest",
     "reading.sources.retried_requests": "NotFoundError",
     "reading.sources.run_context": "SourceContext",
     "reading.transport.file_store": "FileStore WritableStore any_case list_below split_pattern",

@@ -37,7 +37,7 @@ CHUNK = 200
 @dataclass(frozen=True)
 class Batch:
     operations: list[Operation]
-    settled: Sequence[Settlement] = ()
+    acknowledged_settlements: Sequence[Settlement] = ()
 
     def store_all_but_operations(self, tx: Transaction) -> None:
         """Nothing else."""

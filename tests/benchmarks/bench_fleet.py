@@ -78,12 +78,12 @@ def measure(url: StateUrl, tenants: int, *, equal: bool) -> Measured:
                 schedule.add_or_replace_tenant(name, configs, facts[name].values(), NOW)
             calls = [
                 call
-                for name in list(schedule.pop_due_tenants(NOW))
+                for name in list(schedule.pop_tenants_to_decide_about(NOW))
                 if (call := schedule.call_due_now(name, NOW)) is not None
             ]
             cold_s = time.perf_counter() - began
             began = time.perf_counter()
-            for name in list(schedule.pop_due_tenants(NOW)):
+            for name in list(schedule.pop_tenants_to_decide_about(NOW)):
                 schedule.call_due_now(name, NOW)
             idle_s = time.perf_counter() - began
             opened = len(connections) + 1  # the first, with which the database was opened

@@ -172,7 +172,7 @@ def start_command(config: Path) -> str:
     commands = StartedCommands(loaded.folder_beside_spool("console"), loaded.pinned_tenant)
     who, about, now = Actor("ada", "127.0.0.1", ""), ("runs",), datetime.now(UTC)
     started = commands.start(
-        [config], ["runs"], about=about, last=commands.last_id(about), title="Runs", who=who, at=now
+        [config], ["runs"], about=about, last=commands.last_id_about(about), title="Runs", who=who, at=now
     )
     while (known := commands.get(started.id)) is None or known.is_running:
         time.sleep(0.05)

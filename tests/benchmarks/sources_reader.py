@@ -13,7 +13,7 @@ from crossdock.reading.sources.api_declaration import Api
 from crossdock.reading.sources.paginated_api_client import ApiClient
 from crossdock.reading.sources.pagination import GraphQLConnection, LinkHeader
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.runs.intake_log import NoIntake
+from crossdock.runs.imported_file_log import NoIntake
 from crossdock.values.clock import SystemClock
 from crossdock.values.progress import SilentProgress
 

@@ -60,7 +60,7 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
     "downloaded": Failpoint("crossdock.reading.transport.sftp_store", "SftpSession.fetch", "stream"),
     "spooled": Failpoint("pathlib", "Path.replace", "stream"),
     "batch_read": Failpoint("crossdock.delta.latest_records", "prepare", "stream"),
-    "accepted": Failpoint("crossdock.runs.intake_log", "StateIntake.accept", "stream", _BOTH),
+    "accepted": Failpoint("crossdock.runs.imported_file_log", "StateIntake.accept", "stream", _BOTH),
     "scan_done": Failpoint("crossdock.delta.latest_records", "LatestRecords.read", "stream"),
     "chunk_decided": Failpoint("crossdock.runs.planning.planner", "Planner._decide_chunk", "stream"),
     "dead_letter_written": Failpoint("crossdock.state.tables.dead_letters", "DeadLetters.put", "night", filled=1),
@@ -68,11 +68,15 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
     "intents_added": Failpoint("crossdock.state.tables.delivery_intents", "Intents.add", "stream", filled=1),
     "committed": Failpoint("crossdock.writing.delivery.senders", "Senders.send_batches", "turn", _BOTH, filled=1),
     "sent": Failpoint("crossdock.writing.targets.target", "Target.send", "record", _BOTH),
-    "settle_written": Failpoint("crossdock.writing.delivery.settlement", "write", "turn", _BOTH, filled=1),
+    "settle_written": Failpoint(
+        "crossdock.writing.delivery.settlement", "store_outcomes_and_bindings", "turn", _BOTH, filled=1
+    ),
     "settled": Failpoint("crossdock.writing.delivery.state_writer", "StateWriter.commit", "turn", filled=1),
     "index_written": Failpoint("crossdock.state.sidecar_files.key_index", "KeyIndex._write", "stream", _BOTH),
     "stream_finished": Failpoint("crossdock.runs.stream_input", "StreamInput.store_completion", "stream", _BOTH),
-    "files_finished": Failpoint("crossdock.runs.intake_log", "StateIntake.mark_accepted_finished", "stream", _BOTH),
+    "files_finished": Failpoint(
+        "crossdock.runs.imported_file_log", "StateIntake.mark_accepted_finished", "stream", _BOTH
+    ),
     "run_finished": Failpoint("crossdock.state.tables.run_history", "Runs.finish", "night", _BOTH),
 }
 

@@ -135,7 +135,7 @@ class ListenStage:
     def hints(self) -> dict[str, str | None]:
         """The error of each record that is to be fetched, by stream and key; for tests of the state alone."""
         with self.project.read_state() as tx:
-            return {f"{hint.stream} {hint.key}": hint.error for hint in tx.inbox.listed(limit=1_000)}
+            return {f"{hint.stream} {hint.key}": hint.error for hint in tx.inbox.records_to_fetch(limit=1_000)}
 
     # ---- the shop's webhooks
 

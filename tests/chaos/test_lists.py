@@ -11,7 +11,7 @@ from tests.chaos.chance import chaos_seed
 from tests.chaos.grouped_lists import no_order_is_made_of_two_moments
 from tests.chaos.lists import Api, Case, no_record_is_lost_silently, open_stage
 
-from crossdock.reading.sources import list_evidence
+from crossdock.reading.sources import list_completeness_evidence
 from crossdock.state import parse_url
 
 
@@ -40,7 +40,7 @@ def test_nothing_is_gone_by_a_list_as_long_as_a_cut_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, total: str
 ) -> None:
     """Some APIs end each list at a round number of records, and say nothing: the others still exist."""
-    monkeypatch.setattr(list_evidence, "USUAL_CAPS", {6})
+    monkeypatch.setattr(list_completeness_evidence, "USUAL_CAPS", {6})
     case = replace(
         Case.of_pages(1), kind="cursor_in_body", mode="on_gone", total=total, events=((0, "deleted"),), place="query",
         fault="drifting", pages="none", number=7, size=3, by_change=False, part_rows=500, ahead_s=0,

@@ -98,7 +98,7 @@ class Away:
 @dataclass(frozen=True, slots=True)
 class Chunk:
     operations: list[Operation]
-    settled: Sequence[Settlement] = ()
+    acknowledged_settlements: Sequence[Settlement] = ()
 
     def store_all_but_operations(self, tx: Transaction) -> None:
         """Nothing else."""

@@ -21,13 +21,13 @@ from crossdock.config import connector_registry
 from crossdock.config.project import project
 from crossdock.config.project.config_model import ConfigFile
 from crossdock.connector import Connector
-from crossdock.console.sign_in.openid_settings import OpenIdSettings
+from crossdock.console.sign_in.openid_settings_and_role_rules import OpenIdSettings
 from crossdock.mapping.declarative import Form
 from crossdock.services.fleet.tenant_config_watch import TenantFiles
-from crossdock.services.fleet.tenants import load_fleet_base
+from crossdock.services.fleet.tenants_from_config_files import load_fleet_base
 from crossdock.values import exact_json, yaml_reader
 from crossdock.writing.files.content_kinds import FileContentConfig
-from crossdock_connectors.http_json.job_settings import BulkJob, JobResourceConfig
+from crossdock_connectors.http_json.bulk_write_job_settings import BulkJob, JobResourceConfig
 from crossdock_connectors.warehouse.settings import WarehouseStreamConfig
 from crossdock_connectors.warehouse.target_settings import FileResourceConfig
 

@@ -21,7 +21,7 @@ from tests.documentation.options import check_options
 from tests.documentation.quoted_messages import unknown_words
 
 from crossdock.reading.formats.cobol_copybook import parse_copybook
-from crossdock.services.fleet import executors
+from crossdock.services.fleet import executor_kinds_by_entry_point
 
 OUTPUT = ("text", "json")
 
@@ -79,7 +79,7 @@ def test_toml(fence: Fence) -> None:
     """It is valid, and its entry points are of groups that crossdock reads."""
     data = tomllib.loads(fence.text)
     for group, points in data.get("project", {}).get("entry-points", {}).items():
-        assert group in {"crossdock.connectors", executors.GROUP}
+        assert group in {"crossdock.connectors", executor_kinds_by_entry_point.GROUP}
         assert all(re.fullmatch(r"[\w.]+:\w+", value) for value in points.values())
 
 

@@ -14,7 +14,7 @@ from tests.e2e.folder_project import FolderProject
 from tests.ended_commands import Done
 from tests.partners.partner_server import PartnerAnswer, PartnerRequest, PartnerServer, serving
 
-from crossdock.reading.sources import list_evidence
+from crossdock.reading.sources import list_completeness_evidence
 from crossdock.sandbox import SandboxServer
 from crossdock.values.clock import SystemClock
 
@@ -287,7 +287,7 @@ def test_a_list_that_may_be_cut_or_old_moves_no_cursor(
 ) -> None:
     """It has as many records as some APIs list, or a cache gave it: what it lacks is read in the next night."""
     shop = nights.shop
-    monkeypatch.setattr(list_evidence, "USUAL_CAPS", {3} if why == "cut" else set())
+    monkeypatch.setattr(list_completeness_evidence, "USUAL_CAPS", {3} if why == "cut" else set())
     first = {"first": nights.at(days=-3)} if "windows" in continues else {}
     nights.begin({**CHANGES, "pagination": {"kind": "single_page"}, **continues, **first})
     shop.items = items(range(SIZE), nights.at(hours=-2))

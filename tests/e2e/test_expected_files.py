@@ -205,7 +205,9 @@ def test_the_last_success_does_not_move(nights: Nights) -> None:
 
 def last_success(nights: Nights) -> float:
     name = "crossdock_last_success_timestamp_seconds"
-    (line,) = (line for line in nights.metrics.exposition()[0].decode().splitlines() if line.startswith(f"{name}{{"))
+    (line,) = (
+        line for line in nights.metrics.prometheus_exposition()[0].decode().splitlines() if line.startswith(f"{name}{{")
+    )
     return float(line.split()[-1])
 
 

@@ -54,7 +54,7 @@ def receiving() -> Iterator[Receiving]:
     made = Receiver({}, writer, refused)
     with webhook_receiver.serve(made, "127.0.0.1", 0) as base_url:
         yield Receiving(base_url, made, refused)
-    writer.close()
+    writer.store_queued_and_close()
 
 
 @pytest.fixture

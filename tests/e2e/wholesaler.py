@@ -174,7 +174,9 @@ class Wholesaler:
 
         def is_done() -> bool:
             with loaded.read_state() as tx:
-                return {hint.key: hint.error is None for hint in tx.inbox.listed(limit=9)} == dict.fromkeys(left, False)
+                return {hint.key: hint.error is None for hint in tx.inbox.records_to_fetch(limit=9)} == dict.fromkeys(
+                    left, False
+                )
 
         port, log = free_port(), self.site.folder / "listen.log"
         with processes.running(self.command("listen", "--address", str(port)), os.environ, log, log) as process:

@@ -47,11 +47,11 @@ class InboxDesk:
 
     def hint(self, session: Session, stream: str, *keys: str) -> None:
         with session.state.begin() as tx:
-            tx.inbox.add_records(named_records(f"b.{stream}", keys), at=self.bench.clock.now())
+            tx.inbox.schedule_fetch_of_records(named_records(f"b.{stream}", keys), at=self.bench.clock.now())
 
     def hints(self, session: Session) -> list[InboxRecord]:
         with session.state.begin_read_only() as tx:
-            return tx.inbox.listed(limit=1_000)
+            return tx.inbox.records_to_fetch(limit=1_000)
 
     def approval(self, session: Session) -> PendingApproval | None:
         with session.state.begin_read_only() as tx:

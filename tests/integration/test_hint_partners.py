@@ -27,7 +27,7 @@ from crossdock.state import Scope
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import SystemClock
 from crossdock.values.progress import SilentProgress
-from crossdock.writing.delivery.records_of_concurrent_runs import RecordsInProgress
+from crossdock.writing.delivery.records_of_concurrent_runs import RecordsOfSession
 
 
 class TwoShops:
@@ -56,7 +56,9 @@ class TwoShops:
             open_session(self.project, clock) as session,
             session.resuming_lock(busy),
         ):
-            session.state.run_transaction(lambda tx: tx.inbox.add_records(named_records(stream, [key]), at=clock.now()))
+            session.state.run_transaction(
+                lambda tx: tx.inbox.schedule_fetch_of_records(named_records(stream, [key]), at=clock.now())
+            )
             work_on_hints(worker, session)
 
     def created(self) -> list[str]:
@@ -111,22 +113,22 @@ def test_works_end_together_now_and_then_and_wait_for_none_that_is_stuck() -> No
         one, other = (
             stack.enter_context(worker._registered_work(Partners(name, "platform"), [])) for name in ("a", "b")
         )
-        assert not worker._must_end_for_break(one)
+        assert not worker._must_end_with_others(one)
         clock.advance(webhook_record_delivery.WORKS_S)
         with mock.patch.object(webhook_record_delivery, "BREAK_S", 0.0):
-            assert not worker._must_end_for_break(one), "the other one is stuck"
+            assert not worker._must_end_with_others(one), "the other one is stuck"
         clock.advance(1)
-        assert not worker._must_end_for_break(one)
+        assert not worker._must_end_with_others(one)
         with mock.patch.object(webhook_record_delivery, "BREAK_S", 60.0):
-            late = pool.submit(worker._must_end_for_break, other)
+            late = pool.submit(worker._must_end_with_others, other)
             eventually(lambda: worker._ready == 1)
-            assert worker._must_end_for_break(one)
+            assert worker._must_end_with_others(one)
             assert late.result(60)
 
 
 def test_planning_for_one_target_waits_for_no_other() -> None:
     """A run that plans may read its target meanwhile, which may take long."""
-    records = RecordsInProgress()
+    records = RecordsOfSession()
     one, other = records.begin_run(), records.begin_run()
     one.begin_planning(Scope("platform", "order", "shop"), [1])
     with ThreadPoolExecutor(1) as pool:

@@ -193,7 +193,7 @@ def test_a_hint_of_a_stream_that_is_gone_stays_visible(desk: InboxDesk) -> None:
     """A stream that the config does not have any more is told with the hint."""
     with desk.session() as session:
         with session.state.begin() as tx:
-            tx.inbox.add_records([NamedRecord("old.orders", "1", 5)], at=desk.bench.clock.now())
+            tx.inbox.schedule_fetch_of_records([NamedRecord("old.orders", "1", 5)], at=desk.bench.clock.now())
         desk.work(session)
         (left,) = desk.hints(session)
         assert left.error == "the config has no stream old.orders that can fetch named records"

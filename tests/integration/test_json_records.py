@@ -12,7 +12,7 @@ import pytest
 from tests.chaos.mappings import Bench, BenchSettings, open_bench
 
 from crossdock import Context, DeclaredStream, Filter, OrderBy, RawBatch, Record, Repair, Stream, StreamConfig
-from crossdock.reading.sources.list_evidence import IncompleteListError
+from crossdock.reading.sources.list_completeness_evidence import IncompleteListError
 from crossdock.sources import Cursor
 from crossdock.state import StateUrl, parse_url
 

@@ -130,7 +130,7 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> str:
             steps = [[f"fetching {name}", 0, 1_000] for name in ("k" * 190, HOSTILE, "PRODUCTS_20260329.csv.gz")]
             timings = {"steps": steps, "samples": [[7_000 * number, number * 37 % 2_000] for number in range(500)]}
             found = finish(tx, run, error=f"{'long' * 100}\n{HOSTILE}", timings=timings, rejected=100_003)
-            return run_report_page.page(tx, found, at=AT, tenant="acme", config=Path("c.yaml"))
+            return run_report_page.self_contained_page(tx, found, at=AT, tenant="acme", config=Path("c.yaml"))
 
 
 @dataclass(frozen=True)

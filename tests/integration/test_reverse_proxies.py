@@ -16,8 +16,8 @@ from tests.reverse_proxies import CONSOLE, HOOKS, Caddy, Nginx, ReverseProxy
 from tests.servers import free_port, require
 from tests.waiting import eventually
 
-from crossdock.console.people import ALL_TENANTS, Role
 from crossdock.console.sign_in.accounts import AccountFile
+from crossdock.console.visitors_and_roles import ALL_TENANTS, Role
 from crossdock.state import AuditFilter
 from crossdock.webhooks import WebhookScheme
 

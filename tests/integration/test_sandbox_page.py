@@ -99,12 +99,12 @@ def test_a_page_that_is_loaded_again_creates_no_second_key(tab: Tab, served: San
     tab.run("document.querySelector('[value=\"*:write\"]').checked = true")
     tab.click("document.querySelector('button.main')")
     assert tab.run(KEY)
-    before = set(served.sandbox.keys)
+    before = set(served.sandbox.callers_by_key_id)
     tab.events.clear()
     tab.call("Page.reload")
     tab.wait_for("Page.loadEventFired")
     assert "This form was already sent." in tab.run("document.body.innerText")
-    assert set(served.sandbox.keys) == before
+    assert set(served.sandbox.callers_by_key_id) == before
 
 
 @pytest.mark.nightly(but=["/", "/page/keys/ID"])

@@ -31,7 +31,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
             names = [HOSTILE, *(f"exports/2026/PRODUCTS_{number:08d}.csv" for number in range(39))]
             files = [FileFacts(name, f"{number:064x}", 9, AT, "1") for number, name in enumerate(names)]
             tx.intake.accept("wms.products", "v1", files, at=LATER)
-        content, _ = page_checksum.append_checksum_line(sign_off_report_page.page(made.report(accepted="known " * 60)))
+        content, _ = page_checksum.append_checksum_line(
+            sign_off_report_page.self_contained_page(made.report(accepted="known " * 60))
+        )
     path = folder / "report.html"
     path.write_bytes(content)
     return path

@@ -99,7 +99,7 @@ class Project:
     def hints(self) -> list[InboxRecord]:
         """The records that are to be fetched."""
         with self._project.read_state() as tx:
-            return tx.inbox.listed(limit=10_000)
+            return tx.inbox.records_to_fetch(limit=10_000)
 
     def restore(self, backup: Path) -> None:
         """Put a copy of the state back, and declare it."""

@@ -17,11 +17,11 @@ from crossdock.mapping.incremental_cursors import Cursor
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_declaration import FailureLimits, removal_problem
 from crossdock.pacing.rate_limit_settings import RateLimit
+from crossdock.reading.sources.rate_limit_allowance_per_run import ApiUsage
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.shared_token_buckets import SharedBuckets
-from crossdock.reading.sources.source_allowance import ApiUsage
 from crossdock.resources import ResourceModel
-from crossdock.runs.intake_log import NoIntake
+from crossdock.runs.imported_file_log import NoIntake
 from crossdock.sources import Api
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import SilentProgress

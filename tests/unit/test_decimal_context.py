@@ -14,8 +14,8 @@ from crossdock.mapping.incremental_cursors import Cursor
 from crossdock.mapping.number_format import NumberFormat
 from crossdock.mapping.row_order_columns import OrderBy
 from crossdock.reading.sources.file_source import StatedSums
+from crossdock.runs.doubtful_operation_look_ups import _invoice_total
 from crossdock.runs.live_comparison import customer_and_items_hash
-from crossdock.runs.operator_look_ups import _invoice_total
 from crossdock.runs.resource_control_totals import ResourceTotals
 from crossdock_connectors.shop.streams import Invoices
 from crossdock_connectors.shop.woocommerce.shop_reader import WooCommerceReader

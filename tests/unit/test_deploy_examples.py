@@ -21,9 +21,9 @@ from tests.unit.test_docs import blocks
 from crossdock.cli.main import main
 from crossdock.cli.schedule import schedule
 from crossdock.config.project import project
-from crossdock.services.fleet import executors
+from crossdock.services.fleet import executor_kinds_by_entry_point
 from crossdock.services.fleet.tenant_config_watch import TenantFiles
-from crossdock.services.fleet.tenants import load_fleet_base
+from crossdock.services.fleet.tenants_from_config_files import load_fleet_base
 from crossdock.values.serving import ServerNames
 
 DEPLOY, FLEET = ROOT / "configs" / "deploy", ROOT / "configs" / "fleet"
@@ -82,12 +82,14 @@ def test_the_executor_of_the_guide_carries_out_runs(
     (name,) = re.findall(r"^# (\w+)\.py", code)
     (tmp_path / f"{name}.py").write_text(code.replace("os.nice", "abs"), encoding="utf-8")  # tests keep their priority
     monkeypatch.syspath_prepend(tmp_path)
-    assert isinstance(importlib.import_module(name).QUIET, executors.ExecutorKind)
+    assert isinstance(importlib.import_module(name).QUIET, executor_kinds_by_entry_point.ExecutorKind)
     ((called, value),) = re.findall(r'^(\w+) = "(.*)"$', toml, re.MULTILINE)
-    assert f'[project.entry-points."{executors.GROUP}"]' in toml
-    point = EntryPoint(called, value, executors.GROUP)
-    monkeypatch.setattr(executors, "entry_points", lambda group: [*entry_points(group=group), point])
-    with executors.parse_executor_option(called).open(2) as executor:
+    assert f'[project.entry-points."{executor_kinds_by_entry_point.GROUP}"]' in toml
+    point = EntryPoint(called, value, executor_kinds_by_entry_point.GROUP)
+    monkeypatch.setattr(
+        executor_kinds_by_entry_point, "entry_points", lambda group: [*entry_points(group=group), point]
+    )
+    with executor_kinds_by_entry_point.parse_executor_option(called).open(2) as executor:
         assert [future.result() for future in [executor.submit(int, text) for text in "123"]] == [1, 2, 3]
     with pytest.raises(SystemExit) as ended:
         main(["schedule", "--fleet", str(tmp_path / "nowhere"), "--executor", called])

@@ -58,6 +58,21 @@ def test_money_never_meets_a_float() -> None:
             assert not (isinstance(node, ast.Constant) and isinstance(node.value, float)), f"{path}:{node.lineno}"
 
 
+def test_only_fields_of_structs_are_replaced() -> None:
+    """`structs.replace` takes any keyword for mypy, so each one must be a field of some struct."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in MODULES]
+    classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    structs = {"Struct"}
+    while more := {each.name for each in classes if structs & {ast.unparse(base) for base in each.bases}} - structs:
+        structs |= more
+    members = [member for each in classes if each.name in structs for member in each.body]
+    fields = {ast.unparse(member.target) for member in members if isinstance(member, ast.AnnAssign)}
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    replaced = [call for call in calls if ast.unparse(call.func) == "structs.replace"]
+    assert replaced
+    assert not [ast.unparse(each) for each in replaced if {k.arg for k in each.keywords} - {*fields, None}]
+
+
 def test_the_facade_gives_what_it_names() -> None:
     """Every exported name is there, and comes from where it lives; those for authors are few enough to learn."""
     embedding = {

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from crossdock.cli import open_records_list
 from crossdock.cli.main import cli
-from crossdock.console import fleet_report_page
-from crossdock.reading.sources import input_summary
+from crossdock.console import newest_run_per_tenant_report
+from crossdock.reading.sources import stream_input_report
 from crossdock.runs import run_lines, run_report
 from crossdock.services.notifications import run_events_and_messages
 from crossdock.services.observability import health_and_metrics
@@ -38,13 +38,13 @@ def test_states_are_those_of_the_words() -> None:
         == ended
     )
     assert set(get_args(run_report.Status)) == ended - {RunState.SKIPPED}
-    assert set(fleet_report_page._WORST_FIRST) == set(RunState) - {RunState.SKIPPED}
+    assert set(newest_run_per_tenant_report._WORST_FIRST) == set(RunState) - {RunState.SKIPPED}
     assert ended > run_history.COMPLETED
     assert {each.name for each in fields(OpenCounts)} == set(OPEN)
     assert set(open_records_list._STATES) == {state.option_value for state in RecordState}
     assert {*IN, *OUT} == set(get_args(Term)) == set(RecordTerm)
     assert Tally().as_json()["rows"].keys() == set(RowTerm)
-    assert set(get_args(input_summary.InputState)) == set(InputState)
+    assert set(get_args(stream_input_report.InputState)) == set(InputState)
 
 
 def test_tables_use_the_words() -> None:

@@ -14,7 +14,7 @@ from crossdock_connectors.warehouse.settings import SourceConfig, WarehouseSetti
 P = TypeVar("P", SourceConfig, WarehouseStreamConfig)
 
 
-def _check_below_path(part: P) -> P:
+def _check_paths_inside_folder(part: P) -> P:
     paths = {
         "files": part.files,
         "ready": part.ready,
@@ -41,9 +41,9 @@ class FolderWarehouseSettings(WarehouseSettings, FolderSettings):  # the folder 
     settle_s: Annotated[float, Field(ge=0, le=86_400)] = 4.0
     """Seconds for which files must keep their size and time before they are read; NFS may report changes 3 s late. 0: a
     run does not wait."""
-    sources: Mapping[str, Annotated[SourceConfig, AfterValidator(_check_below_path)]] = {}
+    sources: Mapping[str, Annotated[SourceConfig, AfterValidator(_check_paths_inside_folder)]] = {}
     """Files that several streams share, by name."""
     streams: Annotated[
-        Mapping[Name, Annotated[WarehouseStreamConfig, AfterValidator(_check_below_path)]], Field(min_length=1)
+        Mapping[Name, Annotated[WarehouseStreamConfig, AfterValidator(_check_paths_inside_folder)]], Field(min_length=1)
     ]
     """The streams by name."""

@@ -134,7 +134,7 @@ class ExpiredAnswer(ConfigModel):
     Default: any answer of this status."""
 
     @model_validator(mode="after")
-    def _check_text(self) -> Self:
+    def _check_text_for_success_status(self) -> Self:
         if self.status < 300 and self.text is None:
             raise finding_about_key(("text",), "is missing: without it, each answer of success would need a new token")
         return self

@@ -151,7 +151,7 @@ class _SizedPages(_Pages):
         return {key: getattr(self, key) for key in sent}
 
     @property
-    def first_values(self) -> Mapping[str, int]:
+    def first_page_param_values(self) -> Mapping[str, int]:
         return {} if self.size is None else {"size_param": self.size}
 
 
@@ -210,8 +210,8 @@ class PageNumberPages(_SizedPages):
     needs_records = True
 
     @property
-    def first_values(self) -> Mapping[str, int]:
-        return {**super().first_values, "param": self.start}
+    def first_page_param_values(self) -> Mapping[str, int]:
+        return {**super().first_page_param_values, "param": self.start}
 
 
 class OffsetPages(_SizedPages):
@@ -228,8 +228,8 @@ class OffsetPages(_SizedPages):
     needs_records = True
 
     @property
-    def first_values(self) -> Mapping[str, int]:
-        return {**super().first_values, "param": self.start}
+    def first_page_param_values(self) -> Mapping[str, int]:
+        return {**super().first_page_param_values, "param": self.start}
 
 
 class GraphQLPages(_Pages):
@@ -257,7 +257,7 @@ class GraphQLPages(_Pages):
         return {"cursor": self.cursor} | ({} if self.size is None else {"size_variable": self.size_variable})
 
     @property
-    def first_values(self) -> Mapping[str, int]:
+    def first_page_param_values(self) -> Mapping[str, int]:
         return {} if self.size is None else {"size_variable": self.size}
 
 
@@ -318,7 +318,7 @@ def check_parameter_place(
         except ValueError as error:
             raise wrong(key, f"has no place in {where}: what is around it {error}") from None
         held = at_path(documents[where], name) if where in documents else (params or {}).get(name)
-        sent = paging.first_values.get(key)
+        sent = paging.first_page_param_values.get(key)
         if sent is not None and isinstance(held, int | str) and str(held) != str(sent):
             part = where if where in documents else "params"
             message = f"{name} is {held} in {part}, and the first request would have {sent}: name another place, or"

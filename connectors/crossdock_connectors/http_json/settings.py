@@ -23,7 +23,7 @@ from crossdock_connectors.http_json.recognized_answers import REFUSED, FailedAns
 from crossdock_connectors.http_json.request_declarations import DeclaredRequest, check_body_or_graphql
 from crossdock_connectors.http_json.request_templates import Param, Path
 from crossdock_connectors.http_json.target_settings import TargetConfig
-from crossdock_connectors.http_json.webhook_settings import HttpJsonWebhooks, check_rules
+from crossdock_connectors.http_json.webhook_settings import HttpJsonWebhooks, check_hint_rules
 from crossdock_connectors.request_time_formats import UNIX, UNIX_MS, TimeLayout
 
 _UNITS = "smhd"
@@ -342,7 +342,7 @@ class HttpJsonSettings(HttpSettings):
     def _check_hints(self) -> Self:
         if self.webhooks is not None:
             fetching = {name for name, stream in self.streams.items() if stream.fetch is not None}
-            check_rules(self.webhooks, {name: stream.key for name, stream in self.streams.items()}, fetching)
+            check_hint_rules(self.webhooks, {name: stream.key for name, stream in self.streams.items()}, fetching)
         return self
 
     def pagination_of(self, stream: HttpJsonStreamConfig) -> Pagination:

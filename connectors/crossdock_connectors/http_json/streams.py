@@ -14,7 +14,7 @@ import polars as pl
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RecordError, RefusedError
 from crossdock.mapping.incremental_cursors import instant_cursor
 from crossdock.reading.sources import record_paths_and_answers
-from crossdock.reading.sources.list_evidence import list_changed_error
+from crossdock.reading.sources.list_completeness_evidence import list_changed_error
 from crossdock.reading.sources.pagination import SizedPages
 from crossdock.reading.sources.signs_of_unread_records import sign_of_incomplete_record
 from crossdock.resources import ResourceModel
@@ -44,7 +44,7 @@ from crossdock.values.json_paths import (
 from crossdock.values.records import ELEMENT, JSON, Record, column_named, with_path_columns
 from crossdock_connectors import request_time_formats
 from crossdock_connectors.http_json import members_from_further_requests, request_templates
-from crossdock_connectors.http_json.failing_record_isolation import FailingRecords
+from crossdock_connectors.http_json.failing_records_set_aside import FailingRecords
 from crossdock_connectors.http_json.moved_rows import COARSE_S, MovedRows
 from crossdock_connectors.http_json.nested_connections import complete_connections
 from crossdock_connectors.http_json.pagination import Pagination
@@ -107,7 +107,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             self.batch_of_page(ctx, page, f"{page.address}{until}", expand=None) for page in self.pages(ctx, values)
         )
         began = ctx.run.clock.now()
-        moved = MovedRows(self.key, self.cursor) if self.cursor and self._repeats_keys else None
+        moved = MovedRows(self.key, self.cursor) if self.cursor and self._may_rows_share_key else None
         for batch in pages:
             if moved:
                 moved.add_page(batch)
@@ -120,7 +120,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             raise list_changed_error("a record on two pages was changed meanwhile", batch.source)
 
     @property
-    def _repeats_keys(self) -> bool:
+    def _may_rows_share_key(self) -> bool:
         """Whether a list may have several rows of one key, so that only times show that it changed meanwhile."""
         return self.cursor is not None and self.cursor.as_ == "instant" and not self._unique_key_columns
 
@@ -404,7 +404,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         for fact, column in columns:
             if rows.height and cells[column].null_count() == rows.height:
                 text = f"{self.name}: no record of {page.address} has the {fact} {column!r}"
-                text = f"{text}; the first has {_names_text(_members_of(rows))}"
+                text = f"{text}; the first has {_names_text(_member_names_of_first_row(rows))}"
                 return Finding(ok=False, text=text, code="answer_misplaced")
         second = next(pages, None)
         if self.cursor and (problem := self._since_filter_problem(ctx, rows, self.cursor)):
@@ -412,7 +412,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         following = self._describe_second_page(page, second)
         text = f"{self.name}: {page.address} responds, with {rows.height:,} records and {following}"
         remarks = f"{self._conditions_left_out_text}{self._unsuitable_cursor_text(cells)}"
-        return Finding(ok=True, text=f"{text}{self._page_size_text(page, is_last=second is None)}{remarks}")
+        return Finding(ok=True, text=f"{text}{self._ignored_page_size_text(page, is_last=second is None)}{remarks}")
 
     def _unsuitable_cursor_text(self, cells: pl.DataFrame) -> str:
         """Warn of a cursor whose values are times or numbers, so that no run reads before it for late changes."""
@@ -477,7 +477,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         reason = _members_at_path_text(page, paginator.path) if isinstance(paginator, CursorInBody | NextUrl) else ""
         return f"no next page{reason and f': {reason}'}"
 
-    def _page_size_text(self, page: ApiAnswer, *, is_last: bool) -> str:
+    def _ignored_page_size_text(self, page: ApiAnswer, *, is_last: bool) -> str:
         paginator = self._pagination.paginator(self._config.records)
         if not isinstance(paginator, SizedPages) or paginator.size is None:
             return ""
@@ -536,7 +536,7 @@ def _members_at_path_text(page: ApiAnswer, pointer: str) -> str:
     return f"{place}/{missing} is {'null' if page.at(f'{place}/{missing}') is None else 'no object'}"
 
 
-def _members_of(rows: pl.DataFrame) -> Sequence[str]:
+def _member_names_of_first_row(rows: pl.DataFrame) -> Sequence[str]:
     found = exact_json.loads(rows[JSON][0])
     return list(found) if isinstance(found, dict) else ()
 

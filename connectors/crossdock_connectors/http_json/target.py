@@ -227,12 +227,12 @@ class HttpJsonTarget(ApiTarget):
         ]
 
     def _outcome_of_result(self, resource: str, batch: BatchConfig, result: Any, expected: ExpectedRecord) -> Outcome:
-        answer = _answer_of(batch, result)
+        answer = _answer_of_batch_result(batch, result)
         if answer is None:
             return Outcome("in_doubt", "the answer has no result for this record")
         if batch.status is None and self._failed is None and errors_in(result):
             shape = self.shape(resource)
-            target_id = shape.id_of(find_at_pointer(_record_of(batch, result), shape.record))
+            target_id = shape.id_of(find_at_pointer(_record_in_batch_result(batch, result), shape.record))
             if (
                 expected.target_id is None
                 and target_id is not None
@@ -350,7 +350,10 @@ def _match_results_to_records(
         return found if len(found) == len(expected) else None
     by_key = defaultdict[tuple[str, Any], list[Any]](list)
     for result in found:
-        name, record = find_at_pointer(result, batch.by), find_at_pointer(_record_of(batch, result), shape.record)
+        name, record = (
+            find_at_pointer(result, batch.by),
+            find_at_pointer(_record_in_batch_result(batch, result), shape.record),
+        )
         by_key["id", shape.id_of(record)].append(result)
         if isinstance(name, str | int):
             by_key["name", str(name)].append(result)
@@ -359,12 +362,12 @@ def _match_results_to_records(
     return [MISSING if key in repeated else by_key[key][0] for key in keys]
 
 
-def _record_of(batch: BatchConfig, result: Any) -> Any:
+def _record_in_batch_result(batch: BatchConfig, result: Any) -> Any:
     record = MISSING if batch.record is None else find_at_pointer(result, batch.record)
     return result if record is MISSING or record is None else record
 
 
-def _answer_of(batch: BatchConfig, result: Any) -> Answer | None:
+def _answer_of_batch_result(batch: BatchConfig, result: Any) -> Answer | None:
     """Return the answer about one record that *result* stands for; None if it does not say what became of it: it is no
     object, or has no HTTP status where one is declared.
     """
@@ -372,7 +375,7 @@ def _answer_of(batch: BatchConfig, result: Any) -> Answer | None:
     number = int(status) if isinstance(status, str) and status.isdecimal() else status
     if not isinstance(result, dict) or type(number) is not int or not 200 <= number < 600:
         return None
-    return Answer(number, {}, exact_json.dumps(_record_of(batch, result)))
+    return Answer(number, {}, exact_json.dumps(_record_in_batch_result(batch, result)))
 
 
 def _throttled_as_unavailable(told: list[Outcome]) -> list[Outcome]:
@@ -407,10 +410,10 @@ def _is_null(body: Any, place: str) -> bool:
 def _path_with_query(request: DeclaredRequest, values: Mapping[str, str | None]) -> str:
     """Return path and query with the texts of *values* in place of their names in braces."""
     known = {f"{{{name}}}": text for name, text in values.items() if text is not None}
-    query = [(key, _fill_names(text, known)) for key, text in parameter_pairs(request.params)]
-    path = _fill_names(request.path, {place: quote(text, safe="") for place, text in known.items()})
+    query = [(key, _fill_names_in_braces(text, known)) for key, text in parameter_pairs(request.params)]
+    path = _fill_names_in_braces(request.path, {place: quote(text, safe="") for place, text in known.items()})
     return f"{path}?{urlencode(query)}" if query else path
 
 
-def _fill_names(text: str, known: Mapping[str, str]) -> str:
+def _fill_names_in_braces(text: str, known: Mapping[str, str]) -> str:
     return IN_PATH.sub(lambda found: known.get(found[0], found[0]), text)

@@ -9,12 +9,12 @@ from typing import Annotated, Literal, Self
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from crossdock import ConfigModel, Filter
-from crossdock.platform.retry_settings import InFlight, Retry
+from crossdock.platform.retry_and_in_flight_settings import InFlight, Retry
 from crossdock.sources import NameForm
 from crossdock.values.config_base_types import MAX_S, differs_from_default, finding_about_key
 from crossdock_connectors.declared_draft_models import MemberName, Members, ResourceKey
+from crossdock_connectors.http_json.bulk_write_job_settings import JobResourceConfig
 from crossdock_connectors.http_json.credentials import HeaderName
-from crossdock_connectors.http_json.job_settings import JobResourceConfig
 from crossdock_connectors.http_json.pagination import Ignored, Place
 from crossdock_connectors.http_json.recognized_answers import FailedAnswer, OutdatedAnswer, RepeatedAnswer
 from crossdock_connectors.http_json.request_declarations import DeclaredRequest, PostedRequest

@@ -67,7 +67,7 @@ class HttpJsonWebhooks(WebhookSettings):
         return self
 
 
-def check_rules(webhooks: HttpJsonWebhooks, keys: Mapping[str, Sequence[str]], fetching: Container[str]) -> None:
+def check_hint_rules(webhooks: HttpJsonWebhooks, keys: Mapping[str, Sequence[str]], fetching: Container[str]) -> None:
     """Check that each hint names a stream with ``fetch``, and as many pointers as its key has columns."""
     for number, rule in enumerate(webhooks.hints):
         place = ("webhooks", "hints", number)

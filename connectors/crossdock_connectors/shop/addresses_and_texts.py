@@ -41,7 +41,7 @@ class TextReader:
         self._record, self._settings, self._fields = record, settings, fields
 
     def read_cut_text(self, part: JsonAccess, pointer: str, longest: int = LONGEST) -> str | None:
-        found = self._read_visible_text(part, pointer)
+        found = self._read_text_without_invisible_characters(part, pointer)
         return None if found is None else self.cut(found, longest)
 
     def cut(self, found: str, longest: int = LONGEST) -> str:
@@ -50,15 +50,15 @@ class TextReader:
         self._record.count("text cut")
         return found[:longest].rstrip()
 
-    def read_uncut_text(self, part: JsonAccess, pointer: str, longest: int = LONGEST) -> str | None:
+    def read_text_unless_too_long(self, part: JsonAccess, pointer: str, longest: int = LONGEST) -> str | None:
         """Return a text that is of no use in part, such as an e-mail address: one that is too long is left out."""
-        found = self._read_visible_text(part, pointer)
+        found = self._read_text_without_invisible_characters(part, pointer)
         if found is not None and len(found) > longest and self._settings.clean:
             self._record.count("text left out")
             return None
         return found
 
-    def _read_visible_text(self, part: JsonAccess, pointer: str) -> str | None:
+    def _read_text_without_invisible_characters(self, part: JsonAccess, pointer: str) -> str | None:
         found = text_or_none(part, pointer)
         if found is None or not self._settings.clean:
             return found
@@ -121,7 +121,7 @@ class TextReader:
             if members["region"] or members["country"]:
                 self._record.count("country without an address")
             return None
-        city = self._settings.all_cities.get(members["country"] or "")
+        city = self._settings.city_by_country.get(members["country"] or "")
         if members["city"] is None and city is not None:
             self._record.count("city assumed")
             members["city"] = city

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from crossdock import Context
 from crossdock.mapping.incremental_cursors import OVERLAP_S, instant_cursor
-from crossdock.reading.sources.list_evidence import DoubtfulListError
+from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.sources import Checkpoint
 from crossdock.values import exact_json
 from crossdock_connectors.shop.settings import ShopSettings
@@ -48,7 +48,7 @@ def checkpoint_of_cursor(cursor: str | None) -> Iterator[Checkpoint]:
         yield Checkpoint(cursor)
 
 
-def read_once(
+def read_list_once_per_run(
     ctx: Context[S],
     name: str,
     since: str | None,

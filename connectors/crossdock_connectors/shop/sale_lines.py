@@ -37,7 +37,7 @@ class Sale(Struct, frozen=True):
     rounding: Decimal = Decimal(0)
 
     @property
-    def difference(self) -> Decimal:
+    def total_minus_items_and_charges(self) -> Decimal:
         return self.total - sum((item.amount for item in self.items), Decimal(0)) - sum(self.charges.values())
 
 
@@ -47,7 +47,7 @@ def lines_of_sale(record: Record, sale: Sale, pointer: str, settings: ShopSettin
     The amount of an item without units is a charge. An item with neither is left out, unless nothing else is there.
     """
     charges = dict(sale.charges)
-    if difference := sale.difference:
+    if difference := sale.total_minus_items_and_charges:
         kind: ChargeKind = "rounding" if abs(difference) <= sale.rounding else "difference"
         if kind == "difference" and settings.differences == "reject":
             found = f"items and charges add up to {sale.total - difference} {sale.currency}"
@@ -63,37 +63,41 @@ def lines_of_sale(record: Record, sale: Sale, pointer: str, settings: ShopSettin
         for item in sale.items
         if item.quantity
         for line in split_amount_into_lines(
-            item.product or charge_reference(item.kind), item.quantity, item.amount, sale.currency
+            item.product or charge_product_reference(item.kind), item.quantity, item.amount, sale.currency
         )
     ]
     sign = Decimal(1 if sale.total >= 0 else -1)
     lines += [
-        LineDraft(product_id=charge_reference(kind), quantity=sign, unit_price=sign * amount)
+        LineDraft(product_id=charge_product_reference(kind), quantity=sign, unit_price=sign * amount)
         for kind, amount in charges.items()
         if amount
     ]
     return tuple(lines) or tuple(
-        LineDraft(product_id=item.product or charge_reference(item.kind), quantity=item.quantity, unit_price=Decimal(0))
+        LineDraft(
+            product_id=item.product or charge_product_reference(item.kind),
+            quantity=item.quantity,
+            unit_price=Decimal(0),
+        )
         for item in sale.items
     )
 
 
-def charge_reference(kind: ChargeKind) -> Reference:
-    return Reference("product", charge_key(kind))
+def charge_product_reference(kind: ChargeKind) -> Reference:
+    return Reference("product", charge_product_key(kind))
 
 
-def charge_key(kind: ChargeKind) -> str:
+def charge_product_key(kind: ChargeKind) -> str:
     return f"charge-{kind}"
 
 
-def currency_unit_or_error(currency: str, pointer: str, advice: str = "") -> Decimal:
+def smallest_currency_unit_or_error(currency: str, pointer: str, advice: str = "") -> Decimal:
     try:
-        return currency_unit(currency)
+        return smallest_currency_unit(currency)
     except ValueError:
         raise RecordError("bad_value", f"is no currency of ISO 4217{advice}", pointer=pointer) from None
 
 
-def currency_unit(currency: str) -> Decimal:
+def smallest_currency_unit(currency: str) -> Decimal:
     return Decimal(1).scaleb(-(minor_unit_digits(currency) or 0))
 
 
@@ -114,7 +118,7 @@ def split_amount_into_lines(
     if price == price.quantize(smallest_price_step(currency)):
         yield LineDraft(product_id=product, quantity=quantity, unit_price=price)
         return
-    unit, sign = currency_unit(currency), Decimal(1).copy_sign(quantity)
+    unit, sign = smallest_currency_unit(currency), Decimal(1).copy_sign(quantity)
     lower = price.quantize(unit, ROUND_DOWN)
     rest = abs(amount - lower * quantity) / unit  # this many units cost one minor unit more
     step = unit.copy_sign(price)

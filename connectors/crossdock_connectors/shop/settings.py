@@ -121,13 +121,13 @@ class ShopSettings(HttpSettings):
     """The webhooks that the shop sends; by default none are accepted."""
 
     @property
-    def all_statuses(self) -> Mapping[str, str]:
+    def platform_status_by_shop_status(self) -> Mapping[str, str]:
         return {**self.known_statuses, **self.statuses}
 
     @property
-    def all_cities(self) -> Mapping[str, str]:
+    def city_by_country(self) -> Mapping[str, str]:
         return {**CITIES, **self.cities}
 
     @property
-    def all_charges(self) -> Mapping[ChargeKind, ChargeProduct]:
+    def product_by_charge_kind(self) -> Mapping[ChargeKind, ChargeProduct]:
         return {**CHARGES, **self.charges}

@@ -21,9 +21,9 @@ from crossdock import (
 )
 from crossdock.mapping.stream_declaration import ChangeLimits
 from crossdock.sources import Checkpoint
-from crossdock.values.decimal_context import default_decimal_context
+from crossdock.values.fixed_decimal_contexts import default_decimal_context
 from crossdock_connectors.mapping_versions import mapping_version_of
-from crossdock_connectors.shop.sale_lines import charge_key
+from crossdock_connectors.shop.sale_lines import charge_product_key
 from crossdock_connectors.shop.settings import MAPPED, ShopSettings
 
 S = TypeVar("S", bound=ShopSettings)
@@ -139,8 +139,8 @@ class ShopReader(ABC, Generic[S]):
 
     def charge_product_rows(self) -> list[Row]:
         return [
-            {"key": charge_key(kind), "charge": kind, "sku": product.sku, "name": product.name}
-            for kind, product in self.settings.all_charges.items()
+            {"key": charge_product_key(kind), "charge": kind, "sku": product.sku, "name": product.name}
+            for kind, product in self.settings.product_by_charge_kind.items()
         ]
 
 
@@ -184,7 +184,7 @@ class Products(ShopStream[S]):
         if charges:
             yield RawBatch.json(charges, source="the setting charges")
         if self.dialect.settings.product_namespace is None:
-            yield from self.dialect.products_by_key(ctx, _key_texts(keys))
+            yield from self.dialect.products_by_key(ctx, _single_key_parts(keys))
 
     def to_resource(self, record: Record) -> ProductDraft:
         if record.at("/charge", str, default=None) is not None:
@@ -208,7 +208,7 @@ class Customers(_DeletedRecords[S]):
         yield from self.dialect.existing_customer_keys(ctx)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
-        yield from self.dialect.customers_by_key(ctx, _key_texts(keys))
+        yield from self.dialect.customers_by_key(ctx, _single_key_parts(keys))
 
     def to_resource(self, record: Record) -> CustomerDraft:
         return self.dialect.map_customer(record)
@@ -228,7 +228,7 @@ class Orders(_DeletedRecords[S]):
         yield from self.dialect.existing_order_keys(ctx)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
-        yield from self.dialect.orders_by_key(ctx, _key_texts(keys))
+        yield from self.dialect.orders_by_key(ctx, _single_key_parts(keys))
 
     def to_resource(self, record: Record) -> OrderDraft:
         with default_decimal_context():
@@ -250,7 +250,7 @@ class Invoices(ShopStream[S]):
         yield from self.dialect.invoices(ctx, since)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
-        yield from self.dialect.invoices_by_key(ctx, _key_texts(keys))
+        yield from self.dialect.invoices_by_key(ctx, _single_key_parts(keys))
 
     def to_resource(self, record: Record) -> InvoiceDraft:
         is_credit_note = record.key_parts[0].startswith(CREDIT_NOTE)
@@ -287,13 +287,13 @@ class Stock(ShopStream[S]):
         yield from self.dialect.stock(ctx)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
-        yield from self.dialect.stock_by_key(ctx, _key_texts(keys))
+        yield from self.dialect.stock_by_key(ctx, _single_key_parts(keys))
 
     def to_resource(self, record: Record) -> InventoryLotDraft:
         return self.dialect.map_inventory_lot(record)
 
 
-def _key_texts(keys: Keys) -> list[str]:
+def _single_key_parts(keys: Keys) -> list[str]:
     return [key for (key,) in keys]
 
 

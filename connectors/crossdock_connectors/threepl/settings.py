@@ -48,5 +48,5 @@ class ThreePlSettings(HttpSettings):
     """The first run reads orders that changed since then."""
 
     @property
-    def all_statuses(self) -> Mapping[str, str]:
+    def platform_status_by_3pl_status(self) -> Mapping[str, str]:
         return {**self.known_statuses, **self.statuses}

@@ -132,7 +132,7 @@ class WarehouseStream(DeclaredStream[W]):
 
     def _joined_files(self, ctx: Context[W]) -> JoinedFiles:
         def make() -> JoinedFiles:
-            return JoinedStream(self, ctx, self._source_config, self._repairs, self._others).files()
+            return JoinedStream(self, ctx, self._source_config, self._repairs, self._others).joined_files()
 
         return ctx.shared((self, "joined files"), make)
 
@@ -170,14 +170,14 @@ def _open_session(ctx: Context[W], open_store: OpenStore[W], *, again: bool, ahe
         raise
     failures.clear()
     warned: set[str] = ctx.shared("warnings of sessions", set)
-    for warning in _warnings(session):
+    for warning in _session_warnings(session):
         if warning not in warned:
             warned.add(warning)
             ctx.run.note("", warning)
     return session
 
 
-def _warnings(session: FileStore) -> Sequence[str]:
+def _session_warnings(session: FileStore) -> Sequence[str]:
     found: Sequence[str] = getattr(session, "warnings", ())
     return found
 
@@ -194,7 +194,7 @@ def target(settings: WarehouseSettings, open_store: Callable[[], WritableStore],
 def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Finding]:
     with open_store(settings) as store:
         yield Finding(ok=True, text=opened)
-        for warning in _warnings(store):
+        for warning in _session_warnings(store):
             yield Finding(ok=True, text=f"warning: {warning}", code="connection_weak")
         made = streams(settings, open_store)
         sources = [*(settings.source_of(each) for each in settings.streams.values()), *settings.sources.values()]
@@ -258,7 +258,7 @@ class JoinedStream:
         self._main, self._repairs, self._others = main, repairs, others
         self._snapshot = stream.mode == "snapshot"
 
-    def files(self) -> JoinedFiles:
+    def joined_files(self) -> JoinedFiles:
         stream_id = self._stream.stream_id(self._ctx)
         source = self._file_source(self._main, stream_id, kept=self._main_file_retention, snapshot=self._snapshot)
         rules = (*self._config.lookup.values(), *self._config.join.values())
@@ -270,21 +270,21 @@ class JoinedStream:
             lambda rows: self._trimmed(_repaired(rows, self._repairs), names),
             self._stream.expectation,
         )
-        lookups = {name: self._lookup_part(name, rule) for name, rule in self._config.lookup.items()}
-        joins = {name: self._join_part(name, rule) for name, rule in self._config.join.items()}
+        lookups = {name: self._source_of_lookup(name, rule) for name, rule in self._config.lookup.items()}
+        joins = {name: self._source_of_join(name, rule) for name, rule in self._config.join.items()}
         return JoinedFiles(main, lookups, joins, self._ctx.run, snapshot=self._snapshot)
 
-    def _lookup_part(self, name: str, rule: Lookup) -> Joined:
+    def _source_of_lookup(self, name: str, rule: Lookup) -> Joined:
         used = self._used_lookup_columns(name)
         columns = None if used is None else [*rule.columns.values(), *used]
-        return self._joined_source(name, rule, Rule(rule.columns), columns, kept=timedelta(), snapshot=True)
+        return self._source_with_rule(name, rule, Rule(rule.columns), columns, kept=timedelta(), snapshot=True)
 
-    def _join_part(self, name: str, rule: Join) -> Joined:
+    def _source_of_join(self, name: str, rule: Join) -> Joined:
         used = self._stream.joined_columns
         columns = None if used is None else [*rule.columns.values(), *rule.key, *used.get(name, ())]
         # a record that is kept has all its rows: also those that arrived `within` before it
         kept = rule.kept_for + (self._main_file_retention or timedelta())
-        return self._joined_source(
+        return self._source_with_rule(
             name, rule, Rule(rule.columns, rule.key), columns, kept=kept, snapshot=self._snapshot
         )
 
@@ -294,7 +294,7 @@ class JoinedStream:
         alone = timedelta() if self._snapshot else None
         return max((join.kept_for for join in self._config.join.values()), default=alone)
 
-    def _joined_source(
+    def _source_with_rule(
         self,
         name: str,
         rule: Lookup,
@@ -314,7 +314,7 @@ class JoinedStream:
             config.files,
             source,
             stream_id,
-            lambda rows: _filtered(self._trimmed(_repaired(rows, config.columns), names), config),
+            lambda rows: _without_skipped_rows(self._trimmed(_repaired(rows, config.columns), names), config),
             expectation,
         )
         return Joined(part, found_by, None if columns is None else list(dict.fromkeys(columns)))
@@ -355,5 +355,5 @@ def _repaired(rows: pl.DataFrame, repairs: Mapping[str, Repair]) -> pl.DataFrame
     return rows.with_columns(repair.expression(name) for name, repair in repairs.items() if name in rows.columns)
 
 
-def _filtered(rows: pl.DataFrame, config: SourceConfig) -> pl.DataFrame:
+def _without_skipped_rows(rows: pl.DataFrame, config: SourceConfig) -> pl.DataFrame:
     return rows.filter(~pl.any_horizontal(rule.expression() for rule in config.skip.values())) if config.skip else rows

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel
-from crossdock.platform.retry_settings import Retry
+from crossdock.platform.retry_and_in_flight_settings import Retry
 from crossdock.reading.sources.expected_files import Interval
 from crossdock.sources import NameForm, WrappedIn, WritableStore
 from crossdock.targets import (
@@ -24,7 +24,7 @@ from crossdock.targets import (
 from crossdock.values.config_base_types import finding_about_key, parse_duration
 from crossdock.values.time_zones import check_zone_name
 from crossdock_connectors.declared_draft_models import ResourceKey
-from crossdock_connectors.records_written_in_files import FileRecordConfig, file_target_resource
+from crossdock_connectors.file_record_settings import FileRecordConfig, file_target_resource
 
 _FILE_NAME = re.compile(r"(?:[A-Za-z0-9_.,+=-]|\{number(?::[1-9])?\}|\{at:(?:%[YymdHMSj]|[A-Za-z0-9_.-])+\})+")
 MAX_FILE_NAME = 150  # characters; temporary names and markers are longer, and common file systems end at 255
@@ -91,7 +91,7 @@ class FileResourceConfig(FileRecordConfig):
     """How the partner acknowledges records; without it, a record that was handed over is delivered."""
 
     @model_validator(mode="after")
-    def _check_names(self) -> Self:
+    def _check_marker_and_folder_names(self) -> Self:
         path = PurePosixPath(self.file)
         if self.marker is not None and self.marker.format(name=path.name, stem=path.stem) == path.name:
             raise finding_about_key(("marker",), "must be another name than that of the file, such as {name}.ok")
@@ -116,7 +116,7 @@ class FileTargetConfig(ConfigModel):
     """Retries of hand-overs that failed for now."""
 
     @model_validator(mode="after")
-    def _check_names(self) -> Self:
+    def _refuse_resource_named_acknowledgements(self) -> Self:
         if ACKNOWLEDGEMENTS in self.resources:
             raise finding_about_key(("resources", ACKNOWLEDGEMENTS), "is the name for what the partner acknowledges")
         return self

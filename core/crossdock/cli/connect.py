@@ -50,13 +50,13 @@ def connect(
     For credentials of the kind authorization_code. Prints an address; the owner of the account opens it and agrees.
     Tokens are kept in a private file, never shown, and renewed by syncs. Earlier ones are replaced.
     """
-    from crossdock.runs.audited_changes import logged_long_change
+    from crossdock.runs.audited_changes import logged_multi_transaction_change
 
     loaded = load_project(config)
     api, auth = _authorization_of_connection(loaded, config, name)
     auth.prepare()
     path, clock = auth.file.path, SystemClock()
-    with logged_long_change(loaded, "connect", f"connection {name}", clock=clock, unlogged=warn) as change:
+    with logged_multi_transaction_change(loaded, "connect", f"connection {name}", clock=clock, unlogged=warn) as change:
         was_connected = path.exists()
         if auth.device_url is not None:
             from crossdock.reading.sources import account_owner_consent

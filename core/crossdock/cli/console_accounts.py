@@ -54,7 +54,7 @@ def add(name: str, role: str, tenants: tuple[str, ...], accounts: Path) -> None:
     The password is asked for, or is the first line of standard input. A viewer sees everything but personal data. An
     operator also sees personal data, repairs and runs. An administrator also approves, undoes and changes settings.
     """
-    from crossdock.console.people import ALL_TENANTS, Role
+    from crossdock.console.visitors_and_roles import ALL_TENANTS, Role
 
     roles = dict.fromkeys(tenants or (ALL_TENANTS,), Role[role.upper()])
     _account_file(accounts).add(name, _read_password(), roles)
@@ -81,7 +81,7 @@ def list_(accounts: Path) -> None:
 @_file_option
 def change_role(name: str, role: str, tenants: tuple[str, ...], accounts: Path) -> None:
     """Change the role of an account at some tenants, or where none is named the one at all others."""
-    from crossdock.console.people import ALL_TENANTS, Role
+    from crossdock.console.visitors_and_roles import ALL_TENANTS, Role
 
     file = _account_file(accounts)
     roles = dict(file.get(name).roles)

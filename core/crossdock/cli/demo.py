@@ -91,13 +91,13 @@ def demo(
 def _run_exports_demo(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -> dict[str, object]:
     from crossdock.cli import open_records_list, plan, terminal_output
     from crossdock.config.project import project
-    from crossdock.testing.demo import demo_folder_and_servers, effects_check
-    from crossdock.writing.targets import access_and_clock_checks
+    from crossdock.testing.demo import demo_folder_and_servers, effects_and_reports_comparison
+    from crossdock.writing.targets import platform_access_and_clock_checks
 
     with interruptible() as interrupt, demo_folder_and_servers.run_demo_servers(folder) as warehouse:
         loaded = project.load(config := folder / demo_folder_and_servers.CONFIG)
         loaded.create_or_upgrade_state()
-        access_and_clock_checks.check_access(loaded.platform, loaded.access_test_resources)
+        platform_access_and_clock_checks.check_access(loaded.platform, loaded.access_test_resources)
         facts = {"base_url": loaded.pinned_tenant.base_url, "port": warehouse.port, "folder": folder}
         terminal_output.print_lines(console, _INTRODUCTION.format(**facts))
         reports = []
@@ -114,7 +114,7 @@ def _run_exports_demo(ctx: click.Context, console: Console, folder: Path, *, as_
                 ctx.invoke(open_records_list.list_, config=config)
                 terminal_output.print_lines(console, f"\n{_AFTER[day]}")
         demo_folder_and_servers.write_exports(3, folder / "day-3")
-        effects = effects_check.check_effects(loaded, reports)
+        effects = effects_and_reports_comparison.check_effects_match_reports(loaded, reports)
     _print_heading(console, "The sandbox's effects log", _CHECKED.format(all=effects.total(), **effects))
     _print_heading(console, "Next steps", _NEXT_STEPS.format(cd=quote(str(folder))))
     return {"folder": str(folder), "runs": [report.as_json() for report in reports], "effects": dict(effects)}

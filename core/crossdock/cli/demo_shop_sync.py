@@ -34,12 +34,12 @@ def run(
     from crossdock.cli import plan, terminal_output
     from crossdock.config.project import project
     from crossdock.testing.demo.shop import shop_demo
-    from crossdock.writing.targets import access_and_clock_checks
+    from crossdock.writing.targets import platform_access_and_clock_checks
 
     with interruptible() as interrupt, shop_demo.run_shop_demo(folder, kind) as demo:
         loaded = project.load(config := folder / shop_demo.CONFIG)
         loaded.create_or_upgrade_state()
-        access_and_clock_checks.check_access(loaded.platform, loaded.access_test_resources)
+        platform_access_and_clock_checks.check_access(loaded.platform, loaded.access_test_resources)
         terminal_output.print_lines(console, _INTRODUCTION.format(folder=folder, **demo.variables))
         reports = []
         if not as_json:

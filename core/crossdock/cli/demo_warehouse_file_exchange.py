@@ -31,12 +31,12 @@ def run(
     from crossdock.cli import open_records_list, terminal_output
     from crossdock.config.project import project
     from crossdock.testing.demo.warehouse import warehouse_demo
-    from crossdock.writing.targets import access_and_clock_checks
+    from crossdock.writing.targets import platform_access_and_clock_checks
 
     with interruptible() as interrupt, warehouse_demo.run_warehouse_demo(folder) as demo:
         loaded = project.load(config := folder / warehouse_demo.CONFIG)
         loaded.create_or_upgrade_state()
-        access_and_clock_checks.check_access(loaded.platform, loaded.access_test_resources)
+        platform_access_and_clock_checks.check_access(loaded.platform, loaded.access_test_resources)
         demo.place_orders(loaded)
         terminal_output.print_lines(console, _INTRODUCTION.format(folder=folder, **demo.variables))
         reports = []

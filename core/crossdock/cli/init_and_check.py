@@ -21,7 +21,7 @@ from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.platform.openapi_member_comparison import Difference
+    from crossdock.platform.sent_members_check_against_openapi import Difference
     from crossdock.values.json_documents.projects import OpenApiCheck, OpenApiDifference, State
 
 
@@ -125,11 +125,11 @@ def _check_fleet(states: FleetStates, *, as_json: bool) -> int:
 
 def compare_openapi(loaded: Project, path: Path, *, as_json: bool) -> int:
     """Print the differences for the resources that the streams write, or for all. Return 3 if a request must fail."""
-    from crossdock.platform import openapi_file, openapi_settings_comparison
+    from crossdock.platform import openapi_file, platform_settings_check_against_openapi
     from crossdock.resources import ResourceName
 
     document, resources = openapi_file.read(path), loaded.written_resources or tuple(get_args(ResourceName))
-    found = openapi_settings_comparison.compare_with_profile(
+    found = platform_settings_check_against_openapi.compare_with_profile(
         document, loaded.platform, resources, loaded.looked_up_resources, loaded.resources_with_deletes
     )
     failing = [each for each in found if each.is_error]

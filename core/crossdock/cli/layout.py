@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 @click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the file here.")
 @click.option("--raw", is_flag=True, help="Show the file, whose values may be personal.")
 @common_options
-def show_record_file(stream: str, key: str, out: Path | None, config: Path, *, raw: bool, as_json: bool) -> None:
+def show_outgoing_record_file(
+    stream: str, key: str, out: Path | None, config: Path, *, raw: bool, as_json: bool
+) -> None:
     """Show the file that the next sync would hand over for one record alone, or the last file that had it.
 
     Nothing is handed over, and no number is used up.
@@ -120,7 +122,7 @@ def guess(file: Path, *, as_json: bool) -> int:
     return 0
 
 
-layout.add_command(show_record_file)
+layout.add_command(show_outgoing_record_file)
 
 
 @layout.command(
@@ -160,7 +162,7 @@ def show_first_records(
 
     head = read_first_bytes(file)
     if stream is None:
-        _refuse_table(file, head)
+        _refuse_file_without_lines(file, head)
         return _show_lines(file, limit, encoding, length, raw=raw, as_json=as_json)
     read = _first_records(file, config, stream, limit)
     if as_json:
@@ -168,7 +170,9 @@ def show_first_records(
         terminal_output.print_json(members[0] if read[0].name == file.name else {"file": file.name, "members": members})
     for found in () if as_json else read:
         held = found.cell_bytes if raw else {}
-        shown = [(line, _cells_with_bytes(cells, held.get(line, {}))) for line, cells in _cells_to_show(found, raw=raw)]
+        shown = [
+            (line, _cells_with_bytes(cells, held.get(line, {}))) for line, cells in _masked_or_raw_cells(found, raw=raw)
+        ]
         _print_records_with_places(found, shown, found.raw if raw else {})
     if (error := read[-1].error) is not None:
         terminal_output.print_errors({"": error})
@@ -193,7 +197,7 @@ def _first_records(file: Path, config: Path, stream: str, limit: int) -> list[Fi
     return read
 
 
-def _cells_to_show(found: FirstRecords, *, raw: bool) -> list[tuple[int, dict[str, tuple[str, Any]]]]:
+def _masked_or_raw_cells(found: FirstRecords, *, raw: bool) -> list[tuple[int, dict[str, tuple[str, Any]]]]:
     from crossdock.reading.formats.file_preview import mask_letters_and_digits
 
     return [
@@ -213,7 +217,7 @@ def _first_records_document(found: FirstRecords, *, raw: bool) -> dict[str, Any]
             ],
         }
         | ({"raw": _escaped(found.raw[line])} if raw and line in found.raw else {})
-        for line, cells in _cells_to_show(found, raw=raw)
+        for line, cells in _masked_or_raw_cells(found, raw=raw)
     ]
     return {"rows": found.rows, "records": listed, "error": None if found.error is None else str(found.error)}
 
@@ -266,13 +270,15 @@ def _number_of_lines_text(number: int, limit: int) -> str:
     return "the first line" if number == 1 else f"the first {count_with_noun(number, 'line')}"
 
 
-def _refuse_table(file: Path, head: bytes) -> None:
+def _refuse_file_without_lines(file: Path, head: bytes) -> None:
     from crossdock.errors import ConfigError
-    from crossdock.reading.formats.guesses.columnar_and_sheet_guess import is_columnar_or_sheet, is_sheet
+    from crossdock.reading.formats.guesses.columnar_and_sheet_guess import is_columnar_or_sheet, may_be_sheet
 
-    if is_sheet(head) or is_columnar_or_sheet(head):
+    if may_be_sheet(head) or is_columnar_or_sheet(head):
         kind = (
-            "a sheet of Excel or OpenDocument, or another packed file" if is_sheet(head) else "a Parquet or Arrow file"
+            "a sheet of Excel or OpenDocument, or another packed file"
+            if may_be_sheet(head)
+            else "a Parquet or Arrow file"
         )
         hint = (
             f"see its rows as a stream reads them: crossdock layout show {file} --stream CONNECTION.STREAM; and write"

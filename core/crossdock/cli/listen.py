@@ -98,7 +98,9 @@ def register(connection: str, config: Path, *, as_json: bool) -> int:
 def list_subscriptions(connection: str, config: Path, *, as_json: bool) -> None:
     """List the subscriptions of a connection at its vendor, those to other addresses included."""
     with _open_subscriptions(load_project(config), connection) as subscriptions:
-        _print_subscriptions(list(subscriptions.listed()), f"Subscriptions of {connection}", as_json=as_json)
+        _print_subscriptions(
+            list(subscriptions.subscriptions_at_vendor()), f"Subscriptions of {connection}", as_json=as_json
+        )
 
 
 @listen.command(epilog=help_example("crossdock listen remove shop"))
@@ -123,13 +125,15 @@ def _open_subscriptions(loaded: Project, connection: str) -> Iterator[Subscripti
 
 @contextmanager
 def _open_audited_subscriptions(action: str, config: Path, connection: str) -> Iterator[tuple[Subscriptions, Change]]:
-    from crossdock.runs.audited_changes import logged_long_change
+    from crossdock.runs.audited_changes import logged_multi_transaction_change
     from crossdock.values.clock import SystemClock
 
     loaded = load_project(config)
     with (
         _open_subscriptions(loaded, connection) as subscriptions,
-        logged_long_change(loaded, action, f"connection {connection}", clock=SystemClock(), unlogged=warn) as change,
+        logged_multi_transaction_change(
+            loaded, action, f"connection {connection}", clock=SystemClock(), unlogged=warn
+        ) as change,
     ):
         yield subscriptions, change
 

@@ -145,13 +145,13 @@ def _exit_despite_threads(code: int) -> None:
     while True:
         time.sleep(LEFT_THREADS_S)
         left = [each for each in threading.enumerate() if not each.daemon and each is not threading.main_thread()]
-        if left and not any(map(_runs_crossdock, left)):
+        if left and not any(map(_thread_runs_crossdock_code, left)):
             names = ", ".join(printable(each.name) for each in left)
             say(f"crossdock: the process ends, although threads that a connector has started go on: {names}", err=True)
             os._exit(code)
 
 
-def _runs_crossdock(thread: threading.Thread) -> bool:
+def _thread_runs_crossdock_code(thread: threading.Thread) -> bool:
     frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001  the documented way
     return any(str(each.f_globals.get("__name__")).startswith("crossdock.") for each, _ in traceback.walk_stack(frame))
 
@@ -242,12 +242,12 @@ class FailureTolerantOutput(io.FileIO):
 
 def tolerate_failed_output() -> FailureTolerantOutput | None:
     """Replace standard output and error, and return the former; None if it is not the process's own, as in a test."""
-    sys.stderr = _tolerant_stream(sys.stderr, sys.__stderr__)[0]
-    sys.stdout, output = _tolerant_stream(sys.stdout, sys.__stdout__)
+    sys.stderr = _stream_ignoring_failed_writes(sys.stderr, sys.__stderr__)[0]
+    sys.stdout, output = _stream_ignoring_failed_writes(sys.stdout, sys.__stdout__)
     return output
 
 
-def _tolerant_stream(stream: TextIO, own: TextIO | None) -> tuple[TextIO, FailureTolerantOutput | None]:
+def _stream_ignoring_failed_writes(stream: TextIO, own: TextIO | None) -> tuple[TextIO, FailureTolerantOutput | None]:
     if stream is not own or not isinstance(stream, io.TextIOWrapper):
         return stream, None
     stream.flush()

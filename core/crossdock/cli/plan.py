@@ -22,7 +22,7 @@ from crossdock.values.run_messages import error_documents
 from crossdock.values.state_words import PlanTerm
 
 if TYPE_CHECKING:
-    from crossdock.pacing.request_duration_forecast import Forecast
+    from crossdock.pacing.request_batch_duration_forecast import Forecast
     from crossdock.runs.plan_result import PlanResult
     from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
     from crossdock.writing.delivery.operations_and_intents import Operation
@@ -153,10 +153,13 @@ class _Listing:
 
     def add_operation(self, operation: Operation) -> None:
         self._add(
-            self._verb(operation), operation.identity.stream, operation.record.key, lambda: self._changes(operation)
+            self._verb(operation),
+            operation.identity.stream,
+            operation.record.key,
+            lambda: self._masked_before_and_after(operation),
         )
 
-    def _changes(self, operation: Operation) -> dict[str, Any]:
+    def _masked_before_and_after(self, operation: Operation) -> dict[str, Any]:
         before = operation.binding.payload if operation.binding else {}
         personal = self._masks.personal_members(operation.identity.stream, operation.scope)
         changes = {
@@ -172,7 +175,7 @@ class _Listing:
             self.removals_on_hold.add(stream)
         if self._room.count_down_if_left(on_hold=True):
             is_removal = operation.step == "remove"
-            detail = {"removal": self._verb(operation)} if is_removal else self._changes(operation)
+            detail = {"removal": self._verb(operation)} if is_removal else self._masked_before_and_after(operation)
             self.shown.append({"do": "hold", "stream": stream, "key": operation.record.key, **detail})
 
     def add_rejected(self, dead_letter: DeadLetter) -> None:

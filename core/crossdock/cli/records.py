@@ -78,13 +78,13 @@ _SHOWN = (*OPEN, "pending", "dropped", INBOX)
 
 
 def _data_and_difference(loaded: Project, tx: Transaction, item: Item, *, raw: bool) -> Item:
-    from crossdock.runs.open_records import delivered_difference
+    from crossdock.runs.open_records import difference_from_delivered
 
     details: Item = {"raw": item.get("raw"), "mapped": item.get("mapped")} if raw else {}
     if "first_run_id" in item:
         details = {"run": item["run_id"], "first_run": item["first_run_id"]} | details
     if item.get("code") == "changed_after_delivery":
-        details["difference"] = delivered_difference(loaded, tx, item, raw=raw)
+        details["difference"] = difference_from_delivered(loaded, tx, item, raw=raw)
     return details
 
 
@@ -235,7 +235,7 @@ def _drop_records(
 def _drop_from_inbox(loaded: Project, choice: RecordFilter, change: Change, *, yes: bool) -> int:
     """Remove records from the inbox, even while the service runs."""
     with closing(loaded.open_state()) as state:
-        hints = state.run_read_only(lambda tx: tx.inbox.listed(limit=MOST, choice=choice))
+        hints = state.run_read_only(lambda tx: tx.inbox.records_to_fetch(limit=MOST, choice=choice))
         if not hints:
             raise ConfigError(
                 "no such record",

@@ -19,7 +19,7 @@ from crossdock.values.display_texts import count_with_noun, instant_text
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
     from crossdock.runs.audited_changes import Change
-    from crossdock.runs.operator_look_ups import Candidate
+    from crossdock.runs.doubtful_operation_look_ups import Candidate
     from crossdock.state import Intent, RecordFilter, Transaction
 
 
@@ -131,10 +131,10 @@ def _intents_in_doubt(loaded: Project, choice: RecordFilter) -> list[Intent]:
     if not intents:
         hint = "'crossdock records list' lists them, and --state handed-over what is not due yet"
         raise ConfigError("no such record is in doubt or overdue", hint=hint, code="record_unknown")
-    return _with_external_ids(loaded, intents)
+    return _with_external_as_target_id(loaded, intents)
 
 
-def _with_external_ids(loaded: Project, intents: list[Intent]) -> list[Intent]:
+def _with_external_as_target_id(loaded: Project, intents: list[Intent]) -> list[Intent]:
     """Give creates at a target that cannot be asked, as one that takes files, their id there: the external id."""
     if nameless := [each for each in intents if each.operation == "create" and each.target_id is None]:
         targets = loaded.targets(SystemClock())
@@ -180,7 +180,7 @@ def _resolve(
 
 def _look_up_and_describe_id(loaded: Project, intents: list[Intent], target_id: str, *, no_lookup: bool) -> str:
     """Look up the id, and describe what would be recorded."""
-    from crossdock.runs.operator_look_ups import open_look_ups
+    from crossdock.runs.doubtful_operation_look_ups import open_look_ups
 
     intent = intents[0]
     identity = intent.identity
@@ -192,7 +192,7 @@ def _look_up_and_describe_id(loaded: Project, intents: list[Intent], target_id: 
 
 
 def _show_candidates(loaded: Project, intent: Intent, *, as_json: bool) -> None:
-    from crossdock.runs.operator_look_ups import open_look_ups
+    from crossdock.runs.doubtful_operation_look_ups import open_look_ups
 
     if intent.batch_id is not None or (intent.operation == "create" and intent.target_id is not None):
         with loaded.read_state() as tx:
@@ -211,7 +211,7 @@ def _show_candidates(loaded: Project, intent: Intent, *, as_json: bool) -> None:
             code="decision_impossible",
         )
     with open_look_ups(loaded, SystemClock(), intent.scope.target) as target:
-        candidates, complete = target.find_candidates(intent)
+        candidates, complete = target.find_possibly_created_records(intent)
     if as_json:
         terminal_output.print_json(
             {"candidates": [_candidate_document(each) for each in candidates], "complete": complete}

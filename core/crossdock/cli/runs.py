@@ -65,7 +65,7 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
         _print_runs([(None, run) for run in found], as_json=as_json)
         say_how_many_shown(len(found), total, "runs", err=as_json)
         return 0
-    from crossdock.console import fleet_report_page, page_rendering
+    from crossdock.console import newest_run_per_tenant_report, page_rendering
 
     states = FleetStates(fleet, fleet_base_files(config))
     counted_runs = dict(states.read_each_tenant(partial(_runs_and_total, limit=limit)))
@@ -74,7 +74,9 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
     if out is not None:
         newest_of = {name: next(iter(each), None) for name, each in listed.items()}
         errors = {name: text_with_code(error) for name, error in states.errors.items()}
-        page_rendering.write(out, fleet_report_page.page(newest_of, errors, at=SystemClock().now()))
+        page_rendering.write(
+            out, newest_run_per_tenant_report.self_contained_page(newest_of, errors, at=SystemClock().now())
+        )
         say(f"report written to {out}", err=as_json)
     newest = sorted(of_fleet, key=lambda each: (each[1].started_at, each[0], each[1].id), reverse=True)
     _print_runs(newest[:limit], as_json=as_json, of_fleet=True)
@@ -136,7 +138,7 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
         if out:
             from crossdock.console import page_rendering, run_report_page
 
-            page = run_report_page.page(tx, found, at=SystemClock().now(), tenant=tenant, config=config)
+            page = run_report_page.self_contained_page(tx, found, at=SystemClock().now(), tenant=tenant, config=config)
     if out:
         page_rendering.write(out, page)
         say(f"run {found.id}: {found.status}; report written to {out}", err=as_json)
@@ -150,7 +152,7 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
 def _rejections_and_changes(tx: Transaction, run: RunRecord) -> dict[str, Any]:
     from crossdock.runs import members_changed_by_run
 
-    reasons = [structs.asdict(each) for each in tx.run_details.rejection_counts_by_stream(run.id)]
+    reasons = [structs.asdict(each) for each in tx.run_details.rejections_by_stream_until_run(run.id)]
     changes = members_changed_by_run.changed_members(tx.run_details, run.id)
     return {"rejected_by_reason": reasons, "changed_members": members_changed_by_run.changed_members_document(changes)}
 

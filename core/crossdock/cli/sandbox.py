@@ -74,14 +74,14 @@ def sandbox(
     from crossdock.sandbox import SandboxSettings
     from crossdock.sandbox.server import serve
 
-    serve(data, SandboxSettings(faults=_fault_set(fault, seed), **settings), port=port, new_key=new_key)
+    serve(data, SandboxSettings(faults=_parse_fault_options(fault, seed), **settings), port=port, new_key=new_key)
 
 
 sandbox.add_command(keys)
 sandbox.add_command(clients)
 
 
-def _fault_set(given: tuple[str, ...], seed: int) -> FaultSet:
+def _parse_fault_options(given: tuple[str, ...], seed: int) -> FaultSet:
     from crossdock.sandbox.fault_injection import FaultSet
 
     pairs = [text.partition("=") for text in given]

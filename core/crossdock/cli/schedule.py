@@ -29,10 +29,10 @@ from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.services.fleet.executors import ChosenExecutor
+    from crossdock.services.fleet.executor_kinds_by_entry_point import ChosenExecutor
     from crossdock.services.fleet.fleet_scheduler import FleetScheduler, Listener
     from crossdock.services.fleet.fleet_service import FleetService
-    from crossdock.services.fleet.tenants import FleetBase
+    from crossdock.services.fleet.tenants_from_config_files import FleetBase
     from crossdock.services.notifications.notifier import Notifier
     from crossdock.services.scheduler.stderr_log import LogFormat
     from crossdock.state.fleet_leadership_and_jobs import JobFacts
@@ -127,9 +127,9 @@ def schedule(
     if days is not None:
         return _preview(loaded, days, as_json=as_json)
     if once is not None:
-        from crossdock.cli import schedule_once
+        from crossdock.cli import schedule_for_one_date
 
-        return schedule_once.run(loaded, once, job, log_format, as_json=as_json)
+        return schedule_for_one_date.run_jobs_due_for_date(loaded, once, job, log_format, as_json=as_json)
     return serve(
         loaded, config, ServiceOptions(log_format, at_once or AT_ONCE, health, allow_host, listen, console=console)
     )
@@ -196,11 +196,11 @@ def _serve_or_preview_fleet(
 
 
 def _serve_fleet(pattern: str, base_files: Sequence[Path], options: FleetOptions) -> int:
-    from crossdock.services.fleet import executors
+    from crossdock.services.fleet import executor_kinds_by_entry_point
     from crossdock.services.fleet.fleet_service import FleetService
     from crossdock.services.fleet.grouped_notices import GroupedNotices
     from crossdock.services.fleet.tenant_config_watch import TenantFiles
-    from crossdock.services.fleet.tenants import load_fleet_base
+    from crossdock.services.fleet.tenants_from_config_files import load_fleet_base
     from crossdock.services.observability.health_and_metrics import Metrics
     from crossdock.services.observability.monitoring_server import serve as serve_health
     from crossdock.services.scheduler import stderr_log
@@ -208,7 +208,7 @@ def _serve_fleet(pattern: str, base_files: Sequence[Path], options: FleetOptions
     from crossdock.state.fleet_leadership_and_jobs import FleetDatabase
     from crossdock.values.clock import SystemClock
 
-    base, executor = load_fleet_base(*base_files), executors.parse_executor_option(options.executor)
+    base, executor = load_fleet_base(*base_files), executor_kinds_by_entry_point.parse_executor_option(options.executor)
     if executor.kind.on_other_hosts and base.database.drivername == "sqlite":
         message = "the database of the fleet is a file of one host, and runs may be on other hosts"
         raise ConfigError(

@@ -110,7 +110,7 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
         if options.listen is not None and worker is not None:
             stack.callback(report_refused_webhooks, refused, metrics)  # of the last seconds
             receiver = stack.enter_context(
-                _serve_receiver(loaded, options.listen, refused, worker.announce_named_records)
+                _serve_receiver(loaded, options.listen, refused, worker.wake_works_on_streams)
             )
         reloaded = stack.enter_context(_reload_on_sighup((config, *loaded.overrides), options, receiver))
         if loaded.jobs:
@@ -176,7 +176,7 @@ def _serve_receiver(
                 LOGGER.info("receiving webhooks at %s%s%s", base_url, webhook_receiver.PATH, name)
             yield made
     finally:
-        writer.close()
+        writer.store_queued_and_close()
 
 
 def interruptible_service(log_format: LogFormat) -> AbstractContextManager[threading.Event]:

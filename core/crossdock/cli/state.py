@@ -65,7 +65,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     remnant is left in it; that needs as much free disk space as the file has.
     """
     from crossdock.config.project.config_model import KEPT
-    from crossdock.runs.audited_changes import logged_long_change
+    from crossdock.runs.audited_changes import logged_multi_transaction_change
     from crossdock.state.upkeep.purge import purge as purge_state
     from crossdock.values.config_base_types import parse_duration
 
@@ -77,7 +77,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
             done = tx.retention.count_removable(ages)
     else:
         with (
-            logged_long_change(loaded, "state purge", "state", clock=SystemClock()) as change,
+            logged_multi_transaction_change(loaded, "state purge", "state", clock=SystemClock()) as change,
             loaded.open_state_exclusively() as opened,
         ):
             done = purge_state(opened, loaded.state_url, ages)
@@ -199,11 +199,11 @@ def compact(config: Path, *, as_json: bool) -> None:
     which needs twice as much free disk space as the file has; on PostgreSQL this is VACUUM (ANALYZE). No run can be
     active meanwhile.
     """
-    from crossdock.runs.audited_changes import logged_long_change
+    from crossdock.runs.audited_changes import logged_multi_transaction_change
     from crossdock.state.upkeep.compact import compact as compact_state
 
     loaded = load_project(config)
-    with logged_long_change(loaded, "state compact", "state", clock=SystemClock()) as change:
+    with logged_multi_transaction_change(loaded, "state compact", "state", clock=SystemClock()) as change:
         with loaded.open_state_exclusively():
             before = _size(loaded)
             compact_state(loaded.state_url)

@@ -41,7 +41,7 @@ def trace(name: str, config: Path, *, stream: str | None, as_json: bool) -> None
 
     loaded = load_project(config)
     with loaded.read_state() as tx:
-        in_inbox = tx.inbox.count(filter_of_options(stream, name, None, None))
+        in_inbox = tx.inbox.count_records_to_fetch(filter_of_options(stream, name, None, None))
         found, first_line = RecordSearch(tx, loaded.scope_by_stream).find(name)
         for history in found:
             record_history_lines.add_changes(loaded, tx, history)

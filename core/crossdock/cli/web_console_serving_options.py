@@ -13,7 +13,7 @@ import click
 from crossdock.cli.listen_addresses import ListenAddress, address_option
 
 if TYPE_CHECKING:
-    from crossdock.console.tenants import Tenants
+    from crossdock.console.tenant_configs_and_states import Tenants
 
 F = TypeVar("F", bound=Callable[..., Any])
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -81,15 +81,15 @@ _PROTECTION = (
 
 
 def console_tenant_of_config(files: Sequence[Path]) -> Tenants:
-    from crossdock.console import tenants
+    from crossdock.console import tenant_configs_and_states
 
-    return tenants.single_tenant(files)
+    return tenant_configs_and_states.single_tenant(files)
 
 
 def console_tenants_of_fleet(pattern: str, base_files: Sequence[Path]) -> Tenants:
-    from crossdock.console import tenants
+    from crossdock.console import tenant_configs_and_states
 
-    return tenants.fleet_tenants(pattern, base_files)
+    return tenant_configs_and_states.fleet_tenants(pattern, base_files)
 
 
 beside_option = address_option("--console", "address", help="Serve the console as well; by default on 127.0.0.1 only.")

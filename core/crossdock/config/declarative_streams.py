@@ -129,10 +129,10 @@ class StreamConfig(ConfigModel, StreamDeclaration):
         kind = self.resource_type
         if kind is None:
             return self  # checked again when it is known
-        self._check_destination(kind)
+        self._check_against_resource_type(kind)
         return self
 
-    def _check_destination(self, kind: ResourceType) -> None:
+    def _check_against_resource_type(self, kind: ResourceType) -> None:
         if reason := removal_problem(kind, self.mode, self.on_gone, finds_deleted=self.finds_deleted):
             raise finding_about_key(("on_gone",), reason)
         if reason := contribution_problem(kind, self.contributes, self.matches, self.on_gone):

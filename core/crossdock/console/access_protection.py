@@ -15,7 +15,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from crossdock.console.sign_in.accounts import AccountFile, import_password_hashes
 from crossdock.console.sign_in.openid_provider import OpenIdProvider
-from crossdock.console.sign_in.openid_settings import load_openid_settings
+from crossdock.console.sign_in.openid_settings_and_role_rules import load_openid_settings
 from crossdock.console.sign_in.sign_in_methods import SignIn
 from crossdock.errors import ConfigError
 from crossdock.reading.transport.tls_context import load_client_certificate
@@ -32,7 +32,7 @@ class Protection(Struct, frozen=True):
         key: The private key of *certificate*; None if it is in the same file.
         proxies: Addresses or networks of proxies that have TLS, such as ``127.0.0.1`` or ``10.0.0.0/24``.
         accounts: A file of ``crossdock console account``.
-        oidc: A file as in `openid_settings`.
+        oidc: A file as in `openid_settings_and_role_rules`.
     """
 
     certificate: Path | None = None
@@ -85,7 +85,7 @@ class Protection(Struct, frozen=True):
             accounts, None if self.oidc is None else OpenIdProvider(load_openid_settings(self.oidc), clock), clock
         )
 
-    def tls_context(self) -> ssl.SSLContext | None:
+    def self_renewing_tls_context(self) -> ssl.SSLContext | None:
         """Return the context of the server. It shows a renewed certificate from the next connection on."""
         if self.certificate is None:
             return None

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from crossdock.console.page_requests import PageError, PageRequest
-from crossdock.console.people import Role
 from crossdock.console.started_commands import PLAN
+from crossdock.console.visitors_and_roles import Role
 from crossdock.errors import CrossdockError, add_code_to_first_line
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.pacing.request_duration_forecast import forecast
+from crossdock.pacing.request_batch_duration_forecast import forecast
 from crossdock.runs.undo.undo_plan import runs_of_wave
 from crossdock.state import RecordFilter, Transaction
 from crossdock.values.display_texts import count_with_noun, duration_text, instant_text
@@ -29,7 +29,7 @@ class Input(Struct, frozen=True):
     choices: tuple[tuple[str, str], ...] = ()
     is_required: bool = True
 
-    def accepts(self, text: str) -> bool:
+    def is_valid_input(self, text: str) -> bool:
         return text in dict(self.choices) if self.choices else bool(text) or not self.is_required
 
 
@@ -175,7 +175,7 @@ def _sync_preview(visit: PageRequest, given: Fields) -> Preview:
     return Preview([*lines, "To see first what would be sent, plan it."])
 
 
-def _streams_preview(*lines: str) -> Callable[[PageRequest, Fields], Preview]:
+def _fixed_preview_for_streams(*lines: str) -> Callable[[PageRequest, Fields], Preview]:
     def preview(visit: PageRequest, given: Fields) -> Preview:
         visit.project().selected_streams(_chosen_streams(given))
         return Preview(lines)
@@ -245,7 +245,7 @@ def _undo_preview_of_runs(visit: PageRequest, tx: Transaction, what: str, runs: 
             obstacle=f"{count_with_noun(left, 'operation')} of {what} are not settled: sync, or resolve them, first."
         )
     counts, words = (
-        tx.delivered_history.operation_counts(runs),
+        tx.delivered_history.operation_counts_of_runs(runs),
         {"create": "created", "update": "changed", "delete": "deleted"},
     )
     if not counts:
@@ -447,7 +447,7 @@ ACTIONS: Mapping[str, Action] = {
             "Plan a sync",
             _OPERATOR,
             lambda given: ["plan", "--limit", "200", "-o", PLAN, *_prefix_double_hyphen(_chosen_streams(given))],
-            _streams_preview(
+            _fixed_preview_for_streams(
                 "The sources will be read, and what a sync would send is shown. Nothing is sent or changed."
             ),
             ("streams",),
@@ -526,7 +526,7 @@ ACTIONS: Mapping[str, Action] = {
             "Compare with the platform",
             _OPERATOR,
             lambda given: ["reconcile", "-o", PLAN, *_prefix_double_hyphen(_chosen_streams(given))],
-            _streams_preview(
+            _fixed_preview_for_streams(
                 "The sources and the platform will be read completely, and differences listed. Nothing is changed.",
                 "Its repair can be executed after that.",
             ),

@@ -71,13 +71,13 @@ def start_action(visit: PageRequest) -> Response:
     given, commands = _given_fields(action, visit.query), visit.started_commands()
     found = action.preview(visit, given)
     if found.obstacle or _preview_digest(visit, action, given, found) != form.first_or_empty("shown"):
-        last = commands.last_id(_action_and_fields(action, given))
+        last = commands.last_id_about(_identity_of_action(action, given))
         first = commands.get(last) if last != form.first_or_empty("last") else None
         warning = _already_started_text(first) if first else "" if found.obstacle else _CHANGED
         return _preview_page(visit, action, given, found, warning, first, http_status=409)
     entered = {each.name: form.first_or_empty(each.name) for each in action.inputs}
     for each in action.inputs:
-        if not (each.accepts(entered[each.name]) and is_storable(entered[each.name])):
+        if not (each.is_valid_input(entered[each.name]) and is_storable(entered[each.name])):
             return _preview_page(
                 visit, action, given, found, f"{each.label}: choose or enter something.", http_status=400
             )
@@ -89,7 +89,7 @@ def start_action(visit: PageRequest) -> Response:
         started = commands.start(
             visit.required_tenant.files,
             action.command(fields),
-            about=_action_and_fields(action, given),
+            about=_identity_of_action(action, given),
             last=form.first_or_empty("last"),
             title=_action_title(action, given),
             who=Actor(visit.person.name, visit.address, form.first_or_empty("why")[:500]),
@@ -196,13 +196,13 @@ def _given_fields(action: Action, values: Mapping[str, str]) -> dict[str, str]:
     return given
 
 
-def _action_and_fields(action: Action, given: Fields) -> About:
+def _identity_of_action(action: Action, given: Fields) -> About:
     return (action.name, *(f"{name}={text}" for name, text in given.items()))
 
 
 def _preview_digest(visit: PageRequest, action: Action, given: Fields, found: Preview) -> str:
     """Tell whether two previews are the same: of the same, with the same config."""
-    seen = [_action_and_fields(action, given), list(found.lines), visit.required_tenant.config_files_stamp()]
+    seen = [_identity_of_action(action, given), list(found.lines), visit.required_tenant.config_files_stamp()]
     return sha256(json.dumps(seen).encode()).hexdigest()[:32]
 
 
@@ -229,7 +229,7 @@ def _preview_page(
         action=action,
         address=visit.link("do", action.name, **given),
         digest=_preview_digest(visit, action, given, found),
-        last="" if found.obstacle else visit.started_commands().last_id(_action_and_fields(action, given)),
+        last="" if found.obstacle else visit.started_commands().last_id_about(_identity_of_action(action, given)),
         title=_action_title(action, given),
         found=found,
         running="" if found.obstacle or not action.needs_state else _running_run_notice(visit),

@@ -53,7 +53,7 @@ class CachedBackgroundReads:
             found: T | None = known.found
             return found
 
-    def close(self) -> None:
+    def wait_for_reads_in_progress(self) -> None:
         """Wait for the readings in progress: one that is cut off at the end of the process can make it crash."""
         with self._lock:
             threads = [each.thread for each in self._known.values() if each.thread is not None]

@@ -9,13 +9,13 @@ from starlette.responses import Response
 
 from crossdock.config.project.connections import Connection
 from crossdock.config.project.project import Project
-from crossdock.console import connection_facts
+from crossdock.console import connection_facts_without_connecting
 from crossdock.console.action_definitions import permitted_action_links
-from crossdock.console.connection_facts import ConnectionFacts, Credential, StreamLastRead
-from crossdock.console.nightly_rate_limit_plot import night_plot, runs_of_night
+from crossdock.console.concurrent_partner_request_limit import limit_partner_requests
+from crossdock.console.connection_facts_without_connecting import ConnectionFacts, Credential, StreamLastRead
+from crossdock.console.nightly_allowance_and_refusals_plot import plot_allowance_and_refusals, runs_of_last_24_hours
 from crossdock.console.page_requests import PageError, PageRequest
 from crossdock.console.page_tables import Cell, Link, table
-from crossdock.console.partner_request_limit import limit_partner_requests
 from crossdock.errors import CrossdockError, add_code_to_first_line
 from crossdock.services.inbox.webhook_subscriptions import open_subscriptions
 from crossdock.services.system_check import check
@@ -43,19 +43,22 @@ def show_connections(visit: PageRequest) -> Response:
     with visit.read_transaction() as tx:
         runs = _latest_runs(tx)
         facts = [
-            connection_facts.facts_of_platform(tx, project, runs, now),
-            *(connection_facts.facts_of_connection(tx, project, each, runs, now) for each in project.connections),
+            connection_facts_without_connecting.facts_of_platform(tx, project, runs, now),
+            *(
+                connection_facts_without_connecting.facts_of_connection(tx, project, each, runs, now)
+                for each in project.connections
+            ),
         ]
-        received, hints = tx.inbox.received_counts_since(now - _DAY), tx.inbox.counts_by_stream()
+        received, hints = tx.inbox.received_counts_since(now - _DAY), tx.inbox.fetch_counts_by_stream()
         unreadable = tx.inbox.unreadable_webhooks(limit=_UNREADABLE)
-    night = runs_of_night(runs, now)
+    night = runs_of_last_24_hours(runs, now)
     return visit.render_page(
         "connections.html",
         f"Connections of {visit.required_tenant.name}",
         connections=table(_CONNECTIONS, (_connection_row(visit, each) for each in facts)),
         looked_at=count_with_noun(len(runs), "run"),
         answer=_refused_requests_sentence(runs),
-        night=night_plot(night, now),
+        night=plot_allowance_and_refusals(night, now),
         runs=table(_RUNS, (_run_row(visit, run) for run in reversed(night) if run.requests), kind="runs"),
         details=[_connection_details(visit, project, each) for each in facts],
         hints=table(_HINTS, (_inbox_row(visit, each) for each in hints), kind="numbers"),
@@ -97,7 +100,7 @@ def list_subscriptions(visit: PageRequest) -> Response:
     if chosen is None:
         raise PageError(400, "No connection was chosen.")
     with limit_partner_requests(), open_subscriptions(project, chosen.name, visit.console.clock) as opened:
-        found = list(opened.listed())
+        found = list(opened.subscriptions_at_vendor())
     rows = ((each.id, each.topic, each.address, "yes" if each.active else "no") for each in found)
     return visit.render_page(
         "connection_check.html",
@@ -144,8 +147,12 @@ def _connection_details(visit: PageRequest, project: Project, facts: ConnectionF
     settings = project.platform.auth if connection is None else connection.settings
     has_subscriptions = connection is not None and _has_subscriptions(connection)
     found = [
-        *connection_facts.credentials(settings, visit.now),
-        *(() if connection is None else connection_facts.authorization_tokens(connection, visit.now)),
+        *connection_facts_without_connecting.credential_facts_without_secrets(settings, visit.now),
+        *(
+            ()
+            if connection is None
+            else connection_facts_without_connecting.facts_of_authorization_tokens(connection, visit.now)
+        ),
     ]
     return {
         "name": facts.name,

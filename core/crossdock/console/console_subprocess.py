@@ -18,7 +18,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from crossdock.console import server, tenants
+from crossdock.console import server, tenant_configs_and_states
 from crossdock.console.access_protection import Protection
 from crossdock.errors import ConfigError, CrossdockError, UnavailableError
 from crossdock.values.clock import SystemClock
@@ -55,10 +55,10 @@ class ConsoleOptions(Struct, frozen=True):
         protection = Protection(**dict(zip(_PATHS, paths, strict=True)), proxies=tuple(protected["proxies"]))
         return cls(**given, files=files, protection=protection)
 
-    def tenants(self) -> tenants.Tenants:
+    def tenants(self) -> tenant_configs_and_states.Tenants:
         if self.pattern is None:
-            return tenants.single_tenant(self.files)
-        return tenants.fleet_tenants(self.pattern, self.files)
+            return tenant_configs_and_states.single_tenant(self.files)
+        return tenant_configs_and_states.fleet_tenants(self.pattern, self.files)
 
 
 @contextmanager

@@ -109,7 +109,7 @@ def late_files_table(calendar: JobCalendar, address: Addresses) -> Table:
     return table(_LATE_FILES, (_late_file_row(each, address) for each in newest))
 
 
-def late_files_note(calendar: JobCalendar) -> str:
+def late_files_left_out_note(calendar: JobCalendar) -> str:
     """Return what the table does not show."""
     more, since = len(calendar.late_files) - _LATE_FILES_SHOWN, calendar.late_files_since
     notes = [f"{count_with_noun(more, 'earlier one')} more."] if more > 0 else []

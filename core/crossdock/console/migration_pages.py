@@ -13,11 +13,11 @@ from crossdock.config.project.project import Project
 from crossdock.console.action_definitions import permitted_action_links
 from crossdock.console.page_requests import PageRequest
 from crossdock.console.page_tables import Cell, Link, Table, table
-from crossdock.console.sign_off_report_page import totals_table
+from crossdock.console.sign_off_report_page import source_state_platform_totals_table
 from crossdock.migration.migration_status import MigrationStatus, migration_status
 from crossdock.migration.rehearsed_load_check import parse_stored_rehearsal
 from crossdock.migration.sign_off import Requirement, requirements, unaccepted_exceptions
-from crossdock.migration.sign_off_report import collect_exceptions
+from crossdock.migration.sign_off_report import collect_differing_and_open_records
 from crossdock.migration.wave_status import WaveStatus
 from crossdock.runs.difference_classes import MEANINGS
 from crossdock.state import Migration, RunRecord, Transaction, WaveApproval
@@ -120,7 +120,7 @@ def _read_facts(tx: Transaction, project: Project, now: datetime) -> MigrationFa
         for name, wave in rehearsal.waves.items() if rehearsal else ():
             rehearsed[name] = sum(stream.records for stream in wave.streams.values())
         if migration.signed_off_at is None:
-            exceptions = collect_exceptions(tx, project, migration, streams)
+            exceptions = collect_differing_and_open_records(tx, project, migration, streams)
             required = [
                 *requirements(tx, migration, status.waves, project.scope_by_stream, None),
                 Requirement(_EXCEPTIONS, list(unaccepted_exceptions(exceptions, None))),
@@ -200,7 +200,7 @@ def _last_reconciliation(visit: PageRequest, project: Project, migration: Migrat
         "at": instant_text(datetime.fromisoformat(facts["at"])),
         "compared": count_with_noun(sum(facts["compared"].values()), "record"),
         "differences": table(_DIFFERENCES, (_difference_row(visit, project, each) for each in facts["differences"])),
-        "totals": totals_table(facts["totals"]),
+        "totals": source_state_platform_totals_table(facts["totals"]),
         "kept": [
             f"{count_with_noun(number, 'record')} of {name} no longer in the source and kept"
             for name, number in facts["kept"].items()

@@ -9,10 +9,10 @@ from typing import Any
 from starlette.responses import Response
 
 from crossdock.console import page_rendering
-from crossdock.console.job_calendar_grid import late_files_note, late_files_table, make_calendar_grid
+from crossdock.console.bar_plot_and_timeline_shapes import BarPlot, Value, bar_plot
+from crossdock.console.job_calendar_grid import late_files_left_out_note, late_files_table, make_calendar_grid
 from crossdock.console.page_requests import PageError, PageRequest
 from crossdock.console.page_tables import Addresses, Cell, Link, Table, no_address, table
-from crossdock.console.plot_shapes import BarPlot, Value, bar_plot
 from crossdock.runs.month_summary import (
     DaySums,
     JobTroubleTimes,
@@ -49,7 +49,7 @@ def show_month(visit: PageRequest) -> Response:
     )
 
 
-def page(month: MonthSummary, *, tenant: str, at: datetime) -> str:
+def self_contained_page(month: MonthSummary, *, tenant: str, at: datetime) -> str:
     """Return the page as one self-contained file."""
     shown = template_values(month, tenant=tenant, at=at, address=no_address)
     return page_rendering.render("month.html", layout="layout.html", problem="", before="", after="", **shown)
@@ -76,7 +76,7 @@ def template_values(month: MonthSummary, *, tenant: str, at: datetime, address: 
         "plots": [_daily_bar_plot(month.days, name) for name in ("delivered", "open", "requests", "throttled")],
         "days": table(_DAYS, (_day_row(each, address) for each in month.days), kind="numbers"),
         "late_files": late_files_table(month.calendar, address),
-        "late_files_note": late_files_note(month.calendar),
+        "late_files_note": late_files_left_out_note(month.calendar),
     }
 
 

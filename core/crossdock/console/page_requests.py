@@ -12,13 +12,13 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
-from crossdock.console import assets, page_rendering
+from crossdock.console import content_hashed_assets, page_rendering
 from crossdock.console.cached_background_reads import CachedBackgroundReads
-from crossdock.console.people import Person, Role
 from crossdock.console.sign_in.sign_in_methods import SignIn
 from crossdock.console.started_commands import StartedCommands
+from crossdock.console.tenant_configs_and_states import Tenant, Tenants
 from crossdock.console.tenant_overviews import Overviews
-from crossdock.console.tenants import Tenant, Tenants
+from crossdock.console.visitors_and_roles import Person, Role
 from crossdock.errors import CrossdockError, add_code_to_first_line, text_with_code
 from crossdock.state import Transaction
 from crossdock.values.clock import Clock
@@ -153,7 +153,7 @@ class PageRequest(Struct, frozen=True, kw_only=True):
     def _shared_values(self, title: str) -> Mapping[str, object]:
         return {
             "layout": "console.html",
-            "assets": assets.addresses(),
+            "assets": content_hashed_assets.addresses(),
             "visit": self,
             "page_title": title,
             "navigation": list(self._navigation()),

@@ -82,7 +82,7 @@ class Listing(Struct, frozen=True):
 
 
 def table(columns: Sequence[str], rows: Iterable[Iterable[Cell]], *, kind: str = "") -> Table:
-    return Table(columns, [_formatted_cells(row) for row in rows], kind)
+    return Table(columns, [_cells_with_digits_grouped(row) for row in rows], kind)
 
 
 def tally_tables(streams: Mapping[str, Any]) -> list[tuple[str, Table]]:
@@ -96,7 +96,7 @@ def limit_listing_size(
     """Return a list of those of *rows* that fit into *room* bytes."""
     row, shown = page_rendering.macro("elements.html", "row"), list[str]()
     for cells in rows:
-        made = row(columns, _formatted_cells(cells))
+        made = row(columns, _cells_with_digits_grouped(cells))
         room -= len(made.encode())
         if room < 0:
             break
@@ -104,5 +104,5 @@ def limit_listing_size(
     return Listing(columns, shown, number, state)
 
 
-def _formatted_cells(cells: Iterable[Cell]) -> list[Cell]:
+def _cells_with_digits_grouped(cells: Iterable[Cell]) -> list[Cell]:
     return [f"{cell:,}" if isinstance(cell, int) else cell for cell in cells]

@@ -12,20 +12,20 @@ from starlette.responses import Response
 
 from crossdock.config.project.project import Project
 from crossdock.console.action_definitions import ACTIONS, permitted_action_links
+from crossdock.console.concurrent_partner_request_limit import limit_partner_requests
 from crossdock.console.error_code_page import explanation_links
-from crossdock.console.open_record_list_pages import parent_address
+from crossdock.console.links_to_record_actions import record_action_links
+from crossdock.console.open_record_search_list_pages import parent_address
 from crossdock.console.page_requests import PageError, PageRequest
 from crossdock.console.page_tables import Cell, Link, table
-from crossdock.console.partner_request_limit import limit_partner_requests
 from crossdock.console.personal_data_access import check_and_log_access
-from crossdock.console.record_actions import record_action_links
 from crossdock.errors import CrossdockError, UnavailableError, text_with_code
 from crossdock.runs import open_records, record_history_lines, tried_record_display
+from crossdock.runs.doubtful_operation_look_ups import open_look_ups
 from crossdock.runs.open_records import Item
-from crossdock.runs.operator_look_ups import open_look_ups
 from crossdock.runs.record_history_lines import value_text
 from crossdock.runs.record_history_search import RecordHistory, RecordSearch
-from crossdock.runs.stream_trial import Trial, fetch_one, map_again
+from crossdock.runs.stream_trial import Trial, fetch_and_map_one, map_stored_record
 from crossdock.state import RecordFilter, RecordIdentity, Transaction
 from crossdock.state.queries.record_history import DeliveredContent
 from crossdock.values.display_texts import instant_text, place_text
@@ -91,7 +91,7 @@ def _page(
                 row["changed"] = []  # without the config it is not known what is personal
         else:
             record_history_lines.add_changes(project, tx, history)
-        difference = _delivered_difference(project, tx, history)
+        difference = _rejected_changes_after_delivery(project, tx, history)
         data = _read_stored_data(tx, history)
     shows_data = check_and_log_access(visit, f"record {next(iter(history.streams), '')} {named['key']}")
     personal = frozenset() if shows_data else _personal_members(project, history)
@@ -139,10 +139,10 @@ def _history(tx: Transaction, project: Project | None, named: Mapping[str, str])
     if not key:
         raise PageError(400, "The address names no key.", "Search for the record on the page of records.")
     if named["stream"]:
-        found = search.find_in_stream(named["stream"], key)
+        found = search.find_key_in_stream(named["stream"], key)
     else:
         names = {name: named[name] for name in ("target", "resource", "namespace")}
-        found = search.find_in_scopes(key, **names)
+        found = search.find_key_in_scopes(key, **names)
     if not found:
         place = named["stream"] or f"{named['resource']} {named['namespace']}".strip() or "any stream"
         raise _UnknownError(404, f"The state has no record {key} of {place}.", _UNKNOWN_HINT)
@@ -154,11 +154,13 @@ def _unknown_record_page(
 ) -> Response:
     """Show who waits for a record that is not known yet, and whether a webhook has named it; else raise *error*."""
     parent = {name: named[name] for name in ("resource", "namespace", "key")}
-    most, groups = _AWAITED_BY_LISTED + 1, tx.waiting_records.grouped_counts(RecordFilter())
+    most, groups = _AWAITED_BY_LISTED + 1, tx.waiting_records.counts_by_awaited_records(RecordFilter())
     first = sorted((each for each in groups if parent in each.waits_for), key=lambda each: each.since)[:most]
     lists = [each.waits_for for each in first]  # each of at least one record
     rows = tx.waiting_records.page(RecordFilter(), after=None, limit=most, waits_for=lists)
-    hinted = open_records.inbox_items(tx.inbox.listed(limit=1, choice=RecordFilter(named["stream"], named["key"])))
+    hinted = open_records.inbox_items(
+        tx.inbox.records_to_fetch(limit=1, choice=RecordFilter(named["stream"], named["key"]))
+    )
     if not (rows or hinted):
         raise error
     shown = (
@@ -236,7 +238,7 @@ def _actions(
             yield sync.title, visit.link("do", sync.name, stream=stream, key=history.key)
 
 
-def _delivered_difference(
+def _rejected_changes_after_delivery(
     project: Project | None, tx: Transaction, history: RecordHistory
 ) -> Iterator[tuple[str, str, str]]:
     rows = [each for each in history.dead_letters if each["code"] == "changed_after_delivery"]
@@ -245,7 +247,7 @@ def _delivered_difference(
         each
         for letter in letters
         if letter is not None and project is not None
-        for each in open_records.delivered_difference(project, tx, letter, raw=False)
+        for each in open_records.difference_from_delivered(project, tx, letter, raw=False)
     ]
     return iter([(each["pointer"], value_text(each["before"]), value_text(each["after"])) for each in found])
 
@@ -344,7 +346,7 @@ def _map_again_values(
     shown: dict[str, Any] = {"state": state, "place": f"{identity.source}:{identity.line}", "problem": ""}
     tried = None
     try:
-        tried = map_again(project, identity, dict(raw), clock=visit.console.clock) if raw else None
+        tried = map_stored_record(project, identity, dict(raw), clock=visit.console.clock) if raw else None
     except CrossdockError as error:
         shown["problem"] = text_with_code(error)
     if tried is None:
@@ -373,7 +375,7 @@ def _fetch_from_source(visit: PageRequest, stream: str, key: str) -> Trial:
     timer.start()
     try:
         with limit_partner_requests():
-            found = fetch_one(project, stream, key, clock=visit.console.clock, interrupt=interrupt)
+            found = fetch_and_map_one(project, stream, key, clock=visit.console.clock, interrupt=interrupt)
     finally:
         timer.cancel()
     if found.error is not None and interrupt.is_set():

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from crossdock.console import (
     action_pages,
-    approvals_page,
     audit_log_page,
     connections_page,
-    delivered_records_page,
+    effective_config_and_schedule_pages,
     error_code_page,
     imported_files_page,
     migration_pages,
     month_summary_page,
-    open_record_list_pages,
+    open_record_search_list_pages,
+    over_limit_change_approvals_page,
     record_page,
+    records_delivered_by_run_page,
     run_calendar_page,
     run_pages,
-    settings_pages,
     sign_in_pages,
     start_page,
 )
-from crossdock.console.people import Role
 from crossdock.console.sign_in.openid_provider import ANSWER_PATH
+from crossdock.console.visitors_and_roles import Role
 from crossdock.console.web_app import SIGN_IN, Page
 
 PAGES = (
@@ -35,7 +35,7 @@ PAGES = (
     Page("/t/{tenant}/runs", run_pages.show_runs),
     Page("/t/{tenant}/runs/calendar", run_calendar_page.show_calendar),
     Page("/t/{tenant}/runs/{run}", run_pages.show_run),
-    Page("/t/{tenant}/runs/{run}/delivered", delivered_records_page.show_delivered_records),
+    Page("/t/{tenant}/runs/{run}/delivered", records_delivered_by_run_page.show_delivered_records),
     Page("/t/{tenant}/month/{month}", month_summary_page.show_month),
     Page("/t/{tenant}/do/{action}", action_pages.show_preview, Role.OPERATOR),
     Page("/t/{tenant}/do/{action}", action_pages.start_action, Role.OPERATOR, is_form=True),
@@ -46,13 +46,13 @@ PAGES = (
     Page("/t/{tenant}/connections/subscriptions", connections_page.list_subscriptions, Role.OPERATOR, is_form=True),
     Page("/t/{tenant}/migration", migration_pages.show_migration),
     Page("/t/{tenant}/migration/sign-off", migration_pages.show_sign_off),
-    Page("/t/{tenant}/settings", settings_pages.show_settings),
-    Page("/t/{tenant}/settings/schedule", settings_pages.show_schedule),
-    Page("/t/{tenant}/records", open_record_list_pages.show_counts_or_search),
-    Page("/t/{tenant}/records/{state}", open_record_list_pages.show_records_in_state),
+    Page("/t/{tenant}/settings", effective_config_and_schedule_pages.show_settings),
+    Page("/t/{tenant}/settings/schedule", effective_config_and_schedule_pages.show_schedule),
+    Page("/t/{tenant}/records", open_record_search_list_pages.show_counts_or_search),
+    Page("/t/{tenant}/records/{state}", open_record_search_list_pages.show_records_in_state),
     Page("/t/{tenant}/record", record_page.show_record),
     Page("/t/{tenant}/record", record_page.show_record_fetched_live, Role.OPERATOR, is_form=True),
-    Page("/t/{tenant}/approvals", approvals_page.show_approvals),
+    Page("/t/{tenant}/approvals", over_limit_change_approvals_page.show_approvals),
     Page("/t/{tenant}/codes/{code}", error_code_page.show_error_code),
     Page("/t/{tenant}/files", imported_files_page.show_imported_files),
     Page("/t/{tenant}/audit", audit_log_page.show_audit_log),

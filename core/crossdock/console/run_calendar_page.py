@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 from starlette.responses import Response
 
-from crossdock.console.job_calendar_grid import late_files_note, late_files_table, make_calendar_grid
+from crossdock.console.job_calendar_grid import late_files_left_out_note, late_files_table, make_calendar_grid
 from crossdock.console.page_requests import PageRequest, parse_business_date
 from crossdock.runs.job_run_calendar import job_calendar
 from crossdock.runs.month_summary import month_name
@@ -26,7 +26,7 @@ def show_calendar(visit: PageRequest) -> Response:
         "Calendar",
         grid=make_calendar_grid(found, visit.link),
         late_files=late_files_table(found, visit.link),
-        late_files_note=late_files_note(found),
+        late_files_note=late_files_left_out_note(found),
         problem=problem,
         until=until.isoformat(),
         earlier=visit.link("runs", "calendar", until=until - timedelta(days=_SHOWN)),

@@ -11,9 +11,9 @@ from crossdock.console import run_report_page
 from crossdock.console.error_code_page import explanation_links
 from crossdock.console.page_requests import PageError, PageRequest, parse_business_date, parse_whole_number
 from crossdock.console.page_tables import Cell, Link, table
-from crossdock.console.people import Role
 from crossdock.console.personal_data_access import check_and_log_access
 from crossdock.console.run_report_page import Reader
+from crossdock.console.visitors_and_roles import Role
 from crossdock.errors import CrossdockError
 from crossdock.state import RunRecord, Transaction
 from crossdock.values.display_texts import duration_text, instant_text

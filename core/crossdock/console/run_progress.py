@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from crossdock.console.connection_facts import bucket_level_text
+from crossdock.console.connection_facts_without_connecting import bucket_level_text
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.state import RunRecord, Transaction
 from crossdock.values.display_texts import count_with_noun, duration_text, instant_text

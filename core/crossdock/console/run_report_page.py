@@ -10,7 +10,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from crossdock.console import page_rendering, plot_shapes
+from crossdock.console import bar_plot_and_timeline_shapes, page_rendering
+from crossdock.console.bar_plot_and_timeline_shapes import BarPlot
 from crossdock.console.page_tables import (
     Addresses,
     Cell,
@@ -21,7 +22,6 @@ from crossdock.console.page_tables import (
     table,
     tally_tables,
 )
-from crossdock.console.plot_shapes import BarPlot
 from crossdock.console.request_allowance_plot import plot_allowance
 from crossdock.console.run_progress import progress_text
 from crossdock.runs import comparison_with_earlier_runs, run_lines, timing_lines
@@ -82,7 +82,7 @@ class Reader(Struct, frozen=True):
 OF_A_FILE = Reader()
 
 
-def page(tx: Transaction, run: RunRecord, *, at: datetime, tenant: str, config: Path) -> str:
+def self_contained_page(tx: Transaction, run: RunRecord, *, at: datetime, tenant: str, config: Path) -> str:
     """Return the report, of at most 5 MB. It begins with what needs a person: errors, open records and notes."""
     return page_rendering.render(
         "run.html", layout="layout.html", **template_values(tx, run, at=at, tenant=tenant, config=config)
@@ -121,7 +121,7 @@ def template_values(
         "sheets": list(_balance_sheets(run.id, streams, reader.address)),
         "is_balanced": balanced is True,
         "changes": _changed_members_values(state, run, reader),
-        "comparison": _comparison(tx, run, reader.address),
+        "comparison": _comparison_with_earlier_runs(tx, run, reader.address),
         "steps": _steps_table(run),
         "allowance": _allowance_values(run),
         "deliveries": _deliveries_table(state.deliveries_by_stream(run)),
@@ -241,7 +241,7 @@ def _difference_text(difference: MemberDifference) -> str:
     return f"{value_text(difference.before)} -> {value_text(difference.after)}"
 
 
-def _comparison(tx: Transaction, run: RunRecord, address: Addresses) -> dict[str, Any] | None:
+def _comparison_with_earlier_runs(tx: Transaction, run: RunRecord, address: Addresses) -> dict[str, Any] | None:
     compared = comparison_with_earlier_runs.compare_with_earlier(
         tx.runs.run_and_predecessors(run, limit=comparison_with_earlier_runs.EARLIER + 1)
     )
@@ -266,8 +266,11 @@ def _comparison(tx: Transaction, run: RunRecord, address: Addresses) -> dict[str
 
 def _measure_plot(measure: Measure, compared: Comparison) -> BarPlot:
     found = zip(compared.runs, measure.values, measure.texts, strict=True)
-    values = [plot_shapes.Value(f"{run.business_date}, run {run.id}", number, text) for run, number, text in found]
-    return plot_shapes.bar_plot(measure.name.capitalize(), values, marks_last=True)
+    values = [
+        bar_plot_and_timeline_shapes.Value(f"{run.business_date}, run {run.id}", number, text)
+        for run, number, text in found
+    ]
+    return bar_plot_and_timeline_shapes.bar_plot(measure.name.capitalize(), values, marks_last=True)
 
 
 def _steps_table(run: RunRecord) -> Table:
@@ -279,7 +282,7 @@ def _steps_table(run: RunRecord) -> Table:
             duration_text(step.total.lasted),
             f"{step.total.share:.0f} %",
             duration_text(step.began),
-            plot_shapes.step_timeline(step, whole),
+            bar_plot_and_timeline_shapes.step_timeline(step, whole),
         )
         for step in found
         if step.total.lasted
@@ -310,7 +313,7 @@ def _delivery_times(delivery: StreamDelivery) -> tuple[str, str, str]:
 
 def open_records(state: RunDetails, run: RunRecord, reader: Reader = OF_A_FILE) -> Mapping[str, Any]:
     """Return what was rejected until *run*, and what is waiting, in doubt or pending now, or nothing of a kind."""
-    reasons = state.rejection_counts_by_stream(run.id)
+    reasons = state.rejections_by_stream_until_run(run.id)
     number = len({each.code for each in reasons})
     lists = _OpenRecordLists(state, reader, _LISTS_BYTES // (number + 3))
     unsent = state.count_unsent()
@@ -351,7 +354,7 @@ class _OpenRecordLists:
             yield Link("Replay", self._reader.address("do", "replay", **chosen))
 
     def _reason_values(self, run: RunRecord, reason: ReasonCount) -> dict[str, Any]:
-        rows = map(_rejected_row, self._state.rejected_with_reason(run.id, reason.code, limit=LISTED))
+        rows = map(_rejected_row, self._state.rejected_with_reason_until_run(run.id, reason.code, limit=LISTED))
         return {
             "code": reason.code,
             "records": count_with_noun(reason.records, "record"),
@@ -365,7 +368,7 @@ class _OpenRecordLists:
 
     def unsettled(self, status: str) -> dict[str, Any] | None:
         number, found = self._state.oldest_unsettled(status, limit=LISTED if self._reader.has_lists else 0)
-        return self._list_values(_IN_DOUBT, map(_in_doubt_row, found), number, status.replace("_", "-"))
+        return self._list_values(_IN_DOUBT, map(_unsettled_row, found), number, status.replace("_", "-"))
 
     def _list_values(
         self, columns: Sequence[str], rows: Iterable[tuple[Cell, ...]], number: int, state: str
@@ -390,7 +393,7 @@ def _waiting_row(row: Row) -> tuple[Cell, ...]:
     return row["stream"], row["key"], awaited_records_text(row["waits_for"]), *place
 
 
-def _in_doubt_row(row: Row) -> tuple[Cell, ...]:
+def _unsettled_row(row: Row) -> tuple[Cell, ...]:
     sent = instant_text(row["first_sent_at"]) if row["first_sent_at"] else "before the state was restored"
     place = (row["source"], str(row["line"]))
     return row["stream"], row["key"], row["operation"], row["attempts"], sent, *place

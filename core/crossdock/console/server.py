@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 from crossdock.console.access_protection import Protection
 from crossdock.console.page_requests import Console
-from crossdock.console.people import local_user_as_administrator
 from crossdock.console.routes import PAGES
+from crossdock.console.tenant_configs_and_states import Tenants
 from crossdock.console.tenant_overviews import Overviews
-from crossdock.console.tenants import Tenants
+from crossdock.console.visitors_and_roles import local_user_as_administrator
 from crossdock.console.web_app import build_web_app
 from crossdock.errors import ConfigError
 from crossdock.values.clock import Clock
@@ -47,11 +47,11 @@ def serve(
     console = Console(tenants, Overviews(tenants, clock), clock, sign_in=sign_in)
     names = ServerNames(allowed_hosts, "crossdock console")
     served = build_web_app(console, PAGES, names, sign_in.person_of_session if sign_in else lambda _, __: user)
-    guarded, tls = protection.with_proxy_checks(served), protection.tls_context()
+    guarded, tls = protection.with_proxy_checks(served), protection.self_renewing_tls_context()
     try:
         with serve_in_thread(guarded, _LIMITS, host, port, name="console", refused=refused, tls=tls) as base_url:
             yield base_url
     finally:
-        console.overviews.close()
-        console.background_readings.close()
-        tenants.close()
+        console.overviews.stop_background_reading()
+        console.background_readings.wait_for_reads_in_progress()
+        tenants.close_open_states()

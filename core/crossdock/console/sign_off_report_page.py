@@ -9,7 +9,7 @@ from typing import Any
 
 from crossdock.console import page_rendering
 from crossdock.console.page_tables import Cell, Table, table
-from crossdock.migration.sign_off_report import exception_counts
+from crossdock.migration.sign_off_report import counts_of_exceptions_to_accept
 from crossdock.printable import printable_json
 from crossdock.values import exact_json
 from crossdock.values.display_texts import aligned_decimals, count_with_noun, instant_text
@@ -28,12 +28,12 @@ _FILES = ("stream", "file", "bytes", "SHA-256", "imported")
 _PLACES = 5  # shown of each reason; the JSON has more
 
 
-def page(report: Report) -> str:
+def self_contained_page(report: Report) -> str:
     """Return the page of the document that `sign_off_report` makes, without the end that
     `page_checksum.append_checksum_line` adds.
     """
     facts, reconciled = report["migration"], report["reconciliation"]
-    number = sum(exception_counts(report["exceptions"]).values())
+    number = sum(counts_of_exceptions_to_accept(report["exceptions"]).values())
     return page_rendering.render(
         "sign_off.html",
         title=f"{facts['name']}: signed off",
@@ -45,11 +45,11 @@ def page(report: Report) -> str:
         exceptions=list(_exception_tables(report)),
         reconciled=_formatted_time(reconciled["at"]),
         compared=count_with_noun(sum(reconciled["compared"].values()), "record"),
-        totals=totals_table(reconciled["totals"]),
+        totals=source_state_platform_totals_table(reconciled["totals"]),
         waves=table(_WAVES, map(_wave_row, report["waves"])),
         approvals=list(_approval_sentences(report["waves"])),
         frozen={name: _formatted_time(report["freeze"][name]) for name in ("at", "since")},
-        sources=table(_SOURCES, _source_rows(report)),
+        sources=table(_SOURCES, _source_digest_rows(report)),
         files=table(_FILES, map(_file_row, report["files"])),
         runs=table(_RUNS, map(_run_row, report["runs"])),
         tallies=table(_TALLY, _tally_rows(report["runs"])),
@@ -94,7 +94,7 @@ def _reason_row(each: Report) -> tuple[str, str, int, str]:
     return each["stream"], each["code"], each["records"], ", ".join(shown) + more
 
 
-def totals_table(totals: Mapping[str, Report]) -> Table:
+def source_state_platform_totals_table(totals: Mapping[str, Report]) -> Table:
     """Return the records, quantities and amounts of source, state and platform."""
     return table(_TOTALS, _totals(totals), kind="numbers")
 
@@ -139,7 +139,7 @@ def _gate_text(state: str) -> str:
     return "passed" if state == "open" else state
 
 
-def _source_rows(report: Report) -> Iterator[tuple[str, ...]]:
+def _source_digest_rows(report: Report) -> Iterator[tuple[str, ...]]:
     frozen, reconciled = report["freeze"]["sources"], report["reconciliation"]["sources"]
     for name, digest in sorted(report["sources"].items()):
         yield name, reconciled.get(name, "not compared"), "yes" if frozen.get(name) == digest else "no"

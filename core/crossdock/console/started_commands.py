@@ -94,7 +94,7 @@ class StartedCommands:
     def __init__(self, folder: Path, pin: PinnedTenant) -> None:
         self._folder = folder / _digest((pin.base_url, pin.tenant))
 
-    def last_id(self, about: About) -> str:
+    def last_id_about(self, about: About) -> str:
         """Return the id of the last command about the same; empty if there was none."""
         try:
             return read_regular(self._lock_file(about), _ID_BYTES).decode()
@@ -182,11 +182,11 @@ class StartedCommands:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if not _is_same_file(lock, path):
                     continue  # an old one was removed in between
-                if self.last_id(about) != last:
-                    raise AlreadyStartedError(self.get(self.last_id(about)))
+                if self.last_id_about(about) != last:
+                    raise AlreadyStartedError(self.get(self.last_id_about(about)))
                 yield lock
                 return
-            running = self.get(self.last_id(about))
+            running = self.get(self.last_id_about(about))
             if running is not None and running.is_running:
                 raise AlreadyStartedError(running)
             time.sleep(0.05)  # somebody looks whether it is running, or it is starting

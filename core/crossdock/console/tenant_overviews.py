@@ -13,9 +13,9 @@ from msgspec import Struct
 from crossdock.config.schedules.due_times import Due, first_due_of_dates
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.console.run_progress import progress_text
-from crossdock.console.tenants import Tenant, Tenants
+from crossdock.console.tenant_configs_and_states import Tenant, Tenants
 from crossdock.errors import CrossdockError, text_with_code
-from crossdock.services.scheduler.due_jobs import DueJobs
+from crossdock.services.scheduler.due_and_skipped_runs import DueJobs
 from crossdock.services.scheduler.start_delay_reason import StartDelay, find_start_delay_reason
 from crossdock.state import AuditFilter, OverdueBatch, RunRecord, ScheduledRun, Transaction
 from crossdock.state.queries.record_counts import OpenRecordTotal
@@ -84,7 +84,7 @@ class Overview(Struct, frozen=True):
     held_since: datetime | None
     held_streams: frozenset[str]
     approved: frozenset[str]
-    late: tuple[tuple[OverdueBatch, bool], ...]
+    overdue_files: tuple[tuple[OverdueBatch, bool], ...]
     at: datetime
     problem: str = ""
 
@@ -212,7 +212,7 @@ class Overviews:
         self._thread: threading.Thread | None = None
         self._closing = False
 
-    def close(self) -> None:
+    def stop_background_reading(self) -> None:
         """Stop reading: a thread that is cut off at the end of the process can make it crash."""
         with self._lock:
             self._closing, thread = True, self._thread

@@ -16,10 +16,10 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from crossdock.console import assets
+from crossdock.console import content_hashed_assets
 from crossdock.console.page_requests import Console, Handler, PageError, PageRequest
-from crossdock.console.people import NOBODY, Person, Role
 from crossdock.console.personal_data_access import cross_site_address_without_data
+from crossdock.console.visitors_and_roles import NOBODY, Person, Role
 from crossdock.errors import CrossdockError, add_code_to_first_line
 from crossdock.printable import is_storable
 from crossdock.values.serving import ServerNames, is_cross_site_request
@@ -59,7 +59,10 @@ def build_web_app(console: Console, pages: Sequence[Page], names: ServerNames, w
     routes = [
         Route(page.path, endpoints.make_endpoint(page), methods=["POST" if page.is_form else "GET"]) for page in pages
     ]
-    files = [Route(f"/{name}", _asset_endpoint(name, kind), methods=["GET"]) for name, kind in assets.KINDS.items()]
+    files = [
+        Route(f"/{name}", _asset_endpoint(name, kind), methods=["GET"])
+        for name, kind in content_hashed_assets.KINDS.items()
+    ]
     served = Starlette(routes=[*routes, *files], exception_handlers={HTTPException: endpoints.handle_http_error})
     served.router.redirect_slashes = False
     return _refuse_foreign_requests(served, names)
@@ -197,7 +200,7 @@ def _error_texts(error: CrossdockError) -> tuple[str, str]:
 
 
 def _asset_endpoint(name: str, kind: str) -> Callable[[Request], Response]:
-    content, version = assets.content(name), assets.content_digest(name)
+    content, version = content_hashed_assets.content(name), content_hashed_assets.content_digest(name)
 
     def respond(request: Request) -> Response:
         is_this = request.query_params.get("v") == version  # otherwise a page of another version names it

@@ -99,7 +99,7 @@ def _records_from_columns(
         yield KeyedRecord(record, RecordIdentity(name, key, key_hash, fp, position, source, line))
 
 
-def keys_without_remaining_rows(stream: Stream[Any], kept: Sequence[tuple[RecordIdentity, dict[str, Any]]]) -> set[int]:
+def keys_filtered_out_now(stream: Stream[Any], kept: Sequence[tuple[RecordIdentity, dict[str, Any]]]) -> set[int]:
     """Return the key hashes of stored records of which the filters of *stream* leave no row now."""
     if not stream.skip:
         return set()
@@ -128,7 +128,7 @@ def stored_records_prepared_again(
                 if text != row[name]:
                     was[name], row[name] = row[name] or "", text
         for each in records:
-            record = each.record if is_left is None else _with_remaining_rows(each.record, is_left)
+            record = each.record if is_left is None else _without_filtered_rows(each.record, is_left)
             if record is not None:
                 yield KeyedRecord(record, each.identity)
 
@@ -145,7 +145,7 @@ def _row_remains_predicate(stream: Stream[Any]) -> Callable[[Row], bool]:
     return is_left
 
 
-def _with_remaining_rows(record: Record, is_left: Callable[[Row], bool]) -> Record | None:
+def _without_filtered_rows(record: Record, is_left: Callable[[Row], bool]) -> Record | None:
     left = [number for number, row in enumerate(record.rows) if is_left(row)]
     if not left:
         return None

@@ -39,7 +39,7 @@ from crossdock.delta.row_preparation import (
     filter_names,
     is_added_column,
     prepare,
-    rows_with_keys,
+    rows_with_given_keys,
     split_by_key,
 )
 from crossdock.delta.state_comparison import KeyOrder
@@ -131,7 +131,7 @@ def has_unique_keys(candidates: pl.DataFrame, *, matched_once: bool) -> bool:
     keys = candidates[KEY_HASH].to_frame()  # `select` would copy its many chunks
     others = keys.filter(~candidates[SAME])[KEY_HASH]
     if matched_once and len(others) < keys.height / 10:
-        return others.n_unique() == rows_with_keys(keys, others).height == len(others)
+        return others.n_unique() == rows_with_given_keys(keys, others).height == len(others)
     return sum(part[KEY_HASH].n_unique() for (part,) in split_by_key(keys)) == keys.height
 
 
@@ -279,13 +279,13 @@ class LatestRecords:
         if filter_names(self._stream):
             for name, number in frame[SKIP].drop_nulls().value_counts().iter_rows():
                 tally.rows_filtered[name] += number
-            self.changed_names += self._count_changed_external_ids(frame)
+            self.changed_names += self._count_names_changed_by_partner(frame)
             frame = frame.filter(pl.col(SKIP).is_null())
         frame = self._reject_rows_without_key(frame, tally)
         self._times.check(self._units[-1].source, frame)
         return self.suspicious.examine_rows(self._units[-1].source, frame)
 
-    def _count_changed_external_ids(self, frame: pl.DataFrame) -> int:
+    def _count_names_changed_by_partner(self, frame: pl.DataFrame) -> int:
         """Return how many rows of others have a name that may be ours and changed by the partner."""
         if (ours := self._stream.ours) is None:
             return 0
@@ -361,7 +361,7 @@ class LatestRecords:
             stream = self._stream
             is_part = stream.group_by is not None and not self._has_elements  # of a record in several files
             if self._lists_all and not (stream.order_by or is_part or stream.duplicates == "last"):
-                refuse_contradicting_duplicates(competing, self.place)
+                refuse_contradicting_duplicates(competing, self.place_of_row)
             if self._is_ordered_by_cursor_only:
                 competing = self._with_positions_by_cursor(competing)
             order = [POSITION, UNIT, LINE] if POSITION in competing.columns else [UNIT, LINE]  # of equal ones the last
@@ -413,13 +413,13 @@ class LatestRecords:
     def sources(self) -> list[str]:
         return list(dict.fromkeys(unit.source for unit in self._units))
 
-    def place(self, unit: int, line: int) -> str:
+    def place_of_row(self, unit: int, line: int) -> str:
         """Return ``FILE:LINE`` of a row of `latest`."""
         return f"{self._units[unit].source}:{line}"
 
     def repeated_keys(self, *, with_examples: bool) -> RepeatedKeys:
         """Return the keys that were listed several times. The rows of one group are one listing."""
-        return self._repeated.repeated_keys(self.read_records, self.place, with_examples=with_examples)
+        return self._repeated.repeated_keys(self.read_records, self.place_of_row, with_examples=with_examples)
 
     def digest_of_latest(self, more: bytes) -> str:
         """Hash `latest`, independent of its order, with the stream's version and *more*."""
@@ -442,7 +442,7 @@ class LatestRecords:
                 skipped = prepare(self._stream, unit.source, frame).filter(pl.col(SKIP).is_not_null())
                 found.append(skipped.join(wanted, on=KEY_HASH, how="semi")[KEY_HASH])
                 without_key += skipped.filter(pl.col(SKIP) != NOT_OURS)[KEY].null_count()  # others have no key of ours
-                without_key += self._count_changed_external_ids(skipped)
+                without_key += self._count_names_changed_by_partner(skipped)
         return pl.concat(found), without_key
 
     def read_records(self, chosen: pl.DataFrame) -> Iterator[KeyedRecord]:

@@ -140,7 +140,7 @@ def rows_where(frame: pl.DataFrame, condition: pl.Expr) -> pl.DataFrame:
     return pl.concat([frame.clear(), *(part.filter(condition) for part in frame.iter_slices(_AT_ONCE))])
 
 
-def rows_with_keys(frame: pl.DataFrame, keys: pl.Series) -> pl.DataFrame:
+def rows_with_given_keys(frame: pl.DataFrame, keys: pl.Series) -> pl.DataFrame:
     return rows_where(frame, pl.col(KEY_HASH).is_in(keys.implode()))
 
 
@@ -152,7 +152,7 @@ def _repaired(
     if repairs:
         before = (column_named(name).alias(f"{BEFORE}{name}") for name in repairs)
         frame = frame.with_columns(*before, *(repair.expression(name) for name, repair in repairs.items()))
-    plain = [name for name in stream.key if _is_unreserved(cells_named(frame, name))]
+    plain = [name for name in stream.key if _has_only_unreserved_characters(cells_named(frame, name))]
     odd = [name for name in stream.key if name not in plain] if stream.trim_keys and not stream.own_keys else []
     if odd:
         untrimmed = frame[odd]
@@ -207,7 +207,7 @@ def _key_text(frame: pl.DataFrame, names: Sequence[str], plain: Collection[str])
     return pl.concat_str(filled, separator="|")
 
 
-def _is_unreserved(column: pl.Series) -> bool:
+def _has_only_unreserved_characters(column: pl.Series) -> bool:
     text: str = column.str.join("").item()  # one pattern for each value takes five times as long
     return not text.encode().translate(None, _UNRESERVED)
 

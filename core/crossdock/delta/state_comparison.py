@@ -18,7 +18,7 @@ from crossdock.delta.row_preparation import (
     POSITION,
     SAME,
     rows_where,
-    rows_with_keys,
+    rows_with_given_keys,
     split_by_key,
 )
 from crossdock.state import DeadLetterFacts, Intent, RecordIdentity, Wait
@@ -94,7 +94,7 @@ def compare(
     """Compare *latest* with the *known* bindings and open items. *idle* records are decided only in a newer version."""
     open_items = [each for each in _open_items(dead_letters, waiting, idle, unsettled) if each.height]
     sought = _to_look_up(latest, open_items)
-    candidates = rows_with_keys(known, sought[KEY_HASH]) if sought.height < known.height / _FEW else known
+    candidates = rows_with_given_keys(known, sought[KEY_HASH]) if sought.height < known.height / _FEW else known
     found = _merge_parts([_compare_part(ours, theirs, open_items) for ours, theirs in split_by_key(sought, candidates)])
     same = latest.height - sought.height
     found.unchanged += same
@@ -138,7 +138,7 @@ def _to_look_up(latest: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> pl.
     """Return the records that are not `SAME` or have an open item; all records if those are many, to save a copy."""
     if int(latest[SAME].sum()) * 2 < latest.height:
         return latest
-    others = (rows_with_keys(latest, other[KEY_HASH]) for other in open_items)
+    others = (rows_with_given_keys(latest, other[KEY_HASH]) for other in open_items)
     return pl.concat([rows_where(latest, ~pl.col(SAME)), *others]).unique(KEY_HASH, keep="any")
 
 
@@ -271,7 +271,7 @@ class KeyOrder:
         found.append(_false_series(rows.height - done))
         return pl.concat(found)
 
-    def order_if_changed(self, keys: pl.Series, known: int) -> pl.Series | None:
+    def keys_if_reordered(self, keys: pl.Series, known: int) -> pl.Series | None:
         """Return *keys* if too many of the *known* ones are out of order; None otherwise, and after a first load."""
         new = len(keys) - known
         return None if new > known or (self.steps + new) * _IN_ORDER <= len(keys) else keys

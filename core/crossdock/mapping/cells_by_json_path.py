@@ -82,13 +82,13 @@ def common_parent_path(columns: Iterable[str]) -> str | None:
 def lists_read_by_number(columns: Collection[str]) -> dict[str, set[int]]:
     """Return the paths of lists with the numbers of the elements that *columns* read, unless one is the whole list."""
     found: dict[str, set[int]] = {}
-    for path, number in _numbered_elements(columns):
+    for path, number in _elements_read_by_number(columns):
         found.setdefault(path, set()).add(number)
     whole = {path_of_names(names_in_path(column)) for column in columns}
     return {path: numbers for path, numbers in found.items() if path not in whole}
 
 
-def _numbered_elements(columns: Iterable[str]) -> Iterator[tuple[str, int]]:
+def _elements_read_by_number(columns: Iterable[str]) -> Iterator[tuple[str, int]]:
     for column in columns:
         names = names_in_path(column)
         for place, name in enumerate(names):

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from crossdock.mapping import convert
 from crossdock.mapping.row_order_columns import OrderBy
 from crossdock.values.config_base_types import finding_about_key
-from crossdock.values.decimal_context import EXACT
+from crossdock.values.fixed_decimal_contexts import EXACT
 from crossdock.values.time_formats import TimeFormat
 
 OVERLAP_S = 600.0  # clocks differ, timestamps are coarse, and sources show some changes late

@@ -134,7 +134,7 @@ def _collect_imported_sources(content: bytes, package: str, found: dict[str, byt
         path = getattr(module, "__file__", None)
         if module is None or not isinstance(path, str) or name in found or _is_installed(path, name):
             continue
-        found[name] = _loaded_source(path)
+        found[name] = _source_when_first_read(path)
         _collect_imported_sources(found[name], module.__package__ or "", found)
 
 
@@ -167,7 +167,7 @@ def _is_installed(path: str, name: str) -> bool:
     return is_added or not {"site-packages", "dist-packages"}.isdisjoint(Path(path).parts)
 
 
-def _loaded_source(path: str) -> bytes:
+def _source_when_first_read(path: str) -> bytes:
     if path not in _SOURCES:  # not imported by a mapping
         try:
             _SOURCES[path] = Path(path).read_bytes() if path.endswith(".py") else b""

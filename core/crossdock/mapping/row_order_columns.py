@@ -18,8 +18,8 @@ from crossdock.mapping.convert import Row
 from crossdock.mapping.from_column import DateFormat
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import ConfigModel, finding_about_key
-from crossdock.values.decimal_context import EXACT
 from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
+from crossdock.values.fixed_decimal_contexts import EXACT
 from crossdock.values.time_formats import Ambiguous, TimeFormat
 from crossdock.values.time_zones import check_zone_name
 

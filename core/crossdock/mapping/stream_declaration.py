@@ -254,10 +254,10 @@ def adoption_problem(
         return "is for streams that write whole records; matches says how a contribution finds its record"
     if kind.write_once:
         return f"is impossible: an {kind.name} is written once, and never changed"
-    return _reason_not_matched(adopt.by, kind, mapped)
+    return _reason_member_cannot_match(adopt.by, kind, mapped)
 
 
-def _reason_not_matched(member: str, kind: ResourceType, mapped: Collection[str] | None) -> str | None:
+def _reason_member_cannot_match(member: str, kind: ResourceType, mapped: Collection[str] | None) -> str | None:
     fields = [field.alias or name for name, field in kind.draft.model_fields.items()]
     texts = text_members(kind.draft)
     if member not in fields:

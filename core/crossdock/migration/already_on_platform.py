@@ -19,7 +19,7 @@ from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.run_context import READS, SourceContext, create_run_folder
 from crossdock.resources import ResourceName
 from crossdock.runs.adoptable_record_reading import AdoptableRecordReader
-from crossdock.runs.intake_log import NoIntake
+from crossdock.runs.imported_file_log import NoIntake
 from crossdock.runs.planning.adoptable_records import LiveIndex, MatchCounts, count_matches
 from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.state import Scope, State
@@ -96,7 +96,7 @@ class AlreadyOnPlatform(Struct, frozen=True):
         conflicts: The keys of those that would be rejected, because another record has the external id.
     """
 
-    named: Mapping[str, SameExternalIds]
+    with_same_external_id: Mapping[str, SameExternalIds]
     matched: Mapping[str, MatchedByMember]
     conflicts: Mapping[str, Sequence[str]]
 

@@ -124,7 +124,7 @@ class DistinctCount(Struct):
     """
 
     smallest: pl.Series = field(default_factory=_empty_hash_series)
-    more: bool = False
+    exceeds_exact_limit: bool = False
 
     @classmethod
     def from_hashes(cls, hashes: pl.Series) -> DistinctCount:
@@ -134,12 +134,12 @@ class DistinctCount(Struct):
 
     def merge(self, other: DistinctCount) -> None:
         both = pl.concat([self.smallest, other.smallest]).unique().sort()
-        self.more = self.more or other.more or len(both) > EXACT
+        self.exceeds_exact_limit = self.exceeds_exact_limit or other.exceeds_exact_limit or len(both) > EXACT
         self.smallest = both.head(EXACT)
 
     @property
     def estimate(self) -> int:
-        if not self.more:
+        if not self.exceeds_exact_limit:
             return len(self.smallest)
         return (EXACT - 1) * _ALL // (int(self.smallest[-1]) + 1)
 

@@ -12,7 +12,7 @@ from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError, StoppedError
 from crossdock.migration.load_dry_run import dry_run_load
 from crossdock.migration.pause_resume_and_approve import open_migration_transaction
-from crossdock.migration.waves import migration_config, wave_streams
+from crossdock.migration.waves import migration_config, streams_of_all_waves
 from crossdock.runs.audited_changes import Change, logged_change
 from crossdock.runs.plan_result import PlanResult
 from crossdock.values.clock import Clock
@@ -51,7 +51,7 @@ def _check_and_store(
 ) -> FreezeCheck:
     with open_migration_transaction(project) as (_, migration):
         earlier = migration.freeze
-    streams = wave_streams(project)
+    streams = streams_of_all_waves(project)
     began = clock.now()
     first = dry_run_load(project, streams, clock=clock, interrupt=interrupt)
     _refuse_unsent_operations(first)

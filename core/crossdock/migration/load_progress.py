@@ -92,7 +92,7 @@ class LoadProgress:
             return None
         now = self._clock.now()
         allowed = rate_per_s * min(self._most, self._config.allowance_percent(now)) / 100
-        taken = self._delivery.rate_if_below(allowed) or math.inf
+        taken = self._delivery.rate_if_below_allowance(allowed) or math.inf
         return time_left(requests, rate_per_s, self._config, now, most=self._most, taken_per_s=taken)
 
     def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
@@ -138,7 +138,9 @@ class WaveCounts(Struct, frozen=True):
     later: int | None
 
 
-def wave_counts(tx: Transaction, project: Project, migration: Migration, wave: NumberedWave) -> WaveCounts:
+def delivered_and_rehearsed_counts(
+    tx: Transaction, project: Project, migration: Migration, wave: NumberedWave
+) -> WaveCounts:
     rehearsal = parse_stored_rehearsal(migration.rehearsal)
     if rehearsal is None:
         return WaveCounts(delivered_count(tx, project, wave), 0, None)
@@ -180,7 +182,7 @@ class DeliveryRate:
         while point.at_s - self._points[1].at_s > WINDOW_S:
             self._points.popleft()
 
-    def rate_if_below(self, allowed_per_s: float) -> float | None:
+    def rate_if_below_allowance(self, allowed_per_s: float) -> float | None:
         """Return the rate if the target takes less than *allowed_per_s*; None if the allowance is the limit."""
         first, last = self._points[0], self._points[-1]
         lasted_s, done = last.at_s - first.at_s, last.done - first.done

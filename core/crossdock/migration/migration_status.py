@@ -44,18 +44,18 @@ def remaining_work_of(
         if each.state != "done" and (rehearsed := rehearsal.waves.get(each.wave.name)) is not None:
             requests += max(0, rehearsed.requests - each.delivered)
             targets.update(scopes[name].target for name in each.wave.streams)
-    rate_per_s = _lowest_rate(tx, project, targets)
+    rate_per_s = _lowest_rate_of_targets(tx, project, targets)
     if rate_per_s is None:
         return RemainingWork(requests, None)
     config, streams = migration_config(project), {name for each in waves for name in each.wave.streams}
     since = now - timedelta(seconds=WINDOW_S)
     delivery = DeliveryRate.from_settled_times(tx.migration_outcome.settled_times(streams, since, limit=_SETTLED))
-    taken_per_s = delivery.rate_if_below(rate_per_s * config.allowance_percent(now) / 100)
+    taken_per_s = delivery.rate_if_below_allowance(rate_per_s * config.allowance_percent(now) / 100)
     lasts = time_left(requests, rate_per_s, config, now, taken_per_s=taken_per_s or math.inf)
     return RemainingWork(requests, lasts, taken_per_s)
 
 
-def _lowest_rate(tx: Transaction, project: Project, names: set[str]) -> float | None:
+def _lowest_rate_of_targets(tx: Transaction, project: Project, names: set[str]) -> float | None:
     """Return the lowest rate of targets in the last run or in the config."""
     rates = []
     for name, target in project.targets(SystemClock()).items():
@@ -82,9 +82,9 @@ class MigrationStatus(Struct, frozen=True):
         return next((each for each in self.waves if not each.passes), None)
 
     @property
-    def sentences(self) -> list[str]:
+    def decision_and_check_sentences(self) -> list[str]:
         """What people decided and what the last checks found."""
-        return _sentences(self.migration)
+        return _decision_and_check_sentences(self.migration)
 
     @property
     def forecast_text(self) -> str:
@@ -133,7 +133,7 @@ def wave_document(status: WaveStatus) -> dict[str, Any]:
     }
 
 
-def _sentences(migration: Migration | None) -> list[str]:
+def _decision_and_check_sentences(migration: Migration | None) -> list[str]:
     if migration is None:
         return ["no migration has begun; 'crossdock migrate load' begins one"]
     lines = [f"{migration.name}: begun {instant_text(migration.started_at)} by {migration.started_by}"]

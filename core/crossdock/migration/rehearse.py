@@ -18,10 +18,10 @@ from crossdock.migration.planned_outcome_counts import PlanCounts
 from crossdock.migration.rehearsal_file import Rehearsal, RehearsedStream, RehearsedWave
 from crossdock.migration.source_profile import SourceProfile
 from crossdock.migration.waves import NumberedWave, migration_config, numbered_waves
-from crossdock.pacing.request_duration_forecast import Forecast
+from crossdock.pacing.request_batch_duration_forecast import Forecast
 from crossdock.runs import dry_run
 from crossdock.runs.plan_result import PlanResult
-from crossdock.runs.planning.references import placeholder
+from crossdock.runs.planning.reference_resolution import placeholder
 from crossdock.state import PinnedTenant
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
@@ -43,17 +43,17 @@ class RehearsalResult(Struct, frozen=True):
     began: datetime
     waves: tuple[WaveForecast, ...]
     planned: PlanResult
-    decisions: PlanCounts
+    outcome_counts: PlanCounts
     profiles: Mapping[str, SourceProfile]
-    joined: Mapping[str, Mapping[str, SourceProfile]]
+    joined_profiles: Mapping[str, Mapping[str, SourceProfile]]
     left_out: tuple[str, ...]
-    matching: Mapping[str, str]
+    adoption_members: Mapping[str, str]
     already_there: AlreadyOnPlatform | None
 
     @property
     def has_open_records(self) -> bool:
         """Whether the load will leave some records undelivered."""
-        found = any(each.has_open_records for each in self.decisions.streams.values()) or bool(
+        found = any(each.has_open_records for each in self.outcome_counts.streams.values()) or bool(
             self.planned.rejected_before
         )
         there = self.already_there
@@ -117,11 +117,11 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
         began=began,
         waves=forecasts,
         planned=planned,
-        decisions=decisions,
+        outcome_counts=decisions,
         profiles=profiles,
-        joined=joined,
+        joined_profiles=joined,
         left_out=left_out,
-        matching=project.adoption_member_by_stream,
+        adoption_members=project.adoption_member_by_stream,
         already_there=there,
     )
 

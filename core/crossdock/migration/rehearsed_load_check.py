@@ -11,8 +11,8 @@ from crossdock.errors import RefusedError
 from crossdock.migration.load_dry_run import dry_run_load
 from crossdock.migration.rehearsal_file import Rehearsal
 from crossdock.migration.waves import NumberedWave, numbered_waves
-from crossdock.runs.plan_digest_files import ExpectedInput
 from crossdock.runs.run_input_protocol import RunInputFactory
+from crossdock.runs.saved_hashes_to_compare import ExpectedInput
 from crossdock.runs.state_session import Session
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Migration, State
@@ -25,7 +25,7 @@ _CHANGED = (
 )
 
 
-def check_same_waves(project: Project, rehearsal: Rehearsal) -> None:
+def check_same_platform_and_waves(project: Project, rehearsal: Rehearsal) -> None:
     """Raise RefusedError for a rehearsal of another platform, or of other waves or streams."""
     pin = project.pinned_tenant
     hint = "rehearse with this config: crossdock migrate rehearse -o FILE"
@@ -45,7 +45,7 @@ def parse_stored_rehearsal(rehearsal: dict[str, Any] | None) -> Rehearsal | None
     return None if rehearsal is None else Rehearsal.model_validate(rehearsal)
 
 
-def rehearsed_input_factory(
+def input_factory_checking_rehearsal(
     session: Session, migration: Migration, wave: NumberedWave, interrupt: threading.Event
 ) -> RunInputFactory | None:
     """Return the source of the records of *wave*; None for the streams' own sources.

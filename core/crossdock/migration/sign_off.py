@@ -12,9 +12,9 @@ from crossdock.errors import RefusedError
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.migration.load_dry_run import dry_run_load
-from crossdock.migration.sign_off_report import Document, Signature, exception_counts, sign_off_report
+from crossdock.migration.sign_off_report import Document, Signature, counts_of_exceptions_to_accept, sign_off_report
 from crossdock.migration.wave_status import WaveStatus, wave_status
-from crossdock.migration.waves import migration_config, numbered_waves, wave_streams
+from crossdock.migration.waves import migration_config, numbered_waves, streams_of_all_waves
 from crossdock.runs.audited_changes import logged_change
 from crossdock.runs.plan_result import PlanResult
 from crossdock.runs.planning import undo_in_progress
@@ -37,7 +37,7 @@ def sign_off(
 
     *write* writes the report to its final place, and returns its hash. The state is changed afterwards.
     """
-    waves, streams = numbered_waves(project), wave_streams(project)
+    waves, streams = numbered_waves(project), streams_of_all_waves(project)
     subject = f"migration {migration_config(project).name}"
     with (
         logged_change(project, "migrate sign-off", subject, clock=clock) as change,
@@ -53,7 +53,7 @@ def sign_off(
             document = sign_off_report(tx, project, migration, found, now.sources, signature)
             missing = obstacles(tx, migration, found, project.scope_by_stream, now)
             if reasons := [*missing, *unaccepted_exceptions(document["exceptions"], accepted)]:
-                raise NotReadyError(migration.name, reasons)
+                raise SignOffIncompleteError(migration.name, reasons)
             digest = write(document)
             tx.migrations.sign_off(migration.id, at=signature.at, by=by, report_sha256=digest)
             change.store_audit_entry(
@@ -86,7 +86,7 @@ class Obstacle(NamedTuple):
     hint: str
 
 
-class NotReadyError(RefusedError):
+class SignOffIncompleteError(RefusedError):
     """A migration cannot be signed off yet. Each obstacle takes two lines."""
 
     code = "sign_off_incomplete"
@@ -137,7 +137,7 @@ def requirements(
 
 
 def unaccepted_exceptions(exceptions: Document, accepted: str | None) -> Iterator[Obstacle]:
-    counts = exception_counts(exceptions)
+    counts = counts_of_exceptions_to_accept(exceptions)
     if counts and accepted is None:
         shown = ", ".join(f"{number:,} {name}" for name, number in counts.items())
         repair = f"repair them: {_RECONCILE} -o repair.plan; drop what no source has any more: crossdock records drop"

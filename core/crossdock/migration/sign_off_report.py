@@ -39,7 +39,7 @@ def sign_off_report(
 ) -> Document:
     """Make the report for canonical JSON: times as instants, numbers exact. *sources* has a hash for each stream."""
     streams = sorted(name for wave in waves for name in wave.wave.streams)
-    exceptions = collect_exceptions(tx, project, migration, streams)
+    exceptions = collect_differing_and_open_records(tx, project, migration, streams)
     return {
         "format": FORMAT,
         "crossdock": version("crossdock"),
@@ -51,7 +51,7 @@ def sign_off_report(
             "started_by": migration.started_by,
             "signed_off_at": signature.at,
             "signed_off_by": signature.by,
-            "accepted_exceptions": signature.accepted if exception_counts(exceptions) else None,
+            "accepted_exceptions": signature.accepted if counts_of_exceptions_to_accept(exceptions) else None,
         },
         "rehearsal": migration.rehearsal,
         "waves": list(_waves(waves, tx.migrations.approval_by_wave(migration.id))),
@@ -65,7 +65,7 @@ def sign_off_report(
     }
 
 
-def exception_counts(exceptions: Mapping[str, Any]) -> dict[str, int]:
+def counts_of_exceptions_to_accept(exceptions: Mapping[str, Any]) -> dict[str, int]:
     """Count the exceptions that a person must accept, by kind.
 
     Records that a person has dropped, or a config keeps, are decided already. A rejected or waiting record is in the
@@ -130,7 +130,9 @@ def _reconciliation_without_ids(facts: Mapping[str, Any] | None) -> Document | N
     return {**facts, "totals": totals}
 
 
-def collect_exceptions(tx: Transaction, project: Project, migration: Migration, streams: Sequence[str]) -> Document:
+def collect_differing_and_open_records(
+    tx: Transaction, project: Project, migration: Migration, streams: Sequence[str]
+) -> Document:
     """Return what differs, was rejected or waits, of the last reconciliation and of the state now."""
     found = migration.reconciliation or {"differences": [], "kept": {}}
     reads_files = {name for name in streams if project.stream(name).reads_files}
@@ -146,7 +148,7 @@ def _dead_letters(tx: Transaction, streams: Sequence[str], reads_files: Collecti
     found: dict[str, list[Document]] = {"rejected": [], "dropped": []}
     for group in tx.migration_outcome.dead_letter_counts(streams):
         is_file = group.stream in reads_files
-        places = tx.migration_outcome.dead_letter_places(group, limit=PLACES, reads_files=is_file)
+        places = tx.migration_outcome.dead_letter_files_and_lines(group, limit=PLACES, reads_files=is_file)
         found[group.status].append(
             {
                 "stream": group.stream,
@@ -160,7 +162,7 @@ def _dead_letters(tx: Transaction, streams: Sequence[str], reads_files: Collecti
 
 def _waiting_counts(tx: Transaction, stream: str) -> Iterator[Document]:
     numbers = Counter[str]()
-    for count in tx.waiting_records.grouped_counts(RecordFilter(stream)):
+    for count in tx.waiting_records.counts_by_awaited_records(RecordFilter(stream)):
         numbers[", ".join(sorted({each["resource"] for each in count.waits_for}))] += count.number
     for resources, number in sorted(numbers.items()):
         yield {"stream": stream, "for": resources, "records": number}

@@ -34,7 +34,7 @@ class SourceProfile:
         self._bytes = 0
 
     def add_batch(self, batch: RawBatch, joined: Collection[str] = ()) -> None:
-        rows = _without_joined_rows(batch.load(), joined)
+        rows = _without_joined_rows_and_columns(batch.load(), joined)
         if LINE not in rows.columns:  # a defect of a connector, which is reported when the rows are used
             return
         columns = _json_columns(rows[JSON].to_list()) if JSON in rows.columns else rows.select(pl.col(pl.String))
@@ -67,7 +67,7 @@ class SourceProfile:
         return True
 
 
-def _without_joined_rows(rows: pl.DataFrame, joined: Collection[str]) -> pl.DataFrame:
+def _without_joined_rows_and_columns(rows: pl.DataFrame, joined: Collection[str]) -> pl.DataFrame:
     for name in joined:
         if (problem := f"{name}.problem") in rows.columns:
             rows = rows.filter(pl.col(problem).ne_missing(pl.lit(NO_MAIN_ROW)))

@@ -19,9 +19,13 @@ from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, StateError, StoppedError
 from crossdock.migration.load_duration import next_allowed_instant
-from crossdock.migration.load_progress import DeliveryRate, LoadListener, LoadProgress, wave_counts
+from crossdock.migration.load_progress import DeliveryRate, LoadListener, LoadProgress, delivered_and_rehearsed_counts
 from crossdock.migration.rehearsal_file import Rehearsal
-from crossdock.migration.rehearsed_load_check import check_same_waves, parse_stored_rehearsal, rehearsed_input_factory
+from crossdock.migration.rehearsed_load_check import (
+    check_same_platform_and_waves,
+    input_factory_checking_rehearsal,
+    parse_stored_rehearsal,
+)
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import NumberedWave, migration_config, numbered_waves, wave_named
 from crossdock.runs.active_run import ActiveRun
@@ -67,7 +71,7 @@ class LoadPauses:
         return pause_reason(tx.migrations.current(), self._config, self._clock.now())
 
     @contextmanager
-    def watch(self, state: State) -> Iterator[LoadPause]:
+    def stop_run_at_pause(self, state: State) -> Iterator[LoadPause]:
         """Look every second during the block. The first reason to wait, or the interrupt, stops the run."""
         pause, looked_at = LoadPause(), self._clock.monotonic()
 
@@ -157,7 +161,7 @@ def load_migration_waves(
     if choice.until is not None:
         waves = waves[: wave_named(waves, choice.until).number]
     if choice.rehearsal is not None:
-        check_same_waves(project, choice.rehearsal)
+        check_same_platform_and_waves(project, choice.rehearsal)
     return _Loader(project, choice, clock, listener, interrupt).run(waves)
 
 
@@ -208,7 +212,7 @@ class _Loader:
             attempt=Attempt(command="migrate load", action="migrate load"),
         ) as session:
             migration = self._begin_or_continue_migration(session)
-            with self._pauses.watch(session.state) as pause:
+            with self._pauses.stop_run_at_pause(session.state) as pause:
                 yield session, migration, pause
 
     def _refuse_second_migration(self, current: Migration | None) -> None:
@@ -247,7 +251,7 @@ class _Loader:
             assert current is not None
         stored = parse_stored_rehearsal(current.rehearsal)
         if stored is not None:
-            check_same_waves(self._project, stored)  # the config may have changed since
+            check_same_platform_and_waves(self._project, stored)  # the config may have changed since
         return current
 
     def _load_wave(self, session: Session, migration: Migration, wave: NumberedWave, pause: LoadPause) -> _Outcome:
@@ -260,7 +264,9 @@ class _Loader:
             part=MigrationPart(migration.id, "load", wave.name),
         )
         try:
-            report = run.execute(set(wave.streams), rehearsed_input_factory(session, migration, wave, pause.stop))
+            report = run.execute(
+                set(wave.streams), input_factory_checking_rehearsal(session, migration, wave, pause.stop)
+            )
         except StoppedError:
             if pause.why is not None:
                 return "waits"
@@ -279,16 +285,16 @@ class _Loader:
 
     def _new_progress(self, session: Session, migration: Migration, wave: NumberedWave) -> LoadProgress:
         with session.state.begin_read_only() as tx:
-            numbers = wave_counts(tx, self._project, migration, wave)
+            numbers = delivered_and_rehearsed_counts(tx, self._project, migration, wave)
 
         def rate_per_s() -> float | None:
-            return _lowest_estimated_rate(session, wave)
+            return _lowest_rate_of_targets(session, wave)
 
         arguments = self._listener, self._clock, self._config, wave, numbers, rate_per_s, self._delivery
         return LoadProgress(*arguments, most=self._choice.percent)
 
 
-def _lowest_estimated_rate(session: Session, wave: NumberedWave) -> float | None:
+def _lowest_rate_of_targets(session: Session, wave: NumberedWave) -> float | None:
     scopes = session.project.scope_by_stream
     targets = {scopes[name].target for name in wave.streams}
     estimates = (session.bucket(session.targets[name]).take(0, 0).bucket_state.estimate for name in targets)

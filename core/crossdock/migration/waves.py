@@ -43,7 +43,7 @@ def numbered_waves(project: Project) -> list[NumberedWave]:
     ]
 
 
-def wave_streams(project: Project) -> set[str]:
+def streams_of_all_waves(project: Project) -> set[str]:
     """Return the streams of all waves. Raise ConfigError if the config has no migration."""
     migration_config(project)
     return project.migrated_streams

@@ -148,7 +148,7 @@ class LevelTracker:
         if taken.count and bucket.spent_until <= taken.now + taken.count / bucket.rate_per_s + ROUNDING:
             self._taken_from_full = taken.bucket_state.spent - taken.count + 1, now
 
-    def record_answer(self, request: AnsweredRequest, fastest_s: float, *, accepted: bool) -> None:
+    def record_delay_of_first_answer(self, request: AnsweredRequest, fastest_s: float, *, accepted: bool) -> None:
         """Record an answer; *fastest_s* is the shortest latency of the requests before, 0.0 for the first one.
 
         A full bucket gains nothing until the first request reaches the server, which may be later than for others.
@@ -185,7 +185,7 @@ class LevelTracker:
         if is_small or self._reports.record_and_check_level(reported, most_per_s, request.latency_s, now):
             if not is_small and headers.rate_per_s is None and estimate.rate_from in UNSURE:
                 self._rate_shown = True
-                self._learner.learn_from_level(self._reports.measured_rate(request, reported, estimate.burst))
+                self._learner.adopt_rate_shown_by_levels(self._reports.measured_rate(request, reported, estimate.burst))
             self._adopt_different_level(remaining, request, rate_per_s, exactly=exactly)
         elif not self._reports.are_trusted(now):
             if self._rate_shown:

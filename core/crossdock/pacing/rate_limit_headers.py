@@ -88,7 +88,7 @@ def _read_ratelimit_field(headers: Mapping[str, str]) -> RateHeaders | None:
     policies = _policies(_field(headers, "ratelimit-policy"))
     if not text.startswith('"') and "=" in text.partition(";")[0]:
         members = _parsed_structured_field(text, "dictionary") or {}
-        limit, remaining = (_bounded_number(members.get(name, (None,))[0]) for name in ("limit", "remaining"))
+        limit, remaining = (_number_if_in_bounds(members.get(name, (None,))[0]) for name in ("limit", "remaining"))
         return _with_policy_rate("draft07", limit, remaining, policies)
     return _read_draft10_limits(text, policies)
 
@@ -98,7 +98,7 @@ def _read_draft10_limits(text: str, policies: tuple[_Policy, ...]) -> RateHeader
     by_name = {policy.name: policy for policy in reversed(policies)}
     limits = []
     for value, parameters in _parsed_structured_field(text, "list") or ():
-        name, remaining = _policy_name(value), _bounded_number(parameters.get("r"))
+        name, remaining = _policy_name(value), _number_if_in_bounds(parameters.get("r"))
         policy = by_name.get(name)
         if name is None or remaining is None or (policy and not policy.of_requests):
             continue
@@ -195,10 +195,10 @@ def _policies(text: str) -> tuple[_Policy, ...]:
     found = []
     for value, parameters in _parsed_structured_field(text, "list") or ():
         name = _policy_name(value)
-        quota = _bounded_number(value if name is None else parameters.get("q"))
+        quota = _number_if_in_bounds(value if name is None else parameters.get("q"))
         if quota is None:
             continue
-        window_s = _bounded_number(next((parameters[each] for each in _WINDOWS if each in parameters), None))
+        window_s = _number_if_in_bounds(next((parameters[each] for each in _WINDOWS if each in parameters), None))
         unit = _policy_name(parameters.get("qu", "requests"))
         found.append(_Policy(name, quota, quota / window_s if window_s else None, unit == "requests"))
     return tuple(found)
@@ -230,10 +230,10 @@ def _decimal_field(headers: Mapping[str, str], name: str) -> float | None:
 
 def _decimal(text: str) -> float | None:
     """Parse a number from 0 to 1e9, of digits with an optional fraction; no sign, no exponent."""
-    return _bounded_number(float(text)) if _is_decimal(text) else None
+    return _number_if_in_bounds(float(text)) if _is_decimal(text) else None
 
 
-def _bounded_number(value: object) -> float | None:
+def _number_if_in_bounds(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
     return float(value) if 0 <= value <= MOST else None

@@ -134,7 +134,7 @@ class RateSearch:
             self.sure, self._step = sure, QUIET_STEP if sure else FIRST_STEP
         self.rate_per_s, self._at_speed, self._rising = speed, 0, speed != rate_per_s
 
-    def begin(self, rate_per_s: float, step: float = QUIET_STEP) -> None:
+    def begin_at_unmeasured_rate(self, rate_per_s: float, step: float = QUIET_STEP) -> None:
         """Begin with a rate that was not measured, and send faster by *step* at first."""
         self._continue_at_speed(rate_per_s, step)
 
@@ -322,10 +322,10 @@ class LimitLearner:
         self.empty_at = -math.inf
         self._spent_when_empty = state.spent
         self._accepted_when_empty = accepted
-        self._seen = _learned_rate(state)
+        self._seen = _learned_rate_and_speed(state)
 
     @property
-    def _is_searching(self) -> bool:
+    def _is_rate_disproved(self) -> bool:
         """Whether a refusal has disproved the rate. Until then the estimate of an earlier run is used."""
         return self._view.state.estimate.rate_from in UNSURE and self.empty_at > -math.inf
 
@@ -336,11 +336,11 @@ class LimitLearner:
         least = self._search.least_per_s if estimate.rate_from in UNSURE else None
         return estimate.rate_per_s if least is None else least
 
-    def max_in_flight(self, latency_s: float) -> int | None:
+    def max_in_flight_while_searching(self, latency_s: float) -> int | None:
         """Return the most requests in flight while the limit is being searched for; None otherwise."""
         estimate = self._view.state.estimate
         is_known = self._search.rate_per_s is not None and not self._guessing
-        if estimate.burst is not None and (not self._is_searching or is_known):
+        if estimate.burst is not None and (not self._is_rate_disproved or is_known):
             return None
         spent = self._view.state.spent - self._spent_when_empty
         most = max(SEARCH_IN_FLIGHT, round(SEARCH_PER_S * latency_s))
@@ -349,7 +349,7 @@ class LimitLearner:
 
     def adopt_from_other_users(self) -> None:
         """Adopt what other users of the bucket have learned."""
-        seen, self._seen = self._seen, _learned_rate(self._view.state)
+        seen, self._seen = self._seen, _learned_rate_and_speed(self._view.state)
         if self._seen is not None and self._seen != seen:
             self._search.adopt_from_other_user(*self._seen[:2], sure=self._seen[2])
 
@@ -368,7 +368,7 @@ class LimitLearner:
             found, speed = self._with_found_rate(estimate), self._send_rate(estimate)
             if speed != self._view.state.bucket.rate_per_s or not _are_nearly_same_rates(found, estimate):
                 self._view.resize(found, speed)
-                self._seen = _learned_rate(self._view.state)
+                self._seen = _learned_rate_and_speed(self._view.state)
 
     def _send_rate(self, estimate: LimitEstimate) -> float | None:
         speed = self._search.rate_per_s
@@ -382,7 +382,7 @@ class LimitLearner:
         origin: Origin = "guessed" if self._guessing else "learned"
         return estimate.with_rate(found, origin, int(self._search.sure))
 
-    def learn_from_level(self, rate_per_s: float | None) -> None:
+    def adopt_rate_shown_by_levels(self, rate_per_s: float | None) -> None:
         """Adopt the rate that reported levels show; None while they show none."""
         estimate = self._view.state.estimate
         shown = estimate.with_rate(rate_per_s or estimate.rate_per_s or FIRST_PER_S, "learned", agreed=1)
@@ -412,7 +412,7 @@ class LimitLearner:
             return structs.replace(state, bucket=bucket, estimate=estimate)
 
         self._view.change(change)
-        self._seen = _learned_rate(self._view.state)
+        self._seen = _learned_rate_and_speed(self._view.state)
 
     def restart_with_empty_bucket(self, request: AnsweredRequest, reserve: int, retry_after_s: float | None) -> None:
         """Continue with an empty bucket, in debt if refusals follow each other because *reserve* was too small."""
@@ -441,7 +441,7 @@ class LimitLearner:
             return structs.replace(state, bucket=bucket, estimate=estimate, frozen_until=frozen_until)
 
         self._view.change(change)
-        self._seen = _learned_rate(self._view.state)
+        self._seen = _learned_rate_and_speed(self._view.state)
 
     def _search_after_refusal(self, request: AnsweredRequest, known: float | None) -> None:
         """Learn from a refused request. If no rate is *known*, guess a part of the accepted one: with many requests in
@@ -452,10 +452,10 @@ class LimitLearner:
         if self._search.rate_per_s is not None:
             return
         if known is not None:
-            self._search.begin(known)
+            self._search.begin_at_unmeasured_rate(known)
         elif request.others:
             self._guessing = True
-            self._search.begin(self._burst.mean_accepted_per_s() / GUESSED_PART, step=CAREFUL_STEP)
+            self._search.begin_at_unmeasured_rate(self._burst.mean_accepted_per_s() / GUESSED_PART, step=CAREFUL_STEP)
 
     def _measuring_pause_s(self, request: AnsweredRequest, estimate: LimitEstimate) -> float:
         """Return the seconds in which a bucket whose rate is unknown fills, so that its rate can be measured."""
@@ -490,7 +490,7 @@ def _are_nearly_same_rates(one: LimitEstimate, other: LimitEstimate) -> bool:
     return abs(one.rate_per_s - other.rate_per_s) < ACCURACY * other.rate_per_s
 
 
-def _learned_rate(state: BucketState) -> tuple[float, float, bool] | None:
+def _learned_rate_and_speed(state: BucketState) -> tuple[float, float, bool] | None:
     """Return the rate, the speed and whether the rate is sure; None if the rate is not learned."""
     estimate = state.estimate
     if estimate.rate_per_s is None or estimate.rate_from not in UNSURE:

@@ -135,10 +135,12 @@ class Allowance:
         return None if self.limit_estimate.burst is None else self._view.state.bucket.tokens(self._view.now)
 
     def take(self, wanted: int) -> Sequence[Token]:
-        """Take at most *wanted* tokens. The caller must call `record_answer` or `record_unanswered` for each."""
+        """Take at most *wanted* tokens. The caller must call `record_delay_of_first_answer` or `record_unanswered` for
+        each.
+        """
         now = self._clock.monotonic()
         taken = self._view.take(
-            self._reduced.available_tokens(wanted, *self._bucket_and_level()), self._effective_reserve()
+            self._reduced.available_tokens(wanted, *self._bucket_and_level()), self._reserve_less_checks()
         )
         self._learner.adopt_from_other_users()
         self._reduced.take(taken.count)
@@ -154,18 +156,18 @@ class Allowance:
         state, now = self._view.state, self._view.now
         if first:
             state = structs.replace(state, bucket=state.bucket.take(now, first))
-        return max(state.wait_s(now, self._effective_reserve()), self._reduced.wait_s(*self._bucket_and_level()))
+        return max(state.wait_s(now, self._reserve_less_checks()), self._reduced.wait_s(*self._bucket_and_level()))
 
     def _bucket_and_level(self) -> tuple[Bucket, float]:
         bucket = self._view.state.bucket
         return bucket, bucket.level(self._view.now)
 
-    def free_slots(self, in_flight: int) -> int:
+    def free_in_flight_slots(self, in_flight: int) -> int:
         limit = self._in_flight_limit.limit
-        most = self._learner.max_in_flight(self._in_flight_limit.latency_s)
+        most = self._learner.max_in_flight_while_searching(self._in_flight_limit.latency_s)
         return max(0, (limit if most is None else min(limit, most)) - in_flight)
 
-    def _effective_reserve(self) -> int:
+    def _reserve_less_checks(self) -> int:
         return self._reserve_size() - self._unexpected_429s.checks_left(self._view.state.spent)
 
     def _reserve_size(self) -> int:
@@ -196,7 +198,7 @@ class Allowance:
         if not accepted:
             self._view.change(lambda state, _: structs.replace(state, refused=state.refused + 1))
         request = self._answered_request(token, now)
-        self._level_tracker.record_answer(request, fastest_s, accepted=accepted)
+        self._level_tracker.record_delay_of_first_answer(request, fastest_s, accepted=accepted)
         if headers is not None:
             self._level_tracker.correct_by_headers(headers, request, accepted=accepted)
         if accepted:

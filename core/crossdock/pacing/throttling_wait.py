@@ -30,7 +30,7 @@ class Throttling(Struct, frozen=True):
         return wait_before_retry_s(headers, body) if self.wait_s is None else self.wait_s
 
 
-def parse_throttling(said: object) -> Throttling | None:
+def throttling_said_by_connector(said: object) -> Throttling | None:
     """Return the meaning of what a connector says about an answer: True, or a wait in seconds, 0 included. A wait is
     brought between 0 and 900. None for False and other empty values.
 

@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.mapping.resource_types import RESOURCES
+from crossdock.platform.client_credentials_token_requests import MAX_ANSWER_BYTES
 from crossdock.platform.platform_config import SCOPE_NAMES, ClientCredentials, Profile
 from crossdock.platform.request_credentials import Credential
-from crossdock.platform.token_endpoint import MAX_ANSWER_BYTES
 from crossdock.reading.transport import oauth_messages
 
 
@@ -29,7 +29,7 @@ class Scope(Struct, frozen=True):
     narrow: tuple[tuple[str, str], ...]
     is_assumed: bool
 
-    def is_granted_narrowly_by(self, granted: str) -> bool:
+    def is_granted_for_records_by(self, granted: str) -> bool:
         return any(
             granted.startswith(begin) and granted.endswith(end) and len(granted) > len(begin) + len(end)
             for begin, end in self.narrow
@@ -56,11 +56,11 @@ def compare_scopes(wanted: Sequence[Scope], granted: Sequence[str] | None) -> Sc
     needs = f"the streams need the scopes {' '.join(scope.name for scope in wanted) or 'of no resource'}"
     if granted is None:
         return ScopeComparison(f"{needs}; which are granted is not reported")
-    narrowed = tuple(name for name in granted if any(scope.is_granted_narrowly_by(name) for scope in wanted))
+    narrowed = tuple(name for name in granted if any(scope.is_granted_for_records_by(name) for scope in wanted))
     missing = tuple(
         scope.name
         for scope in wanted
-        if scope.sufficient.isdisjoint(granted) and not any(map(scope.is_granted_narrowly_by, granted))
+        if scope.sufficient.isdisjoint(granted) and not any(map(scope.is_granted_for_records_by, granted))
     )
     if granted and all(scope.is_assumed for scope in wanted) and not any(map(_has_default_name, granted)):
         return ScopeComparison(
@@ -89,7 +89,7 @@ def _has_default_name(name: str) -> bool:
     return begin in known and access.rpartition(":")[2] in {"read", "write"}
 
 
-def request_granted_scopes(profile: Profile, url: str, credential: Credential) -> tuple[str, ...] | None:
+def introspect_granted_scopes(profile: Profile, url: str, credential: Credential) -> tuple[str, ...] | None:
     """Request the scopes of *credential* by token introspection, and return None if the answer does not state them.
 
     Read the secret of *credential* before. A client authenticates as at the token endpoint, an API key by itself.

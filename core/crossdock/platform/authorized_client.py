@@ -8,7 +8,7 @@ from typing import Any
 from crossdock.errors import UnavailableError
 from crossdock.platform.request_credentials import Credential
 from crossdock.printable import redacted
-from crossdock.reading.transport.http_results import Answer, NotSentError, redacted_answer
+from crossdock.reading.transport.http_answers_and_failures import Answer, NotSentError, redacted_answer
 from crossdock.reading.transport.httpcore_client import HttpClient
 
 

@@ -42,7 +42,7 @@ class OpenApi:
             beside = {name: inner for name, inner in value.items() if name != "$ref"}
             value = {**self._follow_reference(reference), **beside}
         raise ConfigError(
-            "a $ref refers to itself", where=self._place_of_reference(reference), code="openapi_unsuitable"
+            "a $ref refers to itself", where=self._place_containing_reference(reference), code="openapi_unsuitable"
         )
 
     def merged_schema(self, value: object) -> Json:
@@ -61,7 +61,7 @@ class OpenApi:
         for part in list_or_empty(found.pop("allOf", None)):
             inner = self.merged_schema(part)
             for name in ("properties", "required"):
-                both = _merged(inner.get(name), found.get(name))
+                both = _merged_lists_or_objects(inner.get(name), found.get(name))
                 inner = {**inner, **({name: both} if both else {})}
             found = {**inner, **{name: each for name, each in found.items() if name not in {"properties", "required"}}}
         choices = [
@@ -78,7 +78,9 @@ class OpenApi:
         if not reference.startswith("#/"):
             message = f"$ref: {reference} is outside of this document"
             hint = "bundle the document into one file first"
-            raise ConfigError(message, where=self._place_of_reference(reference), hint=hint, code="openapi_unsuitable")
+            raise ConfigError(
+                message, where=self._place_containing_reference(reference), hint=hint, code="openapi_unsuitable"
+            )
         value: Any = self.data
         for part in reference[2:].split("/"):
             name = unquote(part).replace("~1", "/").replace("~0", "~")
@@ -86,12 +88,12 @@ class OpenApi:
         if not isinstance(value, Mapping):
             raise ConfigError(
                 f"$ref: there is nothing at {reference}",
-                where=self._place_of_reference(reference),
+                where=self._place_containing_reference(reference),
                 code="openapi_unsuitable",
             )
         return value
 
-    def _place_of_reference(self, reference: object) -> str:
+    def _place_containing_reference(self, reference: object) -> str:
         """Return the file and the JSON pointer of the first place with this ``$ref``."""
         left: list[tuple[str, Any]] = [("", self.data)]
         while left:
@@ -171,7 +173,7 @@ def list_or_empty(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _merged(one: object, other: object) -> Any:
+def _merged_lists_or_objects(one: object, other: object) -> Any:
     if isinstance(one, list) or isinstance(other, list):
         return [*list_or_empty(one), *list_or_empty(other)]
     return {**mapping_or_empty(one), **mapping_or_empty(other)}

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate
-from crossdock.platform.retry_settings import InFlight, Retry
+from crossdock.platform.retry_and_in_flight_settings import InFlight, Retry
 from crossdock.reading.transport.proxy_and_certificates import HttpConnection
 from crossdock.resources import ResourceName
 from crossdock.values.config_base_types import MAX_S, BaseUrl, ConfigModel, SecretRef, text_matching
@@ -188,7 +188,7 @@ class Profile(ConfigModel):
         return next((text for name, text in self.scope_names.items() if name == resource), SCOPE_NAMES[resource])
 
     @model_validator(mode="after")
-    def _check_rules(self) -> Self:
+    def _check_after_ambiguous_rules(self) -> Self:
         chosen = self.after_ambiguous
         for resource, rule in chosen.items() if isinstance(chosen, Mapping) else [(None, chosen)]:
             if rule == "resend" and not self.idempotency.enabled:

@@ -7,8 +7,8 @@ from concurrent.futures import Future
 from typing import Protocol
 
 from crossdock.errors import UnauthorizedError, UnavailableError
+from crossdock.platform.client_credentials_token_requests import GrantedToken, TokenEndpoint
 from crossdock.platform.platform_config import ClientCredentials, Profile
-from crossdock.platform.token_endpoint import GrantedToken, TokenEndpoint
 from crossdock.values.clock import Clock
 from crossdock.values.config_base_types import Secret
 

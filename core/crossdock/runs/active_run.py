@@ -22,7 +22,7 @@ from crossdock.reading.sources.run_context import ClosingStack, JobRun, SourceCo
 from crossdock.runs import stored_rate_limits
 from crossdock.runs.adoptable_record_reading import RunAdoptions
 from crossdock.runs.comparison_after_restore import BindingVerification
-from crossdock.runs.intake_log import NoIntake, StateIntake
+from crossdock.runs.imported_file_log import NoIntake, StateIntake
 from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.run_delivery_to_targets import RunningStreams, TargetDelivery
 from crossdock.runs.run_input_protocol import RunInputFactory
@@ -50,7 +50,7 @@ from crossdock.values.run_messages import RunMessages
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.delivery_context import AdoptionRules, DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
-from crossdock.writing.delivery.in_doubt_rules import StateDoubts
+from crossdock.writing.delivery.in_doubt_and_refusal_rules import StateDoubts
 from crossdock.writing.delivery.records_of_concurrent_runs import RecordsOfRun
 from crossdock.writing.delivery.senders import Senders
 from crossdock.writing.delivery.settlement import Settlement
@@ -165,7 +165,7 @@ class ActiveRun:
             self.report.messages.add_error("", as_author_code_error(error) or as_crossdock_error(error))
             raise
         finally:
-            self.report.lasted = self._before + self._timings.end()
+            self.report.lasted = self._before + self._timings.end_and_return_duration()
             self._record_end(names if answers_for is None else answers_for)
 
     def _note_stop_request(self) -> None:
@@ -268,7 +268,7 @@ class ActiveRun:
         )
         self.streams = session.project.bind_streams(names - self.refused.keys(), targets=session.targets, run=context)
         self._verification = BindingVerification(session, context, report.run, self._interrupt)
-        self._verification.forget_last_snapshots(self.streams)
+        self._verification.have_last_snapshots_reread(self.streams)
 
     def _due_job_run_with_previous(self) -> JobRun | None:
         due_run = self._attempt.due_run
@@ -310,7 +310,7 @@ class ActiveRun:
 
     def _new_target_delivery(self, target: Target, streams: Sequence[BoundStream], place: str) -> TargetDelivery:
         own = [bound for bound in streams if bound.scope.target == target.name]
-        dispatcher = self._dispatcher(target)
+        dispatcher = self._dispatcher_of_target(target)
         runner = StreamRunner(
             self._run,
             target,
@@ -338,7 +338,7 @@ class ActiveRun:
 
         return TargetDelivery(dispatcher, runner, own, find_left, self._doubts.restored, verify, place)
 
-    def _dispatcher(self, target: Target) -> Dispatcher:
+    def _dispatcher_of_target(self, target: Target) -> Dispatcher:
         if target.name not in self._dispatchers:
             stack = ExitStack()
             self._dispatchers[target.name] = self._new_dispatcher(target, stack), stack
@@ -384,7 +384,7 @@ class ActiveRun:
 
         def finish(tx: Transaction) -> None:
             stored_rate_limits.write(tx, self._api_limits)
-            tx.batches.mark_overdue(at=now)
+            tx.batches.mark_late_operations_overdue(at=now)
             _warn_of_overdue_files(report.messages, tx.batches.overdue_batches())
             report.open = tx.open_record_counts.by_stream(streams, writers)
             for name in (name for name, counts in report.open.items() if counts.total):

@@ -49,7 +49,7 @@ def logged_change(project: Project, action: str, subject: str, *, clock: Clock) 
     except NotConfirmedError:
         raise
     except CrossdockError as error:
-        _log_error(project, change.entry, error)
+        _audit_failure(project, change.entry, error)
         raise
 
 
@@ -71,7 +71,7 @@ def change_exclusively(
 
 
 @contextmanager
-def logged_long_change(
+def logged_multi_transaction_change(
     project: Project, action: str, subject: str, *, clock: Clock, unlogged: Callable[[str], None] | None = None
 ) -> Iterator[Change]:
     """Log the beginning and the end of a change that is not one transaction; the block calls
@@ -91,7 +91,7 @@ def logged_long_change(
     try:
         yield change
     except BaseException as error:
-        _log_error(project, change.entry, as_crossdock_error(error))
+        _audit_failure(project, change.entry, as_crossdock_error(error))
         raise
     try:
         _store_entry(project, change.entry)
@@ -105,7 +105,7 @@ def _store_entry(project: Project, entry: AuditEntry) -> None:
         state.run_transaction(lambda tx: tx.audit_log.put(entry))
 
 
-def _log_error(project: Project, entry: AuditEntry, error: CrossdockError) -> None:
+def _audit_failure(project: Project, entry: AuditEntry, error: CrossdockError) -> None:
     """Log *error*. If that fails for another reason, the error says so as well."""
     try:
         _store_entry(project, entry.with_failure(error))

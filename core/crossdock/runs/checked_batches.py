@@ -17,7 +17,7 @@ from crossdock.errors import ConnectorError, StoppedError
 from crossdock.mapping.external_id_recognition import keys_at_source
 from crossdock.mapping.incremental_cursors import Checkpoint
 from crossdock.printable import is_storable
-from crossdock.reading.sources.list_evidence import DoubtfulListError, incomplete_joined_rows_error
+from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, incomplete_joined_rows_error
 from crossdock.values.author_code_errors import convert_author_errors, masked_error_text, place_of_code
 from crossdock.values.records import ELEMENT, JSON, LINE, Again, Proof, RawBatch, internal_column_name
 
@@ -34,7 +34,7 @@ def pulled_batches(bound: BoundStream, since: str | None) -> Generator[RawBatch 
         ConnectorError: If `pull` raised an unexpected exception, or yielded something that is not a batch.
     """
     latest: str | None = None
-    guard, observe, whole_list = _CallableGuard(bound), bound.context.run.observe, _ConsecutiveListLines(bound)
+    guard, observe, whole_list = _CallableGuard(bound), bound.context.run.observe, _ListLineNumbering(bound)
     with guarded_stream_method(bound, "pull", lambda: latest):
         batches = bound.stream.pull(bound.context, since)
         try:
@@ -43,14 +43,14 @@ def pulled_batches(bound: BoundStream, since: str | None) -> Generator[RawBatch 
                 if isinstance(batch, Checkpoint):
                     if bound.context.run.interrupt.is_set():  # no rows, of which each batch shows that the run goes on
                         raise StoppedError("stopped while reading", hint="run again to continue")
-                    whole_list = _ConsecutiveListLines(bound)
+                    whole_list = _ListLineNumbering(bound)
                     yield batch
                     continue
                 latest = batch.source
                 bound.context.run.reading.count_batch()
                 if observe is not None:
                     observe(bound.name, "", batch)
-                yield from map(guard.wrap, whole_list.batches_with_consecutive_lines(batch))
+                yield from map(guard.wrap, whole_list.number_lines_across_pages(batch))
         except DoubtfulListError as error:
             if whole_list.has_joined_rows:
                 raise incomplete_joined_rows_error(error) from error
@@ -86,7 +86,7 @@ def fetched_batches(bound: BoundStream, keys: Sequence[tuple[str, ...]]) -> Iter
     """Yield the batches of the stream's `fetch`, called for at most `Stream.fetch_size` of *keys* at a time."""
     latest: str | None = None
     guard, lists = _CallableGuard(bound, "fetch"), bound.context.run.open_lists
-    whole_list, list_id = _ConsecutiveListLines(bound, "fetch"), None
+    whole_list, list_id = _ListLineNumbering(bound, "fetch"), None
     size, keys = bound.stream.fetch_size, keys_at_source(bound.stream.own_keys, keys)
     with guarded_stream_method(bound, "fetch", lambda: latest):
         for start in range(0, len(keys), size):
@@ -94,8 +94,8 @@ def fetched_batches(bound: BoundStream, keys: Sequence[tuple[str, ...]]) -> Iter
                 batch = _check_batch(bound, read, latest, "fetch")
                 latest = batch.source
                 if list_id is None or list_id != lists.open_list_id:
-                    whole_list, list_id = _ConsecutiveListLines(bound, "fetch"), lists.open_list_id
-                yield from map(guard.wrap, whole_list.batches_with_consecutive_lines(batch))
+                    whole_list, list_id = _ListLineNumbering(bound, "fetch"), lists.open_list_id
+                yield from map(guard.wrap, whole_list.number_lines_across_pages(batch))
 
 
 def guarded_stream_method(
@@ -104,7 +104,7 @@ def guarded_stream_method(
     return convert_author_errors(method, bound.name, code=bound.stream, settings=bound.context.settings, after=after)
 
 
-class _ConsecutiveListLines:
+class _ListLineNumbering:
     """Gives the pages of one list the same source and consecutive lines, where a group may have rows on several pages.
 
     The elements of exploded objects are groups of one object. An object that is listed again is another version of its
@@ -121,7 +121,7 @@ class _ConsecutiveListLines:
     def has_joined_rows(self) -> bool:
         return self._lines > 0
 
-    def batches_with_consecutive_lines(self, batch: RawBatch) -> Sequence[RawBatch]:
+    def number_lines_across_pages(self, batch: RawBatch) -> Sequence[RawBatch]:
         columns, stream = batch.load().columns, self._bound.stream
         if stream.group_by and ELEMENT in columns:
             return [batch] if stream.reads_files else _split_repeated_objects(stream, batch)

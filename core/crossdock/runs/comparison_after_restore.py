@@ -28,8 +28,8 @@ from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs import unrecorded_references
 from crossdock.runs.difference_classes import Correction
+from crossdock.runs.doubtful_operation_look_ups import LookUps
 from crossdock.runs.live_comparison import ComparedResource, LiveComparison, customer_and_items_hash
-from crossdock.runs.operator_look_ups import LookUps
 from crossdock.runs.state_session import Session
 from crossdock.state import Binding, Intent, Scope, Transaction
 from crossdock.writing.delivery.operations_and_intents import payload_after
@@ -75,7 +75,7 @@ class RecordsForgottenByState:
         """Add the resources whose lists earlier runs have compared, and the id of the last operation of the backup."""
         self._compared_before, self._last_restored = compared, last_restored
 
-    def can_decide_create(self, intent: Intent) -> bool:
+    def can_tell_if_created(self, intent: Intent) -> bool:
         """Return whether the platform's list shows whether the create *intent* was executed."""
         is_of_backup = 0 < intent.id <= self._last_restored
         return intent.resource in self._named or (intent.resource in self._compared_before and not is_of_backup)
@@ -96,7 +96,7 @@ class BindingVerification:
         self._session, self._state, self._run, self._run_id = session, session.state, run, run_id
         self._interrupt, self.forgotten = interrupt, RecordsForgottenByState()
 
-    def forget_last_snapshots(self, streams: Iterable[BoundStream]) -> None:
+    def have_last_snapshots_reread(self, streams: Iterable[BoundStream]) -> None:
         """Have the last snapshots of a restored state read again: later ones may have changed their records."""
         snapshots = [bound.name for bound in streams if bound.stream.mode == "snapshot"]
 
@@ -125,9 +125,9 @@ class BindingVerification:
         from crossdock.runs.platform_source.live_records import LiveRecords  # noqa: PLC0415  few runs compare
 
         with LiveRecords(self._session.project.platform, self._run) as live:
-            self._compare_each(resources, partial(self._compare_with_platform_list, live, target))
+            self._compare_readable_resources(resources, partial(self._compare_with_platform_list, live, target))
 
-    def _compare_each(self, resources: Sequence[str], compare: Callable[[str], None]) -> None:
+    def _compare_readable_resources(self, resources: Sequence[str], compare: Callable[[str], None]) -> None:
         """Compare the resources in order. One that the credential may not read stays unverified, and is sent whole."""
         for resource in resources:
             try:
@@ -172,9 +172,9 @@ class BindingVerification:
                 return
             after = page[-1][0].namespace, page[-1][1].key_hash
             kept = [each for each in page if each[0].is_contribution and not comparison.is_unsettled(*each)]
-            self._state.run_transaction(partial(self._mark_verified_or_deleted, kept))
+            self._state.run_transaction(partial(self._mark_contributions_verified_or_deleted, kept))
 
-    def _mark_verified_or_deleted(self, found: Sequence[tuple[Scope, Binding]], tx: Transaction) -> None:
+    def _mark_contributions_verified_or_deleted(self, found: Sequence[tuple[Scope, Binding]], tx: Transaction) -> None:
         for scope, each in groupby(found, key=itemgetter(0)):
             bindings = [binding for _, binding in each]
             again = tx.bindings.target_id_by_key_hash(
@@ -190,7 +190,7 @@ class BindingVerification:
         allowance = Allowance(session.clock, session.bucket(target))
         with closing(target.client()) as client:
             look_ups = LookUps(target, client, allowance, session.clock, self._state)
-            self._compare_each(resources, partial(self._compare_by_look_up, look_ups, target))
+            self._compare_readable_resources(resources, partial(self._compare_by_look_up, look_ups, target))
 
     def _compare_by_look_up(self, look_ups: LookUps, target: Target, resource: str) -> None:
         if not target.resources[resource].endpoint.reads:

@@ -68,9 +68,9 @@ class SessionCrashMarker(CrashMarker):
         slot.mark = mark
         self._marks.write_mark(slot.number, mark)
         if self._suspects:
-            slot.suspected = self._suspect_or_set_aside(mark)
+            slot.suspected = self._is_suspected_or_raise(mark)
 
-    def _suspect_or_set_aside(self, mark: CrashMark) -> bool:
+    def _is_suspected_or_raise(self, mark: CrashMark) -> bool:
         """Return whether *mark* is suspected. Only another process shows that it kills: people kill processes, too."""
         with self._state.begin_read_only() as tx:
             found = tx.crashing_inputs.get(mark)

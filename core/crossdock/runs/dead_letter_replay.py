@@ -70,7 +70,7 @@ class ReplayInput:
             self._bound.stream, ((each.identity, each.raw) for each in self._dead_letters)
         )
 
-    def update_candidates(self) -> UpdateCandidates:
+    def updates_for_limit_check(self) -> UpdateCandidates:
         """Return no candidates: an operator chose these records, and the limits apply to what a source brings."""
         return UpdateCandidates(0, 0, self.records, "")
 

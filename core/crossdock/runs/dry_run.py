@@ -16,7 +16,7 @@ from crossdock.errors import CrossdockError, without_traceback
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
-from crossdock.pacing.request_duration_forecast import Forecast, forecast
+from crossdock.pacing.request_batch_duration_forecast import Forecast, forecast
 from crossdock.reading.sources.run_context import ClosingStack, SourceContext, create_run_folder
 from crossdock.runs import stored_rate_limits
 from crossdock.runs.adoptable_record_reading import note_possible_adoptions
@@ -25,7 +25,7 @@ from crossdock.runs.forecast_of_unsettled_operations import (
     assumed_delivery,
     cannot_be_verified_after_restore,
 )
-from crossdock.runs.intake_log import NoIntake, PlanIntake
+from crossdock.runs.imported_file_log import NoIntake, PlanIntake
 from crossdock.runs.plan_result import PlanListener, PlanResult, WaitingReporter
 from crossdock.runs.planned_target_files import PlannedFiles
 from crossdock.runs.planning import undo_in_progress, update_limits
@@ -33,10 +33,10 @@ from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
+from crossdock.runs.planning.reference_resolution import References
 from crossdock.runs.planning.referenced_record_deletes import DeferredDeletes
-from crossdock.runs.planning.references import References
 from crossdock.runs.planning.removals import Removals, operation_verb
-from crossdock.runs.run_report import expected_term, settled_term
+from crossdock.runs.run_report import expected_tally_term, settled_tally_term
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.timings import Timings
 from crossdock.state import DeadLetterFacts, ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
@@ -126,7 +126,7 @@ def plan_with_state(
 def _note_unverified(bound: BoundStream, state: State) -> None:
     """Note, since a plan calls no target, that unverified records depend on what their target holds."""
     with state.begin_read_only() as tx:
-        number = tx.unverified.count([bound.scope], None)
+        number = tx.unverified.count_unverified_records([bound.scope], None)
     if number:
         records = "1 record is" if number == 1 else f"{number:,} records are"
         text = f"{records} unverified: a sync compares them with their target first, and sends what differs"
@@ -156,7 +156,7 @@ class _Preview:
             unsettled = tx.intents.unsettled()
             self._earlier = {name: tx.buckets.get(name) for name in targets}
             self._restored = tx.runs.is_restored()
-        self.result = PlanResult(self._forecast(PLATFORM, 0))
+        self.result = PlanResult(self._forecast_of_requests(PLATFORM, 0))
         self._operations = Counter[tuple[str, str, str]]()  # by target, resource and kind
         self._files = PlannedFiles(targets)
         self._coming = {bound.scope for bound in streams}
@@ -179,11 +179,13 @@ class _Preview:
             known = self._targets[target].resources.get(resource)  # a connection may have lost it
             together = known.together("update" if kind == "archive" else kind) if known else None
             needed[target] += -(-operations // (together or 1))
-        self.result.forecast = self._forecast(PLATFORM, needed.pop(PLATFORM, 0))
-        self.result.other_forecasts = {name: self._forecast(name, requests) for name, requests in needed.items()}
+        self.result.forecast = self._forecast_of_requests(PLATFORM, needed.pop(PLATFORM, 0))
+        self.result.other_forecasts = {
+            name: self._forecast_of_requests(name, requests) for name, requests in needed.items()
+        }
         return self.result
 
-    def _forecast(self, target: str, requests: int) -> Forecast:
+    def _forecast_of_requests(self, target: str, requests: int) -> Forecast:
         now, earlier = self._now.timestamp(), self._earlier[target]
         try:
             estimate = self._targets[target].estimate(earlier)
@@ -259,7 +261,7 @@ class _Preview:
                 planner = self._planner(held, self._tally(bound.name), Removals(), FailureCounter(bound, None))
                 chunks = None if bound.name in self.result.errors else planner.next_round()
                 is_done = is_done and chunks is None
-                self._report_rounds(planner, chunks, waiting)
+                self._report_planner_rounds(planner, chunks, waiting)
         for each in chain.from_iterable(
             each.plan_delete_rounds(self._removal_planner) for each in self._referring.values()
         ):
@@ -268,7 +270,7 @@ class _Preview:
         for bound, held, waiting in self._waiting:
             if bound.name not in self.result.errors:
                 planner = self._planner(held, self._tally(bound.name), Removals(), FailureCounter(bound, None))
-                self._report_rounds(planner, planner.plan_rejections(held.pop_late_as_dead_letters()), waiting)
+                self._report_planner_rounds(planner, planner.plan_rejections(held.pop_late_as_dead_letters()), waiting)
             waiting.report_still_waiting()
             self._tally(bound.name).count("carried_on", held.discard_all())
 
@@ -300,7 +302,7 @@ class _Preview:
         referring = self._referring[bound.scope.target]
         reads, failing, gone = stream_input.records(), stream_input.new_failure_counter(), stream_input.removals
         planner = self._planner(held, tally, referring.defer(bound, gone), failing, stream_input.prepared_operations)
-        self._report_rounds(planner, planner.decide(reads), waiting)
+        self._report_planner_rounds(planner, planner.decide(reads), waiting)
         planner.count_rest_as_carried_on(reads)
         planner.count_unplanned_removals()
         if planner.stopped is not None:
@@ -316,7 +318,9 @@ class _Preview:
     def _tally(self, stream: str) -> Tally:
         return self.result.tallies.setdefault(stream, Tally())
 
-    def _report_rounds(self, planner: Planner, chunks: Iterator[PlannedChunk] | None, waiting: WaitingReporter) -> None:
+    def _report_planner_rounds(
+        self, planner: Planner, chunks: Iterator[PlannedChunk] | None, waiting: WaitingReporter
+    ) -> None:
         while chunks is not None:
             for decided in chunks:
                 self._report_decisions(decided)
@@ -325,7 +329,7 @@ class _Preview:
 
     def _withhold_updates(self, bound: BoundStream, stream_input: StreamInput) -> bool:
         """Return True if the stream would update too many records. They are listed as withheld, and none is planned."""
-        found = stream_input.update_candidates()
+        found = stream_input.updates_for_limit_check()
         try:
             withheld = update_limits.withheld_updates(self._state, bound, found, self._known, at=self._now)
             if withheld is None:
@@ -375,10 +379,10 @@ class _Preview:
             self._listener.refused(dead_letter)
         for binding in decided.suppressed:
             self._listener.suppressed(decided.bound.scope, binding)
-        for item in decided.settled:
+        for item in decided.acknowledged_settlements:
             tally = self._tally(item.intent.identity.stream)
             tally.count("carried_over")
-            tally.count(settled_term(item, first_time=item.intent.operation == "create"))
+            tally.count(settled_tally_term(item, first_time=item.intent.operation == "create"))
             self._expect_settled(item)
 
     def _expect_settled(self, item: Settlement) -> None:
@@ -413,7 +417,7 @@ class _Preview:
             self._first_steps.add(record)
             return
         is_first = operation.kind == "create" or record in self._first_steps
-        tally.count(expected_term(target, scope.resource, operation.kind, first_time=is_first))
+        tally.count(expected_tally_term(target, scope.resource, operation.kind, first_time=is_first))
         two_steps = is_first and operation.kind == "update"
         whole = (
             structs.replace(operation, kind="create", changes=operation.after, binding=None) if two_steps else operation

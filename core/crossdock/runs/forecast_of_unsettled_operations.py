@@ -10,11 +10,15 @@ from msgspec import Struct, field
 
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.plan_result import PlanListener
-from crossdock.runs.planning.references import placeholder
-from crossdock.runs.run_report import expected_term
+from crossdock.runs.planning.reference_resolution import placeholder
+from crossdock.runs.run_report import expected_tally_term
 from crossdock.state import Binding, ExpectedDelivery, Intent, Scope
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery.in_doubt_rules import is_held_back, may_be_executed_since_backup, sent_intent_rule
+from crossdock.writing.delivery.in_doubt_and_refusal_rules import (
+    is_held_back,
+    may_be_executed_since_backup,
+    sent_intent_rule,
+)
 from crossdock.writing.delivery.operations_and_intents import payload_after
 from crossdock.writing.targets.target import Target
 
@@ -87,7 +91,9 @@ class UnsettledOperations(Struct):
                 continue
             is_first = intent.operation == "create" or record in first_steps
             tally(intent.identity.stream).count("carried_over")
-            term = expected_term(targets[intent.scope.target], intent.resource, intent.operation, first_time=is_first)
+            term = expected_tally_term(
+                targets[intent.scope.target], intent.resource, intent.operation, first_time=is_first
+            )
             tally(intent.identity.stream).count(term)
         return first_steps
 

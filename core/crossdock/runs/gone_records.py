@@ -20,7 +20,7 @@ from crossdock.delta.order_by_positions import are_comparable
 from crossdock.delta.row_preparation import DELETED, FP, KEY, KEY_HASH, POSITION, compute_keys
 from crossdock.delta.state_comparison import Delta, keys_not_listed
 from crossdock.errors import CrossdockError, StateError, StoppedError
-from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError
+from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, IncompleteListError
 from crossdock.runs.checked_batches import existing_batches
 from crossdock.runs.planning.removals import Removals, decide_deleted, decide_missing
 from crossdock.runs.planning.snapshot_proof import Completeness, SnapshotFacts
@@ -54,7 +54,7 @@ class SecondReading:
         self._first: list[pl.DataFrame] = []
         bound.context.run.open_lists.forget_stream(bound.name)
 
-    def remember_keys(self, batches: Iterable[RawBatch]) -> Iterator[RawBatch]:
+    def keep_keys_of_first_reading(self, batches: Iterable[RawBatch]) -> Iterator[RawBatch]:
         """Yield *batches*, and keep the keys of those that an API lists."""
         for batch in batches:
             if self._bound.name in self._bound.context.run.open_lists.begun:
@@ -148,7 +148,7 @@ class GoneRecords:
         self.digest = b""
 
     @property
-    def undecided_count(self) -> int:
+    def undecided_deletion_count(self) -> int:
         """The number of known records that the source names as deleted, until `decide_by_deletion_marks` decides about
         them.
         """
@@ -180,7 +180,7 @@ class GoneRecords:
         if not scan.sources:
             return Removals()
         gone = keys_not_listed(
-            self._state.known_keys(self._bound.scope), pl.concat([scan.latest.select(KEY_HASH), seen])
+            self._state.key_facts_of_scope(self._bound.scope), pl.concat([scan.latest.select(KEY_HASH), seen])
         )
         facts = structs.replace(
             _snapshot_facts("full list", scan, rows, proof, waiting, unsettled),
@@ -188,7 +188,7 @@ class GoneRecords:
         )
         return decide_missing(self._state, self._bound, gone, facts, at=self._bound.context.run.clock.now())
 
-    def remove_older_than_deletion(self, scan: LatestRecords) -> int:
+    def remove_rows_older_than_deletion(self, scan: LatestRecords) -> int:
         """Remove and count the rows of *scan* that are older than the deletion of their record in an earlier part."""
         if POSITION not in scan.latest.columns or DELETED not in scan.latest.columns:
             return 0
@@ -206,10 +206,10 @@ class GoneRecords:
         """Add what one part reads. Return how many records that earlier parts named as deleted it has again."""
         if self._bound.stream.lists_existing:
             self._read.append(scan.latest.select(KEY_HASH))
-        before = self.undecided_count
+        before = self.undecided_deletion_count
         if before and self._deleted is not None:
             self._deleted = keys_not_listed(self._deleted.to_frame(KEY_HASH), scan.latest)
-        superseded = before - self.undecided_count
+        superseded = before - self.undecided_deletion_count
         if len(found.deleted):
             self._source = self._source or scan.sources[0]
             self._deleted = found.deleted if self._deleted is None else pl.concat([self._deleted, found.deleted])
@@ -249,7 +249,7 @@ class GoneRecords:
         look = SecondReading(bound, lambda: existing_batches(bound))
         proof.look_again = look.reread_and_compare_keys
         try:
-            for batch in proof.collect_proofs(look.remember_keys(existing_batches(bound))):
+            for batch in proof.collect_proofs(look.keep_keys_of_first_reading(existing_batches(bound))):
                 listed.add(bound, batch)
                 bound.context.run.progress.advance(batch.load().height)
         except StateError:
@@ -258,10 +258,10 @@ class GoneRecords:
             return Removals(refusal=error)
         keys = listed.keys()
         self.listed_rows, self.digest = listed.rows or None, _digest_of_keys(keys)  # an empty list is not evidence
-        known = self._state.known_keys(bound.scope)
+        known = self._state.key_facts_of_scope(bound.scope)
         gone = keys_not_listed(known, pl.concat([keys, *self._read]))  # what this run read exists
         with self._state.begin_read_only() as tx:
-            waiting = tx.waiting_records.waits(bound.name)  # also those of earlier parts
+            waiting = tx.waiting_records.waits_of_stream(bound.name)  # also those of earlier parts
             self._warn_of_removed_records(tx, keys, waiting)
         facts = SnapshotFacts(
             listed.source,

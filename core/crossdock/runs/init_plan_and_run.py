@@ -42,7 +42,7 @@ def refuse_forked_process() -> None:
         raise ConfigError("the process was forked from one that has run crossdock", hint=hint, code="process_forked")
 
 
-def checked_config_sources(config: object) -> list[ConfigSource]:
+def checked_config_files_and_mappings(config: object) -> list[ConfigSource]:
     """Return the files and mappings of *config*, which is one of them or several.
 
     Raises:
@@ -53,10 +53,10 @@ def checked_config_sources(config: object) -> list[ConfigSource]:
     several = [config] if is_one or not isinstance(config, Iterable) else list(config)
     if not several:
         raise ConfigError("no config is given", hint="give a file, or its content as a mapping", code="config_missing")
-    return [_config_source(each) for each in several]
+    return [_config_file_or_mapping(each) for each in several]
 
 
-def _config_source(given: object) -> ConfigSource:
+def _config_file_or_mapping(given: object) -> ConfigSource:
     if isinstance(given, Mapping):
         return given
     if isinstance(given, str | os.PathLike):
@@ -255,7 +255,7 @@ def run(
 
 
 def load_project(config: Config) -> Project:
-    return project.load(*checked_config_sources(config))
+    return project.load(*checked_config_files_and_mappings(config))
 
 
 def _with_logging(progress: Progress | None) -> Progress:

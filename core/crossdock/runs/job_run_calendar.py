@@ -193,7 +193,7 @@ def _late_files(tx: Transaction, scheduled: Sequence[ScheduledRun]) -> tuple[lis
     found, executed = list[LateFile](), _ExecutedRuns(scheduled)
     files = tx.intake.last_accepted_between(*executed.span, limit=_FILES) if executed.span else []
     for file in files:
-        run = executed.run_at(file.accepted_at)
+        run = executed.run_in_progress_at(file.accepted_at)
         if run is not None and run.run_id is not None and file.modified_at > run.due and not _is_caught_up(run):
             place = run.job, run.business_date, run.run_id
             found.append(LateFile(*place, file.stream, file.name, run.due, file.modified_at))
@@ -221,7 +221,7 @@ class _ExecutedRuns:
         ends = (run.finished_at for run in self._runs if run.finished_at is not None)
         return self._starts[0], max(ends, default=self._starts[-1])
 
-    def run_at(self, at: datetime) -> ScheduledRun | None:
+    def run_in_progress_at(self, at: datetime) -> ScheduledRun | None:
         """Return the run that was in progress *at* some time."""
         place = bisect_right(self._starts, at)
         run = self._runs[place - 1] if place else None

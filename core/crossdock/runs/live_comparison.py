@@ -43,7 +43,7 @@ class ComparedResource(Struct, frozen=True):
     """A resource to compare. Imported bindings get the members `kept`, which show to which records they refer."""
 
     name: str
-    has_names: bool
+    has_external_ids: bool
     write_once: bool
     kept: AbstractSet[str] = frozenset()
 
@@ -131,7 +131,7 @@ class LiveComparison:
             contributed |= part.payload
             self._compare_binding(each, part, held, {})
         self._compare_binding(scope, binding, held, contributed)
-        if not self._resource.has_names:
+        if not self._resource.has_external_ids:
             self._contents.add([customer_and_items_hash(binding.payload)])
 
     def _right_owner(self, held: Held, owners: list[tuple[Scope, Binding]]) -> tuple[Scope, Binding] | None:
@@ -140,7 +140,7 @@ class LiveComparison:
         for scope, binding in owners:
             if name == f"{scope.namespace}:{binding.key}":
                 return scope, binding
-        if self._resource.has_names and isinstance(name, str) and self._is_external_id_bound(name):
+        if self._resource.has_external_ids and isinstance(name, str) and self._is_external_id_bound(name):
             return None
         return next((each for each in owners if has_wanted_members(held, each[1].payload)), owners[0])
 
@@ -175,7 +175,7 @@ class LiveComparison:
             self._add_correction(scope, binding, found, trimmed)
 
     def _remember_unbound(self, target_id: str, held: Held) -> None:
-        if not self._resource.has_names:
+        if not self._resource.has_external_ids:
             if self._remembered is None or changed_since(held, self._remembered, "createdAt"):
                 self._unnamed[customer_and_items_hash(held)].append(target_id)
             return
@@ -241,7 +241,7 @@ class LiveComparison:
 
     def _correct_or_mark_lost(self, scope: Scope, binding: Binding) -> None:
         """Handle a missing or different record. One without a name may have an id that the state has forgotten."""
-        if self._resource.has_names:
+        if self._resource.has_external_ids:
             self._add_correction(scope, binding, None, None)
         else:
             self._lost.append((scope, binding))
@@ -310,7 +310,7 @@ class LiveComparison:
 
     def outcome_of_doubtful_operation(self, intent: Intent) -> InDoubtResult:
         after, held = payload_after(intent), self._of_unsettled.get((intent.scope, intent.identity.key_hash))
-        if intent.operation == "create" and not self._resource.has_names:
+        if intent.operation == "create" and not self._resource.has_external_ids:
             ids = self._unnamed.get(customer_and_items_hash(after), [])
             return (
                 InDoubtResult("delivered", ids.pop())

@@ -10,5 +10,5 @@ def text_of_mapping_change(tx: Transaction, name: str, version: str) -> str:
     finished = tx.intake.last_finished(name)
     if finished is not None:
         return "" if finished.version == version else f"since the import of {finished.at:%Y-%m-%d %H:%M}Z"
-    stored = tx.cursors.version(name)
+    stored = tx.cursors.mapping_version_of_cursor(name)
     return "" if stored is None or stored.partition(":")[0] == version else "since the last run"

@@ -129,7 +129,7 @@ class NamedRecordDelivery:
         target = self._streams[record.stream].scope.target
         error = errors.get(record.stream) or errors.get(target) or errors.get("")
         if read is not None and error is not None and error is read.removals.refusal:
-            if record.key_hash not in read.withheld_key_hashes:
+            if record.key_hash not in read.withheld_removal_key_hashes:
                 error = None  # it is not gone
             else:
                 result.withheld.add(record)
@@ -275,7 +275,7 @@ class FetchedInput(StreamInput):
         return ""
 
     def _known_records(self) -> pl.DataFrame:
-        return self._state.known_keys_among(self._bound.scope, self._scan.latest[KEY_HASH].to_list())
+        return self._state.key_facts_among(self._bound.scope, self._scan.latest[KEY_HASH].to_list())
 
     def _decide_removals(self, found: Delta, counted: Tally, unsettled: Sequence[Intent]) -> Removals:  # noqa: ARG002
         """Decide about the records that `fetch` names as deleted, within the daily limits of the continued run."""
@@ -283,12 +283,12 @@ class FetchedInput(StreamInput):
         return self._gone.decide_by_deletion_marks(unsettled, self._tally.records["deleted"], self.requested_key_hashes)
 
     @property
-    def withheld_key_hashes(self) -> Collection[int]:
+    def withheld_removal_key_hashes(self) -> Collection[int]:
         """The key hashes of the records whose removal needs approval, also of those that other parts have fetched."""
         pending = self.removals.withheld
         return () if pending is None else {*pending.key_hashes}
 
-    def update_candidates(self) -> UpdateCandidates:
+    def updates_for_limit_check(self) -> UpdateCandidates:
         """Return no candidates: the limits compare what changed with what was listed."""
         return UpdateCandidates(0, 0, self.records, "")
 

@@ -106,7 +106,7 @@ def _read_items(
         return open_records.waiting_items(rows), places
     if kind == _INBOX:
         first = _parse_page_position(after, lambda at, key, stream: InboxPlace(_parse_instant(at), key, stream))
-        hints = tx.inbox.listed(limit=limit, choice=choice, after=first)
+        hints = tx.inbox.records_to_fetch(limit=limit, choice=choice, after=first)
         return open_records.inbox_items(hints), [[each.first_at.isoformat(), each.key, each.stream] for each in hints]
     if kind == _UNVERIFIED:
         return _unverified_items(tx, choice, scopes, after, limit)
@@ -122,10 +122,10 @@ def _unverified_items(
     tx: Transaction, choice: RecordFilter, scopes: Mapping[Scope, str], after: str, limit: int
 ) -> tuple[list[Item], list[list[str]]]:
     if choice.key is not None:  # few records, which the command lists as well
-        found = tx.unverified.listed(scopes, open_records.chosen_key_hash(choice), limit=limit - 1)
+        found = tx.unverified.unverified_records(scopes, open_records.chosen_key_hash(choice), limit=limit - 1)
         return open_records.unverified_items(found, scopes), []
     last = _parse_page_position(after, lambda *parts: (Scope(*parts[:3]), _parse_hash(parts[3])))
-    records = tx.unverified.page(scopes, after=last, limit=limit)
+    records = tx.unverified.page_of_unverified_records(scopes, after=last, limit=limit)
     places = [[*each.scope.columns.values(), f"{key_hash:x}"] for each, key_hash in records]
     return open_records.unverified_items((each for each, _ in records), scopes), places
 
@@ -184,7 +184,7 @@ def groups(
     elif kind == _INBOX:
         found = (
             OpenGroup(each.stream, "", each.number, each.since, each.error or "", {"stream": each.stream})
-            for each in tx.inbox.groups(choice)
+            for each in tx.inbox.groups_by_stream(choice)
         )
     elif kind == _UNVERIFIED:
         found = _unverified_groups(tx, scopes)
@@ -195,22 +195,22 @@ def groups(
 
 def waiting_group(tx: Transaction, scopes: Mapping[str, Scope], name: str) -> WaitingGroup | None:
     """Return the group of waiting records with the *name* that `groups` gave it."""
-    return next((each for each in waiting_groups(tx, scopes, RecordFilter()) if _group_name(each) == name), None)
+    return next((each for each in waiting_groups(tx, scopes, RecordFilter()) if _hashed_group_name(each) == name), None)
 
 
-def _group_name(group: WaitingGroup) -> str:
+def _hashed_group_name(group: WaitingGroup) -> str:
     text = "\n".join([group.stream, *(key_text(root) for root in group.roots)])
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def _open_group_of_waiting(group: WaitingGroup) -> OpenGroup:
     example = f"waits for {open_records.root_causes_text(group)}"
-    choice = {"stream": group.stream, "group": _group_name(group)}
+    choice = {"stream": group.stream, "group": _hashed_group_name(group)}
     return OpenGroup(group.stream, "", group.number, group.since, example, choice, waits_for=group.roots)
 
 
 def _dead_letter_groups(tx: Transaction, status: str, choice: RecordFilter, *, by_source: bool) -> Iterator[OpenGroup]:
-    for each in tx.dead_letters.groups(status, choice, by_source=by_source, limit=MOST_GROUPS):
+    for each in tx.dead_letters.groups_by_reason(status, choice, by_source=by_source, limit=MOST_GROUPS):
         parameters = {"stream": each.stream, "reason": each.code} | ({"file": each.source} if each.source else {})
         example = (
             "" if by_source else _first_message(tx, status, structs.replace(choice, stream=each.stream, code=each.code))
@@ -223,7 +223,7 @@ def _first_message(tx: Transaction, status: str, choice: RecordFilter) -> str:
 
 
 def _intent_groups(tx: Transaction, kind: str, choice: RecordFilter) -> Iterator[OpenGroup]:
-    found = tx.intents.groups(STATUSES[kind], choice, limit=MOST_GROUPS)
+    found = tx.intents.groups_by_stored_batch(STATUSES[kind], choice, limit=MOST_GROUPS)
     files = tx.batches.facts_by_id({each.batch_id for each in found if each.batch_id is not None})
     firsts = open_records.intent_items(tx, tx.intents.intents_with_ids([each.first_id for each in found]), kind)
     for each, item in zip(found, firsts, strict=True):

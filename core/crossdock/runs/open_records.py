@@ -75,13 +75,13 @@ def count_records_in_state(tx: Transaction, kind: str, choice: RecordFilter, sco
     if not may_match(choice, kind):
         return 0
     if kind == RecordState.UNVERIFIED.option_value:
-        return tx.unverified.count(scopes, chosen_key_hash(choice))
+        return tx.unverified.count_unverified_records(scopes, chosen_key_hash(choice))
     if kind in _REFUSED:
         return tx.dead_letters.count(choice, status=kind)
     if kind == RecordState.WAITING.option_value:
         return tx.waiting_records.count(choice)
     if kind == RecordState.INBOX.option_value:
-        return tx.inbox.count(choice)
+        return tx.inbox.count_records_to_fetch(choice)
     return tx.intents.count(STATUSES[kind], choice)
 
 
@@ -109,7 +109,7 @@ def without_data(item: Item) -> Item:
     return shown | {name: item[name] for name in ("stage", "pointer", "attempts") if item.get(name) is not None}
 
 
-def delivered_difference(loaded: Project, tx: Transaction, item: Item, *, raw: bool) -> list[dict[str, Any]]:
+def difference_from_delivered(loaded: Project, tx: Transaction, item: Item, *, raw: bool) -> list[dict[str, Any]]:
     """Return the members in which a record differs that changed after it was delivered; personal ones only if *raw*."""
     scope = loaded.scope_by_stream.get(item["stream"])
     binding = tx.bindings.get(scope, [item["key_hash"]]).get(item["key_hash"]) if scope else None
@@ -134,7 +134,7 @@ def open_states_of_record(tx: Transaction, history: RecordHistory) -> list[Item]
         named = [UnverifiedRecord(history.scope, row["key"], row["target_id"]) for row in history.bindings]
         found += unverified_items(named, scopes)
     for stream in history.streams:
-        found += inbox_items(tx.inbox.listed(limit=1, choice=RecordFilter(stream, history.key)))
+        found += inbox_items(tx.inbox.records_to_fetch(limit=1, choice=RecordFilter(stream, history.key)))
     order = [state.option_value for state in BY_URGENCY]
     return sorted(found, key=lambda item: order.index(item["state"]))
 
@@ -217,7 +217,7 @@ def unreadable_webhook_items(tx: Transaction, limit: int) -> list[Item]:
 def list_unverified(loaded: Project, tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:
     """Return at most *limit* unverified records of *choice*, by scope and key."""
     scopes = stream_by_unverified_scope(loaded, choice)
-    return unverified_items(tx.unverified.listed(scopes, chosen_key_hash(choice), limit=limit), scopes)
+    return unverified_items(tx.unverified.unverified_records(scopes, chosen_key_hash(choice), limit=limit), scopes)
 
 
 def waiting_group_items(loaded: Project, tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:
@@ -256,7 +256,7 @@ def _list_intents(tx: Transaction, choice: RecordFilter, limit: int, state: str)
 
 def _list_inbox(tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:
     unreadable = unreadable_webhook_items(tx, limit) if choice == RecordFilter() else []
-    return inbox_items(tx.inbox.listed(limit=limit, choice=choice)) + unreadable
+    return inbox_items(tx.inbox.records_to_fetch(limit=limit, choice=choice)) + unreadable
 
 
 _LISTS: Mapping[str, Callable[[Transaction, RecordFilter, int], list[Item]]] = {

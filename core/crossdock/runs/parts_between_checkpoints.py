@@ -13,7 +13,7 @@ import polars as pl
 
 from crossdock.errors import RecordError, RefusedError
 from crossdock.mapping.incremental_cursors import OVERLAP_S, Checkpoint, Cursor, instant_cursor
-from crossdock.reading.sources.list_evidence import DoubtfulListError
+from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.values.clock import Clock
 from crossdock.values.records import LINE, RawBatch, with_path_columns
 
@@ -135,7 +135,7 @@ class ReadParts:
                 is_checkpoint = isinstance(item, Checkpoint)
                 if isinstance(item, Checkpoint):
                     self._is_held = self._is_held or (item.needs_whole_list and self._doubt_of_list() is not None)
-                    is_checkpoint = is_shown or not self._is_recent(item.cursor)
+                    is_checkpoint = is_shown or not self._is_recent_cursor(item.cursor)
                     if is_checkpoint and not self._is_held:
                         self._reached, is_shown = self._cursor_capped_at_start(item.cursor), False
                 else:
@@ -169,7 +169,7 @@ class ReadParts:
             else None
         )
 
-    def _is_recent(self, cursor: str) -> bool:
+    def _is_recent_cursor(self, cursor: str) -> bool:
         """Return whether *cursor* is an instant of the last `EMPTY_AGAIN`, or later."""
         try:
             return datetime.fromisoformat(cursor) > self.start_of_reading - EMPTY_AGAIN
@@ -202,7 +202,7 @@ class ReadParts:
         if not cursor.sorted:
             self.latest = max(self.latest, _latest_position(batch, cursor))
             return False
-        places = [*_row_positions(batch, cursor)]
+        places = [*_cursor_positions_of_rows(batch, cursor)]
         known = [(self._highest_position, self._highest, 0), *(place for place in places if place[0])]
         self._without += len(places) - len(known) + 1
         for (before, _, _), (position, _, line) in pairwise(known):
@@ -247,7 +247,7 @@ def _latest_position(batch: RawBatch, cursor: Cursor) -> str:
     return found
 
 
-def _row_positions(batch: RawBatch, cursor: Cursor) -> Iterator[tuple[str, str, int]]:
+def _cursor_positions_of_rows(batch: RawBatch, cursor: Cursor) -> Iterator[tuple[str, str, int]]:
     """Yield the position of each row, its stored form and its line."""
     name = cursor.column
     frame = with_path_columns(batch.load(), [name])

@@ -15,11 +15,11 @@ from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
 from crossdock.runs import dry_run
 from crossdock.runs.active_run import ActiveRun
-from crossdock.runs.plan_digest_files import DigestFile, ExpectedInput
 from crossdock.runs.plan_result import PlanListener, PlanResult
 from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.run_report import Report
 from crossdock.runs.run_start_attempt import Attempt
+from crossdock.runs.saved_hashes_to_compare import DigestFile, ExpectedInput
 from crossdock.runs.state_session import open_session
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
@@ -109,7 +109,7 @@ def plan(
     """Plan, as `crossdock.runs.dry_run.plan` does, and hash the plan."""
     digest = DecisionHash.wrapping_listener(listener)
     planned = dry_run.plan(project, list(selection), digest.as_listener(), clock=clock, progress=progress, summed=True)
-    return planned, _plan_file(project, selection, planned, digest)
+    return planned, _new_plan_file(project, selection, planned, digest)
 
 
 def apply(
@@ -137,7 +137,7 @@ def apply(
                 hint=f"send them, without reading a source: {undo_in_progress.RESUME}; then plan again",
                 code="operations_left",
             )
-        if _plan_file(project, approved.selection, planned, digest) != approved:
+        if _new_plan_file(project, approved.selection, planned, digest) != approved:
             raise outdated_error("crossdock plan")
         run = ActiveRun(session, progress, interrupt, attempt=attempt)
 
@@ -152,7 +152,7 @@ def outdated_error(command: str) -> RefusedError:
     return RefusedError(message, hint=f"make a new plan: {command} -o PLAN", code="plan_outdated")
 
 
-def _plan_file(project: Project, selection: Sequence[str], planned: PlanResult, digest: DecisionHash) -> PlanFile:
+def _new_plan_file(project: Project, selection: Sequence[str], planned: PlanResult, digest: DecisionHash) -> PlanFile:
     pin = project.pinned_tenant
     return PlanFile(
         base_url=pin.base_url,

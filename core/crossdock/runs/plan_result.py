@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from crossdock.delta.latest_records import RepeatedKeys
 from crossdock.errors import CrossdockError, worst_exit_code
-from crossdock.pacing.request_duration_forecast import Forecast
+from crossdock.pacing.request_batch_duration_forecast import Forecast
 from crossdock.reading.sources.run_context import Observe
 from crossdock.runs import run_lines
 from crossdock.runs.planned_target_files import PlannedFile

@@ -71,12 +71,12 @@ class RecordSearch:
                     return self._histories(found), None if first_line == int(line) else first_line
         return [], None
 
-    def find_in_stream(self, stream: str, key: str) -> list[RecordHistory]:
+    def find_key_in_stream(self, stream: str, key: str) -> list[RecordHistory]:
         """Return the record of *stream* with this key, as in the source or in text form; empty if there is none."""
         hashes = key_hashes([key, key_text([key])]).values()
         return self._histories({FoundRecord(None, stream, each) for each in hashes})
 
-    def find_in_scopes(
+    def find_key_in_scopes(
         self, key: str, *, target: str = "", resource: str = "", namespace: str = ""
     ) -> list[RecordHistory]:
         """Return the records with this key in the scopes with these names; an empty name stands for any."""
@@ -132,5 +132,5 @@ class RecordSearch:
             tracing.bindings(scope, key_hash) if scope else [],
             operations,
             [row for stream in streams for row in tracing.dead_letters(stream, key_hash)],
-            [row for stream in streams for row in tracing.waits(stream, key_hash)],
+            [row for stream in streams for row in tracing.waits_of_record(stream, key_hash)],
         )

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, field
 
-from crossdock.values.decimal_context import EXACT, exact_sum
+from crossdock.values.fixed_decimal_contexts import EXACT, exact_sum
 
 PARTS_AT_MOST = 200_000
 """The most products and customers that are distinguished. The totals of all others are one sum."""
@@ -81,19 +81,19 @@ def plus(one: Decimal, other: Decimal) -> Decimal:
 
 
 def _quantities(payload: Mapping[str, Any]) -> Iterator[tuple[str, Decimal]]:
-    for each in (payload, *_items(payload)):
+    for each in (payload, *_line_items(payload)):
         product, quantity = each.get("productId"), each.get("quantity")
         if isinstance(product, str) and isinstance(quantity, int | Decimal):
             yield product, Decimal(quantity)
 
 
 def _amounts(payload: Mapping[str, Any]) -> Iterator[Decimal]:
-    for each in _items(payload):
+    for each in _line_items(payload):
         quantity, price = each.get("quantity"), each.get("unitPrice")
         if isinstance(quantity, int | Decimal) and isinstance(price, int | Decimal):
             yield EXACT.multiply(Decimal(quantity), Decimal(price))
 
 
-def _items(payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _line_items(payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     items = payload.get("items")
     return [each for each in items if isinstance(each, Mapping)] if isinstance(items, list) else []

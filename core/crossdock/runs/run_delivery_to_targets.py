@@ -21,7 +21,7 @@ from crossdock.runs.timings import Timings
 from crossdock.state import Intent, Transaction
 from crossdock.values.clock import POLL, Clock
 from crossdock.values.progress import Progress
-from crossdock.writing.delivery import in_doubt_rules
+from crossdock.writing.delivery import in_doubt_and_refusal_rules
 from crossdock.writing.delivery.dispatcher import Dispatcher
 
 _ENDED = object()
@@ -90,9 +90,11 @@ class RunningStreams:
             return
         if not tx.runs.is_restored():
             tx.unverified.clear_all()
-        elif carried_on == in_doubt_rules.count_in_doubt_since_backup(tx) and not self._count_rejected_write_once(tx):
+        elif carried_on == in_doubt_and_refusal_rules.count_in_doubt_since_backup(
+            tx
+        ) and not self._count_rejected_write_once(tx):
             tx.runs.record_restored_state_comparison(at=self._session.clock.now())
-            in_doubt_rules.trust_state_if_settled(tx)
+            in_doubt_and_refusal_rules.trust_state_if_settled(tx)
 
     def _count_rejected_write_once(self, tx: Transaction) -> int:
         scopes, platform = self._session.project.scope_by_stream, self._session.targets[PLATFORM]
@@ -123,12 +125,12 @@ class RunningStreams:
             done = done and (yield from runner.deliver_deletes())
         finally:
             runner.count_rest_as_carried_on()
-            runner.report_defects()
-        if not (done and (yield from runner.repeat_until_done(dispatcher.deliver_held_back))):
+            runner.report_target_code_errors()
+        if not (done and (yield from runner.repeat_work_until_done(dispatcher.deliver_held_back))):
             dispatcher.leave_to_next_run()
-        runner.report_refusals()
+        runner.report_refused_batches()
 
-    def _verify(self, delivery: TargetDelivery) -> bool:
+    def _verify_bindings_or_report(self, delivery: TargetDelivery) -> bool:
         try:
             delivery.verify()
         except StateError:
@@ -148,7 +150,7 @@ class RunningStreams:
             yield
         try:
             left = delivery.find_left()
-            if not self._verify(delivery) or not (yield from self._resume(delivery, left)):
+            if not self._verify_bindings_or_report(delivery) or not (yield from self._resume(delivery, left)):
                 return False
             if not (yield from self._verify_resumed(delivery, left)):
                 return False
@@ -167,14 +169,16 @@ class RunningStreams:
         names = {bound.name for bound in delivery.streams}
         steps = delivery.dispatcher.resume_unsettled_intents(left, later=names)
         self.counts.resuming.update(intent.id for intent in left)
-        return (yield from delivery.runner.repeat_until_done(lambda: next(steps, _ENDED) is _ENDED))
+        return (yield from delivery.runner.repeat_work_until_done(lambda: next(steps, _ENDED) is _ENDED))
 
     def _verify_resumed(self, delivery: TargetDelivery, left: Sequence[Intent]) -> Steps:
-        """Verify the records of operations that a restored backup had left; see `settlement.write`."""
+        """Verify the records of operations that a restored backup had left; see
+        `settlement.store_outcomes_and_bindings`.
+        """
         if not left or not delivery.restored:
             return True
-        is_settled = yield from delivery.runner.repeat_until_done(delivery.dispatcher.deliver_held_back)
-        return is_settled and self._verify(delivery)
+        is_settled = yield from delivery.runner.repeat_work_until_done(delivery.dispatcher.deliver_held_back)
+        return is_settled and self._verify_bindings_or_report(delivery)
 
     def _run_streams(self, delivery: TargetDelivery, source: RunInputFactory) -> Steps:
         """Run the streams in order. Return False if nothing more can be delivered."""
@@ -188,7 +192,7 @@ class RunningStreams:
                 self._report_stop(f"before {bound.name}")
                 return False
             if bound.resource_type.write_once and not (
-                yield from runner.repeat_until_done(delivery.dispatcher.deliver_held_back)
+                yield from runner.repeat_work_until_done(delivery.dispatcher.deliver_held_back)
             ):
                 return False
             try:
@@ -214,9 +218,9 @@ class StreamOrder:
         while self._pending:
             bound = next(filter(self._may_run, self._pending), None)
             if bound is None:
-                bound = min((one for one in self._pending if one.name in self._again), key=self._time_left)
+                bound = min((one for one in self._pending if one.name in self._again), key=self._time_until_retry)
                 self._pause(bound)
-                if self._time_left(bound) > timedelta() and not self._interrupt.is_set():
+                if self._time_until_retry(bound) > timedelta() and not self._interrupt.is_set():
                     yield None
                     continue
             self._again.pop(bound.name, None)
@@ -232,13 +236,13 @@ class StreamOrder:
     def _now(self) -> timedelta:
         return timedelta(seconds=self._clock.monotonic())
 
-    def _time_left(self, bound: BoundStream) -> timedelta:
+    def _time_until_retry(self, bound: BoundStream) -> timedelta:
         return self._again.get(bound.name, timedelta()) - self._now
 
     def _may_run(self, bound: BoundStream) -> bool:
         late = (one for one in self._pending if one.name in self._again and one is not bound)
         scopes = {(bound.scope.target, parent) for parent in bound.resource_type.parents}
-        return self._time_left(bound) <= timedelta() and not any(
+        return self._time_until_retry(bound) <= timedelta() and not any(
             (o.scope.target, o.scope.resource) in scopes for o in late
         )
 
@@ -246,6 +250,6 @@ class StreamOrder:
         if self._waiting_for != bound.name:
             self._progress.begin(f"waiting for files of {bound.name}", None)
             self._waiting_for = bound.name
-        left = self._time_left(bound)
+        left = self._time_until_retry(bound)
         if left > timedelta() and not self._interrupt.is_set():
             self._clock.sleep(min(left, POLL).total_seconds())

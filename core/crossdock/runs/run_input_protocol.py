@@ -63,7 +63,7 @@ class RunInput(Protocol):
     def prepared_operations(self) -> Iterable[Operation]:
         """Operations that need no decision. They are sent after those of the records."""
 
-    def update_candidates(self) -> UpdateCandidates:
+    def updates_for_limit_check(self) -> UpdateCandidates:
         """Return the updates that are compared with the limits."""
 
     def withhold_all_records(self, withheld: WithheldUpdates | None) -> None:

@@ -9,8 +9,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from crossdock.errors import CrossdockError, InternalError
-from crossdock.reading.sources.input_summary import InputFacts
-from crossdock.reading.sources.source_allowance import ApiUsage
+from crossdock.reading.sources.rate_limit_allowance_per_run import ApiUsage
+from crossdock.reading.sources.stream_input_report import InputFacts
 from crossdock.runs import run_lines
 from crossdock.state import Intent, RunRecord
 from crossdock.state.tables.run_history import COMPLETED
@@ -188,7 +188,7 @@ class SettlementCount:
         if intent.step != "open":
             first_time = intent.operation == "create" or record in self._opened
             tally.count("carried_over", item.acknowledged)
-            tally.count(settled_term(item, first_time=first_time))
+            tally.count(settled_tally_term(item, first_time=first_time))
             return True
         if intent.operation == "create":  # otherwise it was taken over
             self._opened.add(record)
@@ -198,23 +198,23 @@ class SettlementCount:
         return False
 
 
-def settled_term(item: Settlement, *, first_time: bool) -> Term:
+def settled_tally_term(item: Settlement, *, first_time: bool) -> Term:
     intent = item.intent
     if intent.status in {"rejected", "handed_over"}:
         return "rejected" if intent.status == "rejected" else "handed_over"
     if intent.status != "delivered":
         return "carried_on"
-    return "suppressed" if item.untouched else delivered_term(intent.operation, first_time=first_time)
+    return "suppressed" if item.untouched else delivered_tally_term(intent.operation, first_time=first_time)
 
 
-def expected_term(target: Target, resource: str, operation: str, *, first_time: bool) -> Term:
-    """Return the term of an operation that *target* takes; see `delivered_term`."""
+def expected_tally_term(target: Target, resource: str, operation: str, *, first_time: bool) -> Term:
+    """Return the term of an operation that *target* takes; see `delivered_tally_term`."""
     kind = target.resources.get(resource)  # a connection may have lost it
     is_awaited = kind is not None and kind.batch is not None and kind.batch.acknowledged_within_s is not None
-    return "handed_over" if is_awaited else delivered_term(operation, first_time=first_time)
+    return "handed_over" if is_awaited else delivered_tally_term(operation, first_time=first_time)
 
 
-def delivered_term(operation: str, *, first_time: bool) -> Term:
+def delivered_tally_term(operation: str, *, first_time: bool) -> Term:
     """Return the term of a delivered operation. *first_time* means that this run creates the record, even in two."""
     if operation == "delete":
         return "deleted"

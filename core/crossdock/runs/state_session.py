@@ -24,7 +24,7 @@ from crossdock.runs.run_start_attempt import Attempt
 from crossdock.state import Intent, State
 from crossdock.values.author_code_errors import AuthorCodeError, as_author_code_error, convert_author_errors
 from crossdock.values.clock import Clock
-from crossdock.writing.delivery.records_of_concurrent_runs import RecordsInProgress
+from crossdock.writing.delivery.records_of_concurrent_runs import RecordsOfSession
 from crossdock.writing.targets.target import Target
 
 MANUAL = Attempt()
@@ -62,7 +62,7 @@ class Session:
         self._buckets: dict[str, BucketStore] = {}
         self._percent, self._reduced = percent, dict[str, BucketShare]()
         self._opening = threading.Lock()
-        self.records, self.source_buckets = RecordsInProgress(), SharedBuckets()
+        self.records, self.source_buckets = RecordsOfSession(), SharedBuckets()
         self._resuming: dict[str, threading.Lock] = {}
         self.resumed = set[str]()
         self.begun = False
@@ -70,7 +70,7 @@ class Session:
     @cached_property
     def config(self) -> Mapping[str, Any] | None:
         """The effective config; None for a project that was not made from one."""
-        return None if self.project.file is None else effective_config_of_project(self.project)
+        return None if self.project.config_sections is None else effective_config_of_project(self.project)
 
     def unusable_targets(self, names: set[str]) -> dict[str, AuthorCodeError]:
         """Return the targets of the streams *names* (the platform if there are none) that cannot make a client."""

@@ -59,7 +59,7 @@ class StillReferenced:
         is_any = False
         for bound in undone:
             for each in operations(bound):
-                is_any |= self._add_planned(each)
+                is_any |= self._add_planned_operation(each)
         if not is_any:
             return
         for target in sorted({bound.scope.target for bound in undone}):
@@ -72,7 +72,7 @@ class StillReferenced:
     def referring_resource_by_id(self, scope: Scope, ids: Sequence[str]) -> dict[str, str]:
         return self._live.referring_resource_by_id(scope, ids) | self._referred.referring_resource_by_id(scope, ids)
 
-    def _add_planned(self, operation: Operation) -> bool:
+    def _add_planned_operation(self, operation: Operation) -> bool:
         """Add an operation of the plan. Return True for a delete."""
         scope, binding = operation.scope, operation.binding
         assert binding is not None

@@ -13,7 +13,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.delta import state_comparison
 from crossdock.delta.changed_record_reading import (
     KeyedRecord,
-    keys_without_remaining_rows,
+    keys_filtered_out_now,
     stored_records_prepared_again,
 )
 from crossdock.delta.latest_records import LatestRecords
@@ -26,12 +26,12 @@ from crossdock.runs.gone_records import GoneRecords
 from crossdock.runs.mapping_changes import text_of_mapping_change
 from crossdock.runs.planning.contributions import Contributions
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
-from crossdock.runs.planning.references import untrimmed_keys
+from crossdock.runs.planning.reference_resolution import untrimmed_keys
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.snapshot_proof import Completeness, remember_snapshot, warn_about_snapshot
 from crossdock.runs.planning.unchanged_waits import IdleWaits, UnchangedWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
-from crossdock.runs.source_phases import SourcePhases
+from crossdock.runs.stream_reading_phases import SourcePhases
 from crossdock.state import DeadLetter, Intent, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import key_index
 from crossdock.values.records import LINE
@@ -94,7 +94,7 @@ class StreamInput:
         bound.context.run.progress.begin(f"reading {name}", None)
         counted = self._read_part(advance)
         if not self._is_snapshot:
-            self._tally.count("ignored", self._gone.remove_older_than_deletion(self._scan))
+            self._tally.count("ignored", self._gone.remove_rows_older_than_deletion(self._scan))
         if not decides_waiting:
             with self._state.begin_read_only() as tx:
                 self._waiting = self._waits.waiting_to_decide(
@@ -115,7 +115,7 @@ class StreamInput:
         bound.context.run.intakes.accept(name)
         if self._phases is not None and (remark := self._phases.cursor_remark):
             bound.context.run.note(name, remark)
-        note_changed_texts(bound, self._scan)
+        note_trimmed_and_damaged_texts(bound, self._scan)
         if mapping_changed and self._scan.sources:
             self._mapping_changed = mapping_changed
             bound.context.run.note(
@@ -125,7 +125,7 @@ class StreamInput:
             )
         self._state.preload_database(found.changed.height)
         key_order, latest = self._scan.key_order, self._scan.latest
-        self._order = key_order.order_if_changed(latest[KEY_HASH], found.known) if key_order else None
+        self._order = key_order.keys_if_reordered(latest[KEY_HASH], found.known) if key_order else None
         self._scan.release_rows()
         self._rows = counted.rows_read
         if self._is_snapshot:
@@ -202,13 +202,13 @@ class StreamInput:
     def _known_keys_in_order_loader(
         self,
     ) -> Callable[[], pl.DataFrame | None] | None:  # what a snapshot is compared with
-        return partial(self._state.known_keys_unless_too_many, self._bound.scope) if self._lists_all else None
+        return partial(self._state.key_facts_unless_too_many, self._bound.scope) if self._lists_all else None
 
     def close(self) -> None:
         """Stop reading and close the source. Deleted records without a decision continue to wait."""
         if self._phases is not None:
             self._phases.close()
-        self._tally.count("carried_on", self._gone.undecided_count)
+        self._tally.count("carried_on", self._gone.undecided_deletion_count)
 
     @property
     def has_more(self) -> bool:
@@ -223,7 +223,7 @@ class StreamInput:
         compared = partial(state_comparison.compare, scan.latest, known, dead_letters=letters, unsettled=unsettled)
         found = compared(waiting=self._waiting, idle=self.idle_waits.records, snapshot=snapshot)
         for unit, line in found.mixed_zones[[UNIT, LINE]].rows()[:1]:
-            raise mixed_zones_error(scan.place(unit, line))
+            raise mixed_zones_error(scan.place_of_row(unit, line))
         self._known_count = known.height
         keys = split_by_key(found.changed.select(KEY_HASH), known.select(KEY_HASH))
         self._known_changed = sum(ours.join(theirs, on=KEY_HASH, how="semi").height for ours, theirs in keys)
@@ -231,7 +231,7 @@ class StreamInput:
 
     def _known_records(self) -> pl.DataFrame:
         held = order.known if (order := self._scan.key_order) else None
-        return self._state.known_keys(self._bound.scope) if held is None else held
+        return self._state.key_facts_of_scope(self._bound.scope) if held is None else held
 
     def check_input(self) -> None:
         """Called after everything is read, before any of it is counted. It may refuse the input."""
@@ -251,7 +251,7 @@ class StreamInput:
         self._tally.count("carried_on", len(self._left_alone))
 
     def handle_failed_read(self) -> None:
-        self._bound.context.run.intakes.refuse(self._bound.name)
+        self._bound.context.run.intakes.discard_for_stream(self._bound.name)
         self._tally.count("carried_over", len(self.formerly_waiting_key_hashes))
         self._tally.count("carried_on", len(self.formerly_waiting_key_hashes))
 
@@ -282,13 +282,13 @@ class StreamInput:
         passed_over = {*self._delta.replaced, *self._left_alone}
         return (each for each in self._waiting if each.identity.key_hash not in passed_over)
 
-    def update_candidates(self) -> UpdateCandidates:
+    def updates_for_limit_check(self) -> UpdateCandidates:
         number, known = self._known_changed + len(self._waiting), self._known_count
         if number and not known:  # nothing was read, so the state was not asked
             with self._state.begin_read_only() as tx:
                 known = tx.snapshots.count_present(self._bound.scope)
         source = next(iter(self._scan.sources), "")
-        return UpdateCandidates(number, known, self._read_records, source, self._mapping_changed)
+        return UpdateCandidates(number, known, self._read_waiting_then_changed, source, self._mapping_changed)
 
     def withhold_all_records(self, withheld: WithheldUpdates | None) -> None:
         """Execute nothing of the stream, so that the next run reads it again, and store updates to approve."""
@@ -308,13 +308,13 @@ class StreamInput:
         """Yield what waited, longest first, then changes in source order. After a failure, the rest keeps waiting."""
         given = 0
         try:
-            for given, read in enumerate(self._read_records(), 1):  # noqa: B007
+            for given, read in enumerate(self._read_waiting_then_changed(), 1):  # noqa: B007
                 yield read
         except CrossdockError:
             self._tally.count("carried_on", self._number_to_map - given)
             raise
 
-    def _read_records(self) -> Iterator[KeyedRecord]:
+    def _read_waiting_then_changed(self) -> Iterator[KeyedRecord]:
         assert self._delta is not None
         waited = ((each.identity, each.raw) for each in self._waiting_to_decide())
         return chain(
@@ -330,7 +330,7 @@ class StreamInput:
             done = self._completeness.doubt is None and self._store_snapshot_and_approval(tx)
             self._is_held_back = self._is_held_back or not done
             cursor = phases.new_cursor(self._scan)
-            if cursor is not None and not (self._is_held_back or self._gone.undecided_count):
+            if cursor is not None and not (self._is_held_back or self._gone.undecided_deletion_count):
                 tx.cursors.put(bound.name, bound.stream.cursor_version, cursor)
             phases.store(tx, is_done=done)
         self._state.update_key_index(bound.scope, self._order)
@@ -389,7 +389,7 @@ def load_untrimmed_keys(bound: BoundStream, state: State) -> None:
             bound.stream.earlier_keys = untrimmed_keys(tx, bound.scope, bound.name)
 
 
-def note_changed_texts(bound: BoundStream, scan: LatestRecords) -> None:
+def note_trimmed_and_damaged_texts(bound: BoundStream, scan: LatestRecords) -> None:
     """Note in how many rows keys were trimmed or may have been changed by a partner, and which cells look damaged."""
     note = bound.context.run.note
     if number := sum(scan.trimmed_rows):
@@ -408,7 +408,7 @@ def find_and_note_newly_filtered(
     bound: BoundStream, state: str, kept: Sequence[WaitingRecord | DeadLetter]
 ) -> set[int]:
     """Return the key hashes of *kept* records that a filter excludes now, and note that they stay in *state*."""
-    found = keys_without_remaining_rows(bound.stream, [(each.identity, each.raw) for each in kept])
+    found = keys_filtered_out_now(bound.stream, [(each.identity, each.raw) for each in kept])
     if found:
         which = f"1 record that is {state}" if len(found) == 1 else f"{len(found):,} records that are {state}"
         text = f"filters (skip) exclude {which}, so that nothing was sent"

@@ -18,8 +18,8 @@ from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
+from crossdock.runs.planning.reference_resolution import References
 from crossdock.runs.planning.referenced_record_deletes import DeferredDeletes
-from crossdock.runs.planning.references import References
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.run_input_protocol import RunInput
 from crossdock.runs.run_report import Report
@@ -100,14 +100,14 @@ class StreamRunner:
                 held.make_idle()
         return True
 
-    def report_defects(self) -> None:
+    def report_target_code_errors(self) -> None:
         """Report errors in the code of the target that affected no record."""
         for defect in take_unreported_errors(self._target):
             self._report.messages.add_error(self._place, defect)
 
-    def report_refusals(self) -> None:
+    def report_refused_batches(self) -> None:
         """Report why stored batches were left out, while others were handed over."""
-        for refusal in self._dispatcher.take_refusals():
+        for refusal in self._dispatcher.take_left_out_batch_errors():
             self._report.messages.add_error(self._place, refusal)
 
     def deliver_deletes(self) -> Steps:
@@ -145,7 +145,7 @@ class StreamRunner:
             )
         try:
             with guard_author_code_of_stream(bound):
-                source.read_next_part(unsettled, self._advance_or_stop)
+                source.read_next_part(unsettled, self._advance_unless_interrupted)
         except (StateError, LateError):
             raise
         except CrossdockError as error:
@@ -164,7 +164,7 @@ class StreamRunner:
         """Return True if the stream would update too many records, and store what to approve."""
         at = bound.context.run.clock.now()
         try:
-            found, before = source.update_candidates(), self._updates[bound.name]
+            found, before = source.updates_for_limit_check(), self._updates[bound.name]
             withheld = update_limits.withheld_updates(self._state, bound, found, set(), at=at, before=before)
         except StateError:
             raise
@@ -178,7 +178,7 @@ class StreamRunner:
         source.withhold_all_records(withheld)
         return True
 
-    def repeat_until_done(self, work: Callable[[], bool]) -> Steps:
+    def repeat_work_until_done(self, work: Callable[[], bool]) -> Steps:
         """Call *work* of the dispatcher until it returns True. Return as `run`."""
         try:
             while not work():
@@ -191,7 +191,7 @@ class StreamRunner:
         return True
 
     def _deliver_chunks(self, chunks: Iterator[PlannedChunk]) -> Steps:
-        return self.repeat_until_done(partial(self._dispatcher.deliver, _with_progress(chunks, self._timings)))
+        return self.repeat_work_until_done(partial(self._dispatcher.deliver, _with_progress(chunks, self._timings)))
 
     def _planner(
         self, held: AwaitingParents, gone: Removals, failing: FailureCounter, operations: Iterable[Operation] = ()
@@ -243,7 +243,7 @@ class StreamRunner:
         if source.removals.refusal is not None:
             self._report.messages.add_error(bound.name, source.removals.refusal)
 
-    def _advance_or_stop(self, rows: int) -> None:
+    def _advance_unless_interrupted(self, rows: int) -> None:
         if self._run.interrupt.is_set():
             raise StoppedError(
                 "stopped while reading", hint="nothing from this source was imported; run again to continue"
@@ -264,7 +264,7 @@ class ChangesWithoutWebhook:
     def __init__(self, state: State, bound: BoundStream) -> None:
         self._state, self._bound, self._number = state, bound, 0
         self._counts = False
-        if bound.is_hinted:
+        if bound.is_fetched_for_webhooks:
             with state.begin_read_only() as tx:
                 self._counts = tx.inbox.has_readable_webhook(bound.name.partition(".")[0])
 

@@ -21,7 +21,7 @@ from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.mapping.declarative import list_elements_at_path
 from crossdock.reading.sources.run_context import SourceContext, create_run_folder
 from crossdock.runs.checked_batches import fetched_batches, pulled_batches
-from crossdock.runs.intake_log import NoIntake
+from crossdock.runs.imported_file_log import NoIntake
 from crossdock.runs.planning.mapping_to_drafts import draft_of_record
 from crossdock.state import RecordIdentity
 from crossdock.values import exact_json
@@ -80,11 +80,11 @@ class Trial(Struct):
             elements = [
                 each for row in rows for each in list_elements_at_path(exact_json.loads(row[JSON] or "null"), of)
             ]
-            empty |= {f"{of}.*.{column}" for column in columns if elements and _is_in_none(elements, column)}
+            empty |= {f"{of}.*.{column}" for column in columns if elements and _all_lack_column(elements, column)}
         return sorted(empty)
 
 
-def _is_in_none(elements: list[Any], column: str) -> bool:
+def _all_lack_column(elements: list[Any], column: str) -> bool:
     return column != ELEMENT and all(column_text(at_path(element, column)) is None for element in elements)
 
 
@@ -110,7 +110,9 @@ def try_stream(
         return try_bound_stream(bound, most)
 
 
-def map_again(project: Project, identity: RecordIdentity, raw: dict[str, Any], *, clock: Clock) -> TriedRecord | None:
+def map_stored_record(
+    project: Project, identity: RecordIdentity, raw: dict[str, Any], *, clock: Clock
+) -> TriedRecord | None:
     """Map a record whose data the state has with the current mapping, as a replay would. No source is read.
 
     Return None if a filter leaves it out now. Raises CrossdockError if the config has no such stream.
@@ -120,7 +122,7 @@ def map_again(project: Project, identity: RecordIdentity, raw: dict[str, Any], *
         return None if kept is None else _try_record(bound, kept.record, None)
 
 
-def fetch_one(project: Project, name: str, key: str, *, clock: Clock, interrupt: threading.Event) -> Trial:
+def fetch_and_map_one(project: Project, name: str, key: str, *, clock: Clock, interrupt: threading.Event) -> Trial:
     """Read one record of a stream from its source by `Stream.fetch`, and map it. Its errors are in the result.
 
     Nothing is stored or delivered. *interrupt* ends pauses between requests.

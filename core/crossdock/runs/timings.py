@@ -49,7 +49,7 @@ class Timings:
         self.report, self.job = report, job
         self._begun(report)
 
-    def end(self) -> timedelta:
+    def end_and_return_duration(self) -> timedelta:
         self._begin_step(_FIRST)
         return self._since
 
@@ -164,16 +164,16 @@ def _merge_steps(steps: Iterable[Step]) -> list[Step]:
     """Reduce to `MOST_STEPS`: merge the steps of one name, and the shortest as `OTHERS`."""
     merged: dict[str, Step] = {}
     for step in steps:
-        _add_step(merged, step)
+        _merge_with_same_name(merged, step)
     others = merged.pop(OTHERS, None)
     longest = sorted(merged.values(), key=lambda step: step.lasted, reverse=True)
     kept = {step.name: step for step in longest[: MOST_STEPS - 1]}
     for step in (*filter(None, (others,)), *longest[MOST_STEPS - 1 :]):
-        _add_step(kept, structs.replace(step, name=OTHERS))
+        _merge_with_same_name(kept, structs.replace(step, name=OTHERS))
     return sorted(kept.values(), key=lambda step: step.began)
 
 
-def _add_step(steps: dict[str, Step], step: Step) -> None:
+def _merge_with_same_name(steps: dict[str, Step], step: Step) -> None:
     known = steps.get(step.name)
     if known is None:
         steps[step.name] = step

@@ -36,7 +36,7 @@ class WaitingGroup(Struct, frozen=True):
 
 def waiting_groups(tx: Transaction, scopes: Mapping[str, Scope], choice: RecordFilter) -> list[WaitingGroup]:
     """Group the waiting records of *choice*, longest waiting first."""
-    counts = tx.waiting_records.grouped_counts(choice)
+    counts = tx.waiting_records.counts_by_awaited_records(choice)
     streams = defaultdict(list)
     for name, scope in scopes.items():
         streams[scope.resource, scope.namespace].append(name)

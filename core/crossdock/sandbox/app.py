@@ -162,7 +162,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         return self._settings.connection_limits
 
     @property
-    def keys(self) -> Mapping[str, Caller]:
+    def callers_by_key_id(self) -> Mapping[str, Caller]:
         return self._keyring.valid_keys()
 
     def new_key(self, tenant: str = TENANT, *scopes: str) -> str:
@@ -266,7 +266,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
     async def _authenticate_and_execute(self, call: ApiCall, query: Mapping[str, str]) -> Response:
         try:
             find_token = partial(oauth_clients_and_tokens.find_caller_by_token, self._reader, now=call.now)
-            call.caller = access_control.authenticate(self.keys, find_token, call.headers)
+            call.caller = access_control.authenticate(self.callers_by_key_id, find_token, call.headers)
             call.rate_limit_headers = self._rate_limiter.take_token_or_refuse(call.caller, call.now)
             if call.path.startswith(webhook_paths.PREFIX):
                 return await self._execute_webhook_operation(call, query)

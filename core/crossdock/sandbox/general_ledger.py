@@ -43,12 +43,12 @@ def ensure_default_accounts(connection: sqlite3.Connection, tenant: str, now: fl
     """Return the ids of *tenant*'s receivable and revenue account, and create them if they do not exist."""
     return [
         find_id_by_external_id(connection, tenant, _ACCOUNTS, account["externalId"])
-        or _create_account(connection, tenant, now, number)
+        or _create_default_account(connection, tenant, now, number)
         for number, account in enumerate(_DEFAULT_ACCOUNTS)
     ]
 
 
-def _create_account(connection: sqlite3.Connection, tenant: str, now: float, number: int) -> str:
+def _create_default_account(connection: sqlite3.Connection, tenant: str, now: float, number: int) -> str:
     account, account_id, at = _DEFAULT_ACCOUNTS[number], new_id(_ACCOUNTS.prefix, now), instant_text(now)
     text = json_codec.write({**account, "id": account_id, "createdAt": at, "updatedAt": at})
     # Lists are ordered by the number of the last effect; accounts without one are numbered below all effects.

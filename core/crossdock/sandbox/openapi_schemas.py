@@ -113,8 +113,8 @@ def components() -> Json:
 
 def standalone_schema(name: str, base_url: str) -> Json | None:
     """Return a self-contained schema. *name* may have any spelling: InventoryLot, inventory_lot, inventory-lot."""
-    names = {_normalized(each): each for each in components()}
-    if (found := names.get(_normalized(name))) is None:
+    names = {_normalized_schema_name(each): each for each in components()}
+    if (found := names.get(_normalized_schema_name(name))) is None:
         return None
     about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"{base_url}/schemas/{found}.json"}
     schema = {**about, "title": found, **components()[found]}
@@ -136,7 +136,7 @@ def _referenced_id_schema(member: str) -> Json:
     return id_schema(_ID_PREFIXES[REFERENCES[member]])
 
 
-def _normalized(name: str) -> str:
+def _normalized_schema_name(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()
 
 
@@ -252,13 +252,13 @@ def _page_schema(name: str) -> Json:
 
 
 def _closed_object_schema(members: Json, *optional: str, description: str = "") -> Json:
-    described = {each: {**inner, **_description(each, inner)} for each, inner in members.items()}
+    described = {each: {**inner, **_missing_description(each, inner)} for each, inner in members.items()}
     required = [each for each in members if each not in optional]
     about = {"description": description} if description else {}
     return {"type": "object", **about, "properties": described, "required": required, "additionalProperties": False}
 
 
-def _description(name: str, schema: Json) -> Json:
+def _missing_description(name: str, schema: Json) -> Json:
     return {} if "description" in schema or name not in DESCRIPTIONS else {"description": DESCRIPTIONS[name]}
 
 

@@ -82,10 +82,10 @@ def check_access(
     if not may_access(connection, caller, resource, "read", body):
         raise ProblemError(404, f"There is no such {resource}.")
     if access == "write" and not may_access(connection, caller, resource, "write", body):
-        raise _refusal(resource)
+        raise _narrowed_scope_error(resource)
 
 
-def check_save(
+def check_save_within_narrowing(
     connection: sqlite3.Connection,
     caller: Caller,
     collection: Collection,
@@ -101,7 +101,7 @@ def check_save(
     else:  # a lot with a bin is refused for its reference to the bin
         refused = "binId" not in body and not may_access(connection, caller, resource, "write", body)
     if refused:
-        raise _refusal(resource)
+        raise _narrowed_scope_error(resource)
 
 
 def hidden_references(
@@ -117,6 +117,6 @@ def hidden_references(
     return hidden
 
 
-def _refusal(resource: str) -> ProblemError:
+def _narrowed_scope_error(resource: str) -> ProblemError:
     narrowed = NAMES[_NARROWED_BY[resource][0]]
     return insufficient_scope_error(f"{narrowed}:write")

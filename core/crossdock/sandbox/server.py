@@ -52,7 +52,7 @@ def serve(
         ConfigError: If the port is taken, or the folder cannot be used or is in use.
     """
     with _folder_lock(data_dir), Sandbox(data_dir, settings) as sandbox, _listen(data_dir, host, port) as listener:
-        has_key = any(each.tenant == sandbox.tenant for each in sandbox.keys.values())
+        has_key = any(each.tenant == sandbox.tenant for each in sandbox.callers_by_key_id.values())
         key = sandbox.new_key() if new_key or not has_key else None
         facts = {"base_url": _base_url(listener), "tenant": sandbox.tenant, "api_key": key}
         _Server(sandbox, lambda: ready(facts)).run(sockets=[listener])

@@ -64,7 +64,9 @@ def _add_delivery(
     )
 
 
-def next_deliveries(connection: sqlite3.Connection, subscription_id: str, limit: int) -> list[DueDelivery]:
+def pending_deliveries_by_due_time(
+    connection: sqlite3.Connection, subscription_id: str, limit: int
+) -> list[DueDelivery]:
     rows = connection.execute(
         "SELECT deliveries.id, due, events.id, body FROM deliveries JOIN events ON events.seq = event"
         " WHERE subscription = ? AND status = 'pending' ORDER BY due, deliveries.seq LIMIT ?",

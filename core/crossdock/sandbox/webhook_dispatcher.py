@@ -96,7 +96,9 @@ class WebhookDispatcher:
 
     def _start_subscription_attempts(self, subscription: StoredSubscription) -> float:
         tasks, now = self._in_progress[subscription.id], self._controls.clock()
-        for each in webhook_deliveries.next_deliveries(self._reader, subscription.id, subscription.concurrency + 1):
+        for each in webhook_deliveries.pending_deliveries_by_due_time(
+            self._reader, subscription.id, subscription.concurrency + 1
+        ):
             if each.due > now:
                 return min(each.due - now, _MAX_WAIT_S)
             if each.id not in tasks and len(tasks) < subscription.concurrency:

@@ -163,7 +163,7 @@ def _update(connection: sqlite3.Connection, call: ApiCall, collection: Collectio
     general_ledger.check_may_change(collection, before)
     old = dict(before)
     read_only = {name: before.pop(name) for name in collection.read_only if name in before}
-    body = validated_body(collection.kind.wire, _merge(before, patch))
+    body = validated_body(collection.kind.wire, _merge_keeping_nulls(before, patch))
     text, tag = _check_save_and_post(connection, call, "update", collection, old, {**body, **read_only})
     return Response(text, 200, {"etag": tag}, json_codec.MEDIA_TYPE)
 
@@ -185,14 +185,14 @@ _OPERATIONS: Mapping[str, Callable[[sqlite3.Connection, ApiCall, Collection, str
 }
 
 
-def _merge(target: Any, patch: Any) -> Any:
+def _merge_keeping_nulls(target: Any, patch: Any) -> Any:
     """Apply a JSON merge patch (RFC 7396), but keep its nulls: `validated_body` removes them once it knows their
     names.
     """
     if not isinstance(patch, dict):
         return patch
     before = target if isinstance(target, dict) else {}
-    return {**before, **{name: _merge(before.get(name), value) for name, value in patch.items()}}
+    return {**before, **{name: _merge_keeping_nulls(before.get(name), value) for name, value in patch.items()}}
 
 
 def _check_save_and_post(
@@ -203,7 +203,7 @@ def _check_save_and_post(
     before: Mapping[str, Any] | None,
     body: dict[str, Any],
 ) -> tuple[str, str]:
-    record_level_access.check_save(connection, call.caller, collection, before, body)
+    record_level_access.check_save_within_narrowing(connection, call.caller, collection, before, body)
     resource_store.check_references_and_external_id(connection, call.caller, collection, before or {}, body, body["id"])
     if collection.kind.name != "invoice":
         return resource_store.save_and_record_effect(connection, call, operation, collection, body)

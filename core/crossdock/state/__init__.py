@@ -10,22 +10,22 @@ from crossdock.state.open_state import State, Transaction, create_or_upgrade
 from crossdock.state.queries.record_history import FoundRecord
 from crossdock.state.state_after_planned_deliveries import ExpectedDeliveries, ExpectedDelivery
 from crossdock.state.tables.audit_log import AuditEntry, AuditFilter
-from crossdock.state.tables.batches import BatchFacts, OverdueBatch, StoredBatch
 from crossdock.state.tables.begun_undos import BegunUndo
 from crossdock.state.tables.dead_letters import DeadLetter, DeadLetterFacts, RecordFilter
 from crossdock.state.tables.delivery_intents import Attempt, Intent, Unchanged
 from crossdock.state.tables.file_intake import FileDescription, FileFacts
-from crossdock.state.tables.followed_records import FollowedRecord
 from crossdock.state.tables.pending_approvals import PendingApproval
+from crossdock.state.tables.purged_input_digests import Digests
 from crossdock.state.tables.record_bindings import AcceptedBinding, Binding
 from crossdock.state.tables.record_identity_and_scope import RecordIdentity, Scope, Step
-from crossdock.state.tables.references_found_at_target import UnrecordedReference
-from crossdock.state.tables.removed_input_digests import Digests
+from crossdock.state.tables.records_fetched_until_final import FollowedRecord
 from crossdock.state.tables.run_history import RunConfig, RunRecord, RunResult, RunsOfDate, RunSums
 from crossdock.state.tables.scheduled_runs import DueRun, PendingNotice, Recipients, ScheduledRun, SkippedRun
 from crossdock.state.tables.snapshot_history import PastSnapshot
+from crossdock.state.tables.stored_batches_and_numbers import BatchFacts, OverdueBatch, StoredBatch
 from crossdock.state.tables.system_migrations import Migration, MigrationPart, MigrationRun, RunKind, WaveApproval
 from crossdock.state.tables.token_buckets import SharedBucket
+from crossdock.state.tables.unrecorded_references_at_target import UnrecordedReference
 from crossdock.state.tables.waiting_records import Wait, WaitingCount, WaitingRecord
 from crossdock.state.tables.webhook_inbox import InboxRecord, NamedRecord, ReceivedWebhook
 

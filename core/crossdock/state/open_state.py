@@ -43,24 +43,24 @@ from crossdock.state.state_after_planned_deliveries import (
     ExpectedWaitingRecords,
 )
 from crossdock.state.tables.audit_log import AuditLog
-from crossdock.state.tables.batches import Batches
 from crossdock.state.tables.begun_undos import BegunUndos
 from crossdock.state.tables.crashing_inputs import CrashingInputs
-from crossdock.state.tables.cursors_and_full_lists import Cursors, FullLists
+from crossdock.state.tables.cursors_and_full_list_times import Cursors, FullLists
 from crossdock.state.tables.dead_letters import DeadLetters
 from crossdock.state.tables.delivery_intents import Intents
 from crossdock.state.tables.file_intake import FileIntake
-from crossdock.state.tables.followed_records import FollowedRecords
 from crossdock.state.tables.key_index_stamps import KeyIndexStamps, stamp_of_scope
 from crossdock.state.tables.pending_approvals import PendingApprovals
 from crossdock.state.tables.record_bindings import Bindings
 from crossdock.state.tables.record_identity_and_scope import Scope
-from crossdock.state.tables.references_found_at_target import UnrecordedReferences
+from crossdock.state.tables.records_fetched_until_final import FollowedRecords
 from crossdock.state.tables.run_history import RunConfigs, Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
 from crossdock.state.tables.snapshot_history import SnapshotHistory
+from crossdock.state.tables.stored_batches_and_numbers import Batches
 from crossdock.state.tables.system_migrations import Migrations
 from crossdock.state.tables.token_buckets import Buckets
+from crossdock.state.tables.unrecorded_references_at_target import UnrecordedReferences
 from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
 from crossdock.state.tables.unverified_resources_and_streams import UnverifiedParts
 from crossdock.state.tables.waiting_records import WaitingRecords
@@ -309,29 +309,31 @@ class State:
         with read_only_connection(self._engine) as connection:
             yield self._new_transaction(connection)
 
-    def known_keys(self, scope: Scope) -> pl.DataFrame:
+    def key_facts_of_scope(self, scope: Scope) -> pl.DataFrame:
         """Return what the state knows about each key of *scope*: see `key_index.index_from_bindings`."""
         with translated_database_errors(self._url), read_only_connection(self._engine) as connection:
-            return self._known_keys(connection, scope, stamp_of_scope(connection, scope))
+            return self._key_facts(connection, scope, stamp_of_scope(connection, scope))
 
-    def known_keys_among(self, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
-        from crossdock.state.sidecar_files.key_index import bindings_of_keys  # noqa: PLC0415  as in `_open_key_index`
+    def key_facts_among(self, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
+        from crossdock.state.sidecar_files.key_index import index_of_keys  # noqa: PLC0415  as in `_open_key_index`
 
         with translated_database_errors(self._url), read_only_connection(self._engine) as connection:
-            return bindings_of_keys(connection, scope, key_hashes)
+            return index_of_keys(connection, scope, key_hashes)
 
-    def known_keys_unless_too_many(self, scope: Scope) -> pl.DataFrame | None:
-        """Do the same as `known_keys`, but return None for more keys than `ORDERED`, often without reading them."""
+    def key_facts_unless_too_many(self, scope: Scope) -> pl.DataFrame | None:
+        """Do the same as `key_facts_of_scope`, but return None for more keys than `ORDERED`, often without reading
+        them.
+        """
         from crossdock.state.sidecar_files.key_index import ORDERED  # noqa: PLC0415  as in `_open_key_index`
 
         with translated_database_errors(self._url), read_only_connection(self._engine) as connection:
             stamp = stamp_of_scope(connection, scope)
             if self._keys and self._keys.key_count(scope, stamp) > ORDERED:
                 return None
-            frame = self._known_keys(connection, scope, stamp)
+            frame = self._key_facts(connection, scope, stamp)
             return frame if frame.height <= ORDERED else None
 
-    def _known_keys(self, connection: Connection, scope: Scope, stamp: int) -> pl.DataFrame:
+    def _key_facts(self, connection: Connection, scope: Scope, stamp: int) -> pl.DataFrame:
         from crossdock.state.sidecar_files.key_index import index_from_bindings, index_with_changes  # noqa: PLC0415  as in `_open_key_index`
 
         frame = self._keys.load(scope, stamp) if self._keys else None

@@ -126,9 +126,9 @@ class ExpectedWaitingRecords(WaitingRecords):
         super().__init__(connection)
         self._expected = expected
 
-    def waits(self, stream: str, key_hashes: Sequence[int] | None = None) -> list[Wait]:
+    def waits_of_stream(self, stream: str, key_hashes: Sequence[int] | None = None) -> list[Wait]:
         finished = self._expected.finished_key_hashes(stream) if key_hashes is None else set()
-        return [each for each in super().waits(stream, key_hashes) if each.identity.key_hash not in finished]
+        return [each for each in super().waits_of_stream(stream, key_hashes) if each.identity.key_hash not in finished]
 
 
 class ExpectedSnapshotHistory(SnapshotHistory):

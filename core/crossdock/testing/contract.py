@@ -19,8 +19,8 @@ from crossdock.errors import RecordError
 from crossdock.runs.checked_batches import fetched_batches
 from crossdock.testing.connector_under_test import shown_key, shown_method_name, shown_record_place, stated_key_text
 from crossdock.testing.context_and_stream_reading import bound_stream
-from crossdock.testing.hash_seeds import read_with_two_seeds
 from crossdock.testing.mapping_contract import MappingContract
+from crossdock.testing.reading_with_two_hash_seeds import read_with_two_seeds
 from crossdock.testing.schema_drift_variants import drifted_objects
 from crossdock.testing.sync_contract import SyncContract
 from crossdock.values import exact_json

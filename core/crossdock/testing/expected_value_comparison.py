@@ -19,15 +19,17 @@ def first_mismatch(wanted: Any, found: Any, place: str = "") -> str:
     if isinstance(wanted, Mapping):
         if not isinstance(found, Mapping):
             return f"{where} is {found!r}, and expects states members of it"
-        return _first(_member_mismatch(name, value, found, place) for name, value in wanted.items())
+        return _first_nonempty_text(_member_mismatch(name, value, found, place) for name, value in wanted.items())
     if isinstance(wanted, Sequence) and not isinstance(wanted, str | bytes):
         count = len(found) if isinstance(found, list | tuple) else None
         if count != len(wanted):
             what = repr(found) if count is None else f"a list of {count}"
             return f"{where} is {what}, and expects states {len(wanted)} elements"
         pairs = enumerate(zip(wanted, found, strict=True))
-        return _first(first_mismatch(one, other, f"{place}/{number}") for number, (one, other) in pairs)
-    is_same = _comparable(wanted) == _comparable(found) and isinstance(wanted, bool) == isinstance(found, bool)
+        return _first_nonempty_text(first_mismatch(one, other, f"{place}/{number}") for number, (one, other) in pairs)
+    is_same = _time_as_instant(wanted) == _time_as_instant(found) and isinstance(wanted, bool) == isinstance(
+        found, bool
+    )
     return "" if is_same else f"{where} is {found!r}, and expects states {wanted!r}"
 
 
@@ -38,11 +40,11 @@ def _member_mismatch(name: str, wanted: Any, found: Mapping[str, Any], place: st
     return first_mismatch(wanted, found.get(name), f"{place}/{name}")
 
 
-def _first(texts: Iterable[str]) -> str:
+def _first_nonempty_text(texts: Iterable[str]) -> str:
     return next(filter(None, texts), "")
 
 
-def _comparable(value: Any) -> Any:
+def _time_as_instant(value: Any) -> Any:
     """Return a time with an offset as an instant, also that of a text."""
     if isinstance(value, str):
         try:

@@ -114,7 +114,7 @@ def _selected(value: Any, fields: Sequence[Field]) -> Any:
         return [_selected(each, fields) for each in value]
     if not isinstance(value, dict) or not fields:
         return value
-    found = _by_key(fields)
+    found = _selections_by_key(fields)
     return {name: _selected(inner, found[name]) for name, inner in value.items() if name in found}
 
 
@@ -123,7 +123,7 @@ def _unselected_places(value: Any, fields: Sequence[Field], place: str) -> Itera
         for each in value:
             yield from _unselected_places(each, fields, place)
     elif isinstance(value, dict) and fields:
-        found = _by_key(fields)
+        found = _selections_by_key(fields)
         for name, inner in value.items():
             if name not in found:
                 yield f"{place}/{name}"
@@ -131,7 +131,7 @@ def _unselected_places(value: Any, fields: Sequence[Field], place: str) -> Itera
                 yield from _unselected_places(inner, found[name], f"{place}/{name}")
 
 
-def _by_key(fields: Sequence[Field]) -> dict[str, list[Field]]:
+def _selections_by_key(fields: Sequence[Field]) -> dict[str, list[Field]]:
     """Return what is selected of each member, which may be selected several times."""
     found: dict[str, list[Field]] = {}
     for each in fields:

@@ -20,7 +20,7 @@ import httpx
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import RecordError
 from crossdock.mapping.incremental_cursors import Checkpoint, Cursor
-from crossdock.reading.sources.list_evidence import DoubtfulListError
+from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.stream_trial import Trial, TriedRecord
 from crossdock.testing.connector_under_test import shown_method_name, shown_record_place
@@ -120,7 +120,7 @@ class HttpStreamContract(StreamContract):
         trial = self.example()
         reversed_pages = pages_with_reversed_lists(self.pages, self._listed_records()[1])
         before, after = (
-            {tried.record.key: sorted(_json_texts(tried)) for tried in each.records}
+            {tried.record.key: sorted(_json_texts_of_rows(tried)) for tried in each.records}
             for each in (trial, self.read_from(self.transport(reversed_pages)))
         )
         assert before == after, (
@@ -134,7 +134,7 @@ class HttpStreamContract(StreamContract):
         others.
         """
         count = _count_rows(self.example())
-        page_number, place, index, item = self._first_read()
+        page_number, place, index, item = self._first_unfiltered_record()
         others = _record_keys(self._read_without(item))
         for change, changed in drifted_objects(item):
             pages = copy.deepcopy(list(self.pages))
@@ -158,7 +158,7 @@ class HttpStreamContract(StreamContract):
         """
         if not self.is_paged:
             raise SkipTest("the API answers with everything at once")
-        page_number, place, index, item = self._first_read()
+        page_number, place, index, item = self._first_unfiltered_record()
         moved, key, row = self._changed_form(item)
         pages = copy.deepcopy(list(self.pages))
         place.elements(pages[-1]).append(place.element_with_record(place.elements(pages[page_number])[index], moved))
@@ -167,7 +167,7 @@ class HttpStreamContract(StreamContract):
             return
         pull = shown_method_name(trial.bound.stream, "pull")
         assert trial.error is None, f"{pull}: reading failed: {trial.error}"
-        last = [text for tried in trial.records if tried.record.key == key for text in _json_texts(tried)][-1:]
+        last = [text for tried in trial.records if tried.record.key == key for text in _json_texts_of_rows(tried)][-1:]
         where = f"record {index + 1} of page {page_number + 1}"
         hint = "yield records that come again, of which the last one counts"
         assert last == [row], f"{pull}: {where} is listed again on the last page, and is not read there; {hint}"
@@ -309,7 +309,7 @@ class HttpStreamContract(StreamContract):
         assert is_used, f"{pull}: the cursor changes no request: everything is read in each run; {hint}"
         assert trial.error is None, f"{pull}: reading with a cursor failed: {trial.error}"
         self._check_records_since_cursor_read(trial, cursor, batches)
-        earlier = _days_before(cursor)
+        earlier = _two_days_before(cursor)
         if {*second.requests} < {*first.requests}:  # reading ends at a record from before the cursor
             if earlier is not None:
                 self._check_records_since_cursor_read(self.read_from(self.network(), earlier), earlier, batches)
@@ -392,7 +392,7 @@ class HttpStreamContract(StreamContract):
                 if isinstance(batch, Checkpoint):
                     read[-1:] = [(batch.cursor, items) for _, items in read[-1:]]
                     continue
-                items = _objects(batch)
+                items = _json_objects_of_batch(batch)
                 is_sorted = declared is not None and declared.sorted and items
                 value = column_text(at_path(items[-1], declared.column)) if declared and is_sorted else None
                 read.append((value or batch.cursor, items))
@@ -478,7 +478,7 @@ class HttpStreamContract(StreamContract):
             return bool(keys - _record_keys(self._read_without(item)))
         return bool(self.filters_on)
 
-    def _first_read(self) -> tuple[int, RecordList, int, Any]:
+    def _first_unfiltered_record(self) -> tuple[int, RecordList, int, Any]:
         """Return page, path of the list, index and object of the first record that is not left out."""
         keys = _record_keys(self.example())
         found = next(
@@ -497,7 +497,7 @@ class HttpStreamContract(StreamContract):
         places = self._listed_records()[1]
         forms = [{**item, "crossdock_changed": 1}, *(form for _, form in drifted_objects(item))]
         alone = self._read_filtered_pages(places, _equality_predicate(item))
-        before, keys = {text for tried in alone.records for text in _json_texts(tried)}, _record_keys(alone)
+        before, keys = {text for tried in alone.records for text in _json_texts_of_rows(tried)}, _record_keys(alone)
         for form in forms:
             pages = without_records(self.pages, places, _equality_predicate(item))
             place, first = next((each, found) for page in pages for each in places if (found := each.elements(page)))
@@ -543,7 +543,7 @@ def _json_or_none(body: bytes) -> Any:
         return None
 
 
-def _objects(batch: RawBatch) -> list[Any]:
+def _json_objects_of_batch(batch: RawBatch) -> list[Any]:
     return [exact_json.loads(text or "null") for text in batch.load()[JSON].to_list()]
 
 
@@ -552,10 +552,10 @@ def _member_texts(item: Any) -> set[str]:
 
 
 def _json_rows(trial: Trial) -> list[Any]:
-    return [exact_json.loads(text) for tried in trial.records for text in _json_texts(tried)]
+    return [exact_json.loads(text) for tried in trial.records for text in _json_texts_of_rows(tried)]
 
 
-def _json_texts(tried: TriedRecord) -> list[str]:
+def _json_texts_of_rows(tried: TriedRecord) -> list[str]:
     """Return the object of each row of a record: of several, if the stream has grouped them."""
     return [row.get(JSON) or "null" for row in tried.record.rows]
 
@@ -588,7 +588,7 @@ def _is_cursor_not_before(text: str, cursor: str, declared: Cursor | None = None
     return text >= cursor
 
 
-def _days_before(cursor: str) -> str | None:
+def _two_days_before(cursor: str) -> str | None:
     """Return an instant two days before one that is a cursor, in the same form; None for other cursors."""
     if parse_instant(cursor) is None:
         return None

@@ -47,7 +47,7 @@ class LongerList(Struct, frozen=True):
 
         Elements are told apart by what tells apart those of the example.
         """
-        differing = [path for path in value_paths(self.elements[-1]) if self._differs(path)]
+        differing = [path for path in value_paths(self.elements[-1]) if self._has_distinct_values(path)]
         elements = [
             *self.elements,
             *(_distinguishable_copy(self.elements[-1], differing, each) for each in range(1, more + 1)),
@@ -56,7 +56,7 @@ class LongerList(Struct, frozen=True):
         elements[index] = copy_with_change(elements[index], self.number, written)
         return self._with(elements)
 
-    def _differs(self, path: Path) -> bool:
+    def _has_distinct_values(self, path: Path) -> bool:
         values = [value_at(each, path) for each in self.elements]
         return isinstance(values[-1], str | int | Decimal) and len({*map(repr, values)}) == len(values) > 1
 

@@ -38,7 +38,7 @@ class RecordedExchange:
     file: str = field(default="", compare=False)
 
     @property
-    def path(self) -> str:
+    def url_path(self) -> str:
         return urlsplit(self.url).path
 
     @property
@@ -90,14 +90,14 @@ def body_as_file_members(content: bytes, content_type: str) -> dict[str, Any]:
         text = content.decode()
         if "x-www-form-urlencoded" in content_type:
             return {"form": [[name, value] for name, value in parse_qsl(text, keep_blank_values=True)]}
-        return _json_of(text)
+        return _json_or_lines(text)
     except ValueError as error:
         described = str(error) if "json" in content_type and not isinstance(error, UnicodeDecodeError) else "not JSON"
         kind = content_type.partition(";")[0].strip() or "unknown type"
         return {"left_out": f"{len(content):,} bytes of {kind}: {described}"}
 
 
-def _json_of(text: str) -> dict[str, Any]:
+def _json_or_lines(text: str) -> dict[str, Any]:
     try:
         return {"json": readable_json.loads(text)}
     except ValueError:

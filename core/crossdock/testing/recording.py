@@ -116,7 +116,7 @@ class Recording:
             body_as_file_members(content, response.headers.get("content-type", "")),
         )
         with self._lock:
-            for value in _credentials(request.headers):
+            for value in _credentials_in_headers(request.headers):
                 self._texts.add_credential(value)
             for name, value in response.headers.multi_items():
                 if name == "set-cookie":
@@ -146,7 +146,7 @@ class Recording:
         try:
             for number, exchange in enumerate(cleaned, 1):
                 self.folder.mkdir(parents=True, exist_ok=True)
-                slug = _SLUG.sub("-", exchange.path).strip("-").lower()[:_LONGEST_SLUG].strip("-") or "root"
+                slug = _SLUG.sub("-", exchange.url_path).strip("-").lower()[:_LONGEST_SLUG].strip("-") or "root"
                 name = f"{number:04}-{exchange.method.lower()}-{slug}.json"
                 (self.folder / name).write_text(exchange.file_text(), encoding="utf-8")
         except OSError as error:
@@ -156,7 +156,7 @@ class Recording:
 
     def _cleaned_exchange(self, exchange: RecordedExchange) -> RecordedExchange:
         texts = self._texts
-        segments = exchange.path.split("/")
+        segments = exchange.url_path.split("/")
         path = "/".join(quote(texts.clean_text(unquote(segment)), safe="()@:!$&'*+,;=~") for segment in segments)
         return replace(
             exchange,
@@ -208,7 +208,7 @@ def _is_recorded_header(name: str) -> bool:
     return name not in _OF_TRANSFER | _CHALLENGES and not is_secret_name(name)
 
 
-def _credentials(headers: httpx.Headers) -> Iterator[str]:
+def _credentials_in_headers(headers: httpx.Headers) -> Iterator[str]:
     """Yield the words of a request's headers that usually have a credential, also those in Base64."""
     for name, value in headers.multi_items():
         if not is_secret_name(name):

@@ -93,8 +93,8 @@ class ReplayTransport(httpx.BaseTransport):
         """Yield the differences between *request* and a recorded one."""
         if recorded.method != request.method:
             yield f"its method is {recorded.method}"
-        if not _matches_recorded(unquote(recorded.path), request.url.path):
-            yield f"its path is {recorded.path}"
+        if not _matches_recorded(unquote(recorded.url_path), request.url.path):
+            yield f"its path is {recorded.url_path}"
         yield from self._parameter_differences(recorded.params, request.url.params.multi_items())
         sent = body_as_file_members(request.read(), request.headers.get("content-type", ""))
         if "left_out" not in recorded.body:
@@ -113,9 +113,9 @@ class ReplayTransport(httpx.BaseTransport):
 
 def _path_distance(recorded: RecordedExchange, request: httpx.Request) -> int:
     """Return 0 for the same path, more for another one."""
-    if _matches_recorded(unquote(recorded.path), request.url.path):
+    if _matches_recorded(unquote(recorded.url_path), request.url.path):
         return 0
-    first, second = recorded.path.split("/"), request.url.path.split("/")
+    first, second = recorded.url_path.split("/"), request.url.path.split("/")
     return 1 + len(set(first) ^ set(second))
 
 

@@ -41,7 +41,7 @@ def moments_in(text: str, zone: str | None = None) -> Iterator[Moment]:
     for day, clock, offset in _ISO.findall(unquote(text)):
         with suppress(ValueError):  # no time of a calendar
             moment = datetime.fromisoformat(f"{day}T{clock or '00:00'}{offset}")
-            earliest, latest = (moment, moment) if offset else _earliest_and_latest(moment, zone)
+            earliest, latest = (moment, moment) if offset else _instant_range_without_offset(moment, zone)
             yield Moment(earliest, latest + (timedelta() if clock else timedelta(days=1)))
     for seconds, _ in _UNIX.findall(unquote(text)):
         if 946_684_800 <= int(seconds) < _LATEST_S:
@@ -49,7 +49,7 @@ def moments_in(text: str, zone: str | None = None) -> Iterator[Moment]:
             yield Moment(moment, moment + timedelta(seconds=1))
 
 
-def _earliest_and_latest(moment: datetime, zone: str | None) -> tuple[datetime, datetime]:
+def _instant_range_without_offset(moment: datetime, zone: str | None) -> tuple[datetime, datetime]:
     """Return the earliest and the latest instant that a time without an offset may be."""
     if zone is None:
         aware = moment.replace(tzinfo=UTC)

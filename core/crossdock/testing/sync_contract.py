@@ -81,7 +81,7 @@ class SyncContract(CursorContract):
         with self.in_environment():
             settings = self.new_context().settings
             connection = Connection(bound.connection_namespace, self.connector, settings, ())
-            scopes = [connection.scope(each) for each in self.connector.streams(settings)]
+            scopes = [connection.scope_of_written_records(each) for each in self.connector.streams(settings)]
         yield from (each for each in scopes if each.target == bound.scope.target and not each.is_contribution)
 
     def test_a_second_sync_sends_nothing(self) -> None:

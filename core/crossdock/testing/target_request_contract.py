@@ -140,7 +140,7 @@ class TargetRequestContract(TargetUnderTest):
                     assert held == one.name, text
                 is_found = one.name_in_payload == one.name
                 assert is_found, f"{one.method('name_in')}: does not find the external id in the payload"
-            if self._has_keys_of_the_partner:
+            if self._uses_record_keys_of_partner:
                 keys = [(NAMESPACE, key_text(self.key(resource, number))) for number in range(3)]
             else:
                 keys = [(NAMESPACE, "1"), (NAMESPACE, "2"), (NAMESPACE, "A"), (NAMESPACE, "a")]
@@ -172,7 +172,7 @@ class TargetRequestContract(TargetUnderTest):
         needed.
         """
         for target, resource in self.targets():
-            key = self._first_key(resource) if self._has_keys_of_the_partner else _ODD_KEY
+            key = self._first_key(resource) if self._uses_record_keys_of_partner else _ODD_KEY
             one, after = self.example(target, resource, key=key), self.example(target, resource, 1, key=key)
             operations = self.operations(resource)
             plain = one.requests(after.payload, _PLAIN_ID, operations)
@@ -186,7 +186,7 @@ class TargetRequestContract(TargetUnderTest):
                         f"{where}: does not contain the id of the record, so that it may concern another one; put "
                         "target_id into the path, the query or the body"
                     )
-                if what in {"create", "look_up by name"} and one.name and not self._has_keys_of_the_partner:
+                if what in {"create", "look_up by name"} and one.name and not self._uses_record_keys_of_partner:
                     is_named = one.is_named_in(request, whole=what == "create")
                     assert is_named, f"{where}: lacks the external id; send it whole, and encoded in a path or query"
                 if request.holds_payload:
@@ -257,7 +257,7 @@ class TargetRequestContract(TargetUnderTest):
                 is_of_parent = any(parent in text for parent in parents for text in texts_in_request(made[0]))
                 hint = "ask for records of this name, or of its parent, alone"
                 assert made[0] != made[1] or is_of_parent, f"{where}: does not depend on the name; {hint}"
-                if not self._has_keys_of_the_partner:  # such as an order and a number, which a query has apart
+                if not self._uses_record_keys_of_partner:  # such as an order and a number, which a query has apart
                     _check_query_by_name(one, f"{where} by name", made[0])
             one = self.example(target, resource)
             if {*self.operations(resource)} - {"create"}:

@@ -176,7 +176,7 @@ class TargetUnderTest(ConnectorUnderTest):
         """Yield records that the look-up of *one* by its external id requests, too: those with the same parent, such as
         two parcels of an order. Their keys are that of *one* with some parts of the key of another record.
         """
-        if not self._has_keys_of_the_partner or not one.target.resources[one.resource].endpoint.look_up:
+        if not self._uses_record_keys_of_partner or not one.target.resources[one.resource].endpoint.look_up:
             return
         parts, others = (self.key(one.resource, number) for number in (0, 1))
         for number, part in enumerate(others[: len(parts)]):
@@ -190,7 +190,7 @@ class TargetUnderTest(ConnectorUnderTest):
                 continue  # there is no such record
 
     @property
-    def _has_keys_of_the_partner(self) -> bool:
+    def _uses_record_keys_of_partner(self) -> bool:
         """Whether keys are parts that the partner knows, such as an order and a number, and not any texts."""
         return type(self).key is not TargetUnderTest.key
 

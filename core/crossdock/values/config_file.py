@@ -64,7 +64,7 @@ def place_and_union_choices(
     return (*place, *key), tuple(choices)
 
 
-def findings_of_nearest_choice(findings: Iterable[PlacedFinding]) -> list[PlacedFinding]:
+def findings_of_nearest_union_choice(findings: Iterable[PlacedFinding]) -> list[PlacedFinding]:
     """Leave out findings of choices that the value is not near to. Choices that it fails as a whole become one."""
     left = list(findings)
     for depth in range(max((len(each.choices) for each in left), default=0), 0, -1):
@@ -72,11 +72,11 @@ def findings_of_nearest_choice(findings: Iterable[PlacedFinding]) -> list[Placed
         for each in left:
             union = (each.choices[: depth - 1], each.choices[depth - 1][0]) if len(each.choices) == depth else each
             groups.setdefault(union, []).append(each)
-        left = [each for group in groups.values() for each in (_nearest_choice(group, depth))]
+        left = [each for group in groups.values() for each in (_nearest_union_choice_findings(group, depth))]
     return left
 
 
-def _nearest_choice(group: list[PlacedFinding], depth: int) -> list[PlacedFinding]:
+def _nearest_union_choice_findings(group: list[PlacedFinding], depth: int) -> list[PlacedFinding]:
     if len(group[0].choices) < depth:
         return group
     by_choice: dict[str | int, list[PlacedFinding]] = {}
@@ -303,13 +303,13 @@ class Document:
             checked = model.model_validate(data, context={"folder": self.folder, "renamed": renamed, **context})
         except ValidationError as error:
             items = (item for item in error.errors(include_url=False) if not _is_short_by_wrong_items(item))
-            found = findings_of_nearest_choice(self._finding(place, item) for item in items)
+            found = findings_of_nearest_union_choice(self._finding(place, item) for item in items)
             values = _allowed_values_of_missing_keys(model, data, place, found, {"folder": self.folder, **context})
             raise _findings_error(
                 self._finding_with_place(each) + values.get(each.absent, "") for each in found
             ) from None
         for section, old, new in renamed:
-            key = (*place, *(_path_to(section, data) or ()), old)
+            key = (*place, *(_keys_leading_to_object(section, data) or ()), old)
             advice = f"is called {new!r} now; rename it, because the next minor release does not know it any more"
             self.warnings[f"{self.where(key)}: {_place_prefix(key)}{advice}"] = None
         return checked
@@ -356,12 +356,12 @@ class Document:
         return f"{self.where(finding.place)}: {_place_prefix(finding.place)}{finding.message}"
 
 
-def _path_to(wanted: Any, data: Any) -> Place | None:
+def _keys_leading_to_object(wanted: Any, data: Any) -> Place | None:
     """Return the keys that lead to this very object in *data*."""
     if data is wanted:
         return ()
     items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-    paths = ((key, _path_to(wanted, value)) for key, value in items)
+    paths = ((key, _keys_leading_to_object(wanted, value)) for key, value in items)
     return next(((key, *path) for key, path in paths if path is not None), None)
 
 

@@ -174,12 +174,12 @@ def _parse_by_layout(text: str, layout: str, *, hour_24: bool = False) -> dateti
     if hour_24 and "24" in text:
         text, ends_day = _replace_hour_24(text, layout)
     moment = datetime.strptime(text, layout)  # noqa: DTZ007  the offset is checked by who calls
-    if moment.strftime(layout) != text and not _is_formatted_alike(text, layout, moment):
+    if moment.strftime(layout) != text and not _is_text_of_moment(text, layout, moment):
         raise ValueError
     return moment + _DAY_LENGTH if ends_day else moment
 
 
-def _is_formatted_alike(text: str, layout: str, moment: datetime) -> bool:
+def _is_text_of_moment(text: str, layout: str, moment: datetime) -> bool:
     shape, directives = _compile_layout(layout)
     if (match := shape.fullmatch(text)) is None:
         return False

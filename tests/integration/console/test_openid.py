@@ -21,13 +21,13 @@ from msgspec import structs
 from tests.consoles import PASSWORD, Browser, ServedConsole, make_fleet, served
 
 from crossdock.console.access_protection import Protection
-from crossdock.console.people import Role
 from crossdock.console.sign_in import id_token_verification
 from crossdock.console.sign_in.accounts import AccountFile
 from crossdock.console.sign_in.id_token_verification import ExpectedClaims, InvalidIdTokenError
 from crossdock.console.sign_in.openid_provider import OpenIdProvider
-from crossdock.console.sign_in.openid_settings import load_openid_settings
-from crossdock.reading.transport.http_results import Answer
+from crossdock.console.sign_in.openid_settings_and_role_rules import load_openid_settings
+from crossdock.console.visitors_and_roles import Role
+from crossdock.reading.transport.http_answers_and_failures import Answer
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.testing.server_process import ServerProcess

@@ -16,8 +16,8 @@ from tests.servers import served as serving
 
 from crossdock.config.project import project
 from crossdock.console.access_protection import Protection
-from crossdock.console.people import Role
 from crossdock.console.sign_in.accounts import AccountFile
+from crossdock.console.visitors_and_roles import Role
 
 
 @pytest.fixture

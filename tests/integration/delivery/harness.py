@@ -18,7 +18,7 @@ from msgspec import structs
 from tests.allowances import allowance
 
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.transport.http_results import Answer as HttpAnswer
+from crossdock.reading.transport.http_answers_and_failures import Answer as HttpAnswer
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, State, Transaction, Unchanged
 from crossdock.state.tables.delivery_intents import Status
 from crossdock.targets import Client, Request
@@ -26,7 +26,7 @@ from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.records import Record
 from crossdock.writing.delivery.delivery_context import AdoptionRules, DeliveringRun, RequestCounters
 from crossdock.writing.delivery.dispatcher import Dispatcher
-from crossdock.writing.delivery.in_doubt_rules import StateDoubts
+from crossdock.writing.delivery.in_doubt_and_refusal_rules import StateDoubts
 from crossdock.writing.delivery.operations_and_intents import Kind, Operation
 from crossdock.writing.delivery.senders import Senders
 from crossdock.writing.delivery.settlement import Settlement
@@ -203,7 +203,7 @@ def _merge(held: dict[str, Any], changes: dict[str, Any]) -> None:
 @dataclass
 class Batch:
     operations: list[Operation]
-    settled: Sequence[Settlement] = ()
+    acknowledged_settlements: Sequence[Settlement] = ()
 
     def store_all_but_operations(self, tx: Transaction) -> None:
         """Nothing else."""

@@ -217,7 +217,7 @@ def turn_of(run_id: int) -> tuple[Callable[[Transaction], None], Callable[[Trans
             if each.status == "pending":
                 each.mark_sending(AT)
         tx.intents.add([*fresh, successor], run_id=run_id, fence=1, at=AT)
-        settlement.write(tx, settled, run_id=run_id, at=AT)
+        settlement.store_outcomes_and_bindings(tx, settled, run_id=run_id, at=AT)
         tx.intents.write_outcomes([old["replaced"]], at=AT)
         tx.intents.store_attempt_results([Attempt(old["rejected"].id, 1, AT, "rejected", 422, "no")])
         tx.dead_letters.put([dead_letter], run_id=run_id, at=AT)

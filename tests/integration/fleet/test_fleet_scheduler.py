@@ -19,7 +19,7 @@ from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.errors import UnavailableError
 from crossdock.services.fleet.fleet_scheduler import ASK_AFTER, LATEST, FleetScheduler
 from crossdock.services.fleet.run_slot_allocation import RunSlots
-from crossdock.services.fleet.tenants import Tenant
+from crossdock.services.fleet.tenants_from_config_files import Tenant
 from crossdock.services.fleet.worker_messages import CallResult, RunFacts, ScheduledCall, SharedLimit
 from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded
 from crossdock.state import ScheduledRun
@@ -142,7 +142,7 @@ class Fleet:
         )
 
     def work(self) -> None:
-        while self.scheduler.step():
+        while self.scheduler.collect_and_start_runs():
             """There is more to do."""
 
     def running(self) -> list[str]:
@@ -415,7 +415,7 @@ def test_closing_cancels_what_has_not_begun(fleet: Fleet) -> None:
     fleet.scheduler.add_or_replace_tenant(tenant("a"), [unended()])
     fleet.work()
     _, future = fleet.executor.calls["a"]
-    fleet.scheduler.close()
+    fleet.scheduler.cancel_calls_and_close()
     assert future.cancelled()
 
 
@@ -502,7 +502,7 @@ def test_a_future_whose_methods_fail_stops_nothing(fleet: Fleet, method: str) ->
     fleet.work()
     done = {f"{name} lost: SystemExit: boom" if method == "result" else f"{name} done" for name in "ab"}
     assert done < set(fleet.said.all)
-    fleet.scheduler.close()
+    fleet.scheduler.cancel_calls_and_close()
 
 
 def test_an_executor_that_returns_no_future_is_opened_anew(fleet: Fleet) -> None:
@@ -530,4 +530,4 @@ def test_an_executor_that_cannot_be_closed_stops_nothing(fleet: Fleet) -> None:
     fleet.work()
     assert fleet.said.all[-1] == "executor: OSError: no connection"
     assert fleet.later(2) == ["a"]
-    fleet.scheduler.close()
+    fleet.scheduler.cancel_calls_and_close()

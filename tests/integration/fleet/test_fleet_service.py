@@ -21,13 +21,13 @@ from tests.waiting import eventually
 from crossdock.errors import UnavailableError
 from crossdock.sandbox import SandboxServer
 from crossdock.services.fleet import grouped_notices
-from crossdock.services.fleet.executors import Opened
+from crossdock.services.fleet.executor_kinds_by_entry_point import Opened
 from crossdock.services.fleet.fleet_scheduler import FleetScheduler
 from crossdock.services.fleet.fleet_service import FleetService
 from crossdock.services.fleet.grouped_notices import GroupedNotices
 from crossdock.services.fleet.run_slot_allocation import RunSlots
 from crossdock.services.fleet.tenant_config_watch import TenantFiles
-from crossdock.services.fleet.tenants import load_fleet_base
+from crossdock.services.fleet.tenants_from_config_files import load_fleet_base
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.health_and_metrics import Metrics
 from crossdock.state.fleet_leadership_and_jobs import FleetDatabase
@@ -96,7 +96,7 @@ class Fleet:
         return service
 
     def exposed(self) -> str:
-        return self.metrics.exposition()[0].decode()
+        return self.metrics.prometheus_exposition()[0].decode()
 
 
 @pytest.fixture

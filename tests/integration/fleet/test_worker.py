@@ -19,7 +19,7 @@ from crossdock.config.project import project
 from crossdock.config.schedules.due_times import Due
 from crossdock.sandbox import SandboxServer
 from crossdock.services.fleet import worker
-from crossdock.services.fleet.tenants import load_fleet_base, load_tenant
+from crossdock.services.fleet.tenants_from_config_files import load_fleet_base, load_tenant
 from crossdock.services.fleet.worker_messages import CallResult, ScheduledCall, SharedLimit
 from crossdock.services.scheduler import pending_notices
 from crossdock.state import DueRun, SkippedRun
@@ -199,7 +199,7 @@ def test_the_next_run_is_compared_with_the_last(stage: FleetStage) -> None:
 def test_a_stop_ends_a_run_that_the_next_call_continues(stage: FleetStage) -> None:
     """It does not count as ended."""
     with worker.clear_interrupt_at_end():
-        worker.stop()
+        worker.settle_and_stop_runs()
         first = executed(call(stage))
     assert first.run is not None
     assert first.run.status == "incomplete"

@@ -18,8 +18,8 @@ from tests.integration.platform.token_server import (
 from tests.waiting import eventually
 
 from crossdock.errors import UnauthorizedError
-from crossdock.platform.token_endpoint import ATTEMPTS
-from crossdock.reading.transport.http_results import Answer, NotSentError
+from crossdock.platform.client_credentials_token_requests import ATTEMPTS
+from crossdock.reading.transport.http_answers_and_failures import Answer, NotSentError
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.writing.targets.platform_target import PlatformTarget
 

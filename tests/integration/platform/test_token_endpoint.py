@@ -21,10 +21,10 @@ from tests.integration.platform.token_server import (
 )
 
 from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, UnavailableError
-from crossdock.platform.token_endpoint import ATTEMPTS
-from crossdock.reading.transport.http_results import NotSentError
+from crossdock.platform.client_credentials_token_requests import ATTEMPTS
+from crossdock.reading.transport.http_answers_and_failures import NotSentError
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.writing.targets import access_and_clock_checks
+from crossdock.writing.targets import platform_access_and_clock_checks
 from crossdock.writing.targets.platform_target import PlatformTarget
 
 
@@ -140,7 +140,7 @@ def test_granted_scopes_are_shown(server: TokenServer, scopes: list[str], report
     """The access check shows the token's life and scopes, and those that were not requested."""
     server.tokens = lambda seen: token(seen, **reported)
     server.platform = lambda _: answer(200, {"data": []})
-    shown = access_and_clock_checks.check_access(server.profile({"scopes": scopes}), ["product"])
+    shown = platform_access_and_clock_checks.check_access(server.profile({"scopes": scopes}), ["product"])
     assert shown.text == f"{server.base_url} grants access, with a token for 100 s; {text}"
 
 
@@ -257,7 +257,7 @@ def test_neither_secret_nor_token_is_shown(
     target = PlatformTarget(profile)
     texts = [repr(profile), str(profile)]
     looks: tuple[Callable[[], str], ...] = (
-        lambda: access_and_clock_checks.check_access(profile, ["product"]).text,
+        lambda: platform_access_and_clock_checks.check_access(profile, ["product"]).text,
         lambda: repr(send(target)),
     )
     for look in looks:
@@ -277,4 +277,4 @@ def test_the_access_check_reports_an_unavailable_endpoint(server: TokenServer) -
     """A platform whose token endpoint is down cannot be reached."""
     server.tokens = lambda _: answer(503, {})
     with pytest.raises(UnavailableError, match="no token obtained: HTTP 503"):
-        access_and_clock_checks.check_access(server.profile(retry={"base_s": 0.001}), ["product"])
+        platform_access_and_clock_checks.check_access(server.profile(retry={"base_s": 0.001}), ["product"])

@@ -10,7 +10,7 @@ from tests.integration.platform_source.reading import COPIES, Reading
 
 from crossdock.errors import UnauthorizedError
 from crossdock.reading.sources.run_context import READS, SourceContext
-from crossdock.runs.intake_log import NoIntake
+from crossdock.runs.imported_file_log import NoIntake
 from crossdock.runs.platform_source import live_records
 from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.values.progress import SilentProgress

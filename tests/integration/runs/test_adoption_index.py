@@ -17,7 +17,7 @@ from crossdock.errors import RefusedError, StoppedError
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import adoptable_record_reading
 from crossdock.runs.adoptable_record_reading import AdoptableRecordReader
-from crossdock.runs.intake_log import NoIntake
+from crossdock.runs.imported_file_log import NoIntake
 from crossdock.runs.planning.adoptable_records import LiveIndex
 from crossdock.runs.platform_source import live_records
 from crossdock.state import Binding, Intent, RecordIdentity, State

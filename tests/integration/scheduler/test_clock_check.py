@@ -61,12 +61,12 @@ def test_a_wrong_clock_keeps_no_webhook_from_it(loaded: Project, platform: Dated
         platform.date = _date(clock)
         clock.step(MONTH_S)
         with closing(loaded.open_state()) as state, state.begin() as tx:
-            tx.inbox.add_records([NamedRecord("old.orders", "1", 5)], at=clock.now())
+            tx.inbox.schedule_fetch_of_records([NamedRecord("old.orders", "1", 5)], at=clock.now())
         with pytest.raises(ClockError):
             while scheduler.report_or_start_runs():
                 pass
         with loaded.read_state() as tx:
-            (hint,) = tx.inbox.listed(limit=5)
+            (hint,) = tx.inbox.records_to_fetch(limit=5)
     assert hint.attempts == 1
 
 

@@ -127,7 +127,7 @@ class ServiceCase:
 
     @property
     def metrics(self) -> dict[str, float]:
-        families = text_string_to_metric_families(self.service_metrics.exposition()[0].decode())
+        families = text_string_to_metric_families(self.service_metrics.prometheus_exposition()[0].decode())
         return {sample.name: sample.value for family in families for sample in family.samples if sample.labels}
 
 

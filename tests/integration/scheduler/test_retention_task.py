@@ -65,15 +65,15 @@ def test_it_is_done_once_a_day(case: RetentionCase) -> None:
     """Old rows are removed once; then nothing for a day, whichever scheduler asks."""
     first, other = RetentionTask(case.clock), RetentionTask(case.clock)
     case.old_runs(3)
-    assert not first.run(case.project)
+    assert not first.purge_part_if_due(case.project)
     assert (case.runs(), case.logged()) == (1, ["retention: 3 runs removed"])
     case.old_runs(3)
     case.clock.advance(DAY.total_seconds() - 1)
     for each in (first, other, RetentionTask(case.clock)):
-        assert not each.run(case.project)
+        assert not each.purge_part_if_due(case.project)
     assert (case.runs(), case.logged()) == (5, [])
     case.clock.advance(1)
-    assert not other.run(case.project)
+    assert not other.purge_part_if_due(case.project)
     assert (case.runs(), case.logged()) == (1, ["retention: 4 runs removed"])
 
 
@@ -83,7 +83,7 @@ def test_a_part_is_bounded(case: RetentionCase, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(retention_task, "BATCHES", 9)  # eight kinds of rows are looked at
     case.old_runs(9)
     task, left = RetentionTask(case.clock), []
-    while task.run(case.project):
+    while task.purge_part_if_due(case.project):
         left.append(case.runs())
     assert left[:2] == [6, 2]
     assert case.runs() == 1
@@ -92,7 +92,7 @@ def test_a_part_is_bounded(case: RetentionCase, monkeypatch: pytest.MonkeyPatch)
 def test_it_can_be_off(case: RetentionCase) -> None:
     """Without retention everything stays."""
     case.old_runs(3)
-    assert not RetentionTask(case.clock).run(structs.replace(case.project, retention=None))
+    assert not RetentionTask(case.clock).purge_part_if_due(structs.replace(case.project, retention=None))
     assert case.runs() == 4
 
 
@@ -101,9 +101,9 @@ def test_it_waits_for_a_run(case: RetentionCase) -> None:
     case.old_runs(3)
     task = RetentionTask(case.clock)
     with closing(case.project.open_state()) as other, other.hold_run_lease("other"):
-        assert not task.run(case.project)
+        assert not task.purge_part_if_due(case.project)
     assert (case.runs(), case.logged()) == (4, [])
-    task.run(case.project)
+    task.purge_part_if_due(case.project)
     assert case.runs() == 1
 
 
@@ -112,7 +112,7 @@ def test_a_clock_that_was_ahead_does_not_stop_it(case: RetentionCase) -> None:
     with closing(case.project.open_state()) as state, state.begin() as tx:
         tx.retention.record_applied(case.clock.now() + 30 * DAY)
     case.old_runs(3)
-    RetentionTask(case.clock).run(case.project)
+    RetentionTask(case.clock).purge_part_if_due(case.project)
     assert case.runs() == 1
 
 
@@ -140,7 +140,7 @@ def test_a_failure_does_not_stop_the_service(case: RetentionCase) -> None:
         service.close()
     assert case.logged() == ["retention: unexpected error: ZeroDivisionError"] * 2
     assert case.runs() == 4
-    RetentionTask(case.clock).run(case.project)
+    RetentionTask(case.clock).purge_part_if_due(case.project)
     assert case.runs() == 1
 
 
@@ -149,5 +149,5 @@ def test_a_purged_state_is_the_same_as_one_by_hand(case: RetentionCase) -> None:
     case.old_runs(3)
     with case.project.read_state() as tx:
         counted = tx.retention.count_removable(case.project.purge_times(WEEK, case.clock.now()))
-    RetentionTask(case.clock).run(case.project)
+    RetentionTask(case.clock).purge_part_if_due(case.project)
     assert case.runs() == 4 - counted.runs_removed

@@ -25,7 +25,7 @@ from crossdock.config.project import project
 from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import sync_and_replay
-from crossdock.runs.intake_log import NoIntake
+from crossdock.runs.imported_file_log import NoIntake
 from crossdock.sandbox import SandboxServer
 from crossdock.sources import Api, ApiClient, NextUrl
 from crossdock.state import StateUrl

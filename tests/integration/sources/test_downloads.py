@@ -12,8 +12,8 @@ from tests.servers import served
 
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.reading.transport.http_results import MAX_RESPONSE_BYTES
-from crossdock.runs.intake_log import NoIntake
+from crossdock.reading.transport.http_answers_and_failures import MAX_RESPONSE_BYTES
+from crossdock.runs.imported_file_log import NoIntake
 from crossdock.sources import Api, ApiClient
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import SilentProgress

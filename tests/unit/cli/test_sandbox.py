@@ -22,11 +22,11 @@ def test_the_command_offers_what_the_sandbox_supports() -> None:
 def test_faults_are_read_from_the_command_line() -> None:
     """Name and probability of each, with the seed of all."""
     expected = FaultSet(faults=(Fault(name="slow", probability=0), Fault(name="lost_answer", probability=0.1)), seed=7)
-    assert command._fault_set(("slow=0", "lost_answer=0.1"), 7) == expected
+    assert command._parse_fault_options(("slow=0", "lost_answer=0.1"), 7) == expected
 
 
 @pytest.mark.parametrize("text", ["", "slow", "slow=", "slow=x", "slow=2", "slow=-1", "slow=nan", "fast=0.5"])
 def test_a_malformed_fault_is_refused(text: str) -> None:
     """The message shows the form and the names."""
     with pytest.raises(click.BadParameter, match="a probability from 0 to 1, as in lost_answer=0.1; names are reset_"):
-        command._fault_set((text,), 0)
+        command._parse_fault_options((text,), 0)

@@ -19,7 +19,7 @@ from crossdock.config.project.config_schema import config_schema
 from crossdock.connector import Context, Finding
 from crossdock.errors import ConfigError
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.runs.intake_log import NoIntake
+from crossdock.runs.imported_file_log import NoIntake
 from crossdock.values.clock import SystemClock
 from crossdock.values.progress import SilentProgress
 

@@ -96,8 +96,8 @@ def test_an_unknown_status_is_refused() -> None:
 def test_statuses_add_to_the_usual_ones() -> None:
     """A configured status replaces one, the others stay."""
     settings = ShipBobSettings.model_validate({**SHIPBOB, "statuses": {"Exception": "on_hold"}})
-    assert settings.all_statuses["Exception"] == "on_hold"
-    assert settings.all_statuses["Fulfilled"] == "shipped"
+    assert settings.platform_status_by_3pl_status["Exception"] == "on_hold"
+    assert settings.platform_status_by_3pl_status["Fulfilled"] == "shipped"
 
 
 def lot(**members: Any) -> Record:

@@ -17,7 +17,7 @@ from tests.partners.shipbob import ShipBob
 from crossdock import Context, RawBatch, Record, RecordError, RefusedError
 from crossdock.config.connector_registry import load_connector
 from crossdock.errors import CrossdockError
-from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError
+from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, IncompleteListError
 from crossdock.sources import Checkpoint
 from crossdock.testing import context
 from crossdock.values import exact_json

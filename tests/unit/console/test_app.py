@@ -12,11 +12,11 @@ from starlette.responses import PlainTextResponse, Response
 from tests.consoles import make_fleet
 from tests.unit.console.visitor import HOST, Visitor
 
-from crossdock.console import tenants
+from crossdock.console import tenant_configs_and_states
 from crossdock.console.page_requests import Console, PageRequest
-from crossdock.console.people import local_user_as_administrator
 from crossdock.console.routes import PAGES
 from crossdock.console.tenant_overviews import Overviews
+from crossdock.console.visitors_and_roles import local_user_as_administrator
 from crossdock.console.web_app import Page, build_web_app
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.serving import ServerNames
@@ -25,7 +25,7 @@ from crossdock.values.serving import ServerNames
 def test_browsers_keep_a_style_sheet_until_it_changes(tmp_path: Path) -> None:
     """Its address names its content; what another version of the console has named is asked for each time."""
     make_fleet(tmp_path / "tenants")
-    found, clock = tenants.fleet_tenants(str(tmp_path / "tenants"), ()), ManualClock()
+    found, clock = tenant_configs_and_states.fleet_tenants(str(tmp_path / "tenants"), ()), ManualClock()
     console = Console(found, Overviews(found, clock), clock)
     visitor = Visitor(build_web_app(console, PAGES, ServerNames((), ""), lambda *_: local_user_as_administrator()))
     addresses = re.findall(r'(?:href|src)="(/[a-z]+\.(?:css|js)[^"]*)"', visitor.html("/"))
@@ -36,13 +36,17 @@ def test_browsers_keep_a_style_sheet_until_it_changes(tmp_path: Path) -> None:
             assert kept == "max-age=31536000, immutable"
             assert visitor.answer("GET", f"{address}0").headers["cache-control"] == "no-cache"
     finally:
-        found.close()
+        found.close_open_states()
 
 
 def test_who_has_not_signed_in_keeps_out_nobody(tmp_path: Path) -> None:
     """A hundred requests for an open page that takes long, as at a slow provider, leave room for people's pages."""
     make_fleet(tmp_path / "tenants")
-    found, clock, go = tenants.fleet_tenants(str(tmp_path / "tenants"), ()), ManualClock(), threading.Event()
+    found, clock, go = (
+        tenant_configs_and_states.fleet_tenants(str(tmp_path / "tenants"), ()),
+        ManualClock(),
+        threading.Event(),
+    )
 
     def slow(_: PageRequest) -> Response:
         go.wait()
@@ -64,4 +68,4 @@ def test_who_has_not_signed_in_keeps_out_nobody(tmp_path: Path) -> None:
         assert asyncio.run(visit()) == ("quick", {200})
     finally:
         go.set()
-        found.close()
+        found.close_open_states()

@@ -13,7 +13,7 @@ from tests.unit.console.visitor import visiting
 
 from crossdock.cli.main import main
 from crossdock.config.project import project
-from crossdock.console.people import Role
+from crossdock.console.visitors_and_roles import Role
 from crossdock.errors import add_code_to_first_line
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit_estimate import LimitEstimate

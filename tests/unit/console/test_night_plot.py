@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from crossdock.console.nightly_rate_limit_plot import REFUSALS_HEIGHT, night_plot, runs_of_night
+from crossdock.console.nightly_allowance_and_refusals_plot import (
+    REFUSALS_HEIGHT,
+    plot_allowance_and_refusals,
+    runs_of_last_24_hours,
+)
 from crossdock.console.request_allowance_plot import WIDTH
 from crossdock.state import RunRecord
 
@@ -23,14 +27,14 @@ def run(number: int, ago_h: float, *, minutes: int = 60, throttled: int = 0, sam
 def test_a_night_has_the_runs_of_24_hours() -> None:
     """Before now; if nothing ran since, before the end of the last run."""
     runs = [run(3, 1), run(2, 20), run(1, 40)]
-    assert [each.id for each in runs_of_night(runs, NOW)] == [2, 3]
-    assert [each.id for each in runs_of_night(runs[2:], NOW)] == [1]
-    assert runs_of_night([], NOW) == []
+    assert [each.id for each in runs_of_last_24_hours(runs, NOW)] == [2, 3]
+    assert [each.id for each in runs_of_last_24_hours(runs[2:], NOW)] == [1]
+    assert runs_of_last_24_hours([], NOW) == []
 
 
 def test_runs_are_drawn_apart_with_their_refusals() -> None:
     """A bar is as high as its run has refused requests, and lies below its run."""
-    drawn = night_plot([run(1, 10, throttled=10), run(2, 5), run(3, 1, throttled=40)], NOW)
+    drawn = plot_allowance_and_refusals([run(1, 10, throttled=10), run(2, 5), run(3, 1, throttled=40)], NOW)
     assert drawn is not None
     small, large = drawn.refusals
     assert (small[3], large[3]) == (REFUSALS_HEIGHT // 4, REFUSALS_HEIGHT)
@@ -41,4 +45,4 @@ def test_runs_are_drawn_apart_with_their_refusals() -> None:
 
 def test_runs_that_sent_nothing_have_no_plot() -> None:
     """A run of which no allowance is known."""
-    assert night_plot([run(1, 2, samples=False)], NOW) is None
+    assert plot_allowance_and_refusals([run(1, 2, samples=False)], NOW) is None

@@ -16,7 +16,7 @@ from tests.unit.state.samples import intent
 
 from crossdock.cli.main import main
 from crossdock.config.project import project
-from crossdock.console.people import Role
+from crossdock.console.visitors_and_roles import Role
 from crossdock.state import DueRun, RunResult, State
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.run_messages import RunMessage

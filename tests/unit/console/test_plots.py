@@ -7,7 +7,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.console.plot_shapes import HEIGHT, LINE, Value, bar_plot, step_timeline
+from crossdock.console.bar_plot_and_timeline_shapes import HEIGHT, LINE, Value, bar_plot, step_timeline
 from crossdock.runs.timing_lines import StepSpans, StepTime
 
 

@@ -16,7 +16,7 @@ from tests.unit.cli.conftest import CommandLine
 from tests.unit.console.visitor import Visitor, visiting
 from tests.unit.state.samples import AT, SCOPE, binding, intent
 
-from crossdock.console.people import Role
+from crossdock.console.visitors_and_roles import Role
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.state import FileFacts, NamedRecord, PendingApproval
 from crossdock.state.tables.pending_approvals import packed_key_hashes
@@ -55,7 +55,7 @@ def fill(command_line: CommandLine) -> None:
         statuses = ("pending", "in_doubt", "handed_over", "overdue")
         made = [intent(n, status=status, **record(f"I{n}")) for n, status in enumerate(statuses)]
         tx.intents.add(made, run_id=run, fence=1, at=AT)
-        tx.inbox.add_records([NamedRecord(STREAM, "H5", key_hashes(["H5"])["H5"])], at=AT)
+        tx.inbox.schedule_fetch_of_records([NamedRecord(STREAM, "H5", key_hashes(["H5"])["H5"])], at=AT)
         known = [binding(n, key=f"U{n}", key_hash=key_hashes([f"U{n}"])[f"U{n}"]) for n in range(3)]
         tx.bindings.put(SCOPE, known, run_id=run, at=AT)
         tx.unverified.mark_bindings(SCOPE, known)

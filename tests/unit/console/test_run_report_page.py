@@ -48,7 +48,7 @@ def report(tx: Transaction, run_id: int, **more: Any) -> Page:
     """The page of a run; it shows no record's data."""
     run = tx.runs.get(run_id)
     assert run is not None
-    text = run_report_page.page(tx, run, **SHOWN, **more)
+    text = run_report_page.self_contained_page(tx, run, **SHOWN, **more)
     assert "secret-canary" not in text
     return Page(text)
 
@@ -139,7 +139,7 @@ def test_of_each_reason_the_first_records_are_listed(kept: State) -> None:
         run = start(tx)
         tx.dead_letters.put([*many, dead_letter(9_001, code="conflict")], run_id=run, at=AT)
         finish(tx, run, rejected=len(many) + 1)
-        text = run_report_page.page(tx, finish(tx, run), **SHOWN)
+        text = run_report_page.self_contained_page(tx, finish(tx, run), **SHOWN)
     page = Page(text)
     listed = [line[1] for line in page.under("stream", "key", "stage")]
     assert listed == [*(f"K{number}" for number in range(1, run_report_page.LISTED + 1)), "K9001"]
@@ -181,7 +181,7 @@ def test_a_page_is_self_contained(kept: State) -> None:
     with kept.begin() as tx:
         run = start(tx)
         tx.dead_letters.put([dead_letter(1)], run_id=run, at=AT)
-        text = run_report_page.page(tx, finish(tx, run, rejected=1, timings=TIMINGS), **SHOWN)
+        text = run_report_page.self_contained_page(tx, finish(tx, run, rejected=1, timings=TIMINGS), **SHOWN)
     page = Page(text)
     assert not page.tags & {"script", "img", "link", "iframe", "object", "form", "base", "a"}
     assert not page.names & {"src", "href", "style"}
@@ -211,7 +211,7 @@ def test_no_page_is_larger_than_it_may_be(kept: State) -> None:
         unsettled = [intent(n, key=huge, source=huge, status="in_doubt") for n in listed]
         tx.intents.add(unsettled, run_id=run, fence=1, at=AT)
         finish(tx, run, error=huge * 20, rejected=1)
-        text = run_report_page.page(tx, finish(tx, run), **SHOWN)
+        text = run_report_page.self_contained_page(tx, finish(tx, run), **SHOWN)
     assert 4_000_000 < len(text.encode()) < 5_000_000
     page = Page(text)
     hidden = [int(number) for number in re.findall(r"(\d+) more: crossdock records list", page.text)]
@@ -233,7 +233,7 @@ def test_a_hundred_thousand_dead_letters_are_counted_and_not_loaded(kept: State,
         assert found is not None
         tracemalloc.start()
         try:
-            text = run_report_page.page(tx, found, **SHOWN)
+            text = run_report_page.self_contained_page(tx, found, **SHOWN)
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()

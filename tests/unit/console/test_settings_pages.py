@@ -14,7 +14,7 @@ from crossdock.config.project.effective_config import (
     effective_config,
     effective_settings,
 )
-from crossdock.console.people import Role
+from crossdock.console.visitors_and_roles import Role
 from crossdock.state import RunResult
 from crossdock.state.tables.file_intake import FileFacts
 from crossdock.testing.manual_clock import ManualClock

@@ -28,7 +28,7 @@ def loaded(tmp_path: Path) -> Iterator[LoadedMigration]:
 
 def page(report: Document) -> str:
     """The page as it is written."""
-    content, _ = page_checksum.append_checksum_line(sign_off_report_page.page(report))
+    content, _ = page_checksum.append_checksum_line(sign_off_report_page.self_contained_page(report))
     return content.decode()
 
 

@@ -28,7 +28,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def started(commands: StartedCommands, config: Path, about: About, at: datetime) -> StartedCommand:
     """Start a command that ends at once."""
-    who, last = Actor("ann", "", ""), commands.last_id(about)
+    who, last = Actor("ann", "", ""), commands.last_id_about(about)
     made = commands.start([config], ["--version"], about=about, last=last, title="", who=who, at=at)
     eventually(lambda: (known := commands.get(made.id)) is not None and not known.is_running)
     return made
@@ -44,8 +44,8 @@ def test_nothing_of_old_commands_is_left(config: Path) -> None:
     commands.remove_old(later)
     assert [each.id for each in commands.listed()] == [again.id]
     assert len([*folder.rglob("*.lock")]) == 1
-    assert commands.last_id(("again",)) == again.id
-    assert commands.last_id(("once",)) == ""
+    assert commands.last_id_about(("again",)) == again.id
+    assert commands.last_id_about(("once",)) == ""
     assert old[0].id != started(commands, config, ("once",), later).id
 
 

@@ -12,11 +12,11 @@ import httpx
 from starlette.types import ASGIApp
 from tests.report_page import Page
 
-from crossdock.console import tenants
+from crossdock.console import tenant_configs_and_states
 from crossdock.console.page_requests import Console
-from crossdock.console.people import ALL_TENANTS, Person, Role
 from crossdock.console.routes import PAGES
 from crossdock.console.tenant_overviews import Overviews
+from crossdock.console.visitors_and_roles import ALL_TENANTS, Person, Role
 from crossdock.console.web_app import build_web_app
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.serving import ServerNames
@@ -67,11 +67,11 @@ class Visitor:
 @contextmanager
 def visiting(*files: Path, role: Role = Role.ADMINISTRATOR, clock: Clock | None = None) -> Iterator[Visitor]:
     """Let a person with *role* visit the tenant of a config, which has a state."""
-    found, now = tenants.single_tenant(files), clock or SystemClock()
+    found, now = tenant_configs_and_states.single_tenant(files), clock or SystemClock()
     person = Person("ann", {ALL_TENANTS: role})
     console = Console(found, Overviews(found, now), now)
     served = build_web_app(console, PAGES, ServerNames((), "crossdock console"), lambda *_: person)
     try:
         yield Visitor(served)
     finally:
-        found.close()
+        found.close_open_states()

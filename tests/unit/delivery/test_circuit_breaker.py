@@ -34,7 +34,7 @@ def probed(circuit_breaker: CircuitBreaker, now: float, *, retry_after_s: float 
     """Let a probe fail at *now*, and tell the pause until the next one."""
     assert circuit_breaker.free_slots(now, 0) == 1
     circuit_breaker.record_failure(now, retry_after_s, probe=True)
-    return circuit_breaker.wait_s(now)
+    return circuit_breaker.seconds_to_next_probe(now)
 
 
 def test_it_opens_when_nearly_all_of_the_latest_fail(circuit_breaker: CircuitBreaker) -> None:
@@ -60,7 +60,7 @@ def test_failures_before_the_latest_twenty_are_forgotten(circuit_breaker: Circui
 def test_one_probe_a_pause(circuit_breaker: CircuitBreaker) -> None:
     """While it is open one request may leave after the pause, and none besides it."""
     opened(circuit_breaker)
-    pause = circuit_breaker.wait_s(0.0)
+    pause = circuit_breaker.seconds_to_next_probe(0.0)
     assert FIRST_PAUSE_S / 2 <= pause <= FIRST_PAUSE_S
     assert circuit_breaker.free_slots(pause - 0.001, 0) == 0
     assert circuit_breaker.free_slots(pause, 0) == 1
@@ -71,7 +71,7 @@ def test_one_probe_a_pause(circuit_breaker: CircuitBreaker) -> None:
 def test_late_answers_are_no_probes(circuit_breaker: CircuitBreaker) -> None:
     """What left before it opened and fails later neither counts as a probe nor moves the next one."""
     opened(circuit_breaker)
-    pause = circuit_breaker.wait_s(0.0)
+    pause = circuit_breaker.seconds_to_next_probe(0.0)
     fail(circuit_breaker, 50, now=pause / 2)
     assert circuit_breaker.probes == 0
     assert circuit_breaker.free_slots(pause, 0) == 1
@@ -80,7 +80,7 @@ def test_late_answers_are_no_probes(circuit_breaker: CircuitBreaker) -> None:
 def test_pauses_grow_to_half_a_minute(circuit_breaker: CircuitBreaker) -> None:
     """Each failed probe doubles the longest pause up to 30 seconds, of which half is certain."""
     opened(circuit_breaker)
-    now, longest = circuit_breaker.wait_s(0.0), FIRST_PAUSE_S
+    now, longest = circuit_breaker.seconds_to_next_probe(0.0), FIRST_PAUSE_S
     for number in range(1, 12):
         longest = min(LONGEST_PAUSE_S, 2 * longest)
         pause = probed(circuit_breaker, now)
@@ -93,17 +93,17 @@ def test_pauses_grow_to_half_a_minute(circuit_breaker: CircuitBreaker) -> None:
 def test_an_outage_of_a_day_does_not_end_the_probes(circuit_breaker: CircuitBreaker) -> None:
     """Thousands of failed probes, as a patient config allows, leave the pause at half a minute."""
     opened(circuit_breaker)
-    now = circuit_breaker.wait_s(0.0)
+    now = circuit_breaker.seconds_to_next_probe(0.0)
     for _ in range(5000):
         now += probed(circuit_breaker, now)
-    assert circuit_breaker.wait_s(now - 0.001) <= LONGEST_PAUSE_S
+    assert circuit_breaker.seconds_to_next_probe(now - 0.001) <= LONGEST_PAUSE_S
 
 
 def test_the_platforms_own_word_is_longer_than_a_pause(circuit_breaker: CircuitBreaker) -> None:
     """No probe leaves before Retry-After is over; one shorter than the pause shortens nothing."""
     for _ in range(OPENS_AT):
         circuit_breaker.record_failure(0.0, 120.0, probe=False)
-    assert circuit_breaker.wait_s(0.0) == 120.0
+    assert circuit_breaker.seconds_to_next_probe(0.0) == 120.0
     assert probed(circuit_breaker, 120.0, retry_after_s=600.0) == 600.0
     assert probed(circuit_breaker, 720.0, retry_after_s=0.5) > FIRST_PAUSE_S
 

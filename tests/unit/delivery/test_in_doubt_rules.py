@@ -11,7 +11,7 @@ from tests.unit.state.samples import intent
 from tests.unit.targets.test_platform_access import profile_of
 
 from crossdock.errors import RemoteError, UnauthorizedError
-from crossdock.writing.delivery.in_doubt_rules import (
+from crossdock.writing.delivery.in_doubt_and_refusal_rules import (
     are_too_many_conflicts,
     conflict_outcome,
     error_for_all_records,

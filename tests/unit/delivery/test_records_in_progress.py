@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.state import Intent, Scope
-from crossdock.writing.delivery.records_of_concurrent_runs import RecordsInProgress, RecordsOfRun
+from crossdock.writing.delivery.records_of_concurrent_runs import RecordsOfRun, RecordsOfSession
 
 SCOPE = Scope("platform", "order", "shop")
 
@@ -28,7 +28,7 @@ def others(run: RecordsOfRun, *keys: int) -> set[int]:
 
 def test_a_record_in_progress_is_left_to_its_run() -> None:
     """A record that one run sends is left out by others until it is settled, and then by those that read before."""
-    everything = RecordsInProgress()
+    everything = RecordsOfSession()
     nightly, live = everything.begin_run(), everything.begin_run()
     nightly.begin_reading()
     live.begin_reading()
@@ -46,7 +46,7 @@ def test_a_record_in_progress_is_left_to_its_run() -> None:
 
 def test_a_run_that_ends_leaves_nothing_in_progress() -> None:
     """What a run could not settle is in the state, and no longer its own."""
-    everything = RecordsInProgress()
+    everything = RecordsOfSession()
     nightly, live = everything.begin_run(), everything.begin_run()
     live.begin_reading()
     live.begin_work_on([intent(1)])
@@ -59,7 +59,7 @@ def test_a_run_that_ends_leaves_nothing_in_progress() -> None:
 
 def test_runs_plan_in_turns() -> None:
     """Between planning and storing of one run, no other run plans."""
-    everything = RecordsInProgress()
+    everything = RecordsOfSession()
     one, two = everything.begin_run(), everything.begin_run()
     one.begin_reading()
     two.begin_reading()
@@ -75,7 +75,7 @@ def test_runs_plan_in_turns() -> None:
 
 def test_marks_that_concern_nobody_are_forgotten() -> None:
     """A run alone, and one beside which nobody reads, keep no marks of settled records."""
-    everything = RecordsInProgress()
+    everything = RecordsOfSession()
     nightly, live = everything.begin_run(), everything.begin_run()
     nightly.begin_reading()
     for key in range(1_000):
@@ -100,7 +100,7 @@ STEPS = st.lists(
 @given(steps=STEPS)
 def test_any_order_of_steps_is_safe(steps: list[tuple[str, int, int]]) -> None:
     """A record that another run works on, or finished after this run began to read, is left out; no other is."""
-    everything = RecordsInProgress()
+    everything = RecordsOfSession()
     runs = [everything.begin_run() for _ in range(3)]
     read: list[int | None] = [None] * 3
     worked: dict[int, tuple[int, int | None]] = {}  # by key: the run and when it ended

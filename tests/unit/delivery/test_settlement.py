@@ -19,7 +19,7 @@ from tests.unit.state.samples import AT, binding, intent, start
 from crossdock.state import State, parse_url
 from crossdock.values import exact_json
 from crossdock.writing.delivery import settlement
-from crossdock.writing.delivery.in_doubt_rules import StateDoubts
+from crossdock.writing.delivery.in_doubt_and_refusal_rules import StateDoubts
 from crossdock.writing.delivery.operations_and_intents import payload_after, payload_bytes_after
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets.answer_outcomes import Outcome
@@ -62,7 +62,7 @@ def test_every_kind_of_delivery_is_bound(state: State) -> None:
         tx.intents.add([item.intent for item in turn], run_id=run, fence=1, at=AT)
         for item in turn:
             item.intent.status = "delivered"
-        settlement.write(tx, turn, run_id=run, at=AT)
+        settlement.store_outcomes_and_bindings(tx, turn, run_id=run, at=AT)
         bound = tx.bindings.get(SCOPE, [1, 2, 3])
         assert {key: (each.target_id, each.payload, each.etag) for key, each in bound.items()} == {
             1: ("p1", price, '"1"'),
@@ -82,7 +82,7 @@ def test_what_depends_on_no_unverified_binding_verifies_it(state: State) -> None
         created.status = updated.status = "delivered"
         tx.bindings.put(SCOPE, [binding(1), binding(2)], run_id=run, at=AT)
         tx.unverified.mark_bindings(SCOPE, [binding(1), binding(2)])
-        settlement.write(tx, turn, run_id=run, at=AT, doubts=StateDoubts(unverified=True))
+        settlement.store_outcomes_and_bindings(tx, turn, run_id=run, at=AT, doubts=StateDoubts(unverified=True))
         assert list(tx.unverified.binding_counts()) == [(SCOPE, 1)]
         assert {n: each.fingerprint for n, each in tx.bindings.get(SCOPE, [1, 2]).items()} == {1: 5, 2: None}
 
@@ -150,6 +150,6 @@ def _work_of_a_turn(file: Path, bound: int) -> int:
             tx.intents.add([item.intent for item in turn], run_id=run, fence=1, at=AT)
         before = steps.taken
         with state.begin() as tx:
-            settlement.write(tx, turn, run_id=run, at=AT)
+            settlement.store_outcomes_and_bindings(tx, turn, run_id=run, at=AT)
         state.close()
     return steps.taken - before

@@ -22,7 +22,7 @@ from crossdock.delta.row_preparation import (
     SKIP,
     prepare,
     rows_where,
-    rows_with_keys,
+    rows_with_given_keys,
     split_by_key,
     with_key_columns,
 )
@@ -116,7 +116,7 @@ def test_parts_are_a_partition(keys: list[int], at_once: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_preparation, "_AT_ONCE", at_once)
         assert sorted(key for (part,) in split_by_key(frame) for key in part[KEY_HASH]) == sorted(keys)
-        assert rows_with_keys(frame, frame[KEY_HASH].head(2))[KEY_HASH].to_list() == keys[:2]
+        assert rows_with_given_keys(frame, frame[KEY_HASH].head(2))[KEY_HASH].to_list() == keys[:2]
         assert rows_where(frame, pl.lit(value=False)).is_empty()
 
 

@@ -146,7 +146,7 @@ def test_the_delta_of_a_scan_and_a_state(state: State, tmp_path: Path) -> None:
         )
         tx.dead_letters.put([dead_letter], run_id=run, at=AT)
         dead_letters = tx.dead_letters.facts_of_stream("w.things")
-    known = state.known_keys(SCOPE)
+    known = state.key_facts_of_scope(SCOPE)
     found = state_comparison.compare(
         scan.latest, known, dead_letters=dead_letters, waiting=[waits, old], unsettled=[], snapshot=True
     )

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock.testing.demo.sample_exports import ALTERED, LATE_CUSTOMER, MISTYPED, exports
+from crossdock.testing.demo.sample_warehouse_exports import ALTERED, LATE_CUSTOMER, MISTYPED, exports
 
 
 def lines(day: int, name: str) -> list[str]:

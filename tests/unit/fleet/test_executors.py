@@ -8,8 +8,8 @@ from importlib.metadata import EntryPoint, entry_points
 import pytest
 
 from crossdock.errors import ConfigError
-from crossdock.services.fleet import executors
-from crossdock.services.fleet.executors import ExecutorKind, parse_executor_option
+from crossdock.services.fleet import executor_kinds_by_entry_point
+from crossdock.services.fleet.executor_kinds_by_entry_point import ExecutorKind, parse_executor_option
 
 OURS = ExecutorKind(lambda _address, at_once: ThreadPoolExecutor(at_once))
 NOT_ONE = "an executor"
@@ -19,9 +19,13 @@ NOT_ONE = "an executor"
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Executors of other packages."""
     others = {"ours": "OURS", "wrong": "NOT_ONE", "missing": "NOWHERE"}
-    points = [EntryPoint(name, f"{__name__}:{value}", executors.GROUP) for name, value in others.items()]
-    points.append(EntryPoint("broken", "crossdock_no_such_module:KIND", executors.GROUP))
-    monkeypatch.setattr(executors, "entry_points", lambda group: [*entry_points(group=group), *points])
+    points = [
+        EntryPoint(name, f"{__name__}:{value}", executor_kinds_by_entry_point.GROUP) for name, value in others.items()
+    ]
+    points.append(EntryPoint("broken", "crossdock_no_such_module:KIND", executor_kinds_by_entry_point.GROUP))
+    monkeypatch.setattr(
+        executor_kinds_by_entry_point, "entry_points", lambda group: [*entry_points(group=group), *points]
+    )
 
 
 @pytest.mark.usefixtures("installed")

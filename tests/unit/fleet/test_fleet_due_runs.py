@@ -39,7 +39,9 @@ def unended(name: str = "a", *, paused: bool = False) -> JobFacts:
 def decided(schedule: FleetSchedule, now: datetime) -> list[DueCall]:
     """What is to be done about the tenants that are due."""
     return [
-        call for name in list(schedule.pop_due_tenants(now)) if (call := schedule.call_due_now(name, now)) is not None
+        call
+        for name in list(schedule.pop_tenants_to_decide_about(now))
+        if (call := schedule.call_due_now(name, now)) is not None
     ]
 
 

@@ -55,7 +55,7 @@ def test_what_happens_within_some_minutes_is_one_message(is_idle: bool, wait: ti
     assert recorder.groups == []
     group.send_if_due(NOW + wait, tenants=9, is_idle=is_idle)
     group.send_if_due(NOW + 2 * wait, tenants=9, is_idle=is_idle)
-    group.close(NOW, tenants=9)
+    group.send_all_and_close(NOW, tenants=9)
     assert recorder.groups == [(["acme", "bolt"], 9)]
 
 
@@ -64,7 +64,7 @@ def test_what_is_left_at_the_end_is_sent() -> None:
     recorder = Recorder(problem="the mail server did not answer")
     group = notices(recorder)
     group.collect_event("acme", EVENT, NOW)
-    group.close(NOW, tenants=1)
+    group.send_all_and_close(NOW, tenants=1)
     assert recorder.groups == [(["acme"], 1)]
 
 
@@ -87,7 +87,7 @@ def test_what_could_not_be_sent_is_sent_again() -> None:
     assert recorder.groups == [(["acme"], 9), (["acme", "bolt"], 9)]
     group.collect_event("acme", ENDED, at, is_news=False)
     assert group.pop_notified_runs() == {"acme": [7]}
-    group.close(at, tenants=9)
+    group.send_all_and_close(at, tenants=9)
     assert len(recorder.groups) == 2, "it was not collected again"
     assert group._collected == set(), "what was delivered is not kept"
 
@@ -108,7 +108,7 @@ def test_a_message_that_is_being_sent_is_not_forgotten_by_the_next_one() -> None
     group.collect_event("acme", EVENT, NOW)
     group.send_collected_events(tenants=9)
     group.collect_event("bolt", EVENT, NOW)
-    group.close(NOW, tenants=9)
+    group.send_all_and_close(NOW, tenants=9)
     assert recorder.groups == [(["acme"], 9), (["acme", "bolt"], 9)]
 
 
@@ -118,5 +118,5 @@ def test_what_nobody_wants_is_not_kept(recorder: Recorder | None) -> None:
     group = notices(recorder)
     group.collect_event("acme", EVENT, NOW)
     group.send_if_due(NOW + 2 * AT_MOST, tenants=1, is_idle=True)
-    group.close(NOW, tenants=1)
+    group.send_all_and_close(NOW, tenants=1)
     assert recorder is None or recorder.groups == []

@@ -21,9 +21,9 @@ from tests.unit.formats.layouts import Content, layout
 from tests.unit.formats.parquet import BYTES, STRUCT, with_footer
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats import columnar_files, columnar_process
-from crossdock.reading.formats.columnar_process import answer_request
+from crossdock.reading.formats import parquet_and_arrow_files, parquet_and_arrow_reader_process
 from crossdock.reading.formats.file_formats import read_rows, read_rows_at_lines
+from crossdock.reading.formats.parquet_and_arrow_reader_process import answer_request
 from crossdock.values.records import JSON, LINE
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -85,7 +85,7 @@ def here(_task: object, file: BinaryIO, request: Mapping[str, Any], _limits: obj
 
 @pytest.fixture(autouse=True)
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columnar_files, "running_task", here)
+    monkeypatch.setattr(parquet_and_arrow_files, "running_task", here)
 
 
 def read(data: bytes, batch_rows: int = 100_000, kind: str = "parquet", **keys: Any) -> pl.DataFrame:
@@ -208,8 +208,8 @@ def test_batches_are_numbered_and_rows_read_again() -> None:
 
 def test_long_texts_make_more_frames(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has few bytes, and one row has a limit of its own."""
-    monkeypatch.setattr(columnar_process, "FRAME_BYTES", 5)
-    monkeypatch.setattr(columnar_process, "MAX_ROW", 6)
+    monkeypatch.setattr(parquet_and_arrow_reader_process, "FRAME_BYTES", 5)
+    monkeypatch.setattr(parquet_and_arrow_reader_process, "MAX_ROW", 6)
     data = parquet(pl.DataFrame({"A": ["12", "34", "56", "123456", ""], "B": ["", "", "78", "", None]}))
     frames = list(read_rows(Content(data), layout(kind="parquet"), name="f"))
     assert [each[LINE].to_list() for each in frames] == [[1, 2], [3], [4], [5]]

@@ -16,7 +16,7 @@ from crossdock.errors import RefusedError
 from crossdock.reading.formats import edi_files, edi_segments, edi_sets
 from crossdock.reading.formats.edi_layout import EdiFormat, ready_layouts
 from crossdock.reading.formats.file_formats import looks_cut, read_rows, read_rows_at_lines, reader_of
-from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.values.records import LINE
 
 ITEMS = {"kind": "x12", "set": "945", "loops": {"item": {"starts": "W12"}}, "rows": "item"}

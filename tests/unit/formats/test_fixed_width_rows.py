@@ -14,7 +14,7 @@ from tests.unit.formats.layouts import FORMATS, GOOD, ORDERS, Content, fixed_wid
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 from crossdock.reading.formats.fixed_width_rows import read_fixed_width
-from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.leniency_counts import Leniencies
 
 ITEMS: dict[str, Any] = {
     "kind": "fixed_width",

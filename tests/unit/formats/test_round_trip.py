@@ -49,5 +49,5 @@ def test_a_file_with_quotes_around_all_cells_is_proved(rows: list[tuple[str, str
 def test_columns_that_are_always_quoted_are_found(data: bytes, columns: list[str]) -> None:
     """Quotes that a cell needs show nothing."""
     frame = pl.read_csv(data, has_header=False, new_columns=["A", "B"])
-    assert WAYS.quoted_columns(data, frame) == columns
+    assert WAYS.needlessly_quoted_columns(data, frame) == columns
     assert WAYS.reproduces(data, frame, columns)

@@ -20,7 +20,7 @@ from tests.unit.formats.layouts import Content, layout, read
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.file_formats import looks_cut, read_rows, read_rows_at_lines
-from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.formats.xlsx_leading_zeros import parse_number_format, with_leading_zeros
 
 SHEET: dict[str, Any] = {"kind": "sheet"}

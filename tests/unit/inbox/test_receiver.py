@@ -51,7 +51,7 @@ class Stage:
         opened = State(self.url, PIN)
         try:
             with opened.begin_read_only() as tx:
-                return [(hint.key, hint.number) for hint in tx.inbox.listed(limit=10_000)]
+                return [(hint.key, hint.number) for hint in tx.inbox.records_to_fetch(limit=10_000)]
         finally:
             opened.close()
 
@@ -78,7 +78,7 @@ def stage(
             with opened.client:
                 yield opened
     finally:
-        writer.close()
+        writer.store_queued_and_close()
 
 
 @pytest.fixture

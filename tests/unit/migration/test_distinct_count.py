@@ -20,7 +20,7 @@ def test_few_values_are_counted_exactly(number: int) -> None:
     """Up to the bound, also if all of them come twice."""
     count = DistinctCount.from_hashes(hashes(range(number)))
     count.merge(DistinctCount.from_hashes(hashes(range(number))))
-    assert (count.estimate, count.more) == (number, False)
+    assert (count.estimate, count.exceeds_exact_limit) == (number, False)
 
 
 @pytest.mark.parametrize("number", [EXACT + 1, 3 * EXACT, 200_000])
@@ -29,7 +29,7 @@ def test_many_values_are_estimated(number: int) -> None:
     count = DistinctCount()
     for start in range(0, number, 7_000):
         count.merge(DistinctCount.from_hashes(hashes(range(start, min(start + 9_000, number)))))
-    assert count.more
+    assert count.exceeds_exact_limit
     assert len(count.smallest) == EXACT
     assert count.estimate == DistinctCount.from_hashes(hashes(range(number))).estimate
     assert abs(count.estimate - number) <= 4 * number // 90  # the standard error is 1 / sqrt(EXACT), about 1 / 90

@@ -9,7 +9,7 @@ from tests.unit.cli.conftest import CommandLine
 from tests.unit.console.visitor import Visitor, visiting
 from tests.unit.migration.loaded_migration import LoadedMigration, reconciliation
 
-from crossdock.console.people import Role
+from crossdock.console.visitors_and_roles import Role
 
 
 def shown(visitor: Visitor, path: str) -> str:

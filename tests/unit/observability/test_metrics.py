@@ -28,7 +28,7 @@ Read = dict[str, dict[tuple[str, ...], float]]
 
 def read(metrics: Metrics) -> Read:
     """The values by name and label values."""
-    text = metrics.exposition()[0].decode()
+    text = metrics.prometheus_exposition()[0].decode()
     found: Read = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -74,14 +74,14 @@ def test_an_idle_scheduler_has_metrics(metrics: Metrics) -> None:
     """Counters start at zero, unknown values are omitted, and every metric has a help text."""
     found = read(metrics)
     assert found == {"requests_total": {(): 0}, "throttled_total": {(): 0}, "heartbeat_timestamp_seconds": {(): NOW}}
-    for family in text_string_to_metric_families(metrics.exposition()[0].decode()):
+    for family in text_string_to_metric_families(metrics.prometheus_exposition()[0].decode()):
         assert family.documentation
         assert family.type in {"counter", "gauge"}
 
 
 def test_metric_names_follow_the_conventions(metrics: Metrics) -> None:
     """Names of counters end in _total and no others do; each name is described once."""
-    text, content_type = metrics.exposition()
+    text, content_type = metrics.prometheus_exposition()
     types = re.findall(r"^# TYPE (\S+) (\S+)$", text.decode(), re.MULTILINE)
     assert content_type == "text/plain; version=0.0.4; charset=utf-8"
     assert all((kind == "counter") == name.endswith("_total") for name, kind in types)
@@ -101,7 +101,7 @@ def test_slow_partners_are_there_while_they_are_slow(metrics: Metrics) -> None:
     """The value of one that is slow no more is gone."""
     metrics.set_slow_partners({("shop", "platform"): 61.5})
     metrics.set_slow_partners({("erp", "depot"): 90.0})
-    text = metrics.exposition()[0].decode()
+    text = metrics.prometheus_exposition()[0].decode()
     assert re.findall("^crossdock_inbox_slow_seconds.*$", text, re.MULTILINE) == [
         'crossdock_inbox_slow_seconds{connection="erp",target="depot"} 90.0'
     ]

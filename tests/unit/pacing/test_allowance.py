@@ -168,7 +168,7 @@ def test_random_answers_neither_flood_nor_stall(
     clock = ManualClock()
     pacer, taken = allowance(clock, 10, 50), 0
     for wanted, accepted, headers, pause_s in rounds:
-        tokens = pacer.take(min(wanted, pacer.free_slots(0)))
+        tokens = pacer.take(min(wanted, pacer.free_in_flight_slots(0)))
         taken += len(tokens)
         clock.advance(0.01 + pause_s)
         for token in tokens:
@@ -176,7 +176,7 @@ def test_random_answers_neither_flood_nor_stall(
     assert taken <= 50 + 10 * clock.monotonic() + 4 * len(rounds)  # four tokens to verify a 429 are lent
     clock.advance(pacer.wait_s() + 1e-3)
     assert pacer.wait_s() <= 900
-    assert pacer.free_slots(0) > 0
+    assert pacer.free_in_flight_slots(0) > 0
 
 
 def test_an_unknown_limit_starts_with_few_requests() -> None:
@@ -184,4 +184,4 @@ def test_an_unknown_limit_starts_with_few_requests() -> None:
     clock = ManualClock()
     pacer = Allowance(clock, MemoryStore(clock, BucketState.from_estimate(LimitEstimate())))
     assert pacer.bucket_state.bucket.burst == UNLIMITED
-    assert 1 <= pacer.free_slots(0) <= 8
+    assert 1 <= pacer.free_in_flight_slots(0) <= 8

@@ -38,7 +38,7 @@ class Bench:
         now = self.clock.monotonic()
         sample = BucketSample(now - LATENCY_S / 2, number)
         request = AnsweredRequest(number, now - LATENCY_S, now, LATENCY_S, sample, others=others)
-        self.tracker.record_answer(request, fastest_s, accepted=accepted)
+        self.tracker.record_delay_of_first_answer(request, fastest_s, accepted=accepted)
         return request
 
     def read(self, remaining: float, number: int, *, accepted: bool = True, others: int = 49) -> None:

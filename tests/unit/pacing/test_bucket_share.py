@@ -25,7 +25,7 @@ class Reduced(Client):
     def __init__(self, clock: Time, store: MemoryStore, percent: Callable[[], int]) -> None:
         super().__init__(clock, store)
         self.allowance = Allowance(clock, store, ceiling=100, reduced=BucketShare(clock, percent))
-        self.take, self.wait_s, self.room = self._counted, self.allowance.wait_s, self.allowance.free_slots
+        self.take, self.wait_s, self.room = self._counted, self.allowance.wait_s, self.allowance.free_in_flight_slots
         self.taken = 0
 
     def _counted(self, wanted: int) -> Sequence[Token]:

@@ -8,7 +8,7 @@ from tests.allowances import configured
 
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
-from crossdock.pacing.request_duration_forecast import forecast
+from crossdock.pacing.request_batch_duration_forecast import forecast
 
 
 @given(st.integers(1, 500), st.integers(1, 3000), st.integers(0, 5000), st.integers(0, 3000))

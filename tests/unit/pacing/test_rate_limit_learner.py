@@ -51,7 +51,7 @@ def test_reported_values_are_adopted_up_to_the_configured_ones() -> None:
 def test_two_refusals_teach_rate_and_burst() -> None:
     """Of an unknown limit: 300 accepted in one second, then 800 in forty, are 20 per second and a burst of 280."""
     bench = Bench(LimitEstimate())
-    assert bench.learner.max_in_flight(LATENCY_S) == 8
+    assert bench.learner.max_in_flight_while_searching(LATENCY_S) == 8
     bench.accept(1)
     bench.clock.advance(1.0)
     bench.refuse(300)

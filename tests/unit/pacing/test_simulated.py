@@ -40,7 +40,11 @@ class Client:
 
     def __init__(self, clock: Time, store: MemoryStore) -> None:
         self.allowance = Allowance(clock, store, ceiling=100)
-        self.take, self.wait_s, self.room = self.allowance.take, self.allowance.wait_s, self.allowance.free_slots
+        self.take, self.wait_s, self.room = (
+            self.allowance.take,
+            self.allowance.wait_s,
+            self.allowance.free_in_flight_slots,
+        )
 
     def answered(self, token: Token, *, accepted: bool, headers: Mapping[str, str]) -> None:
         wait = headers.get("retry-after")

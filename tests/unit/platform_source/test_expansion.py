@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.resources import ResourceName
-from crossdock.runs.platform_source.expansion import Expansion
+from crossdock.runs.platform_source.referenced_record_expansion import Expansion
 
 
 def named(resource: ResourceName, record_id: str) -> Any:

@@ -12,7 +12,7 @@ from tests.unit.testing.reference_connector import TOKEN, Orders, OrdersContract
 from crossdock import Context, RawBatch
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import ConfigError, ConnectorError
-from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError
+from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, IncompleteListError
 from crossdock.runs.checked_batches import fetched_batches, pulled_batches
 from crossdock.sources import Checkpoint, Cursor
 from crossdock.testing.context_and_stream_reading import bound_stream

@@ -53,7 +53,7 @@ def comparison(
     with state.begin() as tx:
         tx.bindings.put(scope, list(bindings), run_id=run_id, at=AT)
     has_names = scope.resource != "invoice"
-    resource = ComparedResource(scope.resource, has_names=has_names, write_once=not has_names)
+    resource = ComparedResource(scope.resource, has_external_ids=has_names, write_once=not has_names)
     return LiveComparison(state, resource, {"wms"}, set(unsettled), began=BEGAN)
 
 

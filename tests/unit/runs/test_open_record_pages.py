@@ -41,7 +41,7 @@ def fill(state: State) -> None:
             code = ("conflict", "bad_value")[number % 2]
             tx.dead_letters.put([dead_letter(number, code=code, **facts)], run_id=run, at=at)
             tx.waiting_records.put([waiting(number, **facts)], run_id=run, at=at)
-            tx.inbox.add_records([NamedRecord(stream, f"|{number}", number)], at=at)
+            tx.inbox.schedule_fetch_of_records([NamedRecord(stream, f"|{number}", number)], at=at)
             statuses = {"status": "in_doubt" if number > 5 else "sending" if number > 2 else "pending"}
             made = [intent(number, **statuses), intent(10 + number, status="in_doubt")]
             tx.intents.add(made[: 2 if number < 6 else 1], run_id=run, fence=1, at=at)
@@ -104,7 +104,7 @@ def test_records_are_chosen_by_file_and_message(state: State) -> None:
     letters = [dead_letter(1, message="is No_number"), dead_letter(2, source="g.csv"), dead_letter(3, message="50 %")]
     with state.begin() as tx:
         tx.dead_letters.put(letters, run_id=run, at=AT)
-        tx.inbox.add_records([NamedRecord("wms.a", "1", 1)], at=AT)
+        tx.inbox.schedule_fetch_of_records([NamedRecord("wms.a", "1", 1)], at=AT)
 
         def numbers(choice: RecordFilter) -> list[int]:
             return [open_records.count_records_in_state(tx, kind, choice, SCOPES) for kind in ("rejected", "inbox")]

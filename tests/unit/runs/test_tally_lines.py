@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from crossdock.errors import UnavailableError
-from crossdock.pacing.request_duration_forecast import Forecast
+from crossdock.pacing.request_batch_duration_forecast import Forecast
 from crossdock.runs import run_lines
 from crossdock.runs.plan_result import PlanResult
 from crossdock.runs.run_report import Report

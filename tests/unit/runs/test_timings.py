@@ -34,7 +34,7 @@ def timings(clock: ManualClock) -> Timings:
 
 
 def lasted(timings: Timings) -> list[tuple[str, float]]:
-    timings.end()
+    timings.end_and_return_duration()
     return [(step.name, step.lasted.total_seconds()) for step in timings.steps]
 
 
@@ -172,7 +172,7 @@ def test_no_moment_is_lost_or_counted_twice(told: list[tuple[Call, float]], time
             call(timings, again)
             clock.advance(seconds)
         assert len(timings.steps) <= 2 * MOST_STEPS
-    assert timings.end() == clock.now() - begun
+    assert timings.end_and_return_duration() == clock.now() - begun
     assert sum((step.lasted for step in timings.steps), timedelta()) == clock.now() - begun
     assert all(step.lasted > timedelta() for step in timings.steps)
     assert [step.began for step in timings.steps] == sorted(step.began for step in timings.steps)
@@ -242,7 +242,7 @@ def test_the_state_can_keep_it(clock: ManualClock, timings: Timings) -> None:
     timings.begin("fetching \udcff\x00" + "x" * 500, 1)
     clock.advance(1.2345)
     timings.allowance(3)
-    timings.end()
+    timings.end_and_return_duration()
     kept = exact_json.loads(exact_json.dumps(timings.as_json()))
     ((name, began, took),) = kept["steps"]
     assert (name[:11], len(name), began, took) == ("fetching ?\x00", 200, 0, 1234)

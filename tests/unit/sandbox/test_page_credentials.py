@@ -20,7 +20,7 @@ def person(sandbox: Sandbox) -> Person:
 
 
 def ids(sandbox: Sandbox) -> set[str]:
-    return set(sandbox.keys)
+    return set(sandbox.callers_by_key_id)
 
 
 def test_a_key_is_created_and_works(sandbox: Sandbox, person: Person) -> None:
@@ -102,7 +102,7 @@ def test_a_key_is_narrowed_but_never_widened(sandbox: Sandbox, person: Person) -
     assert "It does not have orders:write. Create another one for them." in wider.text
     none = person.send(f"{page}/narrow", page=page)
     assert none.status_code == 422
-    assert sandbox.keys[key_id].scopes == "customers:write orders:read"
+    assert sandbox.callers_by_key_id[key_id].scopes == "customers:write orders:read"
     narrowed = person.send(f"{page}/narrow", ("scope", "customers:read"), page=page)
     assert narrowed.status_code == 200
     assert "The scopes were narrowed." in narrowed.text
@@ -222,12 +222,12 @@ def test_scopes_are_narrowed_to_single_records(sandbox: Sandbox, person: Person)
     answer = person.send(KEYS, ("tenant", "sandbox"), *scopes, ("accounts", "4000  4010"), ("bins", "wms:A-01"))
     key_id = key_in(answer).split("_")[1]
     narrowed = "accounts:4000:read accounts:4000:write accounts:4010:read accounts:4010:write bins:wms:A-01:read"
-    assert sandbox.keys[key_id].scopes == f"{narrowed} orders:read"
+    assert sandbox.callers_by_key_id[key_id].scopes == f"{narrowed} orders:read"
     page = f"{KEYS}/{key_id}"
     assert person.send(f"{page}/narrow", ("scope", "accounts:read"), page=page).status_code == 422
     one = person.send(f"{page}/narrow", ("scope", "accounts:read"), ("accounts", "4000"), page=page)
     assert one.status_code == 200
-    assert sandbox.keys[key_id].scopes == "accounts:4000:read"
+    assert sandbox.callers_by_key_id[key_id].scopes == "accounts:4000:read"
 
 
 @pytest.mark.parametrize("scopes", [["orders:read"], ["*:write", "accounts:read"]])

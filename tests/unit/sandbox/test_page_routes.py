@@ -35,9 +35,9 @@ def test_other_sites_cannot_read_the_page(raw: Raw, path: str, foreign: dict[str
 def test_other_sites_cannot_send_forms(sandbox: Sandbox, person: Person, foreign: dict[str, str]) -> None:
     """Even with the cookie and a valid token, a form from another site is 403 and creates nothing."""
     fields = ("csrf_token", person.token()), ("tenant", "sandbox"), ("scope", "*:write")
-    before = set(sandbox.keys)
+    before = set(sandbox.callers_by_key_id)
     assert_problem(person.post(KEYS, *fields, **foreign), 403)
-    assert set(sandbox.keys) == before
+    assert set(sandbox.callers_by_key_id) == before
     assert person.post(KEYS, *fields).status_code == 201
 
 
@@ -50,10 +50,10 @@ def test_a_form_needs_a_token_of_its_session(sandbox: Sandbox, person: Person, k
     cookies = {"no cookie": None, "another cookie": "crossdock_sandbox_session=" + "0" * 64}
     headers = {"cookie": cookies[kind]} if kind in cookies else {}
     fields = [("tenant", "sandbox"), ("scope", "*:write"), *([("csrf_token", token)] if token is not None else [])]
-    before = set(sandbox.keys)
+    before = set(sandbox.callers_by_key_id)
     answer = person.post(KEYS, *fields, **headers)
     assert answer.status_code == 403
-    assert set(sandbox.keys) == before
+    assert set(sandbox.callers_by_key_id) == before
     assert 'role="alert"' in answer.text
     assert_accessible(answer.text)
     assert person.create("*:read")
@@ -63,11 +63,11 @@ def test_a_form_needs_a_token_of_its_session(sandbox: Sandbox, person: Person, k
 def test_every_form_is_checked(sandbox: Sandbox, person: Person, action: str) -> None:
     """Without a token no form has an effect."""
     key_id = sandbox.new_key().split("_")[1]
-    before = dict(sandbox.keys)
+    before = dict(sandbox.callers_by_key_id)
     person.get()
     answer = person.post(action.replace("ID", key_id), ("tenant", "sandbox"), ("scope", "*:read"))
     assert answer.status_code == 403
-    assert dict(sandbox.keys) == before
+    assert dict(sandbox.callers_by_key_id) == before
 
 
 @pytest.mark.parametrize("media_type", ["application/json", "multipart/form-data; boundary=x", "text/plain", None])

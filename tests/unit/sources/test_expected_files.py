@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from crossdock.reading.sources.expected_files import Expect, Expectation
 from crossdock.reading.sources.run_context import JobRun, SourceContext, WaitingRun
-from crossdock.runs.intake_log import NoIntake
+from crossdock.runs.imported_file_log import NoIntake
 from crossdock.state import FileFacts
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import SilentProgress

@@ -9,7 +9,7 @@ import pytest
 
 from crossdock.errors import ConfigError
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.runs.intake_log import NoIntake
+from crossdock.runs.imported_file_log import NoIntake
 from crossdock.sources import DelimitedFormat, FileSource, FolderStore, Manifest, StreamId
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import SilentProgress

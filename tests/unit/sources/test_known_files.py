@@ -49,7 +49,7 @@ def test_files_of_some_time_are_kept(days: list[int], within: int) -> None:
     files = known_files(days, timedelta(days=within))
     kept = {f"hash{day}" for day in days if day <= within}
     assert files.kept_copies().keys() == kept
-    assert set(files.outdated_copies([])) == {f"hash{day}" for day in days} - kept
+    assert set(files.hashes_of_unneeded_copies([])) == {f"hash{day}" for day in days} - kept
 
 
 @given(days=ages)
@@ -74,6 +74,6 @@ def test_without_joins_nothing_is_kept() -> None:
     files = known_files([3, 1], None)
     assert files.kept_copies() == {}
     (known,) = (each for each in files.files_to_skip(OWN).values() if each.content_hash == "hash1")
-    assert files.outdated_copies([known, structs.replace(known, content_hash="other")]) == ["hash1"]
+    assert files.hashes_of_unneeded_copies([known, structs.replace(known, content_hash="other")]) == ["hash1"]
     assert files.files_to_fetch([listed(1)], lambda _: False) == []
     assert cast("Any", files).files_to_skip(OWN).keys() == {"hash3", "hash1"}

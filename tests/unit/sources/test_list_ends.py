@@ -11,8 +11,8 @@ import pytest
 from tests.unit.sources.test_pagination import client
 
 from crossdock.errors import CrossdockError, RefusedError, RemoteError
-from crossdock.reading.sources import list_evidence, paginated_api_client
-from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError
+from crossdock.reading.sources import list_completeness_evidence, paginated_api_client
+from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, IncompleteListError
 from crossdock.sources import AfterId, CursorInBody, NextUrl, Offset, PageNumber, Paginator, Stop
 
 Handler = Callable[[httpx.Request], httpx.Response]
@@ -200,7 +200,7 @@ def test_pages_without_records_under_ever_new_cursors_are_a_loop(monkeypatch: py
 @pytest.mark.parametrize("stated", ["pages", "one record"])
 def test_a_loop_shows_where_several_records_have_one_key(monkeypatch: pytest.MonkeyPatch, stated: str) -> None:
     """Each answer has another time in its records; the same rows of other groups are no loop."""
-    monkeypatch.setattr(list_evidence, "_IDLE_PAGES", 20)
+    monkeypatch.setattr(list_completeness_evidence, "_IDLE_PAGES", 20)
     asked = count(1)
 
     def handle(_: httpx.Request) -> httpx.Response:
@@ -218,7 +218,7 @@ def test_a_loop_shows_where_several_records_have_one_key(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("groups", [1, 40])
 def test_rows_of_few_groups_are_no_loop(monkeypatch: pytest.MonkeyPatch, groups: int) -> None:
     """A stock list by warehouse has no new key for long, and orders may have the same lines."""
-    monkeypatch.setattr(list_evidence, "_IDLE_PAGES", 5)
+    monkeypatch.setattr(list_completeness_evidence, "_IDLE_PAGES", 5)
 
     def handle(request: httpx.Request) -> httpx.Response:
         number = int(request.url.params.get("cursor", 1))

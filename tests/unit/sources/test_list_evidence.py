@@ -11,7 +11,12 @@ from tests.unit.sources.test_pagination import client
 
 from crossdock.errors import RefusedError, RemoteError
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
-from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError, ListEvidence, OpenLists
+from crossdock.reading.sources.list_completeness_evidence import (
+    DoubtfulListError,
+    IncompleteListError,
+    ListEvidence,
+    OpenLists,
+)
 from crossdock.sources import AfterId, CursorInBody, LinkHeader, NextUrl, Offset, PageNumber, Paginator, Stop
 
 ITEMS = [{"id": number} for number in range(1, 10)]

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
-from crossdock.reading.sources.list_evidence import DoubtfulListError
+from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.runs.intake_log import NoIntake
+from crossdock.runs.imported_file_log import NoIntake
 from crossdock.sources import Api, ApiAnswer, ApiClient, OverlappingPages
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import SilentProgress

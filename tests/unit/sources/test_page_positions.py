@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from crossdock.reading.sources.api_requests_and_answers import ApiRequest
-from crossdock.reading.sources.list_evidence import PagePositions
+from crossdock.reading.sources.list_completeness_evidence import PagePositions
 
 SIZE = 10
 FIRST = ApiRequest("GET", "https://shop.example/api/items", {"limit": SIZE})

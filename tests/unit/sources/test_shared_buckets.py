@@ -14,9 +14,9 @@ from tests.unit.sources.virtual_threads import VirtualThreads
 
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit_settings import RateLimit
+from crossdock.reading.sources.rate_limit_allowance_per_run import SourceAllowance
 from crossdock.reading.sources.shared_token_buckets import ApiBucket, SharedBuckets, make_api_bucket
-from crossdock.reading.sources.source_allowance import SourceAllowance
-from crossdock.reading.transport.http_results import Answer
+from crossdock.reading.transport.http_answers_and_failures import Answer
 from crossdock.testing.manual_clock import ManualClock
 
 BATCH, LIVE = 400, 60
@@ -170,18 +170,18 @@ def test_a_refusal_that_was_known_already_teaches_nothing() -> None:
 def test_a_bucket_is_shared_while_it_is_used_and_continued_afterwards() -> None:
     """A later run begins with the newest of what the session knows and what the state has."""
     clock, buckets, limit = ManualClock(), SharedBuckets(), RateLimit(per_minute=60, burst=5)
-    first = buckets.acquire("shop", clock, limit, None)
-    assert buckets.acquire("shop", clock, limit, None) is first
-    assert buckets.acquire("other", clock, limit, None) is not first
+    first = buckets.acquire_bucket("shop", clock, limit, None)
+    assert buckets.acquire_bucket("shop", clock, limit, None) is first
+    assert buckets.acquire_bucket("other", clock, limit, None) is not first
     first.try_take_token(None, live=False)
-    buckets.release(first)
-    assert buckets.acquire("shop", clock, limit, None) is first
-    buckets.release(first)
-    buckets.release(first)
+    buckets.release_bucket(first)
+    assert buckets.acquire_bucket("shop", clock, limit, None) is first
+    buckets.release_bucket(first)
+    buckets.release_bucket(first)
     stale = structs.replace(first.state, spent=0, as_of=0.0)
-    later = buckets.acquire("shop", clock, limit, stale)
+    later = buckets.acquire_bucket("shop", clock, limit, stale)
     assert later is not first
     assert later.state.spent == 1
-    buckets.release(later)
+    buckets.release_bucket(later)
     newer = structs.replace(later.state, spent=7, as_of=later.state.as_of + 1)
-    assert buckets.acquire("shop", clock, limit, newer).state.spent == 7
+    assert buckets.acquire_bucket("shop", clock, limit, newer).state.spent == 7

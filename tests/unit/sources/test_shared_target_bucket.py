@@ -6,9 +6,9 @@ from crossdock.pacing.bucket_store import BucketState, MemoryStore
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.pacing.rate_limit_settings import RateLimit
 from crossdock.pacing.request_allowance import Allowance
+from crossdock.reading.sources.rate_limit_allowance_per_run import SourceAllowance
 from crossdock.reading.sources.shared_token_buckets import ApiBucket, SharedBuckets
-from crossdock.reading.sources.source_allowance import SourceAllowance
-from crossdock.reading.transport.http_results import Answer
+from crossdock.reading.transport.http_answers_and_failures import Answer
 from crossdock.testing.manual_clock import ManualClock
 
 
@@ -48,6 +48,6 @@ def test_a_kept_bucket_is_used_by_every_run_of_the_session() -> None:
     buckets, bucket = SharedBuckets(), ApiBucket(clock, Allowance(clock, _store(clock)))
     buckets.add_bucket_in_use("the platform", bucket)
     for _ in range(2):
-        joined = buckets.acquire("the platform", clock, RateLimit(), None)
+        joined = buckets.acquire_bucket("the platform", clock, RateLimit(), None)
         assert joined is bucket
-        buckets.release(joined)
+        buckets.release_bucket(joined)

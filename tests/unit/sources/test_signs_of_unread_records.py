@@ -13,7 +13,7 @@ from tests.unit.sources.test_pagination import client
 
 from crossdock.errors import UnavailableError
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
-from crossdock.reading.sources.list_evidence import DoubtfulListError
+from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.reading.sources.signs_of_unread_records import error_of_empty_list
 from crossdock.sources import AfterId, CursorInBody, CursorInHeader, LinkHeader, NextUrl, Offset, PageNumber, Paginator
 

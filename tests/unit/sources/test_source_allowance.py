@@ -33,8 +33,8 @@ from tests.unit.sources.simulated_vendors import (
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.pacing.rate_limit_settings import RateLimit
+from crossdock.reading.sources.rate_limit_allowance_per_run import SourceAllowance
 from crossdock.reading.sources.shared_token_buckets import make_api_bucket
-from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.testing.manual_clock import ManualClock
 
 BUCKETS = [(2.0, 1), (2.0, 2), (2.0, 40), (10.0, 10), (40.0, 40)]

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.reading.transport import problem_answers
-from crossdock.reading.transport.http_results import AmbiguousError, Answer, NotSentError
+from crossdock.reading.transport.http_answers_and_failures import AmbiguousError, Answer, NotSentError
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.state import Intent, RecordIdentity, Scope
 from crossdock.values import exact_json
@@ -79,7 +79,7 @@ def test_every_exception_of_the_library_is_classified(kind: type[Exception]) -> 
     with pytest.raises(wanted) as told:
         http.send("POST", "/x", body=b"{}")
     assert isinstance(told.value, NotSentError | AmbiguousError)
-    assert answer_outcomes.outcome_of_failure(told.value).kind == (
+    assert answer_outcomes.outcome_without_answer(told.value).kind == (
         "unavailable" if wanted is NotSentError else "in_doubt"
     )
     http.close()

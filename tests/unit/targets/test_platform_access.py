@@ -17,8 +17,8 @@ from tests.servers import served
 from crossdock.errors import ClockError, UnauthorizedError
 from crossdock.platform.platform_config import Profile
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.writing.targets import access_and_clock_checks
-from crossdock.writing.targets.access_and_clock_checks import check_clock
+from crossdock.writing.targets import platform_access_and_clock_checks
+from crossdock.writing.targets.platform_access_and_clock_checks import check_clock
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -75,7 +75,9 @@ def profile_of(base_url: str, **settings: Any) -> Profile:
 
 def test_only_the_given_resources_are_requested(platform: Dated, profile: Profile) -> None:
     """One record of each is listed, and nothing else."""
-    assert access_and_clock_checks.check_access(profile, ["product"]).text == f"{profile.base_url} grants access"
+    assert (
+        platform_access_and_clock_checks.check_access(profile, ["product"]).text == f"{profile.base_url} grants access"
+    )
     assert platform.paths == ["/api/v1/catalog/products?limit=1"]
 
 
@@ -86,14 +88,14 @@ def test_only_the_given_resources_are_requested(platform: Dated, profile: Profil
 def test_a_credential_that_may_only_write_is_valid(platform: Dated, profile: Profile, challenge: str) -> None:
     """A 403 that names the scope as the reason proves that the credential is valid (RFC 6750)."""
     platform.status, platform.challenge = 403, challenge
-    access = access_and_clock_checks.check_access(profile, ["product"])
+    access = platform_access_and_clock_checks.check_access(profile, ["product"])
     assert (access.text, access.unreadable) == (f"{profile.base_url} grants access", ("product",))
 
 
 def test_one_readable_resource_proves_the_credential(platform: Dated, profile: Profile) -> None:
     """A 403 without a reason is then about one resource, not about the tenant."""
     platform.of_resource = {"customers": 403}
-    assert access_and_clock_checks.check_access(profile, ["product", "customer"]).unreadable == ("customer",)
+    assert platform_access_and_clock_checks.check_access(profile, ["product", "customer"]).unreadable == ("customer",)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +112,7 @@ def test_a_rejected_credential_is_an_error(
     """The message has the status and says what was requested."""
     platform.status, platform.challenge = status, challenge
     with pytest.raises(UnauthorizedError, match=f"HTTP {status}") as failed:
-        access_and_clock_checks.check_access(profile, ["product"])
+        platform_access_and_clock_checks.check_access(profile, ["product"])
     assert "the request was to list one product" in str(failed.value)
 
 

@@ -19,7 +19,7 @@ from tests.unit.testing.relay_connector import (
 from crossdock import Context, RawBatch
 from crossdock.errors import RefusedError
 from crossdock.sources import ApiAnswer, Cursor
-from crossdock.testing.hash_seeds import read_with_two_seeds
+from crossdock.testing.reading_with_two_hash_seeds import read_with_two_seeds
 
 
 class TestProducts(ProductsContract):

@@ -11,12 +11,12 @@ import pytest
 from tests.unit.testing.checkpointed_connector import DraftFromASetContract, KeyFromHashContract
 from tests.unit.testing.reference_connector import OrdersContract
 
-from crossdock.testing.hash_seeds import read_with_two_seeds
+from crossdock.testing.reading_with_two_hash_seeds import read_with_two_seeds
 
 
 def is_other_process() -> bool:
     spec = sys.modules["__main__"].__spec__
-    return spec is not None and spec.name == "crossdock.testing.hash_seeds"
+    return spec is not None and spec.name == "crossdock.testing.reading_with_two_hash_seeds"
 
 
 class NeverEnds(OrdersContract):

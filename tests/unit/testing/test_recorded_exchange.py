@@ -18,7 +18,7 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     (tmp_path / "0001.json").write_text(made.file_text(), encoding="utf-8")
     read = RecordedExchange.read(tmp_path / "0001.json")
     assert read == made
-    assert (read.file, read.path, read.origin) == ("0001.json", "/x", "https://a.example")
+    assert (read.file, read.url_path, read.origin) == ("0001.json", "/x", "https://a.example")
     assert '"price": 1.50' in made.file_text()
 
 

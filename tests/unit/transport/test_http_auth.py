@@ -13,7 +13,7 @@ import pytest
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.account_lockout_prevention import REFUSED_FOR_S, RefusedCredentials
-from crossdock.runs.intake_log import NoIntake
+from crossdock.runs.imported_file_log import NoIntake
 from crossdock.sources import (
     Api,
     ApiClient,

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from crossdock.mapping.incremental_cursors import instant_cursor
-from crossdock_connectors.shop.lists_read_once import OVERLAP, Pages, StoredList, read_once
-from crossdock_connectors.shop.shopify import bulk
+from crossdock_connectors.shop.lists_read_once import OVERLAP, Pages, StoredList, read_list_once_per_run
+from crossdock_connectors.shop.shopify import bulk_list_reading
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, changed_since_search, record_pages
 from crossdock_connectors.shop.shopify.queries import ORDERS, ShopList
 
@@ -29,7 +29,7 @@ def changed_records(
         for records, source in pages:
             yield complete(ctx, records), source
 
-    return read_once(
+    return read_list_once_per_run(
         ctx,
         shop_list.name,
         since,
@@ -46,7 +46,7 @@ def _pages(ctx: ShopifyContext, shop_list: ShopList, since: str | None) -> Pages
     first = ctx.settings.first if shop_list is ORDERS else None  # orders refer to products and customers of any age
     begin = datetime.fromisoformat(since) - OVERLAP if since else first
     if since is None and ctx.settings.bulk:
-        found = bulk.read_in_bulk(ctx, shop_list, changed_since_moment_search(first) or "", reuse=True)
+        found = bulk_list_reading.read_in_bulk(ctx, shop_list, changed_since_moment_search(first) or "", reuse=True)
         for page in found.pages:
             begin = found.begun - OVERLAP
             yield page

@@ -12,7 +12,12 @@ from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.changes_read_once import changed_since_moment_search
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, number_in_gid, request_pages, request_query
-from crossdock_connectors.shop.shopify.scopes import granted_scopes, hides_orders, missing_for_targets, missing_scopes
+from crossdock_connectors.shop.shopify.scopes import (
+    granted_scopes,
+    hides_orders,
+    missing_stream_scopes,
+    missing_target_scopes,
+)
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 _NOTICE = timedelta(days=60)
@@ -25,25 +30,26 @@ _LOCATIONS = 250  # in a page
 def check(ctx: ShopifyContext) -> Iterator[Finding]:
     shop = request_query(ctx, queries.SHOP)
     yield Finding(ok=True, text=f"{shop.at('/data/shop/name')}, {shop.at('/data/shop/currencyCode')}")
-    yield from _version(shop, ctx.run.clock.now())
+    yield from _api_version_findings(shop, ctx.run.clock.now())
     scopes = granted_scopes(shop)
     lacking = [
-        f"the scope {scope} is missing: needed for {names}" for scope, names in missing_scopes(ctx.settings, scopes)
+        f"the scope {scope} is missing: needed for {names}"
+        for scope, names in missing_stream_scopes(ctx.settings, scopes)
     ]
     yield from (Finding(ok=False, text=text, code="scopes_missing") for text in lacking)
     if not lacking:
         yield Finding(ok=True, text="the token has all scopes that the streams need")
-    for scope, purpose in missing_for_targets(scopes):
+    for scope, purpose in missing_target_scopes(scopes):
         yield Finding(ok=True, text=f"the scope {scope} is missing: only needed if {purpose}")
-    yield from _order_age(ctx, scopes)
+    yield from _old_orders_findings(ctx, scopes)
     if lacking:
         return
     if ctx.settings.locations:
-        yield from _locations(ctx)
-    yield from _first_load(ctx)
+        yield from _location_findings(ctx)
+    yield from _first_load_findings(ctx)
 
 
-def _version(shop: ApiAnswer, now: datetime) -> Iterator[Finding]:
+def _api_version_findings(shop: ApiAnswer, now: datetime) -> Iterator[Finding]:
     end = datetime.fromisoformat(queries.SUPPORTED_UNTIL).replace(tzinfo=UTC)
     served = shop.headers.get("x-shopify-api-version") or queries.VERSION
     if served != queries.VERSION:
@@ -60,7 +66,7 @@ def _version(shop: ApiAnswer, now: datetime) -> Iterator[Finding]:
         yield Finding(ok=False, text=text, code="api_outdated")
 
 
-def _order_age(ctx: ShopifyContext, scopes: frozenset[str]) -> Iterator[Finding]:
+def _old_orders_findings(ctx: ShopifyContext, scopes: frozenset[str]) -> Iterator[Finding]:
     if "read_all_orders" not in scopes:
         text = "without the scope read_all_orders, orders older than 60 days are not seen"
         if hides_orders(ctx.settings, scopes, ctx.run.clock.now()):
@@ -69,7 +75,7 @@ def _order_age(ctx: ShopifyContext, scopes: frozenset[str]) -> Iterator[Finding]
             yield Finding(ok=True, text=text)
 
 
-def _locations(ctx: ShopifyContext) -> Iterator[Finding]:
+def _location_findings(ctx: ShopifyContext) -> Iterator[Finding]:
     named = ctx.settings.locations
     found = [
         (number_in_gid(str(at_path(node, "id"))), str(at_path(node, "name")), at_path(node, "isActive") is True)
@@ -86,12 +92,12 @@ def _locations(ctx: ShopifyContext) -> Iterator[Finding]:
             yield Finding(ok=True, text=f"locations does not name {number} ({name}): its stock is left out")
 
 
-def _first_load(ctx: ShopifyContext) -> Iterator[Finding]:
+def _first_load_findings(ctx: ShopifyContext) -> Iterator[Finding]:
     answer = request_query(ctx, queries.COUNTS, orders=changed_since_moment_search(ctx.settings.first))
     orders, variants, customers = (
         int(answer.at(f"/data/{name}/count") or 0) for name in ("ordersCount", "productVariantsCount", "customersCount")
     )
-    records = _count_records(ctx.settings, orders, variants, customers)
+    records = _count_first_load_records(ctx.settings, orders, variants, customers)
     takes = duration_text(timedelta(minutes=max(1, records / _WRITTEN_PER_MINUTE)))
     yield Finding(ok=True, text=f"{orders:,} orders, {variants:,} variants, {customers:,} customers")
     text = f"a first load writes about {records:,} records: {takes} at {_WRITTEN_PER_MINUTE:,} a minute"
@@ -99,7 +105,7 @@ def _first_load(ctx: ShopifyContext) -> Iterator[Finding]:
     yield Finding(ok=True, text=f"{text}, and {reading}")
 
 
-def _count_records(settings: ShopifySettings, orders: int, variants: int, customers: int) -> int:
+def _count_first_load_records(settings: ShopifySettings, orders: int, variants: int, customers: int) -> int:
     """Count the records: each variant is a product, and a lot in at least one place; each order may be an invoice."""
     products = 0 if settings.product_namespace else variants
     invoices = 0 if settings.invoices == "never" else orders

@@ -7,7 +7,7 @@ from typing import Any
 
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.shopify import queries
-from crossdock_connectors.shop.shopify.pages import ShopifyContext, further_children, request_query
+from crossdock_connectors.shop.shopify.pages import ShopifyContext, request_further_children, request_query
 
 
 def complete_cut_order_lists(ctx: ShopifyContext, order: Any) -> Any:
@@ -68,7 +68,7 @@ def complete_refund_lists(ctx: ShopifyContext, refund: dict[str, Any]) -> dict[s
         nodes, page = at_path(refund, f"{child.name}.nodes"), at_path(refund, f"{child.name}.pageInfo")
         if not isinstance(nodes, list) or not isinstance(page, dict) or page.get("hasNextPage") is not True:
             continue
-        more = further_children(ctx, "Refund", refund, child, page)
+        more = request_further_children(ctx, "Refund", refund, child, page)
         if more is None:
             return None
         refund = {**refund, child.name: {"nodes": [*nodes, *more], "pageInfo": {"hasNextPage": False}}}

@@ -38,12 +38,12 @@ _TAKEN = ("unfulfillable", "quantity", "remaining")
 """Texts of refusals that show that somebody else has shipped, moved or held units since the look-up."""
 
 
-def look_up_outcome(order: Any, order_id: str, number: str) -> Outcome:
+def outcome_of_order_look_up(order: Any, order_id: str, number: str) -> Outcome:
     """Return what the look-up of an order shows about the parcel with this number."""
     if order is None:
         return Outcome("rejected", f"the shop has no order {order_id}", 200, reason="missing")
     read = JsonElement(order, "/data/order")
-    parcels = [(each, _tracking_numbers(each)) for each in objects_in_list(read, "/fulfillments")]
+    parcels = [(each, _tracking_numbers_of_fulfillment(each)) for each in objects_in_list(read, "/fulfillments")]
     for shipment, numbers in parcels:
         if number in numbers and shipment.at("/status", str) not in _ENDED:
             return Outcome("found", status=200, target_id=number_in_gid(shipment.at("/id", str)), held={})
@@ -55,7 +55,7 @@ def look_up_outcome(order: Any, order_id: str, number: str) -> Outcome:
     return Outcome("absent", status=200, held={"fulfillmentOrders": [one.value for one in to_ship]})
 
 
-def _tracking_numbers(shipment: JsonElement) -> list[str | None]:
+def _tracking_numbers_of_fulfillment(shipment: JsonElement) -> list[str | None]:
     return [text_or_null(parcel, "number") for parcel in objects_in_list(shipment, "/trackingInfo")]
 
 

@@ -22,7 +22,9 @@ _OF_ORDER = (
 
 
 def is_invoice_due(order: Any, when: Invoiced) -> bool:
-    """Return whether to invoice an order now. One with an unknown status is, so that `check_payment` rejects it."""
+    """Return whether to invoice an order now. One with an unknown status is, so that `reject_unknown_payment_status`
+    rejects it.
+    """
     payment = order.get("displayFinancialStatus") if isinstance(order, dict) else None
     if payment is not None and not (isinstance(payment, str) and payment in _PAID | _UNPAID):
         return True
@@ -56,7 +58,7 @@ def is_invoice_withdrawn(order: Any, when: Invoiced) -> bool:
     return when != "paid" and isinstance(payment, str) and payment in _WITHOUT_PAYMENT
 
 
-def check_payment(order: JsonAccess) -> None:
+def reject_unknown_payment_status(order: JsonAccess) -> None:
     found = order.at("/displayFinancialStatus", str, default=None)
     if found is not None and found not in _PAID | _UNPAID:
         raise RecordError("bad_value", "is a status that crossdock does not know", pointer="/displayFinancialStatus")
@@ -91,7 +93,7 @@ def is_refund_settled(refund: Any) -> bool:
     return not any(at_path(each, "status") in _NOT_YET for each in found)
 
 
-def check_transactions(refund: JsonAccess) -> None:
+def check_transactions_have_status(refund: JsonAccess) -> None:
     """Raise RecordError if a refund does not tell whether its money has been paid."""
     for each in refund.each("/transactions/nodes"):
         each.at("/status", str)

@@ -28,7 +28,7 @@ from crossdock_connectors.shop.record_values import (
 )
 from crossdock_connectors.shop.sale_lines import lines_of_sale
 from crossdock_connectors.shop.shopify import sales
-from crossdock_connectors.shop.shopify.invoicing_rules import check_payment
+from crossdock_connectors.shop.shopify.invoicing_rules import reject_unknown_payment_status
 from crossdock_connectors.shop.shopify.pages import number_in_gid
 from crossdock_connectors.shop.shopify.sales import Amounts
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
@@ -41,7 +41,7 @@ _DEFAULT_TITLE = "Default Title"  # of the one variant of a product without opti
 
 def product(record: Record, settings: ShopifySettings) -> ProductDraft:
     texts, currency = _text_reader(record, settings), text_or_none(record, "/currency")
-    sku = texts.read_uncut_text(record, "/variant/sku", LONGEST_CODE)
+    sku = texts.read_text_unless_too_long(record, "/variant/sku", LONGEST_CODE)
     if record.at("/variant/price", str, default=None) is None:
         record.count("price left out")
     title, own = texts.read_cut_text(record, "/title"), texts.read_cut_text(record, "/variant/title")
@@ -54,7 +54,7 @@ def product(record: Record, settings: ShopifySettings) -> ProductDraft:
         sku=sku or number_in_gid(record.at("/variant/id", str)),
         name=title if own in {None, _DEFAULT_TITLE} else texts.cut(f"{title} - {own}"),
         description=texts.read_cut_text(record, "/descriptionHtml", LONGEST_DESCRIPTION),
-        barcode=texts.read_uncut_text(record, "/variant/barcode", LONGEST_CODE),
+        barcode=texts.read_text_unless_too_long(record, "/variant/barcode", LONGEST_CODE),
         unit_price=product_price(record, "/variant/price", currency),
         currency=currency,
         unit_of_measure=settings.unit_of_measure,
@@ -64,8 +64,8 @@ def product(record: Record, settings: ShopifySettings) -> ProductDraft:
 
 def customer(record: Record, settings: ShopifySettings) -> CustomerDraft:
     texts = _text_reader(record, settings)
-    email = texts.read_uncut_text(record, "/defaultEmailAddress/emailAddress")
-    phone = texts.read_uncut_text(record, "/defaultPhoneNumber/phoneNumber")
+    email = texts.read_text_unless_too_long(record, "/defaultEmailAddress/emailAddress")
+    phone = texts.read_text_unless_too_long(record, "/defaultPhoneNumber/phoneNumber")
     name = texts.read_cut_text(record, "/displayName") or email or phone
     if name is None:
         record.count("name assumed")
@@ -84,7 +84,7 @@ def order(record: Record, settings: ShopifySettings) -> OrderDraft:
     if any(line.at("/currentQuantity", int) and sales.product_of_line(line, settings) is None for line in to_ship):
         record.count("item to ship without a product")
     return OrderDraft(
-        customer_id=_customer(record, settings),
+        customer_id=_customer_of_order(record, settings),
         currency=amounts.currency,
         items=lines_of_sale(record, sale, "/currentTotalPriceSet", settings),
         placed_at=record.instant("/processedAt"),
@@ -96,12 +96,12 @@ def order(record: Record, settings: ShopifySettings) -> OrderDraft:
 
 def invoice(record: Record, settings: ShopifySettings) -> InvoiceDraft:
     """Map what the buyer of an order was charged; with ``refunds: reject``, minus refunds."""
-    check_payment(record)
+    reject_unknown_payment_status(record)
     amounts = Amounts(record, settings.currency)
     of_order = sales.charged_sale if settings.refunds == "credit_note" else sales.current_sale
     sale = of_order(record, amounts, settings)
     return InvoiceDraft(
-        customer_id=_customer(record, settings),
+        customer_id=_customer_of_order(record, settings),
         currency=amounts.currency,
         items=lines_of_sale(record, sale, "/totalPriceSet", settings),
     )
@@ -112,7 +112,7 @@ def credit_note(record: Record, settings: ShopifySettings) -> InvoiceDraft:
     amounts = Amounts(placed, settings.currency)
     sale = sales.credited_sale(record, placed, amounts, settings)
     return InvoiceDraft(
-        customer_id=_customer(placed, settings),
+        customer_id=_customer_of_order(placed, settings),
         currency=amounts.currency,
         items=lines_of_sale(record, sale, "/totalRefundedSet", settings),
     )
@@ -142,7 +142,7 @@ def lot_of_inventory_level(record: Record, settings: ShopifySettings) -> Invento
     )
 
 
-def _customer(placed: JsonAccess, settings: ShopifySettings) -> Reference:
+def _customer_of_order(placed: JsonAccess, settings: ShopifySettings) -> Reference:
     account = placed.at("/customer", dict, default=None)
     key = None if account is None else number_in_gid(placed.at("/customer/id", str))
     return customer_reference(
@@ -152,11 +152,13 @@ def _customer(placed: JsonAccess, settings: ShopifySettings) -> Reference:
 
 def _status(record: Record, settings: ShopifySettings) -> str:
     if record.at("/cancelledAt", str, default=None) is not None:
-        return settings.all_statuses["CANCELLED"]
+        return settings.platform_status_by_shop_status["CANCELLED"]
     left = [line.at("/currentQuantity", int) for line in _lines_to_ship(record)]
     if left and not any(left) and record.at("/displayFulfillmentStatus", str) in _NOTHING_SHIPPED:
-        return settings.all_statuses["CANCELLED"]  # all of it was paid back or removed, and nothing of it ships
-    return mapped_status(record, "/displayFulfillmentStatus", settings.all_statuses)
+        return settings.platform_status_by_shop_status[
+            "CANCELLED"
+        ]  # all of it was paid back or removed, and nothing of it ships
+    return mapped_status(record, "/displayFulfillmentStatus", settings.platform_status_by_shop_status)
 
 
 def _lines_to_ship(record: Record) -> list[JsonElement]:
@@ -175,7 +177,9 @@ def _tracking(record: Record, settings: ShopifySettings) -> Iterator[Tracking]:
                 continue
             if carrier is None:
                 record.count("carrier assumed")
-            yield Tracking(carrier=carrier or UNNAMED_CARRIER, number=number, url=texts.read_uncut_text(parcel, "/url"))
+            yield Tracking(
+                carrier=carrier or UNNAMED_CARRIER, number=number, url=texts.read_text_unless_too_long(parcel, "/url")
+            )
 
 
 def _text_reader(record: Record, settings: ShopifySettings) -> TextReader:
@@ -189,7 +193,9 @@ def _shipping_address(record: Record, settings: ShopifySettings) -> ShippingAddr
         for kind in ("/shipping", "/billing")
         for member in ("name", "company")
     )
-    phone = texts.read_uncut_text(record, "/shippingAddress/phone") or texts.read_uncut_text(record, "/phone")
+    phone = texts.read_text_unless_too_long(record, "/shippingAddress/phone") or texts.read_text_unless_too_long(
+        record, "/phone"
+    )
     address = texts.order_address("/shippingAddress", next(filter(None, named), None), phone)
     if address is None and _lines_to_ship(record):
         record.count("order to ship without an address")

@@ -96,21 +96,21 @@ def _complete_record(ctx: ShopifyContext, shop_list: ShopList, record: Any) -> A
     child = shop_list.children
     if child is None or not isinstance(record, dict):
         return record
-    connection = _connection(record, child)
+    connection = _connection_with_children(record, child)
     page = at_path(connection, "pageInfo")
     has_page = isinstance(at_path(connection, "nodes"), list) and isinstance(at_path(page, "hasNextPage"), bool)
     if not has_page:
         return record  # which is refused where its children are needed
     nodes = [*connection["nodes"]]
     if page["hasNextPage"]:
-        more = further_children(ctx, shop_list.type_name, record, child, page)
+        more = request_further_children(ctx, shop_list.type_name, record, child, page)
         if more is None:
             return _DELETED
         nodes += more
     return with_children(record, child, nodes)
 
 
-def further_children(
+def request_further_children(
     ctx: ShopifyContext, type_name: str, record: Mapping[str, Any], child: Children, page: Mapping[str, Any]
 ) -> list[Any] | None:
     """Return the nodes of a record's connection that follow *page*; None if the record was deleted meanwhile.
@@ -127,7 +127,7 @@ def further_children(
         key="id",
     ):
         if answer.at("/data/node") is None:
-            if existing_ids(ctx, [record.get("id")]):
+            if request_existing_ids(ctx, [record.get("id")]):
                 message = f"tells nothing of {record.get('id')}, which exists, when asked for more of its {child.name}"
                 raise UnavailableError(message, where=answer.address, hint="run again", code="list_incomplete")
             ctx.run.note(ctx.connection, f"{record.get('id')} was deleted while it was read, and is left out")
@@ -136,13 +136,13 @@ def further_children(
     return nodes
 
 
-def existing_ids(ctx: ShopifyContext, gids: Iterable[Any]) -> set[str]:
+def request_existing_ids(ctx: ShopifyContext, gids: Iterable[Any]) -> set[str]:
     """Return those of the global ids whose records exist."""
     texts = [gid for gid in gids if isinstance(gid, str)]
-    return {node["id"] for node in nodes_of(ctx, EXISTING, texts, MOST)}
+    return {node["id"] for node in request_existing_nodes(ctx, EXISTING, texts, MOST)}
 
 
-def nodes_of(ctx: ShopifyContext, query: str, gids: Sequence[str], size: int) -> Iterator[Item]:
+def request_existing_nodes(ctx: ShopifyContext, query: str, gids: Sequence[str], size: int) -> Iterator[Item]:
     """Yield those of the records with these global ids that exist, requested *size* at a time."""
     for start in range(0, len(gids), size):
         for node in request_query(ctx, query, ids=gids[start : start + size]).items("/data/nodes"):
@@ -150,7 +150,7 @@ def nodes_of(ctx: ShopifyContext, query: str, gids: Sequence[str], size: int) ->
                 yield node
 
 
-def _connection(record: Mapping[str, Any], child: Children) -> Any:
+def _connection_with_children(record: Mapping[str, Any], child: Children) -> Any:
     holder = record.get(child.inside) if child.inside else record
     return holder.get(child.name) if isinstance(holder, dict) else None
 
@@ -176,11 +176,14 @@ def number_in_gid(gid: str) -> str:
 def _warn_of_outdated_version(ctx: ShopifyContext, answer: ApiAnswer) -> None:
     served, reason = answer.headers.get("x-shopify-api-version"), answer.headers.get("x-shopify-api-deprecated-reason")
     if reason:
-        ctx.shared(("shopify.deprecated", reason), lambda: _warn(ctx, f"the shop calls a query deprecated: {reason}"))
+        ctx.shared(
+            ("shopify.deprecated", reason),
+            lambda: _warn_api_outdated(ctx, f"the shop calls a query deprecated: {reason}"),
+        )
     if served and served != VERSION:
         text = f"the shop serves version {served} of its API in place of {VERSION}, which has ended: upgrade crossdock"
-        ctx.shared(("shopify.version", served), lambda: _warn(ctx, text))
+        ctx.shared(("shopify.version", served), lambda: _warn_api_outdated(ctx, text))
 
 
-def _warn(ctx: ShopifyContext, text: str) -> None:
+def _warn_api_outdated(ctx: ShopifyContext, text: str) -> None:
     ctx.run.warn(ctx.connection, text, code="api_outdated")

@@ -45,7 +45,7 @@ _LEVEL = 'id isActive location { id } quantities(names: ["available", "on_hand"]
 _PAGE = "pageInfo { hasNextPage endCursor }"
 
 
-def _by_ids(name: str, type_name: str, fields: str) -> str:
+def _query_by_ids(name: str, type_name: str, fields: str) -> str:
     return f"query {name}($ids: [ID!]!) {{ nodes(ids: $ids) {{ ... on {type_name} {{ {fields} }} }} }}"
 
 
@@ -110,7 +110,7 @@ class ShopList(Struct, frozen=True):
     @property
     def query_by_ids(self) -> str:
         """The query for the records with some ids, the variable ``ids``. A null stands for one that does not exist."""
-        return _by_ids(self.name, self.type_name, self.node_selection)
+        return _query_by_ids(self.name, self.type_name, self.node_selection)
 
     @property
     def more_children_query(self) -> str:
@@ -145,8 +145,10 @@ ORDERS_OF_CUSTOMER = f"""query ordersOfCustomer($id: ID!, $first: Int!, $after: 
   customer(id: $id) {{ orders(first: $first, after: $after) {ORDERS.page_selection} }}
 }}"""
 
-ORDERS_OF_REFUNDS = _by_ids("ordersOfRefunds", "Refund", "order { id }")
-VARIANTS_OF_ITEMS = _by_ids("variantsOfItems", "InventoryItem", f"variants(first: 50) {{ nodes {{ id }} {_PAGE} }}")
+ORDERS_OF_REFUNDS = _query_by_ids("ordersOfRefunds", "Refund", "order { id }")
+VARIANTS_OF_ITEMS = _query_by_ids(
+    "variantsOfItems", "InventoryItem", f"variants(first: 50) {{ nodes {{ id }} {_PAGE} }}"
+)
 
 PARTS_OF_ORDER = f"""query partsOfOrder($id: ID!) {{
   node(id: $id) {{ ... on Order {{ {_unpaged_lists_selection(MOST, MOST, MOST)} }} }}
@@ -163,7 +165,7 @@ _LISTS_OF_REFUND = " ".join(
     f"{each.name}(first: {each.size}) {{ nodes {{ {each.fields} }} {_PAGE} }}" for each in REFUND_LISTS
 )
 _REFUND = f"id createdAt totalRefundedSet {_MONEY} duties {{ amountSet {_MONEY} }} {_LISTS_OF_REFUND}"
-REFUNDS = _by_ids("refunds", "Refund", _REFUND)
+REFUNDS = _query_by_ids("refunds", "Refund", _REFUND)
 """Refunds by their ids. They are not part of `ORDERS`, because a bulk operation reads no list inside a list."""
 
 EXISTING = "query existing($ids: [ID!]!) { nodes(ids: $ids) { id } }"

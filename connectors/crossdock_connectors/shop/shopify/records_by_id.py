@@ -16,7 +16,7 @@ from crossdock_connectors.shop.shopify.stock_updates import sku_search
 AT_A_TIME = 50
 
 
-class Named(NamedTuple):
+class RecordsOfIds(NamedTuple):
     """The result of one query. *missing* are the numbers that do not exist, or that the token may not see."""
 
     records: list[Any]
@@ -24,29 +24,31 @@ class Named(NamedTuple):
     missing: list[str]
 
 
-def request_records(ctx: ShopifyContext, shop_list: ShopList, numbers: Sequence[str]) -> Iterator[Named]:
-    for found, source, missing in _nodes(
+def request_records(ctx: ShopifyContext, shop_list: ShopList, numbers: Sequence[str]) -> Iterator[RecordsOfIds]:
+    for found, source, missing in _request_nodes_by_id(
         ctx, shop_list.query_by_ids, shop_list.type_name, numbers, shop_list.named_size
     ):
-        yield Named(complete_records(ctx, shop_list, found), source, missing)
+        yield RecordsOfIds(complete_records(ctx, shop_list, found), source, missing)
 
 
 def order_ids_of_refunds(ctx: ShopifyContext, refunds: Sequence[str]) -> list[str]:
-    found = _nodes(ctx, queries.ORDERS_OF_REFUNDS, "Refund", refunds)
-    return _numbers(at_path(refund, "order.id") for named in found for refund in named.records)
+    found = _request_nodes_by_id(ctx, queries.ORDERS_OF_REFUNDS, "Refund", refunds)
+    return _distinct_numbers_in_gids(at_path(refund, "order.id") for named in found for refund in named.records)
 
 
 def variant_ids_of_items(ctx: ShopifyContext, items: Sequence[str]) -> list[str]:
-    found = _nodes(ctx, queries.VARIANTS_OF_ITEMS, "InventoryItem", items)
+    found = _request_nodes_by_id(ctx, queries.VARIANTS_OF_ITEMS, "InventoryItem", items)
     records = [item for named in found for item in named.records]
     if any(at_path(item, "variants.pageInfo.hasNextPage") is True for item in records):
         text = "an inventory item has more than 50 variants, of which the others are not fetched"
         ctx.run.warn(ctx.connection, text, code="records_left_out")
     lists = (at_path(item, "variants.nodes") for item in records)
-    return _numbers(at_path(node, "id") for nodes in lists if isinstance(nodes, list) for node in nodes)
+    return _distinct_numbers_in_gids(
+        at_path(node, "id") for nodes in lists if isinstance(nodes, list) for node in nodes
+    )
 
 
-def variants_of_skus(ctx: ShopifyContext, skus: Sequence[str]) -> Iterator[Named]:
+def variants_of_skus(ctx: ShopifyContext, skus: Sequence[str]) -> Iterator[RecordsOfIds]:
     """Yield the variants with these SKUs, the last changed at the end of each page. New SKUs may be missing."""
     for start in range(0, len(skus), AT_A_TIME):
         wanted = skus[start : start + AT_A_TIME]
@@ -54,12 +56,12 @@ def variants_of_skus(ctx: ShopifyContext, skus: Sequence[str]) -> Iterator[Named
         for page in request_pages(ctx, f"/data/{VARIANTS.name}", VARIANTS.paged_query, VARIANTS.size, query=query):
             found = [node for node in page.items(f"/data/{VARIANTS.name}/nodes") if at_path(node, "sku") in wanted]
             found.sort(key=lambda node: str(at_path(node, "product.updatedAt")))
-            yield Named(found, page.address, [])
+            yield RecordsOfIds(found, page.address, [])
 
 
-def _nodes(
+def _request_nodes_by_id(
     ctx: ShopifyContext, query: str, type_name: str, numbers: Sequence[str], size: int = AT_A_TIME
-) -> Iterator[Named]:
+) -> Iterator[RecordsOfIds]:
     for start in range(0, len(numbers), size):
         wanted = numbers[start : start + size]
         answer = request_query(ctx, query, ids=[f"gid://shopify/{type_name}/{each}" for each in wanted])
@@ -69,8 +71,8 @@ def _nodes(
                 f"has {len(nodes)} records for {len(wanted)} ids", where=answer.address, code="list_incomplete"
             )
         missing = [each for each, node in zip(wanted, nodes, strict=True) if node is None]
-        yield Named([node for node in nodes if node is not None], answer.address, missing)
+        yield RecordsOfIds([node for node in nodes if node is not None], answer.address, missing)
 
 
-def _numbers(gids: Iterator[Any]) -> list[str]:
+def _distinct_numbers_in_gids(gids: Iterator[Any]) -> list[str]:
     return list(dict.fromkeys(found for gid in gids if (found := number_in_gid_or_none(gid)) is not None))

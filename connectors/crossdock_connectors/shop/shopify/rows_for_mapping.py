@@ -63,14 +63,14 @@ class ShopifyRows:
     def invoice_rows(self, orders: Iterable[Any]) -> Iterator[Any]:
         orders = list(orders)
         for order in orders:
-            withdrawn = not self._is_due(order) and is_invoice_withdrawn(order, self._settings.invoices)
-            due = WITHDRAWN if withdrawn else self._is_due(order)
-            yield with_members(with_key(order), due=due, **{SETTLED: True})
+            withdrawn = not self._is_invoice_due(order) and is_invoice_withdrawn(order, self._settings.invoices)
+            due = WITHDRAWN if withdrawn else self._is_invoice_due(order)
+            yield with_members(with_gid_number_as_key(order), due=due, **{SETTLED: True})
         if self._settings.refunds == "credit_note":
             for order in orders:
-                yield from rows_of_refunds(order, self._settings.currency, due=self._is_due(order))
+                yield from rows_of_refunds(order, self._settings.currency, due=self._is_invoice_due(order))
 
-    def _is_due(self, order: Any) -> bool:
+    def _is_invoice_due(self, order: Any) -> bool:
         return is_invoice_due(order, self._settings.invoices)
 
     def is_location_mapped(self, location: str | None) -> bool:
@@ -95,7 +95,7 @@ def number_in_gid_or_none(gid: Any) -> str | None:
     return (number_in_gid(gid) or None) if isinstance(gid, str) else None
 
 
-def with_key(item: Any) -> Any:
+def with_gid_number_as_key(item: Any) -> Any:
     return with_members(item, key=number_in_gid_or_none(at_path(item, "id")))
 
 

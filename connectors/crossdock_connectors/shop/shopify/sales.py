@@ -15,9 +15,9 @@ from msgspec import structs
 from crossdock import RecordError, Reference
 from crossdock.values.json_access import JsonAccess
 from crossdock_connectors.shop.record_values import product_reference, text_or_none
-from crossdock_connectors.shop.sale_lines import Sale, SoldItem, currency_unit_or_error
+from crossdock_connectors.shop.sale_lines import Sale, SoldItem, smallest_currency_unit_or_error
 from crossdock_connectors.shop.settings import ChargeKind
-from crossdock_connectors.shop.shopify.invoicing_rules import check_transactions, is_refund_settled
+from crossdock_connectors.shop.shopify.invoicing_rules import check_transactions_have_status, is_refund_settled
 from crossdock_connectors.shop.shopify.pages import number_in_gid
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
@@ -35,7 +35,7 @@ class Amounts:
         self._money = f"{currency}Money"
         pointer = "/currencyCode" if currency == "shop" else "/presentmentCurrencyCode"
         self.currency = order.at(pointer, str)
-        self.unit = currency_unit_or_error(self.currency, pointer)
+        self.unit = smallest_currency_unit_or_error(self.currency, pointer)
 
     def read_amount(self, record: JsonAccess, pointer: str) -> Decimal:
         place = f"{pointer}/{self._money}"
@@ -55,7 +55,7 @@ class Amounts:
 def current_sale(order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
     """Return the present order, after edits and refunds."""
     quantities = {line.at("/id", str): line.at("/currentQuantity", int) for line in order.each("/lineItems")}
-    items = _items(order, quantities, amounts, settings)
+    items = _sold_items(order, quantities, amounts, settings)
     charges: dict[ChargeKind, Decimal] = {
         "discount": _discount(order, quantities, amounts, items, "/currentSubtotalPriceSet"),
         "shipping": amounts.read_amount(order, "/currentShippingPriceSet"),
@@ -87,15 +87,16 @@ def charged_sale(order: JsonAccess, amounts: Amounts, settings: ShopifySettings)
     back = [sale_of_refund(refund, order, amounts, settings) for refund in refunds]
     settled = [sold for refund, sold in zip(refunds, back, strict=True) if is_refund_settled(refund.at("", dict))]
     if is_whole and not order.at("/edited", bool):
-        sale = _as_placed(order, quantities, back, amounts, settings)
+        sale = _sale_as_placed(order, quantities, back, amounts, settings)
         charge = -min(
-            _unpaid_amount(order, amounts), sum((max(each.difference, _NOTHING) for each in settled), _NOTHING)
+            _unpaid_amount(order, amounts),
+            sum((max(each.total_minus_items_and_charges, _NOTHING) for each in settled), _NOTHING),
         )
     else:
         sale = (
-            _as_placed(order, quantities, back, amounts, settings)
+            _sale_as_placed(order, quantities, back, amounts, settings)
             if is_whole
-            else _before_refunds(order, quantities, back, amounts, settings)
+            else _sale_before_refunds(order, quantities, back, amounts, settings)
         )
         overpaid = amounts.read_amount(order, "/totalReceivedSet") - sale.total
         charge = max(min(overpaid, sum(map(_amount_refunded_beyond_lines, settled), _NOTHING)), _NOTHING)
@@ -114,10 +115,10 @@ def _amount_refunded_beyond_lines(refund: Sale) -> Decimal:
     return max(lines - refund.total, _NOTHING)
 
 
-def _before_refunds(
+def _sale_before_refunds(
     order: JsonAccess, quantities: dict[str, int], back: Iterable[Sale], amounts: Amounts, settings: ShopifySettings
 ) -> Sale:
-    now, items = current_sale(order, amounts, settings), _items(order, quantities, amounts, settings)
+    now, items = current_sale(order, amounts, settings), _sold_items(order, quantities, amounts, settings)
     charges: dict[ChargeKind, Decimal] = dict(now.charges)
     charges["discount"] = -_sum_of_items(items) + _sum_of_items(now.items) + now.charges["discount"]
     total = now.total
@@ -130,10 +131,10 @@ def _before_refunds(
     return Sale(amounts.currency, items, total, charges)
 
 
-def _as_placed(
+def _sale_as_placed(
     order: JsonAccess, quantities: dict[str, int], back: Iterable[Sale], amounts: Amounts, settings: ShopifySettings
 ) -> Sale:
-    items = _items(order, quantities, amounts, settings)
+    items = _sold_items(order, quantities, amounts, settings)
     charges: dict[ChargeKind, Decimal] = {
         "discount": _discount(order, quantities, amounts, items, "/subtotalPriceSet"),
         "shipping": amounts.read_amount(order, "/totalShippingPriceSet"),
@@ -145,7 +146,7 @@ def _as_placed(
     sale = Sale(amounts.currency, items, amounts.read_amount(order, "/totalPriceSet"), charges)
     # totalShippingPriceSet is the price before discounts, unlike the current one
     discounted = amounts.read_amount(order, "/currentShippingPriceSet") - sum(each.charges["shipping"] for each in back)
-    if sale.difference and sale.difference == discounted - charges["shipping"]:
+    if sale.total_minus_items_and_charges and sale.total_minus_items_and_charges == discounted - charges["shipping"]:
         return structs.replace(sale, charges={**charges, "shipping": discounted})
     return sale
 
@@ -153,9 +154,11 @@ def _as_placed(
 def credited_sale(refund: JsonAccess, order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
     """Return a refund as `sale_of_refund` does, with a charge for returned units that were never paid."""
     sale = sale_of_refund(refund, order, amounts, settings)
-    if order.at("/edited", bool) or not _NOTHING < sale.difference <= _unpaid_amount(order, amounts):
+    if order.at("/edited", bool) or not _NOTHING < sale.total_minus_items_and_charges <= _unpaid_amount(order, amounts):
         return sale
-    return structs.replace(sale, charges={**sale.charges, "refund": sale.charges["refund"] + sale.difference})
+    return structs.replace(
+        sale, charges={**sale.charges, "refund": sale.charges["refund"] + sale.total_minus_items_and_charges}
+    )
 
 
 def sale_of_refund(refund: JsonAccess, order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
@@ -164,15 +167,18 @@ def sale_of_refund(refund: JsonAccess, order: JsonAccess, amounts: Amounts, sett
     An adjustment is the difference between these and what was paid back. As in Shopify's REST API, it is positive for
     money that was kept back, and negative for money beyond the lines; its tax is added to its amount.
     """
-    lists = {name: _whole_list(refund, name) for name in ("refundLineItems", "refundShippingLines", "orderAdjustments")}
-    check_transactions(refund)
+    lists = {
+        name: _list_or_error_if_cut(refund, name)
+        for name in ("refundLineItems", "refundShippingLines", "orderAdjustments")
+    }
+    check_transactions_have_status(refund)
     lines, shipping, adjustments = lists.values()
     items = tuple(
         SoldItem(
             product_of_line(line.part("/lineItem"), settings),
             -Decimal(line.at("/quantity", int)),
             -amounts.read_amount(line, "/subtotalSet"),
-            _charge_kind(line.part("/lineItem")),
+            _charge_kind_without_product(line.part("/lineItem")),
         )
         for line in lines
     )
@@ -196,11 +202,11 @@ def _only_removes_unpaid_units(refund: JsonAccess, amounts: Amounts) -> bool:
     If paid units are returned and the merchant keeps all of the money, the refund has an adjustment. If the money has
     not gone back yet, or could not, it has a transaction.
     """
-    if amounts.read_amount(refund, "/totalRefundedSet") or _whole_list(refund, "orderAdjustments"):
+    if amounts.read_amount(refund, "/totalRefundedSet") or _list_or_error_if_cut(refund, "orderAdjustments"):
         return False
     if refund.each("/transactions/nodes"):
         return False
-    return amounts.sum(_whole_list(refund, "refundLineItems"), "/subtotalSet") != 0
+    return amounts.sum(_list_or_error_if_cut(refund, "refundLineItems"), "/subtotalSet") != 0
 
 
 def product_of_line(line: JsonAccess, settings: ShopifySettings) -> Reference | None:
@@ -216,7 +222,7 @@ def product_of_line(line: JsonAccess, settings: ShopifySettings) -> Reference | 
     return product_reference(settings, "", sku, line.place("/sku"))
 
 
-def _items(
+def _sold_items(
     order: JsonAccess, quantities: dict[str, int], amounts: Amounts, settings: ShopifySettings
 ) -> tuple[SoldItem, ...]:
     return tuple(
@@ -226,10 +232,10 @@ def _items(
 
 def _sold_item(line: JsonAccess, units: int, amounts: Amounts, settings: ShopifySettings) -> SoldItem:
     quantity, price = Decimal(units), amounts.read_amount(line, "/originalUnitPriceSet")
-    return SoldItem(product_of_line(line, settings), quantity, quantity * price, _charge_kind(line))
+    return SoldItem(product_of_line(line, settings), quantity, quantity * price, _charge_kind_without_product(line))
 
 
-def _charge_kind(line: JsonAccess) -> ChargeKind:
+def _charge_kind_without_product(line: JsonAccess) -> ChargeKind:
     return "gift_card" if line.at("/isGiftCard", bool) else "tip" if _is_tip(line) else "custom_item"
 
 
@@ -274,7 +280,7 @@ def _discount(
     raise RecordError("bad_value", message, pointer="/subtotalPriceSet")
 
 
-def _whole_list(refund: JsonAccess, name: str) -> list[JsonAccess]:
+def _list_or_error_if_cut(refund: JsonAccess, name: str) -> list[JsonAccess]:
     if refund.at(f"/{name}/pageInfo/hasNextPage", bool):
         raise RecordError("bad_value", "has more elements than are read", pointer=f"/refunds/{name}")
     return list(refund.each(f"/{name}/nodes"))

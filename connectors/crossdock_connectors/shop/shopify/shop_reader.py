@@ -24,7 +24,7 @@ from crossdock_connectors.shop.ids_in_keys import order_ids_in_guest_keys, shop_
 from crossdock_connectors.shop.lists_read_once import Pages, StoredList, checkpoint_of_cursor
 from crossdock_connectors.shop.repeated_skus import RepeatedSkus
 from crossdock_connectors.shop.shopify import (
-    bulk,
+    bulk_list_reading,
     changes_read_once,
     deleted_and_existing_records,
     mapping,
@@ -40,14 +40,18 @@ from crossdock_connectors.shop.shopify.cut_lists import (
 from crossdock_connectors.shop.shopify.pages import (
     ShopifyContext,
     complete_records,
-    existing_ids,
-    nodes_of,
     record_pages,
+    request_existing_ids,
+    request_existing_nodes,
     request_pages,
     request_query,
 )
 from crossdock_connectors.shop.shopify.queries import REFUNDS
-from crossdock_connectors.shop.shopify.rows_for_mapping import ShopifyRows, number_in_gid_or_none, with_key
+from crossdock_connectors.shop.shopify.rows_for_mapping import (
+    ShopifyRows,
+    number_in_gid_or_none,
+    with_gid_number_as_key,
+)
 from crossdock_connectors.shop.shopify.scopes import granted_scopes, hides_orders, sees_all_orders
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 from crossdock_connectors.shop.streams import CREDIT_NOTE, Read, ShopReader
@@ -79,7 +83,7 @@ class ShopifyReader(ShopReader[ShopifySettings]):
         orders = self._changed_orders(ctx, of_orders)
         feed = changes_read_once.changed_records(ctx, queries.CUSTOMERS, of_accounts)
         for records, source in feed.pages():
-            yield RawBatch.json([with_key(record) for record in records], source=source)
+            yield RawBatch.json([with_gid_number_as_key(record) for record in records], source=source)
         for records, source in orders.pages():
             yield RawBatch.json(self.rows.guest_rows(records), source=source)
         yield from deleted_and_existing_records.deleted_records(ctx, of_accounts, "CUSTOMER")
@@ -88,7 +92,7 @@ class ShopifyReader(ShopReader[ShopifySettings]):
     def orders(self, ctx: ShopifyContext, since: str | None) -> Read:
         feed = self._changed_orders(ctx, since)
         for records, source in feed.pages():
-            yield RawBatch.json([with_key(record) for record in records], source=source)
+            yield RawBatch.json([with_gid_number_as_key(record) for record in records], source=source)
         yield from deleted_and_existing_records.deleted_records(ctx, since, "ORDER")
         yield from checkpoint_of_cursor(feed.cursor)
 
@@ -129,7 +133,8 @@ class ShopifyReader(ShopReader[ShopifySettings]):
             nodes = page.items("/data/locations/nodes")
             rows = [
                 with_members(
-                    with_key(node), mapped=self.rows.is_location_mapped(number_in_gid_or_none(at_path(node, "id")))
+                    with_gid_number_as_key(node),
+                    mapped=self.rows.is_location_mapped(number_in_gid_or_none(at_path(node, "id"))),
                 )
                 for node in nodes
             ]
@@ -137,7 +142,7 @@ class ShopifyReader(ShopReader[ShopifySettings]):
 
     def stock(self, ctx: ShopifyContext) -> Iterator[RawBatch]:
         if self.settings.bulk:
-            pages = bulk.read_in_bulk(ctx, queries.STOCK, reuse=False).pages
+            pages = bulk_list_reading.read_in_bulk(ctx, queries.STOCK, reuse=False).pages
         else:
             pages = record_pages(ctx, queries.STOCK)
         for records, source in pages:
@@ -163,14 +168,16 @@ class ShopifyReader(ShopReader[ShopifySettings]):
 
     def customers_by_key(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         for accounts, source, missing in records_by_id.request_records(ctx, queries.CUSTOMERS, shop_ids_in_keys(keys)):
-            yield RawBatch.json(map(with_key, accounts), source=source, deleted=missing)
+            yield RawBatch.json(map(with_gid_number_as_key, accounts), source=source, deleted=missing)
         for orders, source, _ in records_by_id.request_records(ctx, queries.ORDERS, order_ids_in_guest_keys(keys)):
             yield RawBatch.json(self.rows.guest_rows(orders), source=source)
 
     def orders_by_key(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         for orders, source, missing in records_by_id.request_records(ctx, queries.ORDERS, shop_ids_in_keys(keys)):
             gone = missing if missing and sees_all_orders(granted_scopes(_shop_answer(ctx))) else []
-            yield RawBatch.json(map(with_key, request_refunds_of_orders(ctx, orders)), source=source, deleted=gone)
+            yield RawBatch.json(
+                map(with_gid_number_as_key, request_refunds_of_orders(ctx, orders)), source=source, deleted=gone
+            )
 
     def invoices_by_key(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         refunds = shop_ids_in_keys(keys, f"{CREDIT_NOTE}-")
@@ -252,8 +259,8 @@ _AT_A_TIME = 10  # a query may cost at most 1,000 points
 def request_refunds_of_orders(ctx: ShopifyContext, orders: list[Any]) -> list[Any]:
     orders = [complete_cut_order_lists(ctx, order) for order in orders]
     ids = [gid for order in orders for gid in refund_ids(order)]
-    nodes = nodes_of(ctx, REFUNDS, ids, _AT_A_TIME)
+    nodes = request_existing_nodes(ctx, REFUNDS, ids, _AT_A_TIME)
     found = {read["id"]: read for node in nodes if (read := complete_refund_lists(ctx, node)) is not None}
     lacking = [order.get("id") for order in orders if not found.keys() >= set(refund_ids(order))]
-    still_there = existing_ids(ctx, lacking)
+    still_there = request_existing_ids(ctx, lacking)
     return [with_found_refunds(order, found, still_there) for order in orders]

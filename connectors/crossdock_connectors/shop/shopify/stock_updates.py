@@ -45,7 +45,7 @@ def sku_search(sku: str) -> str:
     return f"sku:{json.dumps(sku)}"
 
 
-def look_up_outcome_by_sku(found: Any, sku: str, location: str, name: str) -> Outcome:
+def outcome_of_sku_look_up(found: Any, sku: str, location: str, name: str) -> Outcome:
     """Return the stock of the one item with *sku* in the connection *found*."""
     read = JsonElement(found, "/data/inventoryItems")
     if read.at("/pageInfo/hasNextPage", bool):
@@ -57,17 +57,17 @@ def look_up_outcome_by_sku(found: Any, sku: str, location: str, name: str) -> Ou
         return Outcome("rejected", message, 200, reason="conflict", pointer="/sku")
     if not same:
         return Outcome("rejected", f"the shop has no variant with the SKU {sku}", 200, reason="missing", pointer="/sku")
-    return look_up_outcome_of_item(same[0], location, name)
+    return outcome_of_found_item(same[0], location, name)
 
 
-def look_up_outcome_by_id(item: Any, target_id: str, name: str) -> Outcome:
+def outcome_of_id_look_up(item: Any, target_id: str, name: str) -> Outcome:
     number, _, location = target_id.partition("-")
     if item is not None and number_in_gid(JsonElement(item, "/data/inventoryItem").at("/id", str)) != number:
         return Outcome("unavailable", "answered a look-up with a different record", 200)
-    return look_up_outcome_of_item(item, location, name)
+    return outcome_of_found_item(item, location, name)
 
 
-def look_up_outcome_of_item(item: Any, location: str, name: str) -> Outcome:
+def outcome_of_found_item(item: Any, location: str, name: str) -> Outcome:
     if item is None:
         return Outcome("rejected", "the shop no longer has this variant", 200, reason="missing")
     read = JsonElement(item, "/data/inventoryItem")

@@ -75,7 +75,7 @@ class ShopifySubscriptions(SubscriptionApi[ShopifySettings]):
                 hint = _needed_scope_hint(topic) if "ACCESS_DENIED" in error.codes else None
                 raise RemoteError(error.message, where=error.where, hint=hint, code=error.code) from None
             payload = answer.at("/data/webhookSubscriptionCreate")
-            if message := _refusal(payload):
+            if message := _refusal_text(payload):
                 hint = None if _is_about_address(payload) else _needed_scope_hint(topic)
                 raise RemoteError(
                     f"refused to subscribe to {topic}: {message}",
@@ -89,7 +89,7 @@ class ShopifySubscriptions(SubscriptionApi[ShopifySettings]):
 
     def remove(self, ctx: ShopifyContext, subscription: Subscription) -> None:
         answer = request_query(ctx, DELETE, id=f"gid://shopify/WebhookSubscription/{subscription.id}")
-        message = _refusal(answer.at("/data/webhookSubscriptionDelete"))
+        message = _refusal_text(answer.at("/data/webhookSubscriptionDelete"))
         if message and any(each.id == subscription.id for each in self.listed(ctx)):
             raise RemoteError(
                 f"refused to end a subscription to {subscription.topic}: {message}",
@@ -116,7 +116,7 @@ def _parse_subscription(node: Any, source: str) -> Subscription:
     return Subscription(number_in_gid(found.id), header_topic(found.topic), found.address)
 
 
-def _refusal(payload: Any) -> str:
+def _refusal_text(payload: Any) -> str:
     errors = at_path(payload, "userErrors")
     if not isinstance(errors, list):
         return "the answer says nothing of the mutation"

@@ -114,11 +114,11 @@ class ShopifyTarget(ApiTarget):
             return self._graphql_request(_PING)
         first, second = split_key_in_two(name or "", _OF_STOCK)
         if resource == "stock":
-            found, location = stock_updates.sku_search(first), stock_updates.location_gid(self._location(second))
+            found, location = stock_updates.sku_search(first), stock_updates.location_gid(self._location_id(second))
             return self._graphql_request(stock_updates.LOOK_UP_SKU, found=found, location=location)
         return self._graphql_request(fulfillments.LOOK_UP, id=f"gid://shopify/Order/{first}")
 
-    def _location(self, named: str) -> str:
+    def _location_id(self, named: str) -> str:
         return self._location_ids.get(named, named)
 
     def ping(self, resource: str) -> Request:  # noqa: ARG002
@@ -131,12 +131,12 @@ class ShopifyTarget(ApiTarget):
 
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if answer.status != 200:
-            return target_answers.failed_outcome(answer) or super().outcome(resource, answer, expected)
-        if failed := target_answers.failed_outcome(answer):
+            return target_answers.outcome_of_answer_without_data(answer) or super().outcome(resource, answer, expected)
+        if failed := target_answers.outcome_of_answer_without_data(answer):
             return failed
         mutation = "fulfillmentCreate" if resource == "fulfillments" else "inventorySetQuantities"
         payload = at_path(body_of(answer), f"data.{mutation}")
-        if refused := target_answers.refused_outcome(payload):
+        if refused := target_answers.outcome_of_user_errors(payload):
             return fulfillments.outcome_of_refusal(refused) if resource == "fulfillments" else refused
         if resource == "stock":
             return Outcome("delivered", status=200, target_id=expected.target_id)
@@ -146,7 +146,7 @@ class ShopifyTarget(ApiTarget):
         return Outcome("delivered", status=200, target_id=number_in_gid(gid))
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        failed = target_answers.failed_outcome(answer)
+        failed = target_answers.outcome_of_answer_without_data(answer)
         if answer.status != 200:
             failed = failed or super().outcome(resource, answer, expected)
             return failed if failed.kind in {"throttled", "unauthorized"} else replace(failed, kind="unavailable")
@@ -159,19 +159,19 @@ class ShopifyTarget(ApiTarget):
 
     def _found(self, resource: str, body: Any, expected: ExpectedRecord) -> Outcome:
         if resource == "stock" and expected.target_id is not None:
-            return stock_updates.look_up_outcome_by_id(
+            return stock_updates.outcome_of_id_look_up(
                 at_path(body, "data.inventoryItem"), expected.target_id, self._quantity
             )
         if "|" not in (expected.name or ""):
             return Outcome("absent", status=200)
         first, second = split_key_in_two(expected.name or "", _OF_STOCK)
         if resource == "fulfillments":
-            return fulfillments.look_up_outcome(at_path(body, "data.order"), first, second)
+            return fulfillments.outcome_of_order_look_up(at_path(body, "data.order"), first, second)
         found = at_path(body, "data.inventoryItems")
-        return stock_updates.look_up_outcome_by_sku(found, first, self._location(second), self._quantity)
+        return stock_updates.outcome_of_sku_look_up(found, first, self._location_id(second), self._quantity)
 
     def throttled(self, answer: Answer) -> Outcome | None:
-        failed = target_answers.failed_outcome(answer)
+        failed = target_answers.outcome_of_answer_without_data(answer)
         return failed if failed is not None and failed.kind == "throttled" else None
 
     def limit(self, answer: Answer) -> RateHeaders | None:

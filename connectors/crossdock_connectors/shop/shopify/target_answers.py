@@ -17,7 +17,7 @@ _RUNNING = frozenset({"IDEMPOTENCY_CONCURRENT_REQUEST"})
 _LONGEST = 2_000  # characters of a message
 
 
-def failed_outcome(answer: Answer) -> Outcome | None:
+def outcome_of_answer_without_data(answer: Answer) -> Outcome | None:
     """Return the outcome of an answer without data; None with data, or for an HTTP status that targets know."""
     if answer.status in _NOT_NOW:
         return Outcome("unavailable", f"HTTP {answer.status}: the shop is closed to the app for now", answer.status)
@@ -35,7 +35,7 @@ def _outcome_of_errors(body: Mapping[str, Any], errors: list[Any]) -> Outcome:
     message = _joined_messages(errors)
     codes = {_text(at_path(error, "extensions.code")) for error in errors}
     if "THROTTLED" in codes:
-        return Outcome("throttled", message, 200, _wait_s(body))
+        return Outcome("throttled", message, 200, _seconds_until_enough_points(body))
     if "ACCESS_DENIED" in codes:
         return Outcome("rejected", message, 403, reason="forbidden")
     if codes & {"INTERNAL_SERVER_ERROR", "TIMEOUT"}:
@@ -43,7 +43,7 @@ def _outcome_of_errors(body: Mapping[str, Any], errors: list[Any]) -> Outcome:
     return Outcome("rejected", message, 400)
 
 
-def refused_outcome(payload: Any) -> Outcome | None:
+def outcome_of_user_errors(payload: Any) -> Outcome | None:
     errors = at_path(payload, "userErrors")
     if not isinstance(errors, list):
         return Outcome("in_doubt", "the answer says nothing of the mutation", 200)
@@ -59,18 +59,18 @@ def rate_headers_from_points(answer: Answer) -> RateHeaders | None:
     """Return the bucket of points as a bucket of requests with `POINTS` each."""
     status = at_path(body_of(answer), "extensions.cost.throttleStatus")
     names = ("currentlyAvailable", "maximumAvailable", "restoreRate")
-    numbers = [_number(at_path(status, name)) for name in names] if isinstance(status, dict) else []
+    numbers = [_float_or_none(at_path(status, name)) for name in names] if isinstance(status, dict) else []
     if len(numbers) < 3 or None in numbers:
         return None
     left, most, per_s = (float(number or 0) / POINTS for number in numbers)
     return RateHeaders("shopify", max(0.0, left), max(1.0, most), per_s or None)
 
 
-def _wait_s(body: Mapping[str, Any]) -> float:
+def _seconds_until_enough_points(body: Mapping[str, Any]) -> float:
     """Return seconds until the bucket has the points that a refused query needs."""
     cost = "extensions.cost"
     wanted, left, per_s = (
-        _number(at_path(body, f"{cost}.{name}"))
+        _float_or_none(at_path(body, f"{cost}.{name}"))
         for name in ("requestedQueryCost", "throttleStatus.currentlyAvailable", "throttleStatus.restoreRate")
     )
     return max(0.0, (wanted or POINTS) - (left or 0)) / per_s if per_s else 1.0
@@ -85,7 +85,7 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _number(value: Any) -> float | None:
+def _float_or_none(value: Any) -> float | None:
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         return None
     return float(value)

@@ -78,7 +78,7 @@ def _customer_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:  # n
 
 def _merged_customer_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:  # noqa: ARG001  one of several
     for which in ("kept", "deleted"):
-        yield Hint("customers", (_number(webhook, f"/admin_graphql_api_customer_{which}_id"),))
+        yield Hint("customers", (_number_in_gid_at(webhook, f"/admin_graphql_api_customer_{which}_id"),))
 
 
 def _product_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
@@ -93,7 +93,7 @@ def _product_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
     for variant in webhook.each("/variants", default=()):
         yield Hint("products", (variant.identifier("/id"),))
     for variant in webhook.each("/variant_gids", default=()):
-        yield Hint("products", (_number(variant, "/admin_graphql_api_id"),))
+        yield Hint("products", (_number_in_gid_at(variant, "/admin_graphql_api_id"),))
 
 
 def _stock_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
@@ -102,7 +102,7 @@ def _stock_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
         yield Hint("stock", (f"{item}-{location}",))
 
 
-def _number(part: JsonAccess, pointer: str) -> str:
+def _number_in_gid_at(part: JsonAccess, pointer: str) -> str:
     if number := number_in_gid(part.at(pointer, str)):
         return number
     raise RecordError("bad_value", "is no global id", pointer=part.place(pointer))

@@ -21,15 +21,15 @@ def check(ctx: WooContext) -> Iterator[Finding]:
     page = ctx.api.get(f"{API}/orders", {"status": "any", "per_page": size})
     took_s = ctx.run.clock.monotonic() - begun
     page.items("")
-    yield _first_load(page, size, took_s)
+    yield _first_load_finding(page, size, took_s)
     yield _clock_finding(page, ctx.run.clock.now())
     for name in ("products", "customers"):
         yield _permission_finding(ctx, name)
     yield _change_filter_finding(ctx)
 
 
-def _first_load(page: ApiAnswer, size: int, took_s: float) -> Finding:
-    orders = _total(page)
+def _first_load_finding(page: ApiAnswer, size: int, took_s: float) -> Finding:
+    orders = _total_in_header(page)
     if orders is None:
         text = f"{page.address} responds without {TOTAL}: a proxy or cache may remove it, and lists cannot be read"
         return Finding(ok=False, text=text, code="answer_misplaced")
@@ -59,7 +59,7 @@ def _permission_finding(ctx: WooContext, name: str) -> Finding:
     except (UnauthorizedError, RemoteError) as error:
         text = f"{name} cannot be read: {error.message}"
         return Finding(ok=False, text=text, code=error.code, category=error.category)
-    return Finding(ok=True, text=f"{_total(page) or 0:,} {name}")
+    return Finding(ok=True, text=f"{_total_in_header(page) or 0:,} {name}")
 
 
 def _change_filter_finding(ctx: WooContext) -> Finding:
@@ -69,6 +69,6 @@ def _change_filter_finding(ctx: WooContext) -> Finding:
     return Finding(ok=True, text="the shop lists what has changed")
 
 
-def _total(page: ApiAnswer) -> int | None:
+def _total_in_header(page: ApiAnswer) -> int | None:
     text = page.headers.get(TOTAL.lower(), "")
     return int(text) if text.isascii() and text.isdigit() else None

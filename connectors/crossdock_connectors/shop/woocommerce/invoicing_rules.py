@@ -44,7 +44,7 @@ def is_invoice_withdrawn(order: Any) -> bool:
     return at_path(order, "status") in _GIVEN_UP
 
 
-def check_payment(order: Record, when: Invoiced) -> None:
+def reject_order_with_failed_payment(order: Record, when: Invoiced) -> None:
     """Reject an order whose payment failed after it had arrived; count one that was cancelled and not paid back."""
     if when != "paid" or _has_paid_back(order.at("/refunds", list, default=())):
         return

@@ -10,11 +10,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from crossdock import Context
-from crossdock.reading.sources.list_evidence import DoubtfulListError
+from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.sources import NotFoundError, OverlappingPages
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import with_members
-from crossdock_connectors.shop.lists_read_once import OVERLAP, Pages, StoredList, read_once
+from crossdock_connectors.shop.lists_read_once import OVERLAP, Pages, StoredList, read_list_once_per_run
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 from crossdock_connectors.unread_record_parts import UnreadParts
 
@@ -43,10 +43,10 @@ def pages(ctx: WooContext, path: str, change: str | tuple[str, ...] = "id", **pa
     paginator = OverlappingPages(change=change, total=TOTAL, size=size, size_param="per_page")
     asked = {"orderby": "id", "order": "asc", **params}
     for page in ctx.api.pages(f"{API}/{path}", asked, paginator=paginator):
-        yield [_with_addresses(record) for record in page.items("")], page.address
+        yield [_with_empty_address_objects(record) for record in page.items("")], page.address
 
 
-def _with_addresses(record: Any) -> Any:
+def _with_empty_address_objects(record: Any) -> Any:
     """Return *record* with an empty object for an address that is ``[]``: PHP has one empty array for both."""
     empty: Item = {name: {} for name in _ADDRESSES if at_path(record, name) == []}
     return {**record, **empty} if empty else record
@@ -58,7 +58,7 @@ def _with_addresses(record: Any) -> Any:
 def changed_orders(ctx: WooContext, since: str | None) -> StoredList:
     """Return the orders that changed since *since*, with full refunds, including those in the trash."""
     first, *others = STATUSES
-    return read_once(
+    return read_list_once_per_run(
         ctx, "orders", since, lambda: _order_pages(ctx, since, [first]), lambda: _order_pages(ctx, since, others)
     )
 
@@ -152,10 +152,10 @@ def _is_gone(ctx: WooContext, path: str) -> bool:
     return False
 
 
-def order_keys(ctx: WooContext) -> StoredList:
+def orders_with_key_members(ctx: WooContext) -> StoredList:
     """Return all orders with the members that determine their keys and those of their customers."""
     fields = "id,customer_id,billing.email"
-    return read_once(
+    return read_list_once_per_run(
         ctx,
         "order-keys",
         None,
@@ -168,7 +168,7 @@ def order_keys(ctx: WooContext) -> StoredList:
 
 def customers(ctx: WooContext) -> StoredList:
     """Return all accounts of any role. The list cannot be filtered by time."""
-    return read_once(ctx, "customers", None, lambda: pages(ctx, "customers", role="all"))
+    return read_list_once_per_run(ctx, "customers", None, lambda: pages(ctx, "customers", role="all"))
 
 
 # ---- products
@@ -180,11 +180,11 @@ def changed_variants(ctx: WooContext, since: str | None) -> Pages:
     return variant_pages(ctx, _changed_pages(ctx, "products", begin, "date_modified", status="any"))
 
 
-def all_variants(ctx: WooContext) -> StoredList:
+def all_variants_with_stock(ctx: WooContext) -> StoredList:
     def read() -> Pages:
         return variant_pages(ctx, pages(ctx, "products", status="any", _fields=OF_STOCK), OF_STOCK)
 
-    return read_once(ctx, "catalog", None, read)
+    return read_list_once_per_run(ctx, "catalog", None, read)
 
 
 def variant_pages(ctx: WooContext, products: Pages, fields: str | None = None) -> Pages:

@@ -24,7 +24,7 @@ from crossdock_connectors.shop.record_values import (
 )
 from crossdock_connectors.shop.sale_lines import lines_of_sale
 from crossdock_connectors.shop.woocommerce import sales
-from crossdock_connectors.shop.woocommerce.invoicing_rules import check_payment
+from crossdock_connectors.shop.woocommerce.invoicing_rules import reject_order_with_failed_payment
 from crossdock_connectors.shop.woocommerce.sales import Amounts
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 
@@ -42,7 +42,10 @@ def product(record: Record, settings: WooCommerceSettings) -> ProductDraft:
         [texts.read_cut_text(each, "/option") for each in record.each("/attributes", default=())] if parent else []
     )
     own = ", ".join(option for option in options if option)
-    name, sku = texts.read_cut_text(parent or record, "/name"), texts.read_uncut_text(record, "/sku", LONGEST_CODE)
+    name, sku = (
+        texts.read_cut_text(parent or record, "/name"),
+        texts.read_text_unless_too_long(record, "/sku", LONGEST_CODE),
+    )
     if sku is None:
         record.count("SKU assumed")
     if name is None:
@@ -53,7 +56,7 @@ def product(record: Record, settings: WooCommerceSettings) -> ProductDraft:
         sku=sku or str(record.at("/id", int)),
         name=texts.cut(f"{name} - {own}") if own else name,
         description=texts.read_cut_text(record, "/description", LONGEST_DESCRIPTION),
-        barcode=texts.read_uncut_text(record, "/global_unique_id", LONGEST_CODE),
+        barcode=texts.read_text_unless_too_long(record, "/global_unique_id", LONGEST_CODE),
         unit_price=product_price(record, "/price", settings.price_currency) if settings.price_currency else None,
         currency=settings.price_currency,
         unit_of_measure=settings.unit_of_measure,
@@ -63,7 +66,9 @@ def product(record: Record, settings: WooCommerceSettings) -> ProductDraft:
 
 def customer(record: Record, settings: WooCommerceSettings) -> CustomerDraft:
     texts = _text_reader(record, settings)
-    email = texts.read_uncut_text(record, "/email") or texts.read_uncut_text(record, "/billing/email")
+    email = texts.read_text_unless_too_long(record, "/email") or texts.read_text_unless_too_long(
+        record, "/billing/email"
+    )
     addresses = {kind: texts.customer_address(f"/{kind}") for kind in ("billing", "shipping")}
     companies = {kind: texts.read_cut_text(record, f"/{kind}/company") for kind in addresses}
     name = _full_name(texts, record, "") or _full_name(texts, record, "/billing") or companies["billing"]
@@ -75,7 +80,7 @@ def customer(record: Record, settings: WooCommerceSettings) -> CustomerDraft:
     return CustomerDraft(
         name=name or f"Customer {record.key_parts[0]}",
         email=email,
-        phone=texts.read_uncut_text(record, "/billing/phone"),
+        phone=texts.read_text_unless_too_long(record, "/billing/phone"),
         billing_address=addresses["billing"],
         shipping_address=addresses["shipping"],
     )
@@ -88,7 +93,7 @@ def order(record: Record, settings: WooCommerceSettings) -> OrderDraft:
     if _is_to_ship(record) and any(item.product is None and item.quantity for item in sale.items):
         record.count("item to ship without a product")
     return OrderDraft(
-        customer_id=_customer(record, settings),
+        customer_id=_customer_of_order(record, settings),
         currency=amounts.currency,
         items=lines_of_sale(record, sale, "/total", settings),
         placed_at=record.instant("/date_created_gmt", timezone="UTC"),
@@ -98,11 +103,11 @@ def order(record: Record, settings: WooCommerceSettings) -> OrderDraft:
 
 
 def invoice(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
-    check_payment(record, settings.invoices)
+    reject_order_with_failed_payment(record, settings.invoices)
     amounts = Amounts.of_order(record, settings)
     of_order = sales.charged_sale if settings.refunds == "credit_note" else sales.sale_less_refunds
     return InvoiceDraft(
-        customer_id=_customer(record, settings),
+        customer_id=_customer_of_order(record, settings),
         currency=amounts.currency,
         items=lines_of_sale(record, of_order(record, amounts, settings), "/total", settings),
     )
@@ -112,7 +117,7 @@ def credit_note(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
     placed = record.part("/order")
     amounts = Amounts.of_order(placed, settings)
     return InvoiceDraft(
-        customer_id=_customer(placed, settings),
+        customer_id=_customer_of_order(placed, settings),
         currency=amounts.currency,
         items=lines_of_sale(record, sales.sale_of_refund(record, amounts, settings), "/amount", settings),
     )
@@ -135,16 +140,16 @@ def inventory_lot(record: Record, settings: WooCommerceSettings) -> InventoryLot
 
 def _status(record: Record, settings: WooCommerceSettings) -> str:
     """Return the status of an order: one that was paid back as a whole, and never completed, is cancelled."""
-    found = mapped_status(record, "/status", settings.all_statuses)
+    found = mapped_status(record, "/status", settings.platform_status_by_shop_status)
     if record.at("/date_completed_gmt", str, default=None) is not None or not record.each("/refunds"):
         return found
     returned, lines = sales.returned_units(record), record.each("/line_items")
     is_left = any(line.decimal("/quantity") > returned[line.at("/id", int)] for line in lines)
     is_given_up = not is_left or ("refunded" == record.at("/status", str) not in settings.statuses)
-    return settings.all_statuses["cancelled"] if is_given_up else found
+    return settings.platform_status_by_shop_status["cancelled"] if is_given_up else found
 
 
-def _customer(placed: JsonAccess, settings: WooCommerceSettings) -> Reference:
+def _customer_of_order(placed: JsonAccess, settings: WooCommerceSettings) -> Reference:
     account = placed.at("/customer_id", int)
     email, number = text_or_none(placed, "/billing/email"), str(placed.at("/id", int))
     return customer_reference(str(account) if account else None, settings.guests, email, number)
@@ -166,7 +171,9 @@ def _shipping_address(record: Record, settings: WooCommerceSettings) -> Shipping
         for kind in ("/shipping", "/billing")
         for named in (_full_name(texts, record, kind), texts.read_cut_text(record, f"{kind}/company"))
     )
-    phone = texts.read_uncut_text(record, "/shipping/phone") or texts.read_uncut_text(record, "/billing/phone")
+    phone = texts.read_text_unless_too_long(record, "/shipping/phone") or texts.read_text_unless_too_long(
+        record, "/billing/phone"
+    )
     address = texts.order_address("/shipping", next(filter(None, named), None), phone)
     if address is None and _is_to_ship(record):
         record.count("order to ship without an address")

@@ -27,7 +27,7 @@ def order_id_in_target_id(target_id: str) -> str:
     return target_id.partition("-")[0]
 
 
-def item_body(payload: Mapping[str, Any]) -> dict[str, Any]:
+def tracking_item_body(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Return the body of a new item. A carrier with a tracking address is a custom one."""
     body = {"tracking_number": payload["number"], "date_shipped": payload.get("date")}
     if payload.get("url") is None:
@@ -39,13 +39,13 @@ def item_body(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 def created_outcome(item: Any, status: int, name: str) -> Outcome:
     order, number = key_parts_of(name)
-    target_id = _id_of(item, order)
+    target_id = _target_id_of_item(item, order)
     if target_id is None or column_text(item.get("tracking_number")) != number:
         return Outcome("in_doubt", "answered success without the tracking item, or with another one", status)
     return Outcome("delivered", status=status, target_id=target_id)
 
 
-def look_up_outcome(items: Any, name: str | None, target_id: str | None) -> Outcome:
+def outcome_of_parcel_look_up(items: Any, name: str | None, target_id: str | None) -> Outcome:
     """Return what a look-up of the order's items shows about the parcel *name*, or about *target_id*."""
     order, _, number = (name or "").partition("|")
     order = order_id_in_target_id(target_id) if target_id is not None else order
@@ -54,7 +54,7 @@ def look_up_outcome(items: Any, name: str | None, target_id: str | None) -> Outc
     if not isinstance(items, list):
         return Outcome("unavailable", "answered a look-up without a list", 200)
     for item in objects_in_list(JsonElement(items, ""), ""):
-        if target_id is None and _tracking_number(item) != key_parts_of(number)[0]:
+        if target_id is None and _tracking_number_of_item(item) != key_parts_of(number)[0]:
             continue
         own = f"{order}-{item.at('/tracking_id', str)}"
         if target_id in {None, own}:
@@ -62,11 +62,11 @@ def look_up_outcome(items: Any, name: str | None, target_id: str | None) -> Outc
     return Outcome("absent", status=200, held={})
 
 
-def _tracking_number(item: JsonElement) -> str:
+def _tracking_number_of_item(item: JsonElement) -> str:
     """Return the number of a tracking item, which may be empty. A plugin may have written it as a number."""
     return "" if item.value.get("tracking_number") == "" else item.identifier("/tracking_number")
 
 
-def _id_of(item: Any, order: str) -> str | None:
+def _target_id_of_item(item: Any, order: str) -> str | None:
     found_id = item.get("tracking_id") if isinstance(item, dict) else None
     return f"{order}-{found_id}" if isinstance(found_id, str) and found_id else None

@@ -52,7 +52,7 @@ def order_ids_of_refunds(ctx: WooContext, refunds: Sequence[str]) -> list[str]:
     except NotFoundError:
         ctx.run.note(ctx.connection, WITHOUT_REFUNDS)
         return []
-    return _numbers(at_path(record, "parent_id") for record in found)
+    return _distinct_id_texts(at_path(record, "parent_id") for record in found)
 
 
 def customers(ctx: WooContext, ids: Sequence[str]) -> Pages:
@@ -70,7 +70,7 @@ def variants_by_product_id(ctx: WooContext, ids: Sequence[str]) -> Pages:
         yield from variant_pages(ctx, pages(ctx, "products", "date_modified", orderby="modified", **named))
 
 
-def stock(ctx: WooContext, ids: Sequence[str]) -> Pages:
+def variants_with_stock(ctx: WooContext, ids: Sequence[str]) -> Pages:
     if ids:
         products = pages(ctx, "products", status="any", include=",".join(ids), _fields=OF_STOCK)
         yield from variant_pages(ctx, products, OF_STOCK)
@@ -87,7 +87,7 @@ def product_ids_of_variants(ctx: WooContext, ids: Sequence[str]) -> list[str]:
             answer = ctx.api.get(f"{API}/products/{number}", {"_fields": "id,parent_id"})
         except NotFoundError:
             continue
-        found += _numbers([answer.at("/parent_id")])
+        found += _distinct_id_texts([answer.at("/parent_id")])
     return sorted(set(found))
 
 
@@ -98,9 +98,9 @@ def product_ids_of_skus(ctx: WooContext, skus: Sequence[str]) -> list[str]:
         return []
     named = {"status": "any", "sku": ",".join(wanted), "_fields": "id,parent_id"}
     found = [record for records, _ in pages(ctx, "products", **named) for record in records]
-    return _numbers(at_path(record, "parent_id") or at_path(record, "id") for record in found)
+    return _distinct_id_texts(at_path(record, "parent_id") or at_path(record, "id") for record in found)
 
 
-def _numbers(values: Iterable[Any]) -> list[str]:
+def _distinct_id_texts(values: Iterable[Any]) -> list[str]:
     ids = (value for value in values if isinstance(value, int) and not isinstance(value, bool) and value > 0)
     return list(dict.fromkeys(map(str, ids)))

@@ -16,7 +16,7 @@ from crossdock.values.json_access import JsonAccess
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import objects_in_list, objects_in_optional_list
 from crossdock_connectors.shop.record_values import product_reference, text_or_none
-from crossdock_connectors.shop.sale_lines import Sale, SoldItem, currency_unit_or_error
+from crossdock_connectors.shop.sale_lines import Sale, SoldItem, smallest_currency_unit_or_error
 from crossdock_connectors.shop.settings import ChargeKind
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 
@@ -45,10 +45,10 @@ class Amounts(Struct, frozen=True):
     def of_order(cls, order: JsonAccess, settings: WooCommerceSettings) -> Amounts:
         named = order.at("/currency", str)
         currency = settings.currencies.get(named, named)
-        unit = currency_unit_or_error(currency, order.place("/currency"), _CURRENCY_ADVICE)
+        unit = smallest_currency_unit_or_error(currency, order.place("/currency"), _CURRENCY_ADVICE)
         return cls(currency, unit, max(unit, _shop_rounding_unit(order)))
 
-    def total(self, record: Record, pointer: str) -> Decimal:
+    def read_total(self, record: Record, pointer: str) -> Decimal:
         """Return a sum that was charged or paid back. A shop may have set more decimals than its currency has."""
         rounded = self.read_amount(record, pointer)
         if rounded != record.decimal(pointer):
@@ -100,7 +100,7 @@ def charged_sale(order: Record, amounts: Amounts, settings: WooCommerceSettings)
     """Return what the buyer was charged. WooCommerce rounds lines or sums, so each line may be off by a minor unit."""
     lines, shipping, fees = (order.each(f"/{kind}") for kind in ("line_items", "shipping_lines", "fee_lines"))
     order.at("/refunds", list)
-    items = tuple(_item(line, amounts.read_amount(line, "/subtotal"), settings) for line in lines)
+    items = tuple(_sold_item(line, amounts.read_amount(line, "/subtotal"), settings) for line in lines)
     charges: dict[ChargeKind, Decimal] = {
         "discount": amounts.sum(lines, "/total") - amounts.sum(lines, "/subtotal"),
         "shipping": amounts.sum(shipping, "/total"),
@@ -109,9 +109,11 @@ def charged_sale(order: Record, amounts: Amounts, settings: WooCommerceSettings)
         "custom_item": sum((item.amount for item in items if not item.quantity), _NOTHING),
     }
     rounding = _largest_rounding_difference([*lines, *shipping, *fees], amounts)
-    sale = Sale(amounts.currency, _items_with_units(items), amounts.total(order, "/total"), charges, rounding)
+    sale = Sale(amounts.currency, _items_with_units(items), amounts.read_total(order, "/total"), charges, rounding)
     spent = amounts.sum(order.each("/gift_cards", default=()), "/amount")
-    if spent and abs(sale.difference + spent) <= rounding:  # the extension Gift Cards takes them off the total
+    if (
+        spent and abs(sale.total_minus_items_and_charges + spent) <= rounding
+    ):  # the extension Gift Cards takes them off the total
         return structs.replace(sale, charges={**charges, "gift_card": -spent})
     return sale
 
@@ -123,7 +125,7 @@ def sale_after_refunds(order: Record, amounts: Amounts, settings: WooCommerceSet
         return sale
     returned, items, worth = returned_units(order), list[SoldItem](), _NOTHING
     for line in order.each("/line_items"):
-        whole = _item(line, amounts.read_amount(line, "/subtotal"), settings)
+        whole = _sold_item(line, amounts.read_amount(line, "/subtotal"), settings)
         if not whole.quantity:
             continue  # its amount is a charge
         left = max(whole.quantity - returned[line.at("/id", int)], _NOTHING)
@@ -169,8 +171,8 @@ def sale_of_refund(refund: Record, amounts: Amounts, settings: WooCommerceSettin
     """Return a refund as a negative sale: returned units, and the part of its amount that its lines do not explain."""
     lines = objects_in_list(refund, "/line_items")
     shipping, fees = (objects_in_optional_list(refund, kind) for kind in ("shipping_lines", "fee_lines"))
-    items = _items_with_units([_item(line, amounts.read_amount(line, "/total"), settings) for line in lines])
-    total = -amounts.total(refund, "/amount")
+    items = _items_with_units([_sold_item(line, amounts.read_amount(line, "/total"), settings) for line in lines])
+    total = -amounts.read_total(refund, "/amount")
     charges: dict[ChargeKind, Decimal] = {
         "shipping": amounts.sum(shipping, "/total"),
         "fee": amounts.sum(fees, "/total"),
@@ -180,8 +182,8 @@ def sale_of_refund(refund: Record, amounts: Amounts, settings: WooCommerceSettin
     return Sale(amounts.currency, items, total, {**charges, "refund": rest})
 
 
-def _item(line: JsonAccess, amount: Decimal, settings: WooCommerceSettings) -> SoldItem:
-    return SoldItem(_product(line, settings), line.decimal("/quantity"), amount)
+def _sold_item(line: JsonAccess, amount: Decimal, settings: WooCommerceSettings) -> SoldItem:
+    return SoldItem(_product_of_line(line, settings), line.decimal("/quantity"), amount)
 
 
 def _items_with_units(items: Sequence[SoldItem]) -> tuple[SoldItem, ...]:
@@ -189,7 +191,7 @@ def _items_with_units(items: Sequence[SoldItem]) -> tuple[SoldItem, ...]:
     return tuple(item for item in items if item.quantity or not item.amount)
 
 
-def _product(line: JsonAccess, settings: WooCommerceSettings) -> Reference | None:
+def _product_of_line(line: JsonAccess, settings: WooCommerceSettings) -> Reference | None:
     """Return the product of a line; None if it never had one, or was deleted: WooCommerce then has null for its SKU."""
     product, variation = _product_ids(line)
     number = variation or product

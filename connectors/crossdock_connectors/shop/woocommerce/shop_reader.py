@@ -62,16 +62,16 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
         orders, accounts = lists.changed_orders(ctx, since), array("Q")
         for records, source in lists.customers(ctx).pages():
             accounts.extend(int(number) for number in map(id_of_record, records) if number is not None)
-            yield RawBatch.json([_with_key(record) for record in records], source=source)
-        known = _Sorted(accounts)
+            yield RawBatch.json([_with_id_as_key(record) for record in records], source=source)
+        known = _SortedIds(accounts)
         for records, source in orders.pages():
-            yield RawBatch.json(self._guests(records), source=source)
-            former = [order for order in records if _account(order) is not None and _account(order) not in known]
+            yield RawBatch.json(self._guest_rows(records), source=source)
+            former = [order for order in records if _account_id(order) is not None and _account_id(order) not in known]
             if former:
-                yield RawBatch.json(map(_former_customer, former), source=source)
+                yield RawBatch.json(map(_row_of_deleted_account, former), source=source)
         yield from checkpoint_of_cursor(orders.cursor)
 
-    def _guests(self, orders: Iterable[Any]) -> Iterator[Item]:
+    def _guest_rows(self, orders: Iterable[Any]) -> Iterator[Item]:
         for order in orders:
             if at_path(order, "customer_id") != 0:
                 continue
@@ -82,19 +82,21 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
     def orders(self, ctx: WooContext, since: str | None) -> Read:
         feed = lists.changed_orders(ctx, since)
         for records, source in feed.pages():
-            yield RawBatch.json([with_members(_with_key(record), test=False) for record in records], source=source)
+            yield RawBatch.json(
+                [with_members(_with_id_as_key(record), test=False) for record in records], source=source
+            )
         yield from checkpoint_of_cursor(feed.cursor)
 
     def invoices(self, ctx: WooContext, since: str | None) -> Read:
         feed = lists.changed_orders(ctx, since)
         for records, source in feed.pages():
-            yield RawBatch.json([row for record in records for row in self._invoices(record)], source=source)
+            yield RawBatch.json([row for record in records for row in self._invoice_rows(record)], source=source)
         yield from checkpoint_of_cursor(feed.cursor)
 
-    def _invoices(self, order: Any) -> Iterator[Any]:
+    def _invoice_rows(self, order: Any) -> Iterator[Any]:
         due = is_invoice_due(order, self.settings.invoices)
         withdrawn = not due and is_invoice_withdrawn(order)
-        yield with_members(_with_key(order), test=False, due=WITHDRAWN if withdrawn else due)
+        yield with_members(_with_id_as_key(order), test=False, due=WITHDRAWN if withdrawn else due)
         if self.settings.refunds == "credit_note":
             yield from rows_of_refunds(order, due=due)
 
@@ -106,28 +108,28 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
         return not self.settings.locations or mapping.STORE in self.settings.locations
 
     def stock(self, ctx: WooContext) -> Iterator[RawBatch]:
-        for records, source in lists.all_variants(ctx).pages():
+        for records, source in lists.all_variants_with_stock(ctx).pages():
             yield RawBatch.json([self._stock_row(record) for record in records], source=source)
 
     def _stock_row(self, variant: Any) -> Any:
         """Return the stock of a variant. Without its own, it is counted nowhere or, with "parent", with its product."""
         counted = at_path(variant, "manage_stock") not in (False, "parent")
-        return with_members(_with_key(variant), counted=counted, mapped=self._is_store_mapped)
+        return with_members(_with_id_as_key(variant), counted=counted, mapped=self._is_store_mapped)
 
     def existing_product_keys(self, ctx: WooContext) -> Iterator[RawBatch]:
-        for records, source in lists.all_variants(ctx).pages():
+        for records, source in lists.all_variants_with_stock(ctx).pages():
             yield RawBatch.json([{"key": self._product_key(record)} for record in records], source=source)
 
     def existing_customer_keys(self, ctx: WooContext) -> Iterator[RawBatch]:
         for records, source in lists.customers(ctx).pages():
             yield RawBatch.json([{"key": id_of_record(record)} for record in records], source=source)
-        for records, source in lists.order_keys(ctx).pages():
-            yield RawBatch.json([{"key": guest["key"]} for guest in self._guests(records)], source=source)
-            buyers = filter(None, map(_account, records))
+        for records, source in lists.orders_with_key_members(ctx).pages():
+            yield RawBatch.json([{"key": guest["key"]} for guest in self._guest_rows(records)], source=source)
+            buyers = filter(None, map(_account_id, records))
             yield RawBatch.json([{"key": str(number)} for number in buyers], source=source)
 
     def existing_order_keys(self, ctx: WooContext) -> Iterator[RawBatch]:
-        for records, source in lists.order_keys(ctx).pages():
+        for records, source in lists.orders_with_key_members(ctx).pages():
             yield RawBatch.json([{"key": id_of_record(record)} for record in records], source=source)
 
     # ---- fetching
@@ -146,19 +148,21 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
 
     def customers_by_key(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         for records, source in records_by_id.customers(ctx, shop_ids_in_keys(keys)):
-            yield RawBatch.json(map(_with_key, records), source=source)
+            yield RawBatch.json(map(_with_id_as_key, records), source=source)
         for orders, source in records_by_id.orders(ctx, order_ids_in_guest_keys(keys)):
-            yield RawBatch.json(self._guests(orders), source=source)
+            yield RawBatch.json(self._guest_rows(orders), source=source)
 
     def orders_by_key(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         for records, source in self._orders_with_refunds_by_id(ctx, shop_ids_in_keys(keys)):
-            yield RawBatch.json([with_members(_with_key(record), test=False) for record in records], source=source)
+            yield RawBatch.json(
+                [with_members(_with_id_as_key(record), test=False) for record in records], source=source
+            )
 
     def invoices_by_key(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         refunds = shop_ids_in_keys(keys, f"{CREDIT_NOTE}-")
         wanted = dict.fromkeys([*shop_ids_in_keys(keys), *records_by_id.order_ids_of_refunds(ctx, refunds)])
         for records, source in self._orders_with_refunds_by_id(ctx, list(wanted)):
-            yield RawBatch.json([row for record in records for row in self._invoices(record)], source=source)
+            yield RawBatch.json([row for record in records for row in self._invoice_rows(record)], source=source)
 
     def _orders_with_refunds_by_id(self, ctx: WooContext, ids: Sequence[str]) -> Pages:
         unread = UnreadParts()
@@ -167,7 +171,7 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
         unread.raise_first_doubt()
 
     def stock_by_key(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
-        for records, source in records_by_id.stock(
+        for records, source in records_by_id.variants_with_stock(
             ctx, records_by_id.product_ids_of_variants(ctx, shop_ids_in_keys(keys))
         ):
             yield RawBatch.json(map(self._stock_row, records), source=source)
@@ -196,7 +200,7 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
         return mapping.inventory_lot(record, self.settings)
 
 
-class _Sorted:
+class _SortedIds:
     """Ids in eight bytes each, since a shop may have millions of accounts."""
 
     def __init__(self, ids: Iterable[int]) -> None:
@@ -209,16 +213,16 @@ class _Sorted:
         return place < len(self._ids) and self._ids[place] == number
 
 
-def _account(order: Any) -> int | None:
+def _account_id(order: Any) -> int | None:
     """Return the id of the account of an order; None for that of a guest."""
     found = at_path(order, "customer_id")
     return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
 
 
-def _former_customer(order: Any) -> Item:
+def _row_of_deleted_account(order: Any) -> Item:
     """Return a buyer whose account was deleted, as the order has him."""
-    return {"key": str(_account(order)), "billing": order.get("billing"), "shipping": order.get("shipping")}
+    return {"key": str(_account_id(order)), "billing": order.get("billing"), "shipping": order.get("shipping")}
 
 
-def _with_key(item: Any) -> Any:
+def _with_id_as_key(item: Any) -> Any:
     return with_members(item, key=id_of_record(item))

@@ -20,7 +20,7 @@ from crossdock_connectors.shop.woocommerce.lists import API
 FIELDS = "id,sku,parent_id,manage_stock,stock_quantity"
 
 
-def check_sku(parts: Sequence[str]) -> None:
+def check_sku_without_comma(parts: Sequence[str]) -> None:
     """Raise RecordError if a SKU cannot be looked up: WooCommerce treats commas as separators of SKUs."""
     if len(parts) != 1 or not parts[0].strip():
         raise RecordError("invalid_draft", "the key must be the SKU")
@@ -34,7 +34,7 @@ def stock_path(target_id: str) -> str:
     return f"{API}/products/{parent}/variations/{number}" if parent else f"{API}/products/{number}"
 
 
-def look_up_outcome_by_sku(products: Any, sku: str) -> Outcome:
+def outcome_of_sku_look_up(products: Any, sku: str) -> Outcome:
     if not isinstance(products, list):
         return Outcome("unavailable", "answered a look-up without a list", 200)
     same = [
@@ -45,15 +45,15 @@ def look_up_outcome_by_sku(products: Any, sku: str) -> Outcome:
         return Outcome("rejected", message, 200, reason="conflict", pointer="/sku")
     if not same:
         return Outcome("absent", status=200)
-    return look_up_outcome_of_product(same[0])
+    return outcome_of_found_product(same[0])
 
 
-def look_up_outcome_by_id(product: Any, target_id: str) -> Outcome:
+def outcome_of_id_look_up(product: Any, target_id: str) -> Outcome:
     number = product.get("id") if isinstance(product, dict) else None
-    return look_up_outcome_of_product(product if str(number) == target_id.rpartition("-")[2] else None)
+    return outcome_of_found_product(product if str(number) == target_id.rpartition("-")[2] else None)
 
 
-def look_up_outcome_of_product(product: Any) -> Outcome:
+def outcome_of_found_product(product: Any) -> Outcome:
     number = product.get("id") if isinstance(product, dict) else None
     if not isinstance(number, int):
         return Outcome("unavailable", "answered a look-up with a different record", 200)

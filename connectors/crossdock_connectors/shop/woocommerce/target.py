@@ -83,7 +83,7 @@ class WooCommerceTarget(ApiTarget):
                 if len(parts) != 1 or not parts[0].isdecimal():
                     raise RecordError("invalid_draft", "the key must be the id of the shop's order")
             case _:
-                stock_look_ups.check_sku(parts)
+                stock_look_ups.check_sku_without_comma(parts)
 
     def name_of(self, resource: str, namespace: str, key: str) -> str:  # noqa: ARG002
         return key
@@ -100,7 +100,7 @@ class WooCommerceTarget(ApiTarget):
         if resource == "stock":
             raise RecordError("missing", "the shop has no product with this SKU", pointer="/sku")
         assert resource == "fulfillments"  # an order is there, or the look-up says why it is not
-        return Request.json("POST", parcels.tracking_path(payload["order"]), parcels.item_body(payload))
+        return Request.json("POST", parcels.tracking_path(payload["order"]), parcels.tracking_item_body(payload))
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:
         if resource == "order_status":
@@ -163,12 +163,12 @@ class WooCommerceTarget(ApiTarget):
 def _found(resource: str, body: Any, expected: ExpectedRecord) -> Outcome:
     match resource:
         case "fulfillments":
-            return parcels.look_up_outcome(body, expected.name, expected.target_id)
+            return parcels.outcome_of_parcel_look_up(body, expected.name, expected.target_id)
         case "order_status":
-            return _status_outcome(body, expected.target_id or expected.name)
+            return _outcome_of_status_look_up(body, expected.target_id or expected.name)
     if expected.target_id is not None:
-        return stock_look_ups.look_up_outcome_by_id(body, expected.target_id)
-    return stock_look_ups.look_up_outcome_by_sku(body, key_parts_of(expected.name or "")[0])
+        return stock_look_ups.outcome_of_id_look_up(body, expected.target_id)
+    return stock_look_ups.outcome_of_sku_look_up(body, key_parts_of(expected.name or "")[0])
 
 
 def _order_path(order: str) -> str:
@@ -198,7 +198,7 @@ def _delivered_outcome(body: Any, status: int, expected: ExpectedRecord) -> Outc
     return Outcome("delivered", status=status, target_id=target_id)
 
 
-def _status_outcome(body: Any, order: str | None) -> Outcome:
+def _outcome_of_status_look_up(body: Any, order: str | None) -> Outcome:
     if not (order or "").isdecimal():
         return Outcome("absent", status=200)
     if not isinstance(body, dict) or str(body.get("id")) != order or not isinstance(body.get("status"), str):

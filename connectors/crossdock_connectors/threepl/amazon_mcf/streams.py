@@ -131,7 +131,7 @@ class Shipments(AmazonStream):
             yield RawBatch.json(orders, source=address)
         for name in sorted(left):
             summary = {"sellerFulfillmentOrderId": name}
-            yield RawBatch.json([self._order_with_shipments(ctx, summary, still_open)], source=_path(name))
+            yield RawBatch.json([self._order_with_shipments(ctx, summary, still_open)], source=_order_path(name))
         if has_orders:
             reached = instant_cursor(ctx.run.by_clock_of(ctx.connection, now))
         elif since is not None:
@@ -148,7 +148,7 @@ class Shipments(AmazonStream):
             except NotFoundError:
                 continue
             key = key_of_external_id(name, self.settings.orders.namespace)
-            yield RawBatch.json([with_members(order, order_key=key)], source=_path(name))
+            yield RawBatch.json([with_members(order, order_key=key)], source=_order_path(name))
 
     def _listed_orders(self, ctx: AmazonContext, begin: datetime) -> Iterator[tuple[list[Any], str]]:
         paginator = CursorInBody("/payload/nextToken", param="nextToken")
@@ -174,14 +174,14 @@ class Shipments(AmazonStream):
         return with_members(order, order_key=key)
 
     def _request_order(self, ctx: AmazonContext, name: str) -> dict[str, Any]:
-        answer = ctx.api.get(_path(name))
+        answer = ctx.api.get(_order_path(name))
         order = answer.at("/payload")
         if not isinstance(order, dict):
             raise RefusedError("has no order at /payload", where=answer.address, code="answer_misplaced")
         return order
 
     def to_resource(self, record: Record) -> dict[str, Any]:
-        return mapping.order_progress(record, self.settings.all_statuses)
+        return mapping.order_progress(record, self.settings.platform_status_by_3pl_status)
 
 
 def _parse_cursor(since: str | None, first: datetime) -> tuple[datetime, set[str]]:
@@ -191,7 +191,7 @@ def _parse_cursor(since: str | None, first: datetime) -> tuple[datetime, set[str
     return datetime.fromisoformat(stored["since"]) - timedelta(seconds=OVERLAP_S), set(stored["open"])
 
 
-def _path(name: str) -> str:
+def _order_path(name: str) -> str:
     return f"{ORDERS}/{quote(name, safe='')}"
 
 

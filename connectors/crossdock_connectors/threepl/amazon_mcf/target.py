@@ -20,8 +20,8 @@ from crossdock.targets import (
 )
 from crossdock_connectors.threepl.amazon_mcf.order_models import AmazonFulfillmentOrder
 from crossdock_connectors.threepl.amazon_mcf.streams import ORDERS
+from crossdock_connectors.threepl.order_refusal_reasons import Refusal, explain_refusal
 from crossdock_connectors.threepl.record_values import normalized_status
-from crossdock_connectors.threepl.refusals import Refusal, explain_refusal
 
 _NAME = "sellerFulfillmentOrderId"
 _SHIPPING_NOTHING = frozenset({"cancelled", "invalid", "unfulfillable"})

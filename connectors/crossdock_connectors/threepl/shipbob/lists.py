@@ -52,7 +52,7 @@ def numbered_pages(ctx: ShipBobContext, path: str, params: Mapping[str, str | No
         yield page.items(""), page.address
 
 
-def order_pages(ctx: ShipBobContext, since: str | None) -> Pages:
+def changed_order_pages(ctx: ShipBobContext, since: str | None) -> Pages:
     """Yield orders whose shipments changed since ten minutes before *since*. Oldest first, so that none is missed."""
     first = ctx.settings.first
     begin = datetime.fromisoformat(since) - timedelta(seconds=OVERLAP_S) if since else first
@@ -91,7 +91,7 @@ def owners_of_items(ctx: ShipBobContext) -> Mapping[str | None, str]:
     )
 
 
-def owner_of(ctx: ShipBobContext, item_id: Any) -> str:
+def owner_of_item(ctx: ShipBobContext, item_id: Any) -> str:
     """Return the merchant of an item, empty if it is not listed. Raises RefusedError if no items are listed at all."""
     owners = owners_of_items(ctx)
     if not owners:

@@ -17,7 +17,7 @@ from crossdock import (
     WarehouseBinDraft,
 )
 from crossdock.resources import LotMovementDraft, Tracking
-from crossdock.values.decimal_context import exact_sum
+from crossdock.values.fixed_decimal_contexts import exact_sum
 from crossdock.values.json_access import JsonAccess, JsonElement
 from crossdock_connectors.json_record_members import objects_in_list
 from crossdock_connectors.threepl.record_values import (
@@ -73,7 +73,7 @@ def inventory_lot(
     return InventoryLotDraft(
         product_id=products.reference(record.at("/sku", str), (owner, item)),
         lot_number=record.at("/lot", str),
-        bin_id=_bin(owner, str(record.at("/location_id", int))),
+        bin_id=_bin_reference(owner, str(record.at("/location_id", int))),
         quantity=non_negative_units(record, "/quantity"),
         unit_of_measure=unit,
         status=states.get(state, state),
@@ -88,7 +88,7 @@ def received_lot(record: Record, products: ProductSkus, unit: str | None) -> Inv
     return InventoryLotDraft(
         product_id=products.reference(record.at("/sku", str), (owner, str(record.at("/inventory_id", int)))),
         lot_number=record.at("/lot", str),
-        bin_id=_bin(owner, str(record.at("/location_id", int))),
+        bin_id=_bin_reference(owner, str(record.at("/location_id", int))),
         quantity=_stowed_units(record),
         unit_of_measure=unit,
         received_on=record.instant("/received_at", timezone="UTC").date(),
@@ -100,7 +100,7 @@ def movement_of_receipt(record: Record, products: ProductSkus, announced_lots: s
     key = products.platform_sku(record.at("/sku", str)), record.at("/lot", str)
     return LotMovementDraft(
         lot_id=Reference("inventory_lot", key, announced_lots),
-        to_bin_id=_bin(record.at("/owner", str), str(record.at("/location_id", int))),
+        to_bin_id=_bin_reference(record.at("/owner", str), str(record.at("/location_id", int))),
         quantity=_stowed_units(record),
     )
 
@@ -114,7 +114,7 @@ def movement_of_shipment(record: Record) -> LotMovementDraft:
         raise RecordError("unmatched", message, pointer="/lot")
     key = owner, str(received_with), str(record.at("/inventory_id", int)), lot
     return LotMovementDraft(
-        lot_id=Reference("inventory_lot", key), to_bin_id=_bin(owner, OUTBOUND), quantity=_total_units(record)
+        lot_id=Reference("inventory_lot", key), to_bin_id=_bin_reference(owner, OUTBOUND), quantity=_total_units(record)
     )
 
 
@@ -127,12 +127,14 @@ def invoice_of_bill(record: Record, bills: Bills) -> InvoiceDraft:
         currency=currency,
         items=tuple(
             _bill_line(each, bills, tax)
-            for each, tax in zip(transactions, _taxes_in_total(record, transactions, taxes), strict=True)
+            for each, tax in zip(transactions, _taxes_added_in_total(record, transactions, taxes), strict=True)
         ),
     )
 
 
-def _taxes_in_total(record: Record, transactions: Sequence[JsonAccess], taxes: Sequence[Decimal]) -> Sequence[Decimal]:
+def _taxes_added_in_total(
+    record: Record, transactions: Sequence[JsonAccess], taxes: Sequence[Decimal]
+) -> Sequence[Decimal]:
     """Return what each charge costs beside its own amount, by the total of the bill: its taxes, or nothing.
 
     ShipBob does not document whether the amounts contain the taxes that it names beside them.
@@ -172,7 +174,7 @@ def _stowed_units(record: Record) -> Decimal:
     return quantity
 
 
-def _bin(owner: str, code: str) -> Reference:
+def _bin_reference(owner: str, code: str) -> Reference:
     return Reference("warehouse_bin", (owner, code))
 
 

@@ -22,9 +22,9 @@ from crossdock_connectors.threepl.shipbob.lists import (
     Item,
     ShipBobContext,
     ShipBobStream,
+    changed_order_pages,
     numbered_pages,
-    order_pages,
-    owner_of,
+    owner_of_item,
     rows_of_readable_items,
 )
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
@@ -84,7 +84,7 @@ class Departures(_OwnRows):
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch | Checkpoint]:
         started = instant_cursor(ctx.run.clock.now())
         found, aside = received_lots(ctx), UnreadParts()
-        for orders, address in order_pages(ctx, since):
+        for orders, address in changed_order_pages(ctx, since):
             rows = rows_of_readable_items(
                 orders, "order", "id", lambda order: self._rows(ctx, order, found, aside), aside
             )
@@ -100,7 +100,7 @@ class Departures(_OwnRows):
                 item_id, lot = item.get("id"), item.get("lot") or self.settings.no_lot
                 place = _place_of_lot(item_id, lot, at_path(shipment.value, "location.id"))
                 row: Item = {
-                    "owner": owner_of(ctx, item_id),
+                    "owner": owner_of_item(ctx, item_id),
                     "shipment": number,
                     "inventory_id": item_id,
                     "lot": lot,
@@ -108,7 +108,7 @@ class Departures(_OwnRows):
                     "quantities": [],
                 }
                 rows.setdefault((column_text(number), place), row)["quantities"].append(item.get("quantity"))
-                if place not in found.brought and found.may_lack_item(item_id):
+                if place not in found.brought and found.may_be_in_unread_order(item_id):
                     aside.add(f"lot {lot}", "a receiving order that may have brought it could not be read")
         return list(rows.values())
 
@@ -134,7 +134,7 @@ class ReceivedLots:
     def add(self, rows: Sequence[Item]) -> None:
         self.rows += rows
         for row in rows:
-            if not self.may_lack_item(row["inventory_id"]):
+            if not self.may_be_in_unread_order(row["inventory_id"]):
                 place = _place_of_lot(row["inventory_id"], row["lot"], row["location_id"])
                 self.brought.setdefault(place, row["receiving_order"])
         self._unread.update(column_text(row["inventory_id"]) for row in rows if "short" in row)
@@ -148,7 +148,7 @@ class ReceivedLots:
         except RecordError:
             self._unread.add(None)
 
-    def may_lack_item(self, item_id: Any) -> bool:
+    def may_be_in_unread_order(self, item_id: Any) -> bool:
         """Return whether an order that could not be read may have brought the item."""
         return not self._unread.isdisjoint({None, column_text(item_id)})
 
@@ -190,7 +190,7 @@ def _stowed_rows(ctx: ShipBobContext, number: str, order: Item) -> Iterator[Item
 
     def row_of(item_id: Any, lot: Any, lot_date: Any) -> Item:
         row: Item = {
-            "owner": owner_of(ctx, item_id),
+            "owner": owner_of_item(ctx, item_id),
             "receiving_order": order.get("id"),
             "inventory_id": item_id,
             "lot": lot,

@@ -24,10 +24,10 @@ from crossdock_connectors.threepl.shipbob.lists import (
     Item,
     ShipBobContext,
     ShipBobStream,
+    changed_order_pages,
     cursor_pages,
-    order_pages,
     orders_by_external_id,
-    owner_of,
+    owner_of_item,
     rows_of_readable_items,
 )
 from crossdock_connectors.threepl.shipbob.movements import Departures, Receipts
@@ -51,7 +51,9 @@ class Products(ShipBobStream):
         aside = UnreadParts()
         for items, address in cursor_pages(ctx, "/product", "id"):
             yield RawBatch.json(
-                rows_of_readable_items(items, "product", "id", _product, aside), source=address, explode="variants"
+                rows_of_readable_items(items, "product", "id", _product_row_with_owner, aside),
+                source=address,
+                explode="variants",
             )
         self.raise_if_records_unread(ctx, aside)
 
@@ -59,7 +61,7 @@ class Products(ShipBobStream):
         return mapping.product(record, self.products, self.settings.unit_of_measure)
 
 
-def _product(item: JsonElement) -> list[Any]:
+def _product_row_with_owner(item: JsonElement) -> list[Any]:
     objects_in_list(item, "/variants")
     return [with_members(item.value, owner=at_path(item.value, "user_id"))]
 
@@ -100,7 +102,7 @@ class Stock(ShipBobStream):
     def _rows(self, ctx: ShipBobContext, item: JsonElement) -> Iterator[Item]:
         own = item.at("", dict)
         about = {name: own.get(name) for name in ("inventory_id", "sku")}
-        about["owner"] = owner_of(ctx, about["inventory_id"])
+        about["owner"] = owner_of_item(ctx, about["inventory_id"])
         for each in objects_in_list(item, "/lots"):
             lot = {"lot": each.value.get("lot_number") or self.settings.no_lot, "lot_date": each.value.get("lot_date")}
             for place in objects_in_list(each, "/locations"):
@@ -133,7 +135,7 @@ class Shipments(ShipBobStream):
 
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch | Checkpoint]:
         started = instant_cursor(ctx.run.clock.now())
-        for items, address in order_pages(ctx, since):
+        for items, address in changed_order_pages(ctx, since):
             yield RawBatch.json(map(self._with_order_key, items), source=address)
         yield Checkpoint(started, needs_whole_list=True)
 
@@ -148,7 +150,7 @@ class Shipments(ShipBobStream):
         )
 
     def to_resource(self, record: Record) -> dict[str, Any]:
-        return mapping.order_progress(record, self.settings.all_statuses)
+        return mapping.order_progress(record, self.settings.platform_status_by_3pl_status)
 
 
 def streams(settings: ShipBobSettings) -> Sequence[ShipBobStream]:

@@ -21,7 +21,7 @@ from crossdock.targets import (
     body_of,
 )
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.threepl.refusals import Refusal, explain_refusal
+from crossdock_connectors.threepl.order_refusal_reasons import Refusal, explain_refusal
 from crossdock_connectors.threepl.shipbob.order_models import ShipBobOrder
 
 _NAME = "reference_id"

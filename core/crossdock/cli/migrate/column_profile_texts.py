@@ -45,10 +45,10 @@ def number_and_date_shares_text(column: Mapping[str, Any]) -> str:
 
 def findings_text(column: Mapping[str, Any]) -> str:
     return "; ".join(
-        f"{found['cells']:,} {FINDINGS[name]} ({', '.join(map(_example, found['examples']))})"
+        f"{found['cells']:,} {FINDINGS[name]} ({', '.join(map(_place_and_value_text, found['examples']))})"
         for name, found in column["findings"].items()
     )
 
 
-def _example(cell: Mapping[str, Any]) -> str:
+def _place_and_value_text(cell: Mapping[str, Any]) -> str:
     return f"{cell['at']} {cell['value']!r}" if "value" in cell else str(cell["at"])

@@ -22,8 +22,8 @@ def reconcile(config: Path, **options: Any) -> int:
     Exit codes: 0 no differences; 1 differences; 2 wrong usage or config; 3 a source, the platform or the state cannot
     be read.
     """
-    from crossdock.migration.waves import wave_streams
+    from crossdock.migration.waves import streams_of_all_waves
 
     loaded = load_project(config)
-    found, _ = reconcile_and_print(loaded, wave_streams(loaded), **options, for_migration=True)
+    found, _ = reconcile_and_print(loaded, streams_of_all_waves(loaded), **options, for_migration=True)
     return found.exit_code

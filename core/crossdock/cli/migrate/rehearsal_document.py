@@ -60,10 +60,10 @@ def _wave(forecast: WaveForecast) -> dict[str, Any]:
 
 
 def _stream(rehearsed: RehearsalResult, name: str, *, raw: bool) -> dict[str, Any]:
-    planned, decisions = rehearsed.planned, rehearsed.decisions
+    planned, decisions = rehearsed.planned, rehearsed.outcome_counts
     found, profile, there = decisions.streams[name], rehearsed.profiles.get(name), rehearsed.already_there
     repeated = planned.repeated_keys.get(name)
-    named, matched = (there.named.get(name), there.matched.get(name)) if there else (None, None)
+    named, matched = (there.with_same_external_id.get(name), there.matched.get(name)) if there else (None, None)
     return planned.tallies[name].as_json() | {
         "wave": next(wave.wave.name for wave in rehearsed.waves if name in wave.wave.streams),
         "rejected_by_reason": {code: _rejected(each) for code, each in _rejections_most_frequent_first(found)},
@@ -83,7 +83,9 @@ def _stream(rehearsed: RehearsalResult, name: str, *, raw: bool) -> dict[str, An
         "ambiguous_examples": [_match(each) for each in matched.ambiguous] if matched else [],
         "conflicts": None if there is None or name not in there.conflicts else _conflicts(there.conflicts[name]),
         "profile": None if profile is None else _profile(profile, raw=raw),
-        "joined_profiles": {part: _profile(found, raw=raw) for part, found in rehearsed.joined.get(name, {}).items()},
+        "joined_profiles": {
+            part: _profile(found, raw=raw) for part, found in rehearsed.joined_profiles.get(name, {}).items()
+        },
     }
 
 
@@ -135,7 +137,7 @@ def _column(column: ColumnProfile, *, raw: bool) -> dict[str, Any]:
     return {
         "filled": column.filled,
         "distinct": column.distinct.estimate,
-        "distinct_is_estimate": column.distinct.more,
+        "distinct_is_estimate": column.distinct.exceeds_exact_limit,
         "whole": column.whole,
         "decimal": column.decimal,
         "dates": column.dates,
@@ -156,7 +158,7 @@ def _warnings(rehearsed: RehearsalResult) -> list[str]:
     found = [
         f"{count_with_noun(number, 'record')} of {name} in wave {wave_of[name]} would wait for the later wave {later}:"
         " change the order of the waves"
-        for name, decisions in rehearsed.decisions.streams.items()
+        for name, decisions in rehearsed.outcome_counts.streams.items()
         for later, number in decisions.refers_to_later.items()
     ]
     found += _possible_take_over_warnings(rehearsed)
@@ -167,7 +169,7 @@ def _possible_take_over_warnings(rehearsed: RehearsalResult) -> Iterator[str]:
     """Yield streams of which the platform may have records that would be taken over, unless that was read."""
     if rehearsed.already_there is not None:
         return
-    for name, member in rehearsed.matching.items():
+    for name, member in rehearsed.adoption_members.items():
         tally = rehearsed.planned.tallies.get(name)
         if tally is not None and (created := tally.records["created"]):
             yield (

@@ -125,19 +125,21 @@ _LEAST = 2  # minimum length of a bar, so that a small number is not mistaken fo
 
 
 def bar(number: int, of: int) -> Drawing:
-    return _drawing([(0, 0, _scaled(number, of, _WIDTH), _HEIGHT)])
+    return _drawing_of_rectangles([(0, 0, _scaled(number, of, _WIDTH), _HEIGHT)])
 
 
 def histogram(numbers: Sequence[int]) -> Drawing:
     step, most = _WIDTH // max(len(numbers), 1), max(numbers, default=0)
     heights = (_scaled(number, most, _HEIGHT) for number in numbers)
-    return _drawing([(at * step, _HEIGHT - high, max(step - 1, 1), high) for at, high in enumerate(heights)])
+    return _drawing_of_rectangles(
+        [(at * step, _HEIGHT - high, max(step - 1, 1), high) for at, high in enumerate(heights)]
+    )
 
 
 def _scaled(number: int, of: int, units: int) -> int:
     return max(_LEAST, round(units * number / of)) if number and of else 0
 
 
-def _drawing(rectangles: Iterable[Rectangle]) -> Drawing:
+def _drawing_of_rectangles(rectangles: Iterable[Rectangle]) -> Drawing:
     shown = [(x, y, width, height) for x, y, width, height in rectangles if width and height]
     return Drawing(_WIDTH, _HEIGHT, shown)

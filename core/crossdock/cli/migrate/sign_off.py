@@ -64,7 +64,7 @@ def sign_off(by: str, out: Path, accept_exceptions: str | None, config: Path, *,
     loaded, digests = load_project(config), list[str]()
 
     def write(document: dict[str, Any]) -> str:
-        content, digest = page_checksum.append_checksum_line(sign_off_report_page.page(document))
+        content, digest = page_checksum.append_checksum_line(sign_off_report_page.self_contained_page(document))
         page_rendering.write(place, content.decode())
         digests.append(digest)
         return digest

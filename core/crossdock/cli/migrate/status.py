@@ -41,7 +41,7 @@ def status(config: Path, *, as_json: bool) -> None:
 
 
 def _show(found: MigrationStatus) -> None:
-    say(*found.sentences)
+    say(*found.decision_and_check_sentences)
     rows = [
         (
             each.wave.name,

@@ -27,7 +27,7 @@ class Credentials(Struct, frozen=True):
     """
 
     auth: Call | None
-    names: Sequence[str] = ()
+    imported_names: Sequence[str] = ()
     secrets: Sequence[str] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
     unknown: str = ""

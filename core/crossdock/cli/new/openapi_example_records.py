@@ -9,7 +9,7 @@ from typing import Any
 
 from crossdock.cli.new.openapi_list_proposals import RFC_2822, ListProposal
 from crossdock.cli.new.openapi_mapping_proposals import UsedMember
-from crossdock.cli.new.openapi_operations_and_members import json_type, members, plain_json
+from crossdock.cli.new.openapi_operations_and_members import json_type, members, yaml_value_as_json
 from crossdock.platform.openapi_file import Json, OpenApi
 from crossdock.values.field_types import minor_unit_digits
 
@@ -43,7 +43,7 @@ def _record(document: OpenApi, one: ListProposal, used: Mapping[str, UsedMember]
 
 
 def _example_for_mapped_member(document: OpenApi, used: UsedMember, given: Any, name: str, number: int) -> Any:
-    given = plain_json(used.schema.get("example")) if given is None else given
+    given = yaml_value_as_json(used.schema.get("example")) if given is None else given
     match used.type:
         case "list":
             element = document.merged_schema(used.schema.get("items"))
@@ -93,11 +93,11 @@ def _example_instant(schema: Json, number: int) -> str:
 
 def _example_for_unmapped_member(document: OpenApi, schema: Json, given: Any, name: str, depth: int) -> Any:
     """Return an example that no mapping depends on."""
-    for stated in (given, plain_json(schema.get("example")), plain_json(schema.get("default"))):
+    for stated in (given, yaml_value_as_json(schema.get("example")), yaml_value_as_json(schema.get("default"))):
         if stated is not None and isinstance(stated, str | int | Decimal | bool):
             return stated
     if isinstance(values := schema.get("enum"), list) and values:
-        return plain_json(values[0])
+        return yaml_value_as_json(values[0])
     match json_type(schema):
         case "object":
             inner = list(members(document, schema).items())[:_MOST] if depth < _DEPTH else []

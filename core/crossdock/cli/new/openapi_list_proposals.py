@@ -20,9 +20,9 @@ from crossdock.cli.new.openapi_operations_and_members import (
     nested_members,
     normalized_name,
     operations,
-    plain_json,
     success_response,
     words_of_name,
+    yaml_value_as_json,
 )
 from crossdock.errors import ConfigError
 from crossdock.platform.openapi_file import Json, OpenApi, list_or_empty, mapping_or_empty
@@ -408,7 +408,9 @@ def _change_filter(
                 and json_type(schema) in {"instant", "string"}
                 and "." not in column
             ):
-                example = next((one[column] for one in examples if column in one), plain_json(schema.get("example")))
+                example = next(
+                    (one[column] for one in examples if column in one), yaml_value_as_json(schema.get("example"))
+                )
                 form = time_format(example)
                 if form is None and json_type(schema) == "string":
                     continue

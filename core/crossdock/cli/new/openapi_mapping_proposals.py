@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from crossdock.cli.new.openapi_list_proposals import ListProposal, time_format
-from crossdock.cli.new.openapi_operations_and_members import json_type, members, normalized_name, plain_json
+from crossdock.cli.new.openapi_operations_and_members import json_type, members, normalized_name, yaml_value_as_json
 from crossdock.cli.new.python_formatting import Call, Item, Named, quoted
 from crossdock.cli.new.target_code import python_attribute_name
 from crossdock.platform.openapi_file import Json, OpenApi
@@ -52,9 +52,9 @@ class DraftProposal(Struct):
     draft: str
     arguments: list[Item]
     used: dict[str, UsedMember]
-    names: set[str]
+    imported_names: set[str]
     lines: Call | None = None
-    lines_of: str = ""
+    lines_attribute: str = ""
 
 
 def propose_draft(document: OpenApi, one: ListProposal) -> DraftProposal:
@@ -96,16 +96,18 @@ class _DraftBuilder:
         self.document, self.one = document, one
         self.used: dict[str, UsedMember] = {}
         self.record = _Members(document, one.record, "found", self.used)
-        self.names: set[str] = set()
+        self.imported_names: set[str] = set()
         self.lines: Call | None = None
-        self.lines_of = ""
+        self.lines_attribute = ""
 
     def proposal(self) -> DraftProposal:
         make = getattr(self, f"_{self.one.resource}")
         draft = "".join(word.capitalize() for word in self.one.resource.split("_")) + "Draft"
         self.key = self.record.use_as_text(self.one.key)
         arguments: list[Item] = list(make())
-        return DraftProposal(draft, arguments, self.used, {draft, *self.names}, self.lines, self.lines_of)
+        return DraftProposal(
+            draft, arguments, self.used, {draft, *self.imported_names}, self.lines, self.lines_attribute
+        )
 
     def _product(self) -> Iterator[Named]:
         yield self._text_argument("sku", "sku", self.key, "which member is the SKU?")
@@ -156,14 +158,14 @@ class _DraftBuilder:
         return Named("currency=", '"EUR"', "TODO: which member is the currency?")
 
     def _reference_argument(self, attribute: str, resource: str, owner: _Members) -> Named:
-        self.names.add("Reference")
+        self.imported_names.add("Reference")
         name = owner.find(resource, _TEXTS)
         key = owner.use_as_text(name) if name else self.key
         comment = "" if name else f"TODO: which member names the {resource}?"
         return Named(f"{attribute}=", Call("Reference", [quoted(resource), key]), comment)
 
     def _line_items_argument(self) -> Named:
-        self.names.add("LineDraft")
+        self.imported_names.add("LineDraft")
         schemas = self.record.schemas
         by_plain = {normalized_name(name): name for name in reversed([*schemas]) if json_type(schemas[name]) == "array"}
         for each in _LISTS:
@@ -172,7 +174,7 @@ class _DraftBuilder:
             if name and members(self.document, element):
                 used: dict[str, UsedMember] = {}
                 self.lines = self._line_draft_call(_Members(self.document, element, "line", used))
-                self.lines_of = python_attribute_name(name)
+                self.lines_attribute = python_attribute_name(name)
                 self.used[name] = UsedMember("", "list", schemas[name], elements=used)
                 return Named("items=", "lines")
         self.lines = Call("LineDraft", [
@@ -195,18 +197,18 @@ class _DraftBuilder:
         return Call("LineDraft", items)
 
     def _decimal_expression(self, digits: str) -> str:
-        self.names.add("Decimal")
+        self.imported_names.add("Decimal")
         return f"Decimal({digits})"
 
     def _order_time_argument(self) -> Named:
         name = self.record.find("placed", {"instant", "string"})
         if name is None:
-            self.names.add("datetime")
+            self.imported_names.add("datetime")
             question = "TODO: which member is the time of the order?"
             return Named("placed_at=", Call("datetime", ["2026", "1", "1", "tzinfo=UTC"]), question)
         schema = self.record.schemas[name]
         examples = [each[name] for each in self.one.examples if name in each]
-        form = time_format(next(iter(examples), plain_json(schema.get("example"))))
+        form = time_format(next(iter(examples), yaml_value_as_json(schema.get("example"))))
         if form in {None, ("", True)} and json_type(schema) == "instant":
             self.used[name] = UsedMember("AwareDatetime", "instant", schema)
             return Named("placed_at=", f"found.{python_attribute_name(name)}")

@@ -67,7 +67,7 @@ def json_content(document: OpenApi, holder: Json) -> tuple[Json, Any]:
             examples = mapping_or_empty(content.get("examples")).values()
             named = (mapping_or_empty(document.resolved(mapping_or_empty(each))) for each in examples)
             example = content.get("example", next((each["value"] for each in named if "value" in each), None))
-            return document.merged_schema(content.get("schema")), plain_json(example)
+            return document.merged_schema(content.get("schema")), yaml_value_as_json(example)
     return {}, None
 
 
@@ -124,13 +124,13 @@ def json_pointer(place: Sequence[str]) -> str:
     return "".join(f"/{escaped_pointer_part(each)}" for each in place)
 
 
-def plain_json(value: Any) -> Any:
+def yaml_value_as_json(value: Any) -> Any:
     """Return an example as JSON: YAML reads some texts as times."""
     match value:
         case dict():
-            return {str(name): plain_json(each) for name, each in value.items()}
+            return {str(name): yaml_value_as_json(each) for name, each in value.items()}
         case list():
-            return [plain_json(each) for each in value]
+            return [yaml_value_as_json(each) for each in value]
         case datetime() | date():
             return value.isoformat()
     return value

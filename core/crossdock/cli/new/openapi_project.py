@@ -169,7 +169,7 @@ def template_values(proposal: Proposal, package: str) -> dict[str, str]:
             for name, value in settings.items()
         ),
         "fakes": format_code(
-            "LISTS = ", Call("", [Named(f"{quoted(one.name)}: ", _fake_list(one)) for one, _ in lists], "{}")
+            "LISTS = ", Call("", [Named(f"{quoted(one.name)}: ", _fake_list_call(one)) for one, _ in lists], "{}")
         ),
         "contracts": "\n\n\n".join(_contract_test(one) for one, _ in lists),
         "exports": "".join(f"export {each}=... " for each in environment),
@@ -215,14 +215,14 @@ def _stream_imports(proposal: Proposal) -> dict[str, list[str]]:
     cursor = ["Cursor"] if any(one.changes for one, _ in lists) else []
     base_url = ["BaseUrl"] if "token_url" in credentials.texts else []
     secret = ["SecretRef"] if credentials.secrets else []
-    mapped = {name for _, draft in lists for name in draft.names}
+    mapped = {name for _, draft in lists for name in draft.imported_names}
     names = {
         "collections.abc": ["Iterator"],
         "typing": ["Literal"],
         "decimal": ["Decimal"] if "Decimal" in mapped else [],
         "datetime": ["UTC", "datetime"] if "datetime" in mapped else [],
         "crossdock": ["Context", "RawBatch", "Record", *secret, "Stream", *(mapped - {"Decimal", "datetime"})],
-        "crossdock.sources": ["Api", *base_url, *credentials.names, *cursor, "HttpSettings", *paginators],
+        "crossdock.sources": ["Api", *base_url, *credentials.imported_names, *cursor, "HttpSettings", *paginators],
     }
     for module, needed in _model_imports(lists).items():
         names.setdefault(module, []).extend(needed)
@@ -371,11 +371,11 @@ def _model_class(name: str, what: str, used: Mapping[str, UsedMember], schemas: 
 def _mapping_method(one: ListProposal, draft: DraftProposal) -> Iterator[str]:
     made = format_code("return ", Call(draft.draft, draft.arguments), 8)
     built: list[str] = []
-    if draft.lines is not None and draft.lines_of:
+    if draft.lines is not None and draft.lines_attribute:
         built = [
             "        lines = tuple(",
             format_code("", draft.lines, 12),
-            f"            for line in found.{draft.lines_of}",
+            f"            for line in found.{draft.lines_attribute}",
             "        )",
         ]
     elif draft.lines is not None:
@@ -390,7 +390,7 @@ def _mapping_method(one: ListProposal, draft: DraftProposal) -> Iterator[str]:
 # ---- tests
 
 
-def _fake_list(one: ListProposal) -> Call:
+def _fake_list_call(one: ListProposal) -> Call:
     paging = one.paging
     stated: list[Item] = [quoted(one.operation.path), quoted(one.records), quoted(one.key)]
     facts = {

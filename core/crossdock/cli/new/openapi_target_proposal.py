@@ -106,11 +106,11 @@ def _proposed_target(document: OpenApi, one: _Resource) -> TargetProposal | Skip
     if one.path_end or not needs_no_escaping(one.path) or len(one.path) > _LONGEST_PATH:
         return refused("its path is too long, or has a form that is not proposed")
     body, _ = json_content(document, document.resolved(mapping_or_empty(post.data.get("requestBody"))))
-    sent_in, record = _unwrapped(document, body)
+    sent_in, record = _wrapping_member_and_record(document, body)
     if not members(document, record):
         return refused("its body is not an object with members")
     answered, _ = json_content(document, success_response(document, one.of_item["GET"]))
-    answered_in, shown = _unwrapped(document, answered)
+    answered_in, shown = _wrapping_member_and_record(document, answered)
     id_member = _id_member(document, shown, one.path)
     if not id_member:
         return refused("its answer names no member with the id")
@@ -141,7 +141,7 @@ def _proposed_target(document: OpenApi, one: _Resource) -> TargetProposal | Skip
     return structs.replace(target, unknown=_open_questions(target))
 
 
-def _unwrapped(document: OpenApi, body: Json) -> tuple[str, Json]:
+def _wrapping_member_and_record(document: OpenApi, body: Json) -> tuple[str, Json]:
     """Return the member that has the record, and the record; the body itself if it has other members."""
     found = members(document, body)
     if len(found) == 1:

@@ -92,7 +92,7 @@ def new(
     _check_name(name, package)
     wanted = {"target": target, "webhooks": webhooks, "graphql": graphql, "openapi": openapi is not None}
     features = {feature for feature, is_wanted in wanted.items() if is_wanted}
-    _check_features(kind, features, lists)
+    _refuse_conflicting_options(kind, features, lists)
     values = {"name": name, "package": package, "upper": package.upper(), "kind": kind, "stream": f"{package}.products"}
     values["before"] = _SET_UP.format(**values) if kind in _READS_API else ""
     values["settings_of_tests"] = _SETTINGS_OF_TESTS.format(**values)
@@ -148,7 +148,7 @@ def _add_target(made: _ProjectContent) -> None:
     made.values |= target_code.template_values(example, made.values["package"])
 
 
-def _check_features(kind: str, features: Collection[str], lists: Collection[str]) -> None:
+def _refuse_conflicting_options(kind: str, features: Collection[str], lists: Collection[str]) -> None:
     if features and kind != "http":
         hint = _IN_CONFIG if kind == "declarative" else "leave it out, or write a connector with --kind http"
         raise ConfigError(

@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 from crossdock.config import connector_registry
 from crossdock.config.declarative_streams import DeclaredStream
 from crossdock.config.http_settings import HttpSettings
-from crossdock.config.project.stream_class_checks import check_and_complete_declaration, check_column_names
+from crossdock.config.project.stream_class_checks import check_and_complete_declaration, refuse_reserved_column_names
 from crossdock.config.project.stream_overrides import apply_overrides, settings_with_stream_overrides
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConfigError, CrossdockError
@@ -64,7 +64,7 @@ class Connection:
     settings: Settings
     streams: tuple[Stream[Any], ...]
     tokens: Path | None = None
-    refused: RefusedCredentials = field(default_factory=RefusedCredentials, repr=False, compare=False)
+    refused_credentials: RefusedCredentials = field(default_factory=RefusedCredentials, repr=False, compare=False)
 
     @property
     def namespace(self) -> str:
@@ -92,7 +92,7 @@ class Connection:
         return ((f"{self.name}.{stream.name}", stream) for stream in self.streams if stream.enabled)
 
     def context(self, run: SourceContext) -> Context[Any]:
-        declare, tokens, refused = self.connector.api, self.tokens, self.refused
+        declare, tokens, refused = self.connector.api, self.tokens, self.refused_credentials
         return Context(self.settings, self.name, run, _declared_api=declare, _tokens=tokens, _refused=refused)
 
     @property
@@ -103,9 +103,9 @@ class Connection:
         declare = self.connector.api
         if declare is None:
             return None
-        return declared_api(declare, self.settings, self.name, self.tokens, self.refused)
+        return declared_api(declare, self.settings, self.name, self.tokens, self.refused_credentials)
 
-    def scope(self, stream: Stream[Any]) -> Scope:
+    def scope_of_written_records(self, stream: Stream[Any]) -> Scope:
         target, _, _ = stream.to.partition(".")
         scope = Scope(target, stream.resource_type.name, stream.namespace or self.namespace)
         return scope.contribution_scope(f"{self.name}.{stream.name}") if stream.contributes else scope
@@ -120,7 +120,7 @@ class Connection:
         as_written: frozenset[Scope] = frozenset(),
     ) -> BoundStream:
         """Bind *stream* to a run. *origins* has the namespaces of the records that are read from each target."""
-        scope = self.scope(stream)
+        scope = self.scope_of_written_records(stream)
         system, _, resource = (stream.reads or "").partition(".")
         read = (system, targets[system].resources[resource]) if stream.reads else None
         own = origins.get(scope.target, frozenset())
@@ -182,10 +182,10 @@ class BoundStream(Struct, frozen=True):
     scope: Scope
     context: Context[Any]
     target: Target
-    read: tuple[str, ResourceType] | None = None
-    origins: frozenset[str] = frozenset()
-    is_hinted: bool = False
-    as_written: frozenset[Scope] = frozenset()
+    read_target_and_type: tuple[str, ResourceType] | None = None
+    namespaces_of_target_system: frozenset[str] = frozenset()
+    is_fetched_for_webhooks: bool = False
+    untrimmed_key_scopes: frozenset[Scope] = frozenset()
 
     @property
     def namespace(self) -> str:
@@ -207,7 +207,7 @@ class BoundStream(Struct, frozen=True):
         default = self.namespace if reference.resource == own.resource else self.connection_namespace
         scope = structs.replace(own, resource=reference.resource, namespace=reference.namespace or default)
         key = key_text(reference.key_parts)
-        if scope not in self.as_written:
+        if scope not in self.untrimmed_key_scopes:
             key = trimmed_key(key)
         return scope.namespace, self.stream.earlier_keys.get(key, key) if scope == own else key
 
@@ -248,7 +248,7 @@ def streams_writing_same_records(connections: Iterable[Connection]) -> Iterator[
     contributors: dict[Scope, dict[str, str]] = {}
     for connection in connections:
         for name, stream in connection.named_enabled_streams():
-            scope, kind = connection.scope(stream), stream.resource_type
+            scope, kind = connection.scope_of_written_records(stream), stream.resource_type
             if isinstance(kind, TargetResource) and kind.acknowledges:
                 continue  # it writes no records
             if (other := writers.setdefault(scope, name)) != name:
@@ -338,7 +338,7 @@ def _checked_resources(connector: Connector[Any], made: object) -> Mapping[str, 
     return resources
 
 
-def _made_streams(connector: Connector[Any], settings: Settings) -> tuple[Stream[Any], ...]:
+def _checked_streams(connector: Connector[Any], settings: Settings) -> tuple[Stream[Any], ...]:
     made: object = connector.streams(settings)
     streams = tuple(made) if isinstance(made, Iterable) else (made,)
     if wrong := [each for each in streams if not isinstance(each, Stream)]:
@@ -375,7 +375,7 @@ def _load_connection(
         )
     try:
         with _guard_author_code_on_load(document, name, "streams", connector.streams, settings, only_authors=False):
-            streams = _made_streams(connector, settings)
+            streams = _checked_streams(connector, settings)
         with _guard_author_code_on_load(document, name, "streams", connector.streams, settings):
             for stream in streams:
                 check_and_complete_declaration(f"{name}.{getattr(stream, 'name', '')}", stream, targets)
@@ -390,7 +390,7 @@ def _load_connection(
     settings, streams = apply_overrides(document, section, data, settings, streams)
     for stream in streams:
         place = document.where((*section, "streams", stream.name))
-        check_column_names(f"{name}.{stream.name}", stream, place)
+        refuse_reserved_column_names(f"{name}.{stream.name}", stream, place)
     return Connection(name, connector, settings, streams)
 
 

@@ -39,7 +39,7 @@ def effective_config(path: Path, *overrides: Path) -> dict[str, Any]:
 
 def effective_config_of_project(loaded: Project) -> dict[str, Any]:
     """Return the same of a config that is loaded, from a file or from memory."""
-    assert loaded.file is not None
+    assert loaded.config_sections is not None
     connections = {
         connection.name: _shown_value(connection.settings, frozenset(_personal_columns(connection.settings)))
         for connection in loaded.connections
@@ -49,7 +49,7 @@ def effective_config_of_project(loaded: Project) -> dict[str, Any]:
         "spool": _shown_value(loaded.spool, ()),
         "connections": connections,
     }
-    return _shown_members(loaded.file, ()) | sections
+    return _shown_members(loaded.config_sections, ()) | sections
 
 
 class Setting(Struct, frozen=True):

@@ -82,7 +82,7 @@ class Project(Struct, frozen=True):
     values: Mapping[str, Any] | None = None
     in_fleet: bool = False
     warnings: tuple[str, ...] = ()
-    file: ConfigFile | None = None
+    config_sections: ConfigFile | None = None
 
     @property
     def own_notification_recipients(self) -> tuple[Recipients, ...]:
@@ -135,7 +135,7 @@ class Project(Struct, frozen=True):
     @property
     def scope_by_stream(self) -> dict[str, Scope]:
         return {
-            name: connection.scope(stream)
+            name: connection.scope_of_written_records(stream)
             for connection in self.connections
             for name, stream in connection.named_enabled_streams()
         }
@@ -201,7 +201,7 @@ class Project(Struct, frozen=True):
         """Bind the streams of these names, parents first and contributions last."""
         bound, origins = list[BoundStream](), self._namespaces_by_system()
         as_written = frozenset(
-            each.scope(stream).whole_record_scope
+            each.scope_of_written_records(stream).whole_record_scope
             for each in self.connections
             for stream in each.streams
             if not stream.trim_keys
@@ -383,7 +383,7 @@ def load(first: ConfigSource, *overrides: ConfigSource) -> Project:
     values = document.data if any(isinstance(each, Mapping) for each in (first, *overrides)) else None
     optional = file.notify, file.listen, file.migration, None, files, document.folder, values
     project = Project(document.path, file.platform, url, spool, connections, file.jobs, retention, *optional)
-    project = structs.replace(project, warnings=tuple(document.warnings), file=file)
+    project = structs.replace(project, warnings=tuple(document.warnings), config_sections=file)
     for name, job in file.jobs.items():
         try:
             project.selected_streams(job.streams)

@@ -38,7 +38,7 @@ from crossdock.values.config_file import (
     OF_TYPE,
     PlacedFinding,
     finding_message,
-    findings_of_nearest_choice,
+    findings_of_nearest_union_choice,
     place_and_union_choices,
     unknown_key_message,
 )
@@ -90,7 +90,7 @@ def check_and_complete_declaration(name: str, stream: Stream[Any], targets: Dest
         raise ConfigError(f"{name}: {problem}", hint=_fix_hint(type(stream)), code="connector_invalid")
 
 
-def check_column_names(name: str, stream: Stream[Any], where: str) -> None:
+def refuse_reserved_column_names(name: str, stream: Stream[Any], where: str) -> None:
     """Check that no column in the config or class of *stream* is reserved. ``uses`` may name the whole record."""
     cursor = {stream.cursor.column} if stream.cursor is not None else set[str]()
     whole = () if isinstance(stream, DeclaredStream) else stream.uses or ()
@@ -129,8 +129,8 @@ def _declaration_problems(stream: Stream[Any], targets: Destinations) -> Iterato
     try:
         facts = _Declaration.model_validate(given)
     except ValidationError as error:
-        found = findings_of_nearest_choice(
-            _finding(item, given) for item in error.errors(include_url=False, include_input=False)
+        found = findings_of_nearest_union_choice(
+            _pydantic_error_to_finding(item, given) for item in error.errors(include_url=False, include_input=False)
         )
         yield from (f"{'.'.join(map(str, each.place))} {each.message}" for each in found)
         return
@@ -151,7 +151,7 @@ def _declaration_problems(stream: Stream[Any], targets: Destinations) -> Iterato
         if member not in members:
             advice = unknown_key_message(member, members).removeprefix("unknown key; ")
             yield f"personal: {member!r} is not a member; {advice}"
-    _set_map(stream, facts)
+    _set_member_overrides(stream, facts)
 
 
 def _resource_problems(
@@ -182,7 +182,7 @@ def _map_problems(stream: Stream[Any], facts: _Declaration, kind: ResourceType) 
         yield f"map.{other} is not one of contributes: {', '.join(facts.contributes)}"
 
 
-def _set_map(stream: Stream[Any], facts: _Declaration) -> None:
+def _set_member_overrides(stream: Stream[Any], facts: _Declaration) -> None:
     if facts.map:
         overrides = MemberOverrides(facts.map)
         object.__setattr__(stream, "member_overrides", overrides)  # the class may be a frozen dataclass
@@ -218,7 +218,7 @@ def _deletion_finding_conflicts(stream: Stream[Any], facts: _Declaration) -> Ite
         yield f"{used[0]} and existing exclude each other: choose one way to find deleted records"
 
 
-def _finding(item: Any, given: Mapping[str, Any]) -> PlacedFinding:
+def _pydantic_error_to_finding(item: Any, given: Mapping[str, Any]) -> PlacedFinding:
     path = item["loc"][:-1] if item["type"] == "missing" else item["loc"]
     place, choices = place_and_union_choices(
         (), path, item["loc"][len(path) :], lambda each: _nested_value(given, each) is not _NOTHING

@@ -15,7 +15,7 @@ def is_working_day(day: date, holidays: Collection[date]) -> bool:
     return day.weekday() < 5 and day not in holidays
 
 
-def days_of_month(day: date) -> Iterator[date]:
+def all_days_of_month(day: date) -> Iterator[date]:
     return (day.replace(day=number) for number in range(1, monthrange(day.year, day.month)[1] + 1))
 
 
@@ -32,7 +32,7 @@ def is_one_of_named_days(day: date, days: Collection[str | int], holidays: Colle
         return True
     if not is_working_day(day, holidays) or not {"first_working_day", "last_working_day"}.intersection(days):
         return False
-    working = [other for other in days_of_month(day) if is_working_day(other, holidays)]
+    working = [other for other in all_days_of_month(day) if is_working_day(other, holidays)]
     return (day == working[0] and "first_working_day" in days) or (day == working[-1] and "last_working_day" in days)
 
 

@@ -17,7 +17,7 @@ from crossdock.config.schedules.calendar_days import (
     DAY_NAMES,
     ONE_DAY,
     WEEKDAYS,
-    days_of_month,
+    all_days_of_month,
     is_one_of_named_days,
     is_working_day,
 )
@@ -234,7 +234,7 @@ def _refuse_too_many_missed_runs(step: timedelta, within: timedelta) -> None:
 
 def _refuse_months_without_working_day(holidays: Sequence[date]) -> None:
     for first in sorted({day.replace(day=1) for day in holidays}):
-        if not any(is_working_day(day, holidays) for day in days_of_month(first)):
+        if not any(is_working_day(day, holidays) for day in all_days_of_month(first)):
             raise ValueError(f"{first:%Y-%m} has no working day: all are holidays")
 
 

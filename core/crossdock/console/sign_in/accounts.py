@@ -13,7 +13,7 @@ from types import ModuleType
 from msgspec import Struct, structs
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from crossdock.console.people import Person, Role
+from crossdock.console.visitors_and_roles import Person, Role
 from crossdock.errors import ConfigError
 from crossdock.values.local_files import open_regular, read_bounded, replace_file
 

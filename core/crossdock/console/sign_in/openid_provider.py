@@ -22,8 +22,8 @@ from urllib.parse import urlencode
 
 from msgspec import Struct
 
-from crossdock.console.people import ALL_TENANTS, Person, Role
-from crossdock.console.sign_in.openid_settings import OpenIdSettings, RoleRule
+from crossdock.console.sign_in.openid_settings_and_role_rules import OpenIdSettings, RoleRule
+from crossdock.console.visitors_and_roles import ALL_TENANTS, Person, Role
 from crossdock.errors import ConfigError, UnauthorizedError
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.reading.transport.oauth_messages import (
@@ -82,7 +82,7 @@ class _Flows:
         return flow if int(content.partition(".")[0]) > self._clock.monotonic() else None
 
     def _flow_from_content(self, session: str, content: str) -> _Flow:
-        sign = partial(self._signature, f"{session}.{content}")
+        sign = partial(self._keyed_hash_for_purpose, f"{session}.{content}")
         kept = content.rpartition(".")[2] if content.isascii() else ""
         try:
             wanted = urlsafe_b64decode(kept + "=" * (-len(kept) % 4)).decode()
@@ -90,7 +90,7 @@ class _Flows:
             wanted = "/"
         return _Flow(f"{content}.{sign('state')}", sign("nonce"), sign("verifier"), wanted)
 
-    def _signature(self, text: str, purpose: str) -> str:
+    def _keyed_hash_for_purpose(self, text: str, purpose: str) -> str:
         return hmac.new(self._key, f"{purpose}.{text}".encode(errors="replace"), sha256).hexdigest()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from msgspec import Struct, structs
 
-from crossdock.console.people import Person
+from crossdock.console.visitors_and_roles import Person
 from crossdock.errors import CrossdockError
 from crossdock.values.clock import Clock
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from msgspec import Struct
 from starlette.requests import Request
 
-from crossdock.console.people import Person
 from crossdock.console.sign_in.accounts import AccountFile
 from crossdock.console.sign_in.attempt_limiter import AttemptLimiter
 from crossdock.console.sign_in.openid_provider import OpenIdProvider, RefusedError
 from crossdock.console.sign_in.sessions import Sessions
+from crossdock.console.visitors_and_roles import Person
 from crossdock.values.clock import Clock
 from crossdock.values.serving.csrf_protected_forms import Session
 

@@ -169,15 +169,15 @@ def merge_patch(model: type[ResourceModel], changes: Mapping[str, Any]) -> dict[
             raise ValueError(f"{model.__name__} has no field {name!r}; it has {known}")
         kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
         valid = TypeAdapter[Any](kind).validate_python(value)
-        patch[field.alias or name] = _with_nulls(valid)
+        patch[field.alias or name] = _with_absent_members_null(valid)
     return patch
 
 
-def _with_nulls(value: Any) -> Any:
+def _with_absent_members_null(value: Any) -> Any:
     """Make absent members of a value null, so that a merge leaves none of the old ones."""
     if isinstance(value, ResourceModel):
         fields = type(value).model_fields.items()
-        return {field.alias or name: _with_nulls(getattr(value, name)) for name, field in fields}
+        return {field.alias or name: _with_absent_members_null(getattr(value, name)) for name, field in fields}
     return [each.payload() for each in value] if isinstance(value, tuple) else value
 
 

@@ -21,7 +21,7 @@ from crossdock.reading.formats.fixed_columns import (
     read_whole_number,
 )
 from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
-from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.formats.parallel_map import map_in_parallel
 from crossdock.reading.formats.polars_parser import MAX_CELLS
 from crossdock.reading.formats.record_framing import (
@@ -168,7 +168,7 @@ class BinaryRecords:
                 return records_with_descriptor_words(stream)
             case "bdw":
                 return records_in_blocks(stream)
-            case "none" if layout.tables_are_counted and any(self._with_count.values()):
+            case "none" if layout.tables_omit_unused_elements and any(self._with_count.values()):
                 return records_of_computed_size(stream, self._record_size)
         ends = [end.encode(layout.encoding) for end in _ENDS[layout.line_end]]
         lengths = {layout.record_length(name) for name in layout.types}
@@ -226,7 +226,7 @@ class BinaryRecords:
             self._fit_record_lengths(name, of_type, least, most)
 
     def _pad_tables_to_full_size(self, name: str, of_type: _RecordsOfType) -> None:
-        records, is_counted = of_type.records, self._layout.tables_are_counted
+        records, is_counted = of_type.records, self._layout.tables_omit_unused_elements
         of_type.filled = [0] * len(records)
         for table in self._with_count[name]:
             assert table.counter is not None
@@ -357,7 +357,7 @@ class BinaryRecords:
         filled = sum(
             (table.most - row[f"{_COUNT}{table.name}"][0]) * table.size
             for table in self._with_count[name]
-            if self._layout.tables_are_counted and table.at + table.most * table.size <= found.column.at
+            if self._layout.tables_omit_unused_elements and table.at + table.most * table.size <= found.column.at
         )
         self._refuse_cell(found.name, found.column, row[RAW][0], row[LINE][0], row[_OFFSET][0] - filled, filled)
 
@@ -430,7 +430,7 @@ def _rows_from_table_elements(
         yield from rows.iter_slices(batch_rows) if rows.height else [rows]
 
 
-def columns_of_table_rows(table: Table, columns: Mapping[str, str]) -> Mapping[str, str]:
+def describe_table_row_columns(table: Table, columns: Mapping[str, str]) -> Mapping[str, str]:
     """Return *columns*, what is known of each column of records, by the columns of rows of *table*."""
     inner = {name for element in table.elements for name in element.values()}
     kept = {name: known for name, known in columns.items() if name not in inner}

@@ -89,7 +89,7 @@ class Item(Struct):
     children: list[Item] = field(default_factory=list)
 
     @property
-    def size(self) -> int:
+    def element_size(self) -> int:
         """Bytes of one element, with all elements of the tables inside."""
         if self.children:
             return sum(max(each.total_size for each in one) for one in grouped_by_redefines(self.children))
@@ -106,7 +106,7 @@ class Item(Struct):
 
     @property
     def total_size(self) -> int:
-        return self.size * (self.most or 1)
+        return self.element_size * (self.most or 1)
 
     def with_descendants(self) -> Iterator[Item]:
         yield self

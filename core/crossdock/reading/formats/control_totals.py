@@ -116,7 +116,7 @@ class ControlTotals:
         raise RefusedError(message, where=f"{self._file}:{line}", hint=hint, code="control_total_differs")
 
 
-def first_line_after(lines: Mapping[str, pl.Series], line: int) -> int | None:
+def first_record_line_after(lines: Mapping[str, pl.Series], line: int) -> int | None:
     after = [int(found[0]) for each in lines.values() if len(found := each.filter(each > line))]
     return min(after, default=None)
 

@@ -62,7 +62,7 @@ class Copybook(ConfigModel):
         """A new text is a new layout, and the same one in another folder is not."""
         return f"{file.name} {hashlib.sha256(self._source_bytes).hexdigest()}"
 
-    def parse(self) -> list[Item]:
+    def parse_items(self) -> list[Item]:
         """Read the source text. Raises PydanticCustomError for a file that cannot be read, or an entry in it."""
         try:
             return parse_copybook(self._source_bytes.decode(errors="replace"), self.source)
@@ -132,7 +132,7 @@ class _LayoutBuilder:
             if chosen.most is not None:
                 raise CopybookError("a record of level 01 has no OCCURS", chosen.line)
             self._place_item(chosen, 1, (), (), None)
-            length = chosen.size
+            length = chosen.element_size
         if left := self._wanted - self._used:
             raise CopybookError(f"no items that share bytes are named {', '.join(sorted(left))}", 1)
         names = self._unique_column_names()
@@ -172,7 +172,7 @@ class _LayoutBuilder:
         if item.most is not None and not subscripts:
             table = len(self._tables)
             self._tables.append((item, at, len(self._cells)))
-        size = item.size
+        size = item.element_size
         for number in range(1, (item.most or 1) + 1):
             inner = (*subscripts, number) if item.most is not None else subscripts
             begin = at + (number - 1) * size
@@ -186,8 +186,8 @@ class _LayoutBuilder:
                     raise CopybookError(f"more than {MAX_COLUMNS:,} columns", item.line)
 
     def _fixed_column(self, item: Item, at: int) -> FixedColumn:
-        if item.size > MAX_LENGTH:
-            raise CopybookError(f"{item.name} has {item.size:,} bytes, more than {MAX_LENGTH:,}", item.line)
+        if item.element_size > MAX_LENGTH:
+            raise CopybookError(f"{item.name} has {item.element_size:,} bytes, more than {MAX_LENGTH:,}", item.line)
         if item.picture is None:
             if self._copybook.floats is None:
                 raise CopybookError(
@@ -195,23 +195,23 @@ class _LayoutBuilder:
                     " floats: hex reads its bytes",
                     item.line,
                 )
-            return FixedColumn(at=at, length=item.size, usage="hex")
+            return FixedColumn(at=at, length=item.element_size, usage="hex")
         if item.picture.decimals is None:
             left = "left" if item.justified else "right"
-            return FixedColumn(at=at, length=item.size, padding="both" if item.picture.edited else left)
+            return FixedColumn(at=at, length=item.element_size, padding="both" if item.picture.edited else left)
         digits, decimals, usage = item.picture.digits, item.picture.decimals, self._fixed_usage(item)
         if usage is not None:
             free = item.usage == "native" or (item.usage == "binary" and self._copybook.binary_digits == "all")
             sign: Literal["included"] | None = "included" if item.picture.signed else None
             most = None if free else digits
-            return FixedColumn(at=at, length=item.size, usage=usage, digits=most, decimals=decimals, sign=sign)
+            return FixedColumn(at=at, length=item.element_size, usage=usage, digits=most, decimals=decimals, sign=sign)
         if not item.picture.signed:
-            return FixedColumn(at=at, length=item.size, decimals=decimals)
+            return FixedColumn(at=at, length=item.element_size, decimals=decimals)
         if item.separate:
-            return FixedColumn(at=at, length=item.size, decimals=decimals, sign=item.sign)
+            return FixedColumn(at=at, length=item.element_size, decimals=decimals, sign=item.sign)
         punched: Literal["overpunch", "leading_overpunch"]
         punched = "leading_overpunch" if item.sign == "leading" else "overpunch"
-        return FixedColumn(at=at, length=item.size, decimals=decimals, sign=punched)
+        return FixedColumn(at=at, length=item.element_size, decimals=decimals, sign=punched)
 
     def _fixed_usage(self, item: Item) -> FixedUsage | None:
         match item.usage:
@@ -259,7 +259,7 @@ class _LayoutBuilder:
             if cell.table == number:
                 base = name.partition("(")[0]
                 elements[cell.subscripts[0] - 1][_with_subscripts(base, cell.subscripts[1:])] = name
-        return Table(item.name, at, item.size, item.least or 0, item.most or 1, counter, tuple(elements))
+        return Table(item.name, at, item.element_size, item.least or 0, item.most or 1, counter, tuple(elements))
 
 
 def _item_and_descendant_names(item: Item) -> set[str]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NoReturn
 import polars as pl
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.column_name_checks import check_column_names, names_that_identify_header
 from crossdock.reading.formats.decoding_into_record_pieces import (
     Block,
     DecodingError,
@@ -26,7 +25,8 @@ from crossdock.reading.formats.decoding_into_record_pieces import (
 )
 from crossdock.reading.formats.delimited_layout import DelimitedFormat, DelimitedRecordType
 from crossdock.reading.formats.format_reader import FormatReader
-from crossdock.reading.formats.leniencies import FittingCells, Leniencies
+from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names, names_that_identify_header
+from crossdock.reading.formats.leniency_counts import FittingCells, Leniencies
 from crossdock.reading.formats.misdeclared_files import refuse_edi_message
 from crossdock.reading.formats.original_record_bytes import bytes_of_lines
 from crossdock.reading.formats.parallel_map import map_in_parallel

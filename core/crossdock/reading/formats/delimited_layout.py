@@ -8,9 +8,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.reading.formats.column_name_checks import check_column_names
 from crossdock.reading.formats.format_reader import FileLayout
-from crossdock.reading.formats.leniencies import BlankLines, LongLines, ShortLines
+from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names
+from crossdock.reading.formats.leniency_counts import BlankLines, LongLines, ShortLines
 from crossdock.reading.formats.record_type_declarations import (
     RecordType,
     check_record_types,

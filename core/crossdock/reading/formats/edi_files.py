@@ -27,7 +27,7 @@ from crossdock.reading.formats.edi_layout import (
 from crossdock.reading.formats.edi_segments import Segment, Segments, Separators
 from crossdock.reading.formats.edi_sets import EDIFACT, X12, EdiSet, EdiSets, Envelope, RefusedSetError
 from crossdock.reading.formats.format_reader import FormatReader
-from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.formats.original_record_bytes import bytes_of_segments
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip
 from crossdock.reading.wrappers.wrapper import Openable
@@ -180,7 +180,7 @@ class EdiRows:
             if is_plain:
                 texts = values.element_texts(segment, column.element, column.component)
             else:
-                texts = list(self._element_texts(column, segment, values))
+                texts = list(self._texts_by_range_or_qualifier(column, segment, values))
             found += [
                 (segment, text if is_text else values.convert_to_column_type(text, column.column, segment))
                 for text in texts
@@ -188,7 +188,7 @@ class EdiRows:
             ]
         return found
 
-    def _element_texts(self, column: _Column, segment: Segment, values: _Values) -> Iterator[str]:
+    def _texts_by_range_or_qualifier(self, column: _Column, segment: Segment, values: _Values) -> Iterator[str]:
         if column.qualifiers is None:
             for element in range(column.element, min(column.last + 1, len(segment.elements))):
                 yield from values.element_texts(segment, element, column.component)

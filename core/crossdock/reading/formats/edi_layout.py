@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
-from crossdock.reading.formats.column_name_checks import check_column_names
 from crossdock.reading.formats.format_reader import FileLayout
+from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names
 from crossdock.reading.formats.text_encodings import check_encoding_name
 from crossdock.values import yaml_reader
 from crossdock.values.config_base_types import ConfigModel, finding_about_key
@@ -208,10 +208,10 @@ class EdifactFormat(EdiFormat):
 @cache
 def ready_layouts() -> Mapping[str, Mapping[str, Any]]:
     """Return the ready layouts by name: ``x12/945`` is the file ``x12_945.yaml``."""
-    return read_layouts(_FOLDER)
+    return read_layouts_in_folder(_FOLDER)
 
 
-def read_layouts(folder: Traversable) -> Mapping[str, Mapping[str, Any]]:
+def read_layouts_in_folder(folder: Traversable) -> Mapping[str, Mapping[str, Any]]:
     """Return what the YAML files in *folder* declare, by kind and name."""
     found = {}
     for file in sorted(folder.iterdir(), key=lambda each: each.name):

@@ -130,7 +130,7 @@ class EdiSets:
                 self._refuse(segment, segment.problem)
             role(segment)
             if state.done:
-                yield from (each for each in state.done if self._is_wanted(each))
+                yield from (each for each in state.done if self._is_kind_to_read(each))
                 state.done = []
         if state.interchange is not None:
             self._segments.refuse(f"the file ends without {self._envelope.interchange[2]}: it is cut")
@@ -142,7 +142,7 @@ class EdiSets:
     def control_number_of(self, found: EdiSet) -> str:
         return self._element_text(found.header_segment, self._envelope.set[1])
 
-    def _is_wanted(self, found: EdiSet) -> bool:
+    def _is_kind_to_read(self, found: EdiSet) -> bool:
         is_wanted = self._element_text(found.header_segment, self._envelope.kind_at, found.separators) == self._kind
         self.others += not is_wanted
         return is_wanted

@@ -12,7 +12,7 @@ from pydantic import Discriminator, GetPydanticSchema, Tag, TypeAdapter, Validat
 from pydantic_core import core_schema
 
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
-from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.wrappers.wrapper import Openable
 
 DEFAULT = "delimited"
@@ -26,8 +26,8 @@ FORMATS: Mapping[str, tuple[str, str]] = {  # kind -> module and reader
     "x12": ("edi_files", "X12Reader"),
     "edifact": ("edi_files", "EdifactReader"),
     "whole_file": ("whole_files", "WholeFileReader"),
-    "parquet": ("columnar_files", "ParquetReader"),
-    "arrow": ("columnar_files", "ArrowReader"),
+    "parquet": ("parquet_and_arrow_files", "ParquetReader"),
+    "arrow": ("parquet_and_arrow_files", "ArrowReader"),
 }
 
 

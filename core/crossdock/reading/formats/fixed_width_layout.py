@@ -10,11 +10,11 @@ from typing import Annotated, Literal, Protocol, Self, TypeVar
 from msgspec import Struct
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.reading.formats.column_name_checks import check_column_names
 from crossdock.reading.formats.copybook_columns import Copybook, Items, RecordLayout, Table, build_record_layout
 from crossdock.reading.formats.fixed_columns import MAX_POSITION, FixedColumn
 from crossdock.reading.formats.format_reader import FileLayout
-from crossdock.reading.formats.leniencies import BlankLines, LongLines, ShortLines
+from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names
+from crossdock.reading.formats.leniency_counts import BlankLines, LongLines, ShortLines
 from crossdock.reading.formats.record_type_declarations import (
     RecordType,
     check_record_types,
@@ -190,7 +190,7 @@ class FixedWidthFormat(FileLayout):
         """The records of each type as the copybook describes them; empty without one."""
         if self.copybook is None:
             return {}
-        roots = self.copybook.parse()
+        roots = self.copybook.parse_items()
         kinds, shared = self.record_types or {ROWS: FixedRecordType(otherwise=True)}, self.copybook.items
         return {
             name: build_record_layout(self.copybook, roots, (*shared, *(kind.items or ())))
@@ -296,10 +296,10 @@ class FixedWidthFormat(FileLayout):
     @property
     def _varying_tables(self) -> list[Table]:
         every = (table for layout in self.copybook_layouts.values() for table in layout.tables)
-        return [table for table in every if self.tables_are_counted and table.counter]
+        return [table for table in every if self.tables_omit_unused_elements and table.counter]
 
     @property
-    def tables_are_counted(self) -> bool:
+    def tables_omit_unused_elements(self) -> bool:
         """Whether tables that depend on a count take up only the counted elements."""
         return self.copybook is not None and self.copybook.tables == "counted"
 

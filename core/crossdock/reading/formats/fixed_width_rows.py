@@ -11,7 +11,7 @@ import polars as pl
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.binary_records import (
-    columns_of_table_rows,
+    describe_table_row_columns,
     read_binary_records,
     read_hex_cells_at_lines,
     table_read_as_rows,
@@ -29,7 +29,7 @@ from crossdock.reading.formats.decoding_into_record_pieces import (
 from crossdock.reading.formats.fixed_columns import TEXT, FixedColumn, cell_expression, is_invalid_cell
 from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 from crossdock.reading.formats.format_reader import FormatReader
-from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.formats.original_record_bytes import bytes_of_lines
 from crossdock.reading.formats.parallel_map import map_in_parallel
 from crossdock.reading.formats.polars_parser import MAX_CELLS
@@ -233,7 +233,7 @@ class FixedWidthReader(FormatReader[FixedWidthFormat]):
         found = dict(field_places(layout.type_to_read, layout.types))
         for kind, of in ancestor_types_with_prefixes(layout.type_to_read, layout.types):
             found |= {name: f"{of}{column.at}-{column.end}" for name, column in layout.types[kind].columns.items()}
-        return found if layout.row_table_name is None else columns_of_table_rows(table_read_as_rows(layout), found)
+        return found if layout.row_table_name is None else describe_table_row_columns(table_read_as_rows(layout), found)
 
 
 _NEL = "\x85".encode()

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import polars as pl
 
-from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.config_base_types import ConfigModel
 from crossdock.values.records import LINE

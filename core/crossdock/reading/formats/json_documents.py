@@ -15,7 +15,7 @@ from crossdock.errors import RefusedError
 from crossdock.reading.formats.decoding_into_record_pieces import MAX_RECORD_BYTES
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.json_lines import CHUNK_BYTES, frames_of_objects, read_and_check_first_block
-from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values import exact_json

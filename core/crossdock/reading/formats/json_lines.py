@@ -11,7 +11,7 @@ import polars as pl
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.decoding_into_record_pieces import MAX_RECORD_BYTES, lacks_last_row_end
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
-from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
 from crossdock.reading.formats.original_record_bytes import bytes_of_lines
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip

@@ -109,7 +109,7 @@ def _column_kinds(schema: Sequence[Mapping[int, Any]]) -> Mapping[str, ColumnKin
             hint = f"Ask for a decimal of at most {_MAX_PRECISION} digits."
             raise CellError(f"a decimal of {column[8]:,} digits", f"column {name}", hint)
         start, passed = passed + 1, _place_after_column(schema, passed)
-        is_old = any(_is_old_instant(inner) or inner.get(1) == _INT96 for inner in schema[start:passed])
+        is_old = any(_has_utc_converted_type(inner) or inner.get(1) == _INT96 for inner in schema[start:passed])
         if (kind := ColumnKind.OLD_INSTANTS if is_old else _column_kind(column)) is not None:
             kinds[name] = kind
     return kinds
@@ -123,10 +123,10 @@ def _column_kind(column: Mapping[int, Any]) -> ColumnKind | None:
         return ColumnKind.TEXT
     if column.get(6) == 21:
         return ColumnKind.INTERVAL
-    return ColumnKind.UTC if _is_old_instant(column) else None
+    return ColumnKind.UTC if _has_utc_converted_type(column) else None
 
 
-def _is_old_instant(column: Mapping[int, Any]) -> bool:
+def _has_utc_converted_type(column: Mapping[int, Any]) -> bool:
     """Return whether it has the converted type of an instant alone, which is one in UTC (LogicalTypes.md)."""
     return column.get(6) in {9, 10} and not column.get(10)
 

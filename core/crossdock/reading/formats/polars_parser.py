@@ -22,8 +22,8 @@ import polars as pl
 from msgspec import Struct
 from polars.exceptions import PolarsError
 
-from crossdock.reading.formats.column_name_checks import names_that_identify_header
 from crossdock.reading.formats.decoding_into_record_pieces import Piece, count_byte, split_piece
+from crossdock.reading.formats.invalid_or_repeated_column_names import names_that_identify_header
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
 from crossdock.values.records import LINE, cells_named, column_named, columns_named
 
@@ -172,7 +172,7 @@ class PolarsParser:
             self._failures += 1
             return None
         if self._always is None:
-            self._always = round_trip.quoted_columns(data, frame)
+            self._always = round_trip.needlessly_quoted_columns(data, frame)
         same = round_trip.reproduces(data, frame, self._always)
         self._failures += -1 if same else 1
         if not same or self._has_lone_return(data, ends, frame.height):
@@ -200,7 +200,7 @@ class PolarsParser:
 
     def _parse_rewritten_part(self, data: bytes, ends: int) -> pl.DataFrame | None:
         with self._rewriting:
-            found = self._one_line_per_record(data)
+            found = self._rewrite_one_line_per_record(data)
         if found is None:
             return None
         flat, counts = found
@@ -213,7 +213,7 @@ class PolarsParser:
         texts = {mark.decode(): special.decode() for special, mark in self._marks.items() if counts[special]}
         return frame.with_columns(pl.all().str.replace_many(texts)) if texts else frame
 
-    def _one_line_per_record(self, data: bytes) -> tuple[bytes, Mapping[bytes, int]] | None:
+    def _rewrite_one_line_per_record(self, data: bytes) -> tuple[bytes, Mapping[bytes, int]] | None:
         """Write each record as one line: cells unquoted and special bytes marked. Also count each special byte."""
         quote = self._quote
         if quote is None or quote not in data:
@@ -340,7 +340,7 @@ class RoundTrip(Struct, frozen=True):
         special = column.str.contains_any([self.quote, self.delimiter, "\n", "\r"])
         return pl.when(special | (column == "")).then(quoted).otherwise(column).alias(name)
 
-    def quoted_columns(self, data: bytes, frame: pl.DataFrame) -> list[str]:
+    def needlessly_quoted_columns(self, data: bytes, frame: pl.DataFrame) -> list[str]:
         """Return the columns of *data*, read as *frame*, whose cells have needless quotes, judged by the first rows."""
         quote, found, at = self.quote.encode(), set[str](), 0
         special = (quote, self.delimiter.encode(), b"\n", b"\r")

@@ -11,7 +11,7 @@ from crossdock.reading.formats.decoding_into_record_pieces import (
     record_too_long_error,
     split_by_size,
 )
-from crossdock.reading.formats.leniencies import BlankLines, Leniencies
+from crossdock.reading.formats.leniency_counts import BlankLines, Leniencies
 
 
 def without_preamble(blocks: Iterator[bytes], lines: int) -> Iterator[Block]:

@@ -8,7 +8,7 @@ from typing import NoReturn
 import polars as pl
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.control_totals import ControlTotals, first_line_after
+from crossdock.reading.formats.control_totals import ControlTotals, first_record_line_after
 from crossdock.reading.formats.record_type_declarations import RecordType, ancestors, columns_with_ancestors
 from crossdock.values.records import LINE
 
@@ -74,7 +74,7 @@ class RecordHierarchy:
             self._refuse(f"a record after that of the type {self._last}, which is the last one", begin, _JOINED)
         if self._last in lines:
             self._ended_at = lines[self._last][0]
-            if (after := first_line_after(lines, self._ended_at)) is not None:
+            if (after := first_record_line_after(lines, self._ended_at)) is not None:
                 self._refuse(f"a record after that of the type {self._last}, which is the last one", after, _JOINED)
 
     def _with_parents(self, frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:

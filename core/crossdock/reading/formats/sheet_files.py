@@ -12,19 +12,19 @@ import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.column_name_checks import check_column_names
 from crossdock.reading.formats.floating_point_precision import exact_number_text
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
-from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names
+from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.formats.limited_process import cell_errors_as_refusals
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_than_sheet
-from crossdock.reading.formats.sheet_process import SheetCells, check_sheets_can_be_read, opened_sheet
+from crossdock.reading.formats.sheet_reader_process import SheetCells, check_sheets_can_be_read, opened_sheet
 from crossdock.reading.formats.xlsx_check import cell_name
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.records import LINE
 
 MAX_BYTES = 64 << 20
-"""The limit for one file: a process of its own holds the whole sheet in memory (`sheet_process`)."""
+"""The limit for one file: a process of its own holds the whole sheet in memory (`sheet_reader_process`)."""
 _BATCH_CHARACTERS = 4 << 20
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 

@@ -9,7 +9,7 @@ from typing import Literal
 import polars as pl
 
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
-from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.records import LINE
 

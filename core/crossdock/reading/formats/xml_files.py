@@ -16,7 +16,7 @@ import polars as pl
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.decoding_into_record_pieces import MAX_RECORD_BYTES, DecodingError, transcode_to_utf_8
 from crossdock.reading.formats.format_reader import FormatReader
-from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
 from crossdock.reading.formats.xml_layout import BETWEEN, XmlFormat, XmlPath
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip
@@ -171,13 +171,15 @@ class _RowPlan:
             cells = [slot for _, slot in node.attributes]
             for child in node.children.values():
                 if child.role is _Role.BESIDE:
-                    cells += _cells_in(child)
+                    cells += _cell_slots_in_subtree(child)
             self.resets[depth] = [cell for cell in cells if cell != self.count]
 
 
-def _cells_in(node: _Node) -> list[int]:
+def _cell_slots_in_subtree(node: _Node) -> list[int]:
     own = [node.slot, *(slot for _, slot in node.attributes)]
-    return [slot for slot in own if slot >= 0] + [slot for each in node.children.values() for slot in _cells_in(each)]
+    return [slot for slot in own if slot >= 0] + [
+        slot for each in node.children.values() for slot in _cell_slots_in_subtree(each)
+    ]
 
 
 def _local_name(name: str) -> str:
@@ -377,7 +379,7 @@ class _RowCollector:
                     f"an element is {_name_text(name)}, and {_name_text(declared)} is declared", "Correct namespaces."
                 )
             place = f"{self._file}:{self.parser.CurrentLineNumber}:{self.parser.CurrentColumnNumber + 1}"
-            for slot in _cells_in(child):
+            for slot in _cell_slots_in_subtree(child):
                 self._in_other_namespace.setdefault(slot, place)
 
     def _leads_to_row(self, node: _Node) -> bool:

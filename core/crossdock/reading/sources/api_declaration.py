@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from crossdock.errors import ConfigError
 from crossdock.pacing.rate_limit_settings import LimitSettings, RateLimit
-from crossdock.pacing.throttling_wait import Throttling, parse_throttling
-from crossdock.reading.transport.http_results import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
+from crossdock.pacing.throttling_wait import Throttling, throttling_said_by_connector
+from crossdock.reading.transport.http_answers_and_failures import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
 from crossdock.reading.transport.proxy_and_certificates import DIRECT, HttpConnection
 from crossdock.values.author_code_errors import AuthorCodeError, convert_author_errors, place_of_code, wrong_value_type
 from crossdock.values.web_address_checks import check_base_url
@@ -125,7 +125,7 @@ class Api:
         """Return what `throttled` says about *answer*, or None. Raises AuthorCodeError for a value of another type."""
         said = self.throttled(answer)
         try:
-            return parse_throttling(said)
+            return throttling_said_by_connector(said)
         except TypeError:
             raise self._wrong_result_error("throttled", said, "True, False or a number of seconds") from None
 

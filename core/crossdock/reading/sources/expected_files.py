@@ -11,8 +11,8 @@ from msgspec import Struct
 from pydantic import BeforeValidator
 
 from crossdock.errors import UnavailableError
-from crossdock.reading.sources.input_summary import InputFacts, describe_input, newest_accepted_file
 from crossdock.reading.sources.run_context import JobRun, SourceContext
+from crossdock.reading.sources.stream_input_report import InputFacts, describe_input, newest_accepted_file
 from crossdock.state import FileFacts
 from crossdock.values.config_base_types import ConfigModel, TimeOfDay, duration_schema, is_duration, parse_duration
 from crossdock.values.display_texts import instant_text

@@ -19,22 +19,22 @@ from msgspec import Struct
 from crossdock.errors import CrossdockError, RefusedError
 from crossdock.reading.formats.control_totals import exact_numbers, plain_decimal
 from crossdock.reading.formats.file_formats import FileFormat, looks_cut, read_rows, read_rows_at_lines
-from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.sources.expected_files import NO_FILE_EXPECTED, Expectation
 from crossdock.reading.sources.file_archiving import archive_finished_files
 from crossdock.reading.sources.file_order import FileOrder, Order
 from crossdock.reading.sources.file_spool import Spool
-from crossdock.reading.sources.input_summary import ReadFile
 from crossdock.reading.sources.known_files import YOUNG, KnownFiles, StreamId
 from crossdock.reading.sources.listing_of_complete_files import FileListing, check_intake, file_facts
 from crossdock.reading.sources.manifests_and_done_markers import Manifest, ManifestEntry, read_entries
 from crossdock.reading.sources.run_context import SourceContext, os_errors_as_state_errors
 from crossdock.reading.sources.shared_growth_check_pauses import Look
+from crossdock.reading.sources.stream_input_report import ReadFile
 from crossdock.reading.sources.wait_for_late_files import LateError, LateFileWatch, Wait
 from crossdock.reading.transport.file_store import FileStore, RemoteFile
 from crossdock.reading.wrappers.wrapper import Part, WrapperSettings
 from crossdock.state import FileFacts
-from crossdock.values.decimal_context import EXACT
+from crossdock.values.fixed_decimal_contexts import EXACT
 from crossdock.values.local_files import create_private, create_private_folder
 from crossdock.values.records import Again, Empty, Proof, RawBatch, read_arrow_rows
 
@@ -203,7 +203,7 @@ class FileSource:
     def finished(self, stream_id: StreamId) -> None:
         """Remove the copies that are no longer needed, because every record of *stream_id* is settled or kept."""
         self._known.mark_accepted_finished(stream_id)
-        for content_hash in self._known.outdated_copies(self._taken_file_facts):
+        for content_hash in self._known.hashes_of_unneeded_copies(self._taken_file_facts):
             self._spool.remove_copy(content_hash)
         if self._archive_to is not None and self._files is not None:
             self._archive_finished(stream_id, self._archive_to)
@@ -255,7 +255,7 @@ class FileSource:
             self._known.unread_files_refusing_older(stream_id, files)  # a stale file does not end the wait
             return files
 
-        return self._late_file_watch.take_or_wait(take, self._known.has_new_file)
+        return self._late_file_watch.take_or_raise_late(take, self._known.has_new_file)
 
     def _fetch_new_files(self) -> list[FileFacts]:
         with os_errors_as_state_errors(self._run.spool):
@@ -286,7 +286,9 @@ class FileSource:
         if not offered and not self._listing.left_out and not self._late_file_watch:
             self._note_for_all_streams(f"no file matches {self._files_pattern}")
         self._known.mark_still_listed(offered)
-        self._listing.older.extend(passed := [file for file in offered if self._known.is_older_and_known(file)])
+        self._listing.older.extend(
+            passed := [file for file in offered if self._known.is_older_snapshot_passed_over(file)]
+        )
         new = [file for file in self._known.files_to_fetch(offered, self._spool.has_copy) if file not in passed]
         self._listing.wait_and_refuse_growing_files(store, new)
         return new

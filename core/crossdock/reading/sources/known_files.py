@@ -10,9 +10,9 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from crossdock.reading.sources.file_order import FileOrder
-from crossdock.reading.sources.input_summary import name_size_and_time
 from crossdock.reading.sources.listing_of_complete_files import file_facts, listed_name_size_time
 from crossdock.reading.sources.run_context import SourceContext
+from crossdock.reading.sources.stream_input_report import name_size_and_time
 from crossdock.reading.sources.wait_for_late_files import has_file_arrived_since_due
 from crossdock.reading.transport.file_store import RemoteFile
 from crossdock.state import Digests, FileDescription, FileFacts
@@ -145,7 +145,7 @@ class KnownFiles:
         before = self._last_finished_file(stream_id), self._finished_files_by_name(stream_id).get(facts.name)
         return any(each is not None and each.content_hash == facts.content_hash for each in before)
 
-    def is_older_and_known(self, snapshot: RemoteFile) -> bool:
+    def is_older_snapshot_passed_over(self, snapshot: RemoteFile) -> bool:
         facts = file_facts(snapshot, "", self._order)
         return self._snapshot and any(
             listed_name_size_time(snapshot) in self._passed_over_files(stream_id)
@@ -181,7 +181,7 @@ class KnownFiles:
         known = self.files_to_skip(stream_id).get(facts.content_hash)
         if known is not None:
             return not known.is_undone or name_size_and_time(known) == name_size_and_time(facts)
-        return not self._snapshot and facts.content_hash in self._forgotten_hashes(stream_id)
+        return not self._snapshot and facts.content_hash in self._hashes_removed_by_retention(stream_id)
 
     def _files_to_read_again(self, stream_id: StreamId, files: Sequence[FileFacts]) -> set[FileFacts]:
         """Return the *files* to read again: their content was read before, and other content since then."""
@@ -226,7 +226,7 @@ class KnownFiles:
         together = [facts for facts in done if facts.accepted_at == done[-1].accepted_at]
         return self._order.sorted_oldest_first(together, self._run.clock.now())[-1] if together else None
 
-    def _forgotten_hashes(self, stream_id: StreamId) -> Digests:
+    def _hashes_removed_by_retention(self, stream_id: StreamId) -> Digests:
         return self._cached_from_log(self._intake.digests_of_removed_files, stream_id.stream, stream_id.version)
 
     def kept_copies(self) -> dict[str, FileFacts]:
@@ -286,7 +286,7 @@ class KnownFiles:
 
         return sorted(files, key=accepted)
 
-    def outdated_copies(self, taken: Sequence[FileFacts]) -> list[str]:
+    def hashes_of_unneeded_copies(self, taken: Sequence[FileFacts]) -> list[str]:
         kept = self.kept_copies()
         by_all = set.intersection(*map(set, self.contents_finished_per_stream(taken)))
         finished = [facts.content_hash for facts in taken if facts.content_hash in by_all]
@@ -338,7 +338,7 @@ class KnownFiles:
         """Yield the sizes of all accepted files. Forgotten files may have the size of any of *new*."""
         for stream_id in self._stream_ids:
             yield from (facts.size for facts in self._all_accepted_files(stream_id))
-        if any(map(self._forgotten_hashes, self._stream_ids)):
+        if any(map(self._hashes_removed_by_retention, self._stream_ids)):
             yield from (file.size for file in new)
 
     def mark_still_listed(self, listed: Sequence[RemoteFile]) -> None:

@@ -8,9 +8,9 @@ from datetime import UTC, date, datetime
 
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.reading.sources.file_order import FileOrder
-from crossdock.reading.sources.input_summary import LISTED
 from crossdock.reading.sources.manifests_and_done_markers import Manifest, Markers
 from crossdock.reading.sources.run_context import SourceContext
+from crossdock.reading.sources.stream_input_report import LISTED
 from crossdock.reading.transport.file_store import (
     FileStore,
     RemoteFile,

@@ -151,7 +151,7 @@ def _entries_of_manifest(
             fetch_whole_file(store, listed, sink, copy.parent)
         entries = dict[str, ManifestEntry]()
         for frame in read_rows(copy, manifest.format, name=listed.path):
-            for row in _rows_of_files(manifest, listed, frame, names).iter_rows(named=True):
+            for row in _manifest_rows_for_files(manifest, listed, frame, names).iter_rows(named=True):
                 name, where = row[manifest.name], f"{listed.path}:{row[LINE]}"
                 if name in entries:
                     hint = "ask the sender for a manifest with one entry for each file"
@@ -169,7 +169,9 @@ def _entries_of_manifest(
         copy.unlink(missing_ok=True)
 
 
-def _rows_of_files(manifest: Manifest, listed: RemoteFile, frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+def _manifest_rows_for_files(
+    manifest: Manifest, listed: RemoteFile, frame: pl.DataFrame, names: list[str]
+) -> pl.DataFrame:
     if missing := {manifest.name, *manifest.facts.values(), *manifest.sums} - set(frame.columns):
         hint = "correct 'manifest' in the config, or ask the sender"
         raise RefusedError(

@@ -268,7 +268,7 @@ def _template_text(reading: NameReading, names: Sequence[tuple[str, ...]]) -> st
         if parts > 1:
             between = [*(text for text, _ in reading.shape[place + 1 : place + parts]), ""]
             codes = [
-                _strptime_code(code, texts) + after
+                _strptime_code_that_fits(code, texts) + after
                 for code, texts, after in zip(form.split(), numbers, between, strict=True)
             ]
             form = "".join(codes)
@@ -284,7 +284,7 @@ def _template_text(reading: NameReading, names: Sequence[tuple[str, ...]]) -> st
     return text + reading.shape[-1][0]
 
 
-def _strptime_code(code: str, texts: Sequence[str]) -> str:
+def _strptime_code_that_fits(code: str, texts: Sequence[str]) -> str:
     if texts[0].isalpha():
         return "%b" if {len(text) for text in texts} == {3} else "%B"
     return code.replace("%", "%-") if min(map(len, texts)) < 2 else code

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest
 from crossdock.reading.sources.compact_id_set import IdSet
-from crossdock.reading.sources.list_evidence import DoubtfulListError
+from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.reading.sources.pagination import SizedPages
 from crossdock.values.json_paths import MISSING, at_path
 

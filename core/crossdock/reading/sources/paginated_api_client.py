@@ -25,7 +25,7 @@ from crossdock.pacing.rate_limit_headers import cache_age_s, cache_hit_header, s
 from crossdock.reading.sources import graphql_errors, json_rpc_errors, record_paths_and_answers
 from crossdock.reading.sources.api_declaration import Api
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest, Params, parameter_pairs
-from crossdock.reading.sources.list_evidence import (
+from crossdock.reading.sources.list_completeness_evidence import (
     USUAL_PAGE_LIMITS,
     DoubtfulListError,
     IncompleteListError,
@@ -33,11 +33,11 @@ from crossdock.reading.sources.list_evidence import (
     repeated_page_error,
 )
 from crossdock.reading.sources.pagination import AT_FIRST, LinkHeader, Offset, PageNumber, Paginator
+from crossdock.reading.sources.rate_limit_allowance_per_run import SourceAllowance
 from crossdock.reading.sources.redacting_request_sender import ApiRequestSender
 from crossdock.reading.sources.retried_requests import RequestRefusedError, RetriedRequests, Smaller
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.signs_of_unread_records import SignsOfUnreadRecords
-from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.values.author_code_errors import wrong_value_type
 from crossdock.values.clock import InterruptibleClock
 from crossdock.values.json_paths import (
@@ -81,8 +81,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         self._connection = connection
         self._http = ApiRequestSender(api, run.clock, run.transport, run.recorded)
         self._leave = ExitStack()
-        bucket = run.buckets.acquire(connection, run.clock, api.rate, run.limits.get(connection))
-        self._leave.callback(run.buckets.release, bucket)
+        bucket = run.buckets.acquire_bucket(connection, run.clock, api.rate, run.limits.get(connection))
+        self._leave.callback(run.buckets.release_bucket, bucket)
         clock = InterruptibleClock(run.clock, run.interrupt)
         self.allowance = SourceAllowance(clock, bucket, run.progress.waiting, live=run.live)
         self._answers: dict[int, int] = {}  # number of answers by address
@@ -351,7 +351,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             _, again = self._request_list_page(read.latest, lambda _: None, read.sent)
             _, after = self._request_list_page(request, lambda _: None, read.sent)
             found = [_records_in(each, read.paginator, read.records) for each in (before, again) if each.status == 200]
-            is_same = len(found) == 2 and read.evidence.have_same_records(found[0] or (), found[1] or ())
+            is_same = len(found) == 2 and read.evidence.pages_have_same_records(found[0] or (), found[1] or ())
             if is_same and after.status == page.status:
                 return
         sign = f"HTTP {page.status} may be an error or a limit of the API"
@@ -444,7 +444,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             is_whole = len(given) == number or (len(given) == number - 1 and len(following) == 1)
         elif isinstance(paginator, PageNumber):
             _, following = self._read_two_smaller_pages(read, size[0], number)
-            is_whole = evidence.have_same_records(following[:1], read.second)
+            is_whole = evidence.pages_have_same_records(following[:1], read.second)
         else:
             return None
         sign = f"the server gives {number:,} of the {read.asked:,} records that {size[0]} asks for"
@@ -599,7 +599,7 @@ def _records_in(answer: ApiAnswer, paginator: Paginator, records: str | None) ->
     found = (
         find_list_at_pointer(answer.body, records or "")
         if is_stated
-        else paginator.listed(answer) or _only_list(answer.body)
+        else paginator.listed(answer) or _only_list_of_objects(answer.body)
     )
     if isinstance(found, list):
         return found
@@ -672,7 +672,7 @@ def _is_end_stated(request: ApiRequest, page: ApiAnswer, paginator: Paginator, e
     return has_all or paginator.is_stated_last(request, page)
 
 
-def _only_list(body: Any) -> list[Any] | None:
+def _only_list_of_objects(body: Any) -> list[Any] | None:
     found, inner = list[list[Any]](), [body]
     while inner:
         value = inner.pop()

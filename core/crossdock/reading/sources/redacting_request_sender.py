@@ -20,8 +20,8 @@ from crossdock.reading.transport.connector_http_client import (
     httpx_errors_as_delivery_errors,
     httpx_errors_as_unavailable,
 )
+from crossdock.reading.transport.http_answers_and_failures import Answer, redacted_answer
 from crossdock.reading.transport.http_auth import TimedAuth
-from crossdock.reading.transport.http_results import Answer, redacted_answer
 from crossdock.reading.transport.httpcore_client import UNQUOTED
 from crossdock.reading.transport.token_auth import TokenAuth
 from crossdock.values import exact_json

@@ -19,8 +19,8 @@ from crossdock.pacing.throttling_wait import Throttling
 from crossdock.reading.sources import api_error_messages, graphql_errors
 from crossdock.reading.sources.api_declaration import succeeds
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest
-from crossdock.reading.sources.source_allowance import SourceAllowance
-from crossdock.reading.transport.http_results import (
+from crossdock.reading.sources.rate_limit_allowance_per_run import SourceAllowance
+from crossdock.reading.transport.http_answers_and_failures import (
     Answer,
     TimedOutError,
     TooLargeError,
@@ -125,7 +125,7 @@ class RetriedRequests(Struct, frozen=True):
                 answer = send(request)
                 body, unreadable = json_of_body(answer)
                 read = ApiAnswer(shown, body, answer.status, answer.headers)
-                stands_for = self._status_of_failure(read, unreadable)
+                stands_for = self._failure_status_in_success(read, unreadable)
                 answer = answer if stands_for is None else replace(answer, status=stands_for)
                 throttling = self.throttling(read)
                 if throttling is None and (answer.status == 429 or graphql_errors.is_throttled(request, read)):
@@ -152,7 +152,7 @@ class RetriedRequests(Struct, frozen=True):
             if refusals > 1:
                 self.clock.sleep(self._pause_s(refusals - 1))
 
-    def _status_of_failure(self, read: ApiAnswer, unreadable: str) -> int | None:
+    def _failure_status_in_success(self, read: ApiAnswer, unreadable: str) -> int | None:
         is_read = 200 <= read.status < 300 and not unreadable and read.body is not None
         return self.failed(read) if is_read else None
 

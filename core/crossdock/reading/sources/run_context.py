@@ -18,11 +18,11 @@ from msgspec import Struct
 
 from crossdock.errors import CrossdockError, StateError, add_code_to_first_line
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.reading.sources.input_summary import InputFacts
-from crossdock.reading.sources.list_evidence import OpenLists
+from crossdock.reading.sources.list_completeness_evidence import OpenLists
+from crossdock.reading.sources.rate_limit_allowance_per_run import ApiUsage
 from crossdock.reading.sources.shared_growth_check_pauses import GrowthChecks
 from crossdock.reading.sources.shared_token_buckets import SharedBuckets
-from crossdock.reading.sources.source_allowance import ApiUsage
+from crossdock.reading.sources.stream_input_report import InputFacts
 from crossdock.state import Digests, FileDescription, FileFacts
 from crossdock.values.author_code_errors import AuthorCodeError, convert_author_errors
 from crossdock.values.clock import Clock
@@ -123,7 +123,7 @@ class PendingIntakes:
         for accept in self._waiting.pop(stream, ()):
             accept()
 
-    def refuse(self, stream: str) -> None:
+    def discard_for_stream(self, stream: str) -> None:
         self._waiting.pop(stream, None)
 
 

@@ -19,7 +19,7 @@ from crossdock.pacing.rate_limit_settings import LimitSettings
 from crossdock.pacing.request_allowance import Allowance, Token
 from crossdock.pacing.throttling_wait import Throttling
 from crossdock.pacing.token_bucket import Bucket
-from crossdock.reading.transport.http_results import Answer
+from crossdock.reading.transport.http_answers_and_failures import Answer
 from crossdock.values.clock import Clock
 
 
@@ -176,8 +176,11 @@ class SharedBuckets:
     def __init__(self) -> None:
         self._lock, self._buckets = threading.Lock(), dict[str, ApiBucket]()
 
-    def acquire(self, connection: str, clock: Clock, limit: LimitSettings, earlier: BucketState | None) -> ApiBucket:
-        """Return the bucket of *connection* until `release`: one that other runs use, or one that continues the last.
+    def acquire_bucket(
+        self, connection: str, clock: Clock, limit: LimitSettings, earlier: BucketState | None
+    ) -> ApiBucket:
+        """Return the bucket of *connection* until `release_bucket`: one that other runs use, or one that continues the
+        last.
 
         Args:
             earlier: The bucket that the state has of the last run. It may be older or newer than what this session
@@ -197,6 +200,6 @@ class SharedBuckets:
             self._buckets[connection] = bucket
             bucket.users += 1
 
-    def release(self, shared: ApiBucket) -> None:
+    def release_bucket(self, shared: ApiBucket) -> None:
         with self._lock:
             shared.users -= 1

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
-from crossdock.reading.sources.list_evidence import is_page_parameter
+from crossdock.reading.sources.list_completeness_evidence import is_page_parameter
 from crossdock.reading.sources.pagination import Paginator, SizedPages, link_target
 from crossdock.values import exact_json, pagination_members
 from crossdock.values.pagination_members import RECORDS
@@ -145,7 +145,7 @@ class SignsOfUnreadRecords:
         self._pages, self._is_empty = self._pages + 1, records == 0
         numbers, self._next, is_last, is_word = dict[str, tuple[str, int]](), None, False, False
         self._cursor = None
-        self._is_cut = self._may_be_cut(answer, records or 0)
+        self._is_cut = self._is_full_without_next_header(answer, records or 0)
         for place, kind, value in self._signs_in_answer(answer):
             if place in self._ignored:
                 continue
@@ -191,7 +191,7 @@ class SignsOfUnreadRecords:
         is_usual = at in self._known_places and not is_text  # a number or word of truth that may differ
         return not (is_usual or _OF_PAGE.fullmatch(name) or _says_no_records(value))
 
-    def _may_be_cut(self, answer: ApiAnswer, records: int) -> bool:
+    def _is_full_without_next_header(self, answer: ApiAnswer, records: int) -> bool:
         """Return whether a full first page lacks the header of a next one, or is the only page that there can be.
 
         Of several pages, the last may lack it. Who asks for one record wants no other.
@@ -298,11 +298,11 @@ class SignsOfUnreadRecords:
             return "total", value
         if _TEXT_OF_FAULT.fullmatch(plain) or _MESSAGE.fullmatch(plain):
             is_well = any(map(_says_success, map(pagination_members.plain_name, around), around.values()))
-            return ("none", None) if is_well else _verdict_sign(name, value)
+            return ("none", None) if is_well else _possible_failure_sign(name, value)
         if _WARNING.fullmatch(plain) and _OUTAGE.search(_SEPARATORS.sub("_", str(value).lower())):
-            return _verdict_sign(name, value)
+            return _possible_failure_sign(name, value)
         is_verdict = _matches_any(plain, _FAULT, _SUCCESS, _CODE, _STATUS, _WHOLE)
-        return _verdict_sign(name, value) if is_verdict else None
+        return _possible_failure_sign(name, value) if is_verdict else None
 
 
 def error_of_empty_list(
@@ -339,7 +339,7 @@ def sign_of_incomplete_record(
     return error_of_empty_list(answer, place, ignored) if is_report and not is_word else None
 
 
-def _verdict_sign(name: str, value: Any) -> tuple[str, tuple[str, Any]]:
+def _possible_failure_sign(name: str, value: Any) -> tuple[str, tuple[str, Any]]:
     return "verdict", (pagination_members.plain_name(name), value)
 
 
@@ -463,14 +463,15 @@ def says_no_error(value: Any) -> bool:
     """Return whether *value* at the place of an error says that there is none."""
     if isinstance(value, list):
         return all(
-            says_no_error(each) and not (isinstance(each, dict) and _has_zero_outside_codes(each)) for each in value
+            says_no_error(each) and not (isinstance(each, dict) and _identifies_something_by_zero(each))
+            for each in value
         )
     if isinstance(value, dict):
         return all(map(says_no_error, value.values()))
     return value is None or value is False or _FINE.fullmatch(pagination_members.plain_name(str(value))) is not None
 
 
-def _has_zero_outside_codes(item: Mapping[str, Any]) -> bool:
+def _identifies_something_by_zero(item: Mapping[str, Any]) -> bool:
     """Return whether a member that is no code has a number, such as the one of a shard that failed."""
     plain = ((pagination_members.plain_name(name), value) for name, value in item.items())
     codes = _CODE, _FAULT, _STATUS

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import BeforeValidator, Field, model_validator
 
 from crossdock.errors import RefusedError, UnavailableError
-from crossdock.reading.sources.input_summary import describe_input
 from crossdock.reading.sources.run_context import SourceContext, WaitingRun
+from crossdock.reading.sources.stream_input_report import describe_input
 from crossdock.state import FileFacts
 from crossdock.values.config_base_types import ConfigModel, TimeOfDay, duration_schema, is_duration, parse_duration
 from crossdock.values.display_texts import instant_text
@@ -93,7 +93,7 @@ class LateFileWatch:
         self._late: LateError | None = None
         self.early, self.without = True, ""
 
-    def take_or_wait(self, take: Callable[[], T], arrived: Callable[[T], bool]) -> T:
+    def take_or_raise_late(self, take: Callable[[], T], arrived: Callable[[T], bool]) -> T:
         """Call *take* and return its result if *arrived* is true of it or the time is over.
 
         While there is time left, a refused file, such as one that still grows, and an unavailable server count as late.

@@ -27,7 +27,7 @@ from crossdock.reading.transport.failure_sentences import (
     http_failure_reason,
     is_client_certificate_refused,
 )
-from crossdock.reading.transport.http_results import (
+from crossdock.reading.transport.http_answers_and_failures import (
     MAX_RESPONSE_BYTES,
     TOTAL_TIMEOUT_S,
     AmbiguousError,
@@ -123,7 +123,7 @@ class HttpClient:
         """
         route = self._route(request.url)
         route.network.begin_request(time.monotonic() + self._total_timeout_s, may_leave)
-        with route.ambiguous_errors_as_not_sent(), closing(route.pool.handle_request(request)) as response:
+        with route.errors_before_sending_as_unsent(), closing(route.pool.handle_request(request)) as response:
             encodings = [value for name, value in response.headers if name.lower() == b"content-encoding"]
             body = bytearray()
             write = body.extend if sink is None or response.status != 200 else sink.write
@@ -195,7 +195,7 @@ class _Route:
         )
 
     @contextmanager
-    def ambiguous_errors_as_not_sent(self) -> Iterator[None]:
+    def errors_before_sending_as_unsent(self) -> Iterator[None]:
         """Raise exceptions of `NOT_SENT` where a failure shows that no request was sent."""
         try:
             yield

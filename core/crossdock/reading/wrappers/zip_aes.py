@@ -31,7 +31,7 @@ class AesHeader(Struct, frozen=True):
         return 4 * (self.strength + 1)
 
     @property
-    def overhead(self) -> int:
+    def overhead_bytes(self) -> int:
         return self.salt_bytes + _VERIFIER + MAC
 
 

@@ -109,7 +109,7 @@ class ZipWrapper:
 
 @contextmanager
 def _check_and_open_archive(file: BinaryIO, name: str) -> Iterator[zipfile.ZipFile]:
-    _check_member_list(file, name)
+    _check_end_and_list_length(file, name)
     try:
         archive = zipfile.ZipFile(file)
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError, EOFError, struct.error) as error:
@@ -120,7 +120,7 @@ def _check_and_open_archive(file: BinaryIO, name: str) -> Iterator[zipfile.ZipFi
         yield archive
 
 
-def _check_member_list(file: BinaryIO, name: str) -> None:
+def _check_end_and_list_length(file: BinaryIO, name: str) -> None:
     """Check the length of the list of members, which its reader holds in memory (APPNOTE.TXT, 4.3.14 to 4.3.16)."""
     size = file.seek(0, 2)
     start = max(0, size - _END_BYTES - 0xFFFF - _LOCATOR_BYTES)
@@ -267,7 +267,7 @@ class _Member:
         found = parse_aes_header(self._info.extra) if self._info.compress_type == METHOD else None
         if found is None or flags & (_STRONG | _MASKED):
             raise self._refusal("is encrypted, but not with AES", "Ask the sender for AES-256, which is safe.")
-        if found.overhead > self._info.compress_size:
+        if found.overhead_bytes > self._info.compress_size:
             raise self._refusal("is cut", _AGAIN)
         return found
 

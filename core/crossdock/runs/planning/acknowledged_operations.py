@@ -51,7 +51,7 @@ class AcknowledgedOperations:
             return "ignored", []
         return "acknowledged", [self._settle_intent(intent, said) for intent in found]
 
-    def with_data(self, settled: Sequence[Settlement]) -> list[Settlement]:
+    def with_operation_data(self, settled: Sequence[Settlement]) -> list[Settlement]:
         """Return settlements of `settle` with the data of their operations, which are not kept in memory."""
         with self._state.begin_read_only() as tx:
             whole = tx.intents.read_again_with_data([item.intent for item in settled])
@@ -78,7 +78,7 @@ class AcknowledgedOperations:
     def _batch_id(self, wanted: str | int) -> int | None:
         if wanted not in self._batches:
             with self._state.begin_read_only() as tx:
-                self._batches[wanted] = tx.batches.find_id(self._target.name, wanted)
+                self._batches[wanted] = tx.batches.id_by_name_or_number(self._target.name, wanted)
         return self._batches[wanted]
 
     @cached_property

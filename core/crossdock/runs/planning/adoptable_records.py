@@ -72,7 +72,7 @@ class LiveMatches:
     def mark_outdated(self) -> None:
         self._is_current = False
 
-    def refresh(self) -> None:
+    def read_unless_current(self) -> None:
         """Read the records of the target, unless that was done since `mark_outdated`. Nothing can be decided if it
         fails.
         """

@@ -13,7 +13,7 @@ from msgspec import Struct
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.changed_record_reading import KeyedRecord, stored_records_prepared_again
 from crossdock.delta.fingerprint import key_hashes
-from crossdock.runs.planning.references import References, ScopedKey, references_in
+from crossdock.runs.planning.reference_resolution import References, ScopedKey, references_in
 from crossdock.runs.planning.unchanged_waits import IdleWaits, awaited_keys
 from crossdock.state import DeadLetter, RecordIdentity, Scope, State, Transaction
 from crossdock.values.config_base_types import parse_duration

@@ -9,8 +9,8 @@ from msgspec import structs
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.changed_record_reading import KeyedRecord
-from crossdock.runs.planning.own_writes import Origin
-from crossdock.runs.planning.references import ScopedKey, placeholder
+from crossdock.runs.planning.own_writes_in_source import Origin
+from crossdock.runs.planning.reference_resolution import ScopedKey, placeholder
 from crossdock.state import Binding, RecordIdentity, Transaction
 from crossdock.values.records import Record
 from crossdock.writing.delivery.operations_and_intents import FROM_STATE, Operation

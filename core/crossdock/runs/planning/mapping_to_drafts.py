@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import RecordError, RefusedError
 from crossdock.resources import Reference, ResourceModel
-from crossdock.runs.planning.references import references_in
+from crossdock.runs.planning.reference_resolution import references_in
 from crossdock.values import exact_json
 from crossdock.values.author_code_errors import (
     AuthorCodeError,
@@ -41,7 +41,7 @@ def draft_of_record(bound: BoundStream, record: Record) -> tuple[dict[str, Any],
             short = _mapping_error(error, bound, record)
         raise short from None
     except ValidationError as error:
-        ours = error.title in _model_names(ResourceModel)
+        ours = error.title in _names_of_model_and_subclasses(ResourceModel)
         raise (
             _invalid_draft(error, bound.resource_type.draft) if ours else _mapping_error(error, bound, record)
         ) from None
@@ -49,13 +49,13 @@ def draft_of_record(bound: BoundStream, record: Record) -> tuple[dict[str, Any],
         if is_interruption(error):
             raise
         raise _mapping_error(error, bound, record) from None
-    _check_size(members)
+    _check_value_counts(members)
     with target_failure_as_rejection(record):
         bound.target.check_key(bound.resource_type.name, bound.namespace, record.key)
     return members, references_in(members)
 
 
-def _check_size(members: dict[str, Any]) -> None:
+def _check_value_counts(members: dict[str, Any]) -> None:
     for name, value in members.items():
         if isinstance(value, _CONTAINERS) and len(value) > _MANY and _count_values(value) > _MOST:
             raise RecordError("invalid_draft", f"has {exact_json.TOO_MANY}", pointer=f"/{name}")
@@ -103,11 +103,11 @@ def _invalid_draft(error: ValidationError, draft: type[ResourceModel]) -> Record
     return RecordError("invalid_draft", shown, pointer=f"/{shortened_text(place)}")
 
 
-def _model_names(model: type[ResourceModel]) -> Iterator[str]:
+def _names_of_model_and_subclasses(model: type[ResourceModel]) -> Iterator[str]:
     """Yield the names of *model* and its subclasses. Other models are an author's, and their errors may quote data."""
     yield model.__name__
     for subclass in model.__subclasses__():
-        yield from _model_names(subclass)
+        yield from _names_of_model_and_subclasses(subclass)
 
 
 _FAILED = {"mapping_failed": "the mapping", "target_failed": "the code of the target"}

@@ -9,15 +9,15 @@ from msgspec import Struct, field
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.changed_record_reading import KeyedRecord
-from crossdock.runs.planning.references import ScopedKey
+from crossdock.runs.planning.reference_resolution import ScopedKey
 from crossdock.state import Binding, DeadLetter, NamedRecord, Transaction, WaitingRecord
 from crossdock.writing.delivery.operations_and_intents import Operation
 from crossdock.writing.delivery.settlement import Settlement
 
 
 class PlannedChunk(Struct):
-    """Decisions about some records of one stream. Bindings in `suppressed` are as they are to be stored, and `settled`
-    are operations of other streams that its records acknowledge.
+    """Decisions about some records of one stream. Bindings in `suppressed` are as they are to be stored, and
+    `acknowledged_settlements` are operations of other streams that its records acknowledge.
     """
 
     bound: BoundStream
@@ -28,7 +28,7 @@ class PlannedChunk(Struct):
     waits: list[WaitingRecord] = field(default_factory=list)
     suppressed: list[Binding] = field(default_factory=list)
     refetched: list[NamedRecord] = field(default_factory=list)
-    settled: list[Settlement] = field(default_factory=list)
+    acknowledged_settlements: list[Settlement] = field(default_factory=list)
 
     @property
     def size(self) -> int:
@@ -42,7 +42,7 @@ class PlannedChunk(Struct):
     def store_all_but_operations(self, tx: Transaction) -> None:
         """Store every decision except the operations, which are stored as intents."""
         stream = self.bound.name
-        tx.inbox.add_records(self.refetched, at=self.at)
+        tx.inbox.schedule_fetch_of_records(self.refetched, at=self.at)
         tx.dead_letters.put(self.dead_letters, run_id=self.run_id, at=self.at)
         tx.waiting_records.put(self.waits, run_id=self.run_id, at=self.at)
         tx.bindings.put(self.bound.scope, self.suppressed, run_id=self.run_id, at=self.at)

@@ -17,9 +17,9 @@ from crossdock.runs.planning.adoptable_records import LiveMatches
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.contributions import Contributions
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter, draft_of_record, target_failure_as_rejection
-from crossdock.runs.planning.own_writes import Origin, OwnWrites
+from crossdock.runs.planning.own_writes_in_source import Origin, OwnWrites
 from crossdock.runs.planning.planned_chunk import PlannedChunk
-from crossdock.runs.planning.references import ScopedKey
+from crossdock.runs.planning.reference_resolution import ScopedKey
 from crossdock.runs.planning.removals import Removals, is_never_removed, removal_operation
 from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, Step, Transaction
 from crossdock.values import exact_json
@@ -120,14 +120,14 @@ class Planner:
         origins = self._own_writes.origins_by_key_hash(self._state, chunk)
         chunk = self._without_own_writes(chunk, origins)
         drafts = self._draft_records(planned, chunk)
-        others = self._claim_records_except_others(read.identity.key_hash for read, *_ in drafts)
+        others = self._claim_unless_in_other_run(read.identity.key_hash for read, *_ in drafts)
         for read, *_ in drafts:
             if read.identity.key_hash in others:
                 self._refetch_later(planned, read.identity)
         drafts = [each for each in drafts if each[0].identity.key_hash not in others]
         with self._state.begin_read_only() as tx:
             self._references.look_up((key for *_, keys in drafts for key in keys), tx)
-            bindings, former = self._bindings(tx, [read for read, *_ in drafts], origins)
+            bindings, former = self._bindings_and_former_contributions(tx, [read for read, *_ in drafts], origins)
         if any(read.identity.key_hash not in bindings for read, *_ in drafts) and not self._refresh_matches(
             len(drafts)
         ):
@@ -164,10 +164,10 @@ class Planner:
             self._tally.count(term)
             settled += decided
         if settled:
-            planned.settled += self._acknowledged.with_data(settled)
+            planned.acknowledged_settlements += self._acknowledged.with_operation_data(settled)
         return planned
 
-    def _bindings(
+    def _bindings_and_former_contributions(
         self, tx: Transaction, reads: Sequence[KeyedRecord], origins: Mapping[int, Origin]
     ) -> tuple[Mapping[int, Binding], Mapping[int, Binding]]:
         """Return the bindings of *reads*, and contributions to records that were deleted since, by key hash."""
@@ -198,7 +198,7 @@ class Planner:
             return self._reject(planned, read, "plan", error, None)
         return True
 
-    def _claim_records_except_others(self, key_hashes: Iterable[int]) -> set[int]:
+    def _claim_unless_in_other_run(self, key_hashes: Iterable[int]) -> set[int]:
         return self._run.own_records.begin_planning(self._bound.scope, key_hashes) if self._run else set()
 
     def _refetch_later(self, planned: PlannedChunk, identity: RecordIdentity) -> None:
@@ -259,7 +259,7 @@ class Planner:
         """Return False if the matches cannot be read: the stream stops, and *number* records stay for the next run."""
         try:
             if self._matches is not None:
-                self._matches.refresh()
+                self._matches.read_unless_current()
         except StateError:
             raise
         except CrossdockError as error:
@@ -310,7 +310,7 @@ class Planner:
             planned, chunk = self._new_chunk(), breakers[start : start + CHUNK]
             if not self._refresh_matches(0):
                 return
-            others = self._claim_records_except_others(chunk)
+            others = self._claim_unless_in_other_run(chunk)
             for key_hash in chunk:
                 if key_hash in others:
                     self._refetch_later(planned, self._held.pop_held(key_hash).identity)
@@ -341,7 +341,7 @@ class Planner:
     def _plan_removals(self) -> Iterator[PlannedChunk]:
         while self._to_remove:
             chunk = [self._to_remove.popleft() for _ in range(min(CHUNK, len(self._to_remove)))]
-            others = self._claim_records_except_others(chunk)
+            others = self._claim_unless_in_other_run(chunk)
             with self._state.begin_read_only() as tx:
                 bindings = tx.bindings.get(self._bound.scope, chunk).values()
             self._tally.count("ignored", len(chunk) - len(bindings))  # replayed removals that were executed meanwhile

@@ -115,7 +115,7 @@ def decide_deleted(
         if not is_rejected and not removable.is_empty():
             has_lists = bound.stream.lists_existing or bound.stream.rereads_gone
             past = tx.snapshots.latest(bound.name, 1) if has_lists else []
-            asked, waiting = ([], 0) if fetched is None else _others_to_approve(tx, bound, fetched)
+            asked, waiting = ([], 0) if fetched is None else _unfetched_awaiting_approval(tx, bound, fetched)
             earlier = _EarlierRemovals(before + waiting, asked, past)
             found = _decide_by_limits(tx, bound, removable, source, unsettled, at, earlier)
     terms["ignored"] += 0 if found.removed else len(removable)
@@ -277,7 +277,7 @@ def _is_approved(tx: Transaction, bound: BoundStream, wanted: PendingApproval, u
     return present <= removing | rejected
 
 
-def _others_to_approve(tx: Transaction, bound: BoundStream, fetched: Sequence[int]) -> tuple[list[int], int]:
+def _unfetched_awaiting_approval(tx: Transaction, bound: BoundStream, fetched: Sequence[int]) -> tuple[list[int], int]:
     """Return the records without *fetched* whose removal waits for approval, and how many count for the limits."""
     pending = tx.pending_approvals.get(bound.name)
     if pending is None or pending.what != _new_pending_approval(bound, (), pending.since).what:

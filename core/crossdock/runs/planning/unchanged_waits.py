@@ -18,7 +18,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.delta.state_comparison import Delta
-from crossdock.runs.planning.references import References, ScopedKey
+from crossdock.runs.planning.reference_resolution import References, ScopedKey
 from crossdock.state import Intent, Scope, Transaction, Wait, WaitingRecord
 from crossdock.values import exact_json
 
@@ -57,7 +57,9 @@ class UnchangedWaits:
         """
         if self._is_to_ask:
             self._version, self._is_to_ask = waiting_decision_version(self._bound), False
-        found = [each for each in tx.waiting_records.waits(self._bound.name, among) if _key_hash(each) not in seen]
+        found = [
+            each for each in tx.waiting_records.waits_of_stream(self._bound.name, among) if _key_hash(each) not in seen
+        ]
         self.found = frozenset(map(_key_hash, found))
         busy = {intent.identity.key_hash for intent in unsettled}
         idle = [
@@ -128,7 +130,7 @@ def waiting_decision_version(bound: BoundStream) -> str | None:
     None means that each run decides about the stream's waiting records. The stream's version is not sufficient: its
     mapping may use settings, and its code may change.
     """
-    if bound.read is not None and bound.origins:
+    if bound.read_target_and_type is not None and bound.namespaces_of_target_system:
         return None  # what crossdock wrote itself counts as well
     stream = bound.stream
     modules = sorted({each.__module__ for each in type(stream).__mro__ if each is not object})
@@ -137,7 +139,7 @@ def waiting_decision_version(bound: BoundStream) -> str | None:
         stream.version,
         bound.connection_namespace,
         bound.namespace,
-        sorted(map(repr, bound.as_written)),
+        sorted(map(repr, bound.untrimmed_key_scopes)),
         sorted(stream.earlier_keys.items()),
         _text_without_addresses(bound.context.settings),
         bound.scope.target,

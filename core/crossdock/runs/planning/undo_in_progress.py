@@ -28,7 +28,7 @@ def _undone_scopes(tx: Transaction) -> dict[tuple[Scope, bool], str]:
     begun = tx.begun_undos.listed()
     names, run, migration = {each.stream for each in begun}, begun[0].plan["run"], tx.migrations.current()
     of_migration = [each.run_id for each in tx.migrations.runs(migration.id)] if migration else []
-    delivered = tx.delivered_history.streams_and_scopes(of_migration if run is None else [run])
+    delivered = tx.delivered_history.streams_and_scopes_of_runs(of_migration if run is None else [run])
     return {_scope_of_written_records(scope): stream for stream, scope in delivered if stream in names}
 
 

@@ -17,7 +17,7 @@ from crossdock.reading.sources.pagination import CursorInBody
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.reading.sources.run_context import READS, SourceContext
 from crossdock.resources import ResourceName
-from crossdock.runs.platform_source.expansion import naming_missing_scope
+from crossdock.runs.platform_source.referenced_record_expansion import naming_missing_access_scope
 from crossdock.runs.platform_source.settings import platform_api
 from crossdock.values.field_types import is_target_id
 
@@ -47,7 +47,7 @@ class LiveRecords(AbstractContextManager["LiveRecords"]):
         """
         paginator = CursorInBody("/nextCursor", size=PAGE_SIZE)
         params = {} if since is None else {"updatedSince": since.isoformat()}
-        with naming_missing_scope(self._profile, resource):
+        with naming_missing_access_scope(self._profile, resource):
             path = self._profile.resource_path(resource)
             for page in self._client.pages(path, params, paginator=paginator, records="/data", key="id"):
                 yield [each for each in page.items("/data") if isinstance(each, dict)]
@@ -65,7 +65,7 @@ class LiveRecords(AbstractContextManager["LiveRecords"]):
     def _get_record(self, resource: ResourceName, record_id: str) -> ApiAnswer | None:
         if not is_target_id(record_id):
             return None
-        with naming_missing_scope(self._profile, resource):
+        with naming_missing_access_scope(self._profile, resource):
             try:
                 return self._client.get(f"{self._profile.resource_path(resource)}/{quote(record_id, safe='')}")
             except NotFoundError:

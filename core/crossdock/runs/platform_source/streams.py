@@ -17,13 +17,13 @@ from crossdock.mapping.row_order_columns import OrderBy
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.sources.pagination import CursorInBody
 from crossdock.resources import ResourceName
-from crossdock.runs.platform_source.expansion import (
+from crossdock.runs.platform_source.platform_reference_members import personal_columns
+from crossdock.runs.platform_source.referenced_record_expansion import (
     Expansion,
     cached_record_reader,
     fetch_record_by_id,
-    naming_missing_scope,
+    naming_missing_access_scope,
 )
-from crossdock.runs.platform_source.platform_reference_members import personal_columns
 from crossdock.runs.platform_source.settings import PlatformSourceSettings, PlatformStreamConfig
 from crossdock.values.field_types import is_target_id
 from crossdock.values.records import RawBatch
@@ -62,7 +62,7 @@ class PlatformStream(DeclaredStream[PlatformSourceSettings]):
     def _pages(self, ctx: Context[PlatformSourceSettings], params: Mapping[str, str]) -> Iterator[ApiAnswer]:
         settings, resource = ctx.settings, self._config.read
         paginator = CursorInBody("/nextCursor", size=settings.page_size)
-        with naming_missing_scope(settings.profile, resource):
+        with naming_missing_access_scope(settings.profile, resource):
             path = settings.profile.resource_path(resource)
             yield from ctx.api.pages(path, params, paginator=paginator, records=_RECORDS, key="id")
 
@@ -128,7 +128,7 @@ def check(ctx: Context[PlatformSourceSettings]) -> Iterator[Finding]:
 
 
 def _check_resource(ctx: Context[PlatformSourceSettings], resource: ResourceName) -> str:
-    with naming_missing_scope(ctx.settings.profile, resource):
+    with naming_missing_access_scope(ctx.settings.profile, resource):
         page = ctx.api.get(ctx.settings.profile.resource_path(resource), {"limit": 1})
     found = "at least one record" if page.items(_RECORDS) else "no records"
     return f"{page.address} lists {found}"

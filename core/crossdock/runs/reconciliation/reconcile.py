@@ -11,7 +11,7 @@ from crossdock.errors import ConfigError
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.run_context import SourceContext, create_run_folder
-from crossdock.runs.intake_log import NoIntake
+from crossdock.runs.imported_file_log import NoIntake
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.runs.reconciliation import reconciliation_result

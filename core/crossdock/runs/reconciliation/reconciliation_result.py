@@ -16,7 +16,7 @@ from crossdock.mapping.resource_types import RESOURCES, external_id
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.difference_classes import CLASSES, Class, Correction, Difference
 from crossdock.runs.live_comparison import InDoubtResult
-from crossdock.runs.planning.references import external_id_in_placeholder
+from crossdock.runs.planning.reference_resolution import external_id_in_placeholder
 from crossdock.runs.resource_control_totals import OTHERS, ResourceTotals, plus
 from crossdock.state import Intent, Scope, Transaction
 from crossdock.writing.delivery.operations_and_intents import Operation

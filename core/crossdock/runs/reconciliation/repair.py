@@ -9,16 +9,16 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.runs.active_run import REPAIR, ActiveRun
-from crossdock.runs.full_input import FullInput
+from crossdock.runs.input_of_all_records import FullInput
 from crossdock.runs.plan_and_apply import DecisionHash, PlanFile, outdated_error
-from crossdock.runs.plan_digest_files import check_digest
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.reconciliation.reconcile import reconcile, streams_to_reconcile
 from crossdock.runs.reconciliation.reconciliation_result import LISTED_AT_MOST, Reconciliation, Sample
-from crossdock.runs.reconciliation.source_comparison import wanted_bindings
+from crossdock.runs.reconciliation.source_comparison import wanted_and_corrected_bindings
 from crossdock.runs.run_report import Report
 from crossdock.runs.run_start_attempt import Attempt
+from crossdock.runs.saved_hashes_to_compare import refuse_changed_input
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import MigrationPart, Transaction
 from crossdock.values.clock import Clock
@@ -108,12 +108,12 @@ class _ApprovedInput(FullInput):
     def __init__(
         self, bound: BoundStream, session: Session, tally: Tally, run_id: int, found: Reconciliation, digest: str
     ) -> None:
-        super().__init__(bound, session.state, tally, run_id, wanted=wanted_bindings(found, bound.scope))
+        super().__init__(bound, session.state, tally, run_id, wanted=wanted_and_corrected_bindings(found, bound.scope))
         self._approved = digest
         self._deletes = [each for each in found.removals if each.identity.stream == bound.name]
 
     def check_input(self) -> None:
-        check_digest(self._bound, self.digest, self._approved)
+        refuse_changed_input(self._bound, self.digest, self._approved)
         self.prepared_operations = [*self.prepared_operations, *self._deletes]
 
 

@@ -16,7 +16,7 @@ from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import dry_run
 from crossdock.runs.difference_classes import UNKNOWN, Class, Correction, Difference
 from crossdock.runs.dry_run import CorrectedState
-from crossdock.runs.full_input import FullInput
+from crossdock.runs.input_of_all_records import FullInput
 from crossdock.runs.live_comparison import customer_and_items_hash
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.planning.referred_ids import referred_ids
@@ -41,7 +41,7 @@ from crossdock.writing.delivery.operations_and_intents import FROM_STATE, Operat
 _KEYS = 1_000  # looked up together
 
 
-def wanted_bindings(found: Reconciliation, scope: Scope) -> dict[int, tuple[Binding, Binding | None]]:
+def wanted_and_corrected_bindings(found: Reconciliation, scope: Scope) -> dict[int, tuple[Binding, Binding | None]]:
     """Return what the platform must hold for the corrected records, with the corrected binding: see `FullInput`."""
     return {
         key_hash: (each.before, each.binding)
@@ -118,7 +118,9 @@ class SourceComparison:
 
     def _new_input(self, bound: BoundStream, tally: Tally) -> FullInput:
         only = None if self._chosen is None else self._chosen.get(bound.scope, set())
-        made = FullInput(bound, self._state, tally, wanted=wanted_bindings(self._found, bound.scope), only=only)
+        made = FullInput(
+            bound, self._state, tally, wanted=wanted_and_corrected_bindings(self._found, bound.scope), only=only
+        )
         self._inputs[bound.name] = made
         return made
 

@@ -40,7 +40,7 @@ class ChangesByOthers:
 
     def undo_operations_ignoring_references(self, bound: BoundStream) -> Iterator[Operation]:
         """Yield the operations that would undo the unchanged records of *bound* if nothing referred to them."""
-        return operations_of_records(self._undone.records(bound, self.changed_ids))
+        return operations_of_records(self._undone.decided_records(bound, self.changed_ids))
 
     def read(self, progress: Progress) -> None:
         session = self._undone.session

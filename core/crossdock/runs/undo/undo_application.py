@@ -37,7 +37,7 @@ from crossdock.state.tables.pending_approvals import packed_key_hashes
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery.in_doubt_rules import sent_intent_rule
+from crossdock.writing.delivery.in_doubt_and_refusal_rules import sent_intent_rule
 from crossdock.writing.delivery.operations_and_intents import Operation
 
 
@@ -136,7 +136,7 @@ class _Application:
     def resume(self, begun: Sequence[BegunUndo]) -> Report:
         names = [each.stream for each in begun]
         with self._session.state.begin_read_only() as tx:
-            delivered = tx.delivered_history.streams_and_scopes(sorted(self._undone.runs))
+            delivered = tx.delivered_history.streams_and_scopes_of_runs(sorted(self._undone.runs))
         check_streams_unchanged(self._session, [each for each in delivered if each[0] in names], self._undone.title)
         with self._run.recording_start_and_end(set(names)):
             self._run.records.begin_reading()
@@ -160,7 +160,7 @@ class _Application:
             if any(each.records["rejected"] for each in run.report.tallies.values()):
                 # A record whose operation was refused is still there, so what it refers to must not be deleted.
                 undo.find_references(beginning=bound.name)
-            return UndoInput(bound, operations_of_records(undo.records(bound)), expected[bound.name])
+            return UndoInput(bound, operations_of_records(undo.decided_records(bound)), expected[bound.name])
 
         run.records.begin_reading()
         run.settle_then_deliver_streams(run.streams[::-1], source)
@@ -231,7 +231,7 @@ class UndoInput:
     def records(self) -> Iterator[KeyedRecord]:
         return iter(())
 
-    def update_candidates(self) -> UpdateCandidates:
+    def updates_for_limit_check(self) -> UpdateCandidates:
         """Return no candidates: a person has seen these operations."""
         return UpdateCandidates(0, 0, self.records, "")
 

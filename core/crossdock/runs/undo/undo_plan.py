@@ -125,11 +125,11 @@ class UndoFacts:
             left = streams[names.index(beginning) :] if beginning is not None else streams
             self._references.find_references(left, self._others.undo_operations_ignoring_references)
 
-    def records(self, bound: BoundStream) -> Iterator[UndoneRecord]:
+    def decided_records(self, bound: BoundStream) -> Iterator[UndoneRecord]:
         def referred(ids: Sequence[str]) -> Mapping[str, str]:
             return self._references.referring_resource_by_id(bound.scope, ids)
 
-        return self.streams.records(bound, self._others.changed_ids, referred)
+        return self.streams.decided_records(bound, self._others.changed_ids, referred)
 
 
 def plan_from_facts(
@@ -140,7 +140,7 @@ def plan_from_facts(
         for bound in streams:
             found.streams.append(bound.name)
             progress.begin(f"planning {bound.name}", None)
-            for each in undo.records(bound):
+            for each in undo.decided_records(bound):
                 found.counts[each.stream, each.undoing] += 1
                 if each.operation is None:
                     found.kept[each.stream, each.reason] += 1
@@ -166,7 +166,7 @@ def _undoable_streams_of_runs(session: Session, undone: UndoneRuns) -> list[str]
     """Return the streams whose records these runs have delivered, if an undo of them may begin."""
     with session.state.begin_read_only() as tx:
         undo_in_progress.check_no_undo_in_progress(tx)
-        scopes = tx.delivered_history.streams_and_scopes(sorted(undone.runs))
+        scopes = tx.delivered_history.streams_and_scopes_of_runs(sorted(undone.runs))
         left = tx.delivered_history.count_unsettled(sorted(undone.runs))
         unverified = {scope for _, scope in scopes if _is_unverified(session, tx, scope)}
     if left:

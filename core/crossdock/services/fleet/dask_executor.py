@@ -15,7 +15,7 @@ from distributed import Client
 from distributed.security import Security
 
 from crossdock.errors import ConfigError, UnavailableError
-from crossdock.services.fleet.executors import ExecutorKind
+from crossdock.services.fleet.executor_kinds_by_entry_point import ExecutorKind
 
 T = TypeVar("T")
 CONNECT_S = 10.0

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from crossdock.config.schedules.due_times import Due, due_after
 from crossdock.config.schedules.job_and_schedule_config import JobConfig, Schedule
-from crossdock.services.scheduler.due_jobs import AHEAD, DueJobs
+from crossdock.services.scheduler.due_and_skipped_runs import AHEAD, DueJobs
 from crossdock.services.scheduler.scheduler import ON_TIME
 from crossdock.state import ScheduledRun, SkippedRun
 from crossdock.state.fleet_leadership_and_jobs import JobFacts
@@ -92,7 +92,7 @@ class FleetSchedule:
         if tenant in self._tenants:
             self._queue_decision(tenant, at)
 
-    def pop_due_tenants(self, now: datetime) -> Iterator[str]:
+    def pop_tenants_to_decide_about(self, now: datetime) -> Iterator[str]:
         """Yield the tenants to decide about, earliest first, and remove each from the queue."""
         while self._queue and self._queue[0][0] <= now:
             _, version, tenant = heappop(self._queue)

@@ -16,10 +16,10 @@ from msgspec import Struct
 from crossdock.config.schedules.due_times import Due
 from crossdock.errors import CrossdockError, text_with_code
 from crossdock.services.fleet import worker
-from crossdock.services.fleet.executors import Opened
+from crossdock.services.fleet.executor_kinds_by_entry_point import Opened
 from crossdock.services.fleet.fleet_due_runs import DueCall, FleetSchedule
 from crossdock.services.fleet.run_slot_allocation import SLOW_S, QueuedRun, RunSlots
-from crossdock.services.fleet.tenants import Tenant
+from crossdock.services.fleet.tenants_from_config_files import Tenant
 from crossdock.services.fleet.worker_messages import CallResult, RunFacts, ScheduledCall, SharedLimit
 from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded
 from crossdock.services.observability.health_and_metrics import Part
@@ -69,16 +69,16 @@ class RunningCall(Struct):
     """A call given to the executor. *again* is the second call, which is made at *ask_at*."""
 
     call: DueCall
-    place: QueuedRun
-    text: str
+    queued_run: QueuedRun
+    call_json: str
     future: Future[str]
     since: datetime
     ask_at: datetime
-    again: Future[str] | None = None
+    second_future: Future[str] | None = None
 
     @property
     def futures(self) -> list[Future[str]]:
-        return [self.future] if self.again is None else [self.future, self.again]
+        return [self.future] if self.second_future is None else [self.future, self.second_future]
 
 
 class _Attempts(Struct):
@@ -94,7 +94,7 @@ class _Attempts(Struct):
         return min(LATEST, SOONEST * (1 << min(self.number - 1, 10)))
 
 
-class _StateLook(Struct, frozen=True):
+class _PlannedNoticeCheck(Struct, frozen=True):
     """When to look at the state of a tenant because of its notifications, and of which runs people were notified."""
 
     at: datetime
@@ -128,7 +128,7 @@ class FleetScheduler:
         self.waiting: dict[str, DueCall] = {}
         self.running: dict[str, RunningCall] = {}
         self._tries: dict[str, _Attempts] = {}
-        self._looks: dict[str, _StateLook] = {}
+        self._looks: dict[str, _PlannedNoticeCheck] = {}
         self._failed_notices: dict[str, int] = {}  # by tenant, how often its people could not be told of its runs
         self._executor: Executor | None = None
         self._resources = ExitStack()
@@ -164,9 +164,9 @@ class FleetScheduler:
         before = self._looks.get(name)
         runs = frozenset(notified) | (before.notified if before is not None else frozenset())
         at = self._clock.now() + after
-        self._looks[name] = _StateLook(at if before is None else min(at, before.at), runs)
+        self._looks[name] = _PlannedNoticeCheck(at if before is None else min(at, before.at), runs)
 
-    def step(self, *, may_start: bool = True) -> bool:
+    def collect_and_start_runs(self, *, may_start: bool = True) -> bool:
         """Report what has ended, decide what is due, and start runs. Return False if there was nothing to do."""
         did = self._collect_ended_calls()
         if not may_start:
@@ -176,7 +176,7 @@ class FleetScheduler:
         self._queue_due_calls(now)
         return self._start_waiting_calls(now) or did
 
-    def close(self) -> None:
+    def cancel_calls_and_close(self) -> None:
         """Start nothing more. Calls that have not begun are cancelled; others stop, or continue elsewhere."""
         for each in self.running.values():
             _cancel_futures(each.futures)
@@ -206,30 +206,30 @@ class FleetScheduler:
         self._listener.report_lost_call(name, reason)
         if tries.lost == LOST_TO_REPORT:
             text = f"its process was killed, or its executor lost it, {tries.lost} times: {reason}"
-            self._report_failure(name, call, RunMessage("error", "", text, "unrecorded"), ())
+            self._report_failed_start_or_tenant(name, call, RunMessage("error", "", text, "unrecorded"), ())
         self._retry_later(name, call)
 
     @staticmethod
     def _has_ended(running: RunningCall) -> bool:
         """Return whether the call has ended, or a second call found that the first was lost or had ended."""
-        if running.again is not None and running.again.done():
-            result = _call_result(running.again)
+        if running.second_future is not None and running.second_future.done():
+            result = _call_result(running.second_future)
             if result is not None and result.outcome != "busy":
                 return True
-            running.again = None
+            running.second_future = None
         return running.future.done()
 
     def _repeat_slow_calls(self, now: datetime) -> None:
         for running in self.running.values():
-            if now < running.ask_at or running.again is not None or self._executor is None:
+            if now < running.ask_at or running.second_future is not None or self._executor is None:
                 continue
             running.ask_at = now + max(ASK_AFTER, now - running.since)
             try:
-                running.again = _ExecutorCall(self._executor, running.text)
+                running.second_future = _ExecutorCall(self._executor, running.call_json)
             except Exception as error:  # noqa: BLE001  of any engine: the next attempt may succeed
                 self._listener.report_component_status("executor", _error_text(error))
             else:
-                running.again.add_done_callback(lambda _: self._wake())
+                running.second_future.add_done_callback(lambda _: self._wake())
 
     def _apply_result(self, name: str, call: DueCall, result: CallResult) -> None:
         if result.jobs:
@@ -258,10 +258,12 @@ class FleetScheduler:
             if tries.reported_error(call.at) != error:
                 tries.reported = call.at, error
                 message = result.message or RunMessage("error", "", error, "not_started")
-                self._report_failure(name, call, message, result.problems)
+                self._report_failed_start_or_tenant(name, call, message, result.problems)
         self._retry_later(name, call)
 
-    def _report_failure(self, name: str, call: DueCall, message: RunMessage, problems: Iterable[str]) -> None:
+    def _report_failed_start_or_tenant(
+        self, name: str, call: DueCall, message: RunMessage, problems: Iterable[str]
+    ) -> None:
         if call.job is None or call.at is None:
             self._listener.report_unusable_tenant(name, message.text_with_code)
         else:
@@ -282,7 +284,7 @@ class FleetScheduler:
         self.schedule.schedule_next_decision(name, self._clock.now() + pause)
 
     def _queue_due_calls(self, now: datetime) -> None:
-        for name in self.schedule.pop_due_tenants(now):
+        for name in self.schedule.pop_tenants_to_decide_about(now):
             if name in self.running or name in self.waiting:
                 continue  # decided about again when its call has ended
             call = self.schedule.call_due_now(name, now)
@@ -297,7 +299,7 @@ class FleetScheduler:
         if not self.waiting or (self._executor_again is not None and now < self._executor_again):
             return False
         places = {name: self._queued_run(call, now) for name, call in self.waiting.items()}
-        chosen = self._slots.choose_runs_to_start(places.values(), (each.place for each in self.running.values()))
+        chosen = self._slots.choose_runs_to_start(places.values(), (each.queued_run for each in self.running.values()))
         for place in chosen:
             if not self._submit(place, now):
                 return False

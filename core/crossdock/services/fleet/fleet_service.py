@@ -178,7 +178,7 @@ class FleetService:
             self._notices.send_collected_events(
                 tenants=self._tenant_count
             )  # the runs in progress may take longer than there is time
-            self._scheduler.close()
+            self._scheduler.cancel_calls_and_close()
             self._store_job_facts()
             return
         self._load_changed_configs()
@@ -187,17 +187,17 @@ class FleetService:
         self._report_broken_configs()
         for tenant, runs in self._notices.pop_notified_runs().items():
             self._scheduler.schedule_notice_check(tenant, runs)
-        while self._scheduler.step(may_start=self._leader is not None):
+        while self._scheduler.collect_and_start_runs(may_start=self._leader is not None):
             self._metrics.record_heartbeat()
             self._store_job_facts()
         self._store_job_facts()
         self._report_metrics_and_late_runs()
 
     def close(self) -> None:
-        self._scheduler.close()
+        self._scheduler.cancel_calls_and_close()
         self._store_job_facts()
         self._resources.close()
-        self._notices.close(self._clock.now(), tenants=self._tenant_count)
+        self._notices.send_all_and_close(self._clock.now(), tenants=self._tenant_count)
 
     # ---- configs
 

@@ -64,7 +64,7 @@ class GroupedNotices:
         self._delivered = []
         return found
 
-    def close(self, now: datetime, *, tenants: int) -> None:
+    def send_all_and_close(self, now: datetime, *, tenants: int) -> None:
         """Send the collected events, also those that a channel has just not accepted, and wait until they are sent.
 
         The notifier bounds that time.

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from crossdock.errors import ConfigError, ConnectorError, text_with_code
-from crossdock.services.fleet.tenants import FleetBase, Tenant, load_tenant
+from crossdock.services.fleet.tenants_from_config_files import FleetBase, Tenant, load_tenant
 
 _SUFFIXES = (".yaml", ".yml")
 _ADVICE = {
@@ -108,7 +108,7 @@ def find_config_files(pattern: str) -> list[Path]:
     """Return the YAML files of a folder, or those of a pattern such as ``tenants/*.yaml``, in order of their paths."""
     place = Path(pattern).absolute()
     if place.is_dir():
-        return sorted(path for path in place.iterdir() if path.suffix in _SUFFIXES and _is_config(path))
+        return sorted(path for path in place.iterdir() if path.suffix in _SUFFIXES and _is_visible_file(path))
     if not any(sign in pattern for sign in "*?["):
         if place.is_file():
             return [place]
@@ -119,7 +119,7 @@ def find_config_files(pattern: str) -> list[Path]:
             code="config_missing",
         )
     root = Path(place.anchor)
-    return sorted(path for path in root.glob(str(place.relative_to(root))) if _is_config(path))
+    return sorted(path for path in root.glob(str(place.relative_to(root))) if _is_visible_file(path))
 
 
 def _values_to_keep_unique(tenant: Tenant | str | None) -> list[tuple[str, str]]:
@@ -128,7 +128,7 @@ def _values_to_keep_unique(tenant: Tenant | str | None) -> list[tuple[str, str]]
     return [("name", tenant.name), ("state", tenant.state), ("spool", str(tenant.spool))]
 
 
-def _is_config(path: Path) -> bool:
+def _is_visible_file(path: Path) -> bool:
     return not path.name.startswith(".") and path.is_file()
 
 

@@ -17,7 +17,7 @@ from crossdock.runs import state_session, sync_and_replay
 from crossdock.runs.run_report import Report
 from crossdock.runs.run_start_attempt import Attempt
 from crossdock.runs.timings import Timings
-from crossdock.services.fleet.tenants import digest_of_files
+from crossdock.services.fleet.tenants_from_config_files import digest_of_files
 from crossdock.services.fleet.worker_messages import VERSION, CallResult, RunFacts, ScheduledCall, sender_version
 from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded, kinds_of_event
 from crossdock.services.observability.optional_trace_export import open_trace_export
@@ -28,7 +28,7 @@ from crossdock.state import DueRun, Transaction
 from crossdock.state.fleet_leadership_and_jobs import JobFacts
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.run_messages import RunMessage
-from crossdock.writing.targets.access_and_clock_checks import check_clock
+from crossdock.writing.targets.platform_access_and_clock_checks import check_clock
 
 MOST_PENDING = 100  # runs in one result; the others follow when people were notified of these
 _INTERRUPT = threading.Event()
@@ -36,7 +36,7 @@ _CALLS = threading.Condition()
 _in_progress = 0
 
 
-def stop() -> None:
+def settle_and_stop_runs() -> None:
     """Let the runs of this process settle their requests in flight and end. No run begins any more."""
     _INTERRUPT.set()
 

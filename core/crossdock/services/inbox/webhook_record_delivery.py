@@ -53,7 +53,7 @@ class Partners(NamedTuple):
         return self.connection if self.target in {"", PLATFORM} else f"{self.connection} to {self.target}"
 
     @property
-    def job_name(self) -> str:
+    def listen_job_name(self) -> str:
         return f"{JOB} {self}".strip()
 
 
@@ -138,7 +138,7 @@ class InboxWorker:
         left = [partners for partners in found if partners not in working]
         return {partners: found[partners] for partners in left[: WORKS_AT_ONCE - len(working)]}
 
-    def announce_named_records(self, streams: Collection[str]) -> None:
+    def wake_works_on_streams(self, streams: Collection[str]) -> None:
         """Announce that webhooks have named records of *streams*."""
         left = set(streams)
         with self._changed:
@@ -190,16 +190,16 @@ class InboxWorker:
     def _deliver_in_run(self, session: Session, work: _Work) -> None:
         known = partners_by_stream(session.project)
         others = {each for each in known.values() if each.target == work.partners.target}
-        attempt = Attempt(job=work.partners.job_name, continues=True, shared_by=max(1, len(others)))
+        attempt = Attempt(job=work.partners.listen_job_name, continues=True, shared_by=max(1, len(others)))
         run = ActiveRun(session, self._progress(), work.ending, "live", attempt=attempt)
         with run.recording_start_and_end(known.keys() & work.streams):
             run.report.messages.forget_errors()  # of earlier work; what still fails is found again
             part, before = _InboxDelivery(session, run, self._clock, work), replace(run.report.counters)
             idle_since = self._clock.monotonic()
-            while not work.ending.is_set() and not self._must_end_for_break(work):
+            while not work.ending.is_set() and not self._must_end_with_others(work):
                 work.news.clear()
                 if (elsewhere := part.deliver_due_records()) is not None:
-                    self.announce_named_records(elsewhere)
+                    self.wake_works_on_streams(elsewhere)
                     idle_since = self._clock.monotonic()
                 elif (idle_s := self._clock.monotonic() - idle_since) < IDLE_S:
                     run.show_idle("waiting for webhooks")
@@ -213,7 +213,7 @@ class InboxWorker:
 
     # ---- breaks: a moment in which nothing works
 
-    def _must_end_for_break(self, work: _Work) -> bool:
+    def _must_end_with_others(self, work: _Work) -> bool:
         """Return whether *work* ends now with all others, because they have worked for `WORKS_S`. Called between parts.
 
         Works wait for each other, but not for one whose part takes long. It asks for another break after that part.
@@ -254,7 +254,7 @@ class _InboxDelivery:
 
     def seconds_until_next_due(self) -> float:
         with self._state.begin_read_only() as tx:
-            due = tx.inbox.next_due(self._streams)
+            due = tx.inbox.next_due_time(self._streams)
         return IDLE_S if due is None else max(0.0, (due - self._clock.now()).total_seconds())
 
     def deliver_due_records(self) -> Collection[str] | None:
@@ -341,7 +341,7 @@ class _InboxDelivery:
                 done.append(hint)
 
         def settle(tx: Transaction) -> None:
-            tx.inbox.add_records(sorted(result.elsewhere), at=now)
+            tx.inbox.schedule_fetch_of_records(sorted(result.elsewhere), at=now)
             tx.inbox.remove_fetched(done)
             tx.inbox.retry_later(again)
 

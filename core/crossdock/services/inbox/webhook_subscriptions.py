@@ -13,7 +13,7 @@ from crossdock.config.project.project import Project
 from crossdock.connector import Context
 from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError
 from crossdock.reading.sources.run_context import SourceContext, create_run_folder
-from crossdock.runs.intake_log import NoIntake
+from crossdock.runs.imported_file_log import NoIntake
 from crossdock.services.inbox.webhook_receiver import PATH
 from crossdock.values.author_code_errors import convert_author_errors
 from crossdock.values.clock import Clock
@@ -32,7 +32,7 @@ class Subscriptions:
     def __init__(self, api: SubscriptionApi[Any], webhooks: Webhooks[Any], context: Context[Any], address: str) -> None:
         self._api, self._webhooks, self._context, self._address = api, webhooks, context, address
 
-    def listed(self) -> Iterator[Subscription]:
+    def subscriptions_at_vendor(self) -> Iterator[Subscription]:
         with self._guard_author_call("listed"):
             for subscription in self._api.listed(self._context):
                 yield _check_is_subscription(subscription)
@@ -56,7 +56,7 @@ class Subscriptions:
     def remove_own_subscriptions(self) -> Iterator[Subscription]:
         """End the subscriptions to the address, and yield them."""
         address = self._require_webhook_address()
-        for subscription in list(self.listed()):
+        for subscription in list(self.subscriptions_at_vendor()):
             if subscription.address == address:
                 with self._guard_author_call("remove"):
                     self._api.remove(self._context, subscription)

@@ -78,7 +78,7 @@ class WebhookWriter:
     def replace_state(self, open_state: Callable[[], State]) -> None:
         self._open, self._is_outdated = open_state, True
 
-    def close(self) -> None:
+    def store_queued_and_close(self) -> None:
         self._queue.put(None)
         self._thread.join()
 

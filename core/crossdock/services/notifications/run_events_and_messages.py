@@ -231,11 +231,13 @@ def _error_lines(event: ScheduledRunEnded) -> list[str]:
 
 
 def _first_lines(text: str) -> list[str]:
-    lines = [_shortened_line(printable(line.strip())) for line in text.split("\n") if line.strip()] or [_NO_TEXT]
+    lines = [_shortened_line_keeping_code(printable(line.strip())) for line in text.split("\n") if line.strip()] or [
+        _NO_TEXT
+    ]
     return lines if len(lines) <= _MAX_ERROR_LINES else [*lines[:_MAX_ERROR_LINES], "..."]
 
 
-def _shortened_line(line: str) -> str:
+def _shortened_line_keeping_code(line: str) -> str:
     code = _CODE.search(line)
     end = code[0] if code else ""
     return f"{_shortened(line.removesuffix(end), _MAX_LINE - len(end))}{end}"
@@ -247,7 +249,7 @@ def _error_facts(message: RunMessage) -> dict[str, Any]:
 
 
 def _warning_lines(event: ScheduledRunEnded) -> list[str]:
-    lines = [_shortened_line(f"Warning: {printable(text)}") for text in event.warnings]
+    lines = [_shortened_line_keeping_code(f"Warning: {printable(text)}") for text in event.warnings]
     return [*lines[:_MAX_ERRORS], *_more_line(len(lines) - _MAX_ERRORS, "warnings", event)]
 
 

@@ -89,19 +89,19 @@ class RunMetrics:
     def set_next_due(self, job: str, instant: datetime | None) -> None:
         """Record when *job* is due next; None if it is no longer scheduled."""
         with self._values.lock:
-            self._add_job(job)
+            self._initialize_job_metrics(job)
             self._set("next_due_timestamp_seconds", instant.timestamp() if instant else None, job)
 
     def record_run_start(self, job: str) -> None:
         with self._values.lock:
-            self._add_job(job)
+            self._initialize_job_metrics(job)
             self._set("running", 1, job)
             self._set("started_timestamp_seconds", self._values.now(), job)
 
     def record_run_end(self, job: str, status: Status, seconds: float) -> None:
         """Record that a run of *job* ended. A skipped run does not affect one that is running."""
         with self._values.lock:
-            self._add_job(job)
+            self._initialize_job_metrics(job)
             self._increase("nights_total", 1, job, status)
             if status != "skipped":
                 self._set("running", 0, job)
@@ -124,7 +124,7 @@ class RunMetrics:
             for state, number in counts.as_json().items():
                 self._set("open_records", number, stream, state)
 
-    def _add_job(self, job: str) -> None:
+    def _initialize_job_metrics(self, job: str) -> None:
         self._increase("running", 0, job)
         for status in _STATUSES:
             self._increase("nights_total", 0, job, status)
@@ -208,7 +208,7 @@ class Metrics(RunMetrics):
             problems = [f"{part}: {_one_line(text)}" for part, text in self._problems.items() if text is not None]
         return not problems, "; ".join(("not ready", *problems)) if problems else "ready"
 
-    def exposition(self) -> tuple[bytes, str]:
+    def prometheus_exposition(self) -> tuple[bytes, str]:
         from prometheus_client import CollectorRegistry  # noqa: PLC0415  only --health needs the library
         from prometheus_client.exposition import choose_encoder  # noqa: PLC0415
 

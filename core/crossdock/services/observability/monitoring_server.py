@@ -30,7 +30,7 @@ def app(metrics: Metrics) -> Starlette:
         return respond
 
     async def exposition(_: Request) -> Response:
-        body, content_type = metrics.exposition()
+        body, content_type = metrics.prometheus_exposition()
         return _response(body, 200, content_type)
 
     served = Starlette(

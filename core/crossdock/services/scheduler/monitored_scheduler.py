@@ -109,7 +109,7 @@ class MonitoredScheduler:
                 "clock" if isinstance(error, ClockError) else "state", text_with_code(error)
             )
             LOGGER.error("cannot check which jobs are due: %s", text_with_code(error))
-            self._report_unusable_state(error, now)
+            self._report_runs_without_state(error, now)
         else:
             self._metrics.report_component_status("state")
             self._metrics.report_component_status("clock")
@@ -121,7 +121,7 @@ class MonitoredScheduler:
 
     def apply_retention(self) -> None:
         if not self.busy and not self._interrupt.is_set():
-            self._retention.run(self.project)
+            self._retention.purge_part_if_due(self.project)
 
     def reload_when_idle(self, project: Project, notifier: Notifier | None) -> None:
         """Use another config from the first `report_and_start_runs` at which no run is in progress. None starts until
@@ -142,8 +142,8 @@ class MonitoredScheduler:
             suppress(CrossdockError),
             self.project.read_state() as tx,
         ):  # a state that cannot be read was reported above
-            failing = sum(number for _, number in tx.inbox.failing_counts())
-            self._metrics.set_inbox_counts(tx.inbox.count() - failing, failing)
+            failing = sum(number for _, number in tx.inbox.failed_fetch_counts())
+            self._metrics.set_inbox_counts(tx.inbox.count_records_to_fetch() - failing, failing)
         report_refused_webhooks(self._webhooks.refused, self._metrics)
         slow = self._webhooks.inbox_worker.list_slow_partners()
         self._metrics.set_slow_partners({partners: seconds for partners, seconds, _ in slow})
@@ -164,7 +164,7 @@ class MonitoredScheduler:
             self._scheduler.replace_config(self.project)
         return self._scheduler.report_or_start_runs(may_start=self._fresh is None and not self._interrupt.is_set())
 
-    def _report_unusable_state(self, error: CrossdockError, now: datetime) -> None:
+    def _report_runs_without_state(self, error: CrossdockError, now: datetime) -> None:
         """Report the first due run of each job while the state cannot be used, or the clocks differ."""
         for name, job in self.project.jobs.items():
             one = next(due_between(job.schedule, self._runs_unknown_since(job, now), now), None)
@@ -216,7 +216,7 @@ class MonitoredScheduler:
             pending_notices.notify_of_killed_run(self.project, self._send_event, self._clock, due_run.job), log
         )
         self._metrics.record_run_start(due_run.job)
-        timings = log.timings(self._clock)
+        timings = log.make_logged_timings(self._clock)
         try:
             with run_event_builders.watch_deadline(session, due_run, self._clock, tell):
                 return sync_and_replay.run_scheduled(session, due_run, progress=timings, interrupt=self._interrupt)

@@ -23,7 +23,7 @@ class RetentionTask:
         self._clock = clock
         self._next: datetime | None = None
 
-    def run(self, project: Project) -> bool:
+    def purge_part_if_due(self, project: Project) -> bool:
         """Remove a part if a day has passed. Return True if more is left. Log failures, which must not prevent runs."""
         now = self._clock.now()
         if project.retention is None or (self._next is not None and now < self._next):
@@ -66,4 +66,4 @@ class RetentionTask:
 def apply_retention(loaded: Project, clock: Clock, interrupt: threading.Event) -> None:
     task, is_more_left = RetentionTask(clock), True
     while is_more_left and not interrupt.is_set():
-        is_more_left = task.run(loaded)
+        is_more_left = task.purge_part_if_due(loaded)

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from crossdock.config.schedules.due_times import Due, due_between
 from crossdock.config.schedules.job_and_schedule_config import JobConfig, Schedule
-from crossdock.services.scheduler.due_jobs import DueJobs
+from crossdock.services.scheduler.due_and_skipped_runs import DueJobs
 from crossdock.state import Transaction
 from crossdock.values.time_zones import first_instant_showing
 
@@ -35,7 +35,7 @@ class PreviewedDay(Struct, frozen=True):
 def preview_rows(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime, days: int) -> list[dict[str, Any]]:
     """Return the runs that are due in the next *days*, in their order. Times are in the zone of each job."""
     rows = {name: _JobRows(tx, name, job) for name, job in jobs.items()}
-    return [rows[name].row(due) for name, due in DueJobs(jobs).due_between(now, now + timedelta(days=days))]
+    return [rows[name].row_of_due_run(due) for name, due in DueJobs(jobs).due_between(now, now + timedelta(days=days))]
 
 
 def previewed_days(
@@ -55,7 +55,7 @@ def previewed_days(
             last = due[-1] if is_counted else _last_due(schedule, since, before)
             number = len(due) if is_counted else None
             found[day] = PreviewedDay(
-                [rows.row(each) for each in due[:listed]], number, last.instant.astimezone(schedule.zone)
+                [rows.row_of_due_run(each) for each in due[:listed]], number, last.instant.astimezone(schedule.zone)
             )
     return found
 
@@ -73,7 +73,7 @@ class _JobRows:
         self._name, self._zone = name, job.schedule.zone
         self._expected = tx.scheduled_runs.expected_seconds_and_requests(name)
 
-    def row(self, due: Due) -> dict[str, Any]:
+    def row_of_due_run(self, due: Due) -> dict[str, Any]:
         seconds, requests = self._expected or (None, None)
         ends = None if seconds is None else due.instant + timedelta(seconds=seconds)
         return {

@@ -18,11 +18,11 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.run_start_attempt import Attempt
 from crossdock.runs.state_session import Session
 from crossdock.services.inbox.webhook_record_delivery import JOB, InboxWorker, Partners
-from crossdock.services.scheduler.due_jobs import DueJob, DueJobs
+from crossdock.services.scheduler.due_and_skipped_runs import DueJob, DueJobs
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
 from crossdock.state import DueRun, ScheduledRun, State, Transaction
 from crossdock.values.clock import Clock
-from crossdock.writing.targets.access_and_clock_checks import check_clock
+from crossdock.writing.targets.platform_access_and_clock_checks import check_clock
 
 ON_TIME = timedelta(minutes=5)  # runs due this short before a scheduler started were not missed
 CLOCK_SET_S = 1.0  # a larger jump means that the clock was set
@@ -212,7 +212,7 @@ class Scheduler:
             ready.sort(key=lambda item: self._start_order(tx, *item))
         if not ready:
             self._store_skipped_runs(state, [plan for plan in plans if plan.skipped and not plan.starts], now)
-        return plans, self._without_conflicts(ready)
+        return plans, self._runs_without_shared_connections(ready)
 
     def _runs_ahead_of_clock(self, tx: Transaction, now: datetime) -> list[ScheduledRun]:
         """Return the runs that are due or ended only later than *now*: the clock was ahead when they began."""
@@ -241,7 +241,7 @@ class Scheduler:
     def _wall_minus_monotonic_s(self, now: datetime) -> float:
         return now.timestamp() - self._clock.monotonic()
 
-    def _without_conflicts(self, ready: list[tuple[DueJob, Due]]) -> list[tuple[DueJob, Due]]:
+    def _runs_without_shared_connections(self, ready: list[tuple[DueJob, Due]]) -> list[tuple[DueJob, Due]]:
         """Return as many runs as may run at once, no two of which share a connection."""
         in_use = {name for job in self._running for name in self._project.connections_of_job(job)}
         chosen: list[tuple[DueJob, Due]] = []
@@ -270,7 +270,7 @@ class Scheduler:
         except CrossdockError as error:
             self._report_failed_start(plan.job, start, error)
             return False
-        _log_failed_runs(plan)
+        _log_runs_failed_by_overlap(plan)
         self._running[plan.job] = _Running(start, self._workers.executor.submit(self._run, opened, due_run))
         return True
 
@@ -298,7 +298,7 @@ class Scheduler:
             except StateBusyError:
                 return  # the process that is running writes them, or a later call does
         for plan in plans:
-            _log_failed_runs(plan)
+            _log_runs_failed_by_overlap(plan)
 
     def _open_session(self, attempt: Attempt) -> Session:
         if self._session is None:
@@ -321,7 +321,7 @@ class Scheduler:
             self._state = None
 
 
-def _log_failed_runs(plan: DueJob) -> None:
+def _log_runs_failed_by_overlap(plan: DueJob) -> None:
     for each in plan.skipped:
         if each.status == "failed":
             RunLog(each.job, each.business_date).log(f"failed: {each.note}", logging.ERROR)

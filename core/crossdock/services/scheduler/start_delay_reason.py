@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from crossdock.config.schedules.due_times import first_due_of_dates
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
-from crossdock.services.scheduler.due_jobs import DATES_AHEAD
+from crossdock.services.scheduler.due_and_skipped_runs import DATES_AHEAD
 from crossdock.state import RunRecord, Transaction
 from crossdock.values.display_texts import instant_text
 
@@ -29,7 +29,7 @@ def find_start_delay_reason(
 ) -> StartDelay:
     """Return why *name* has not begun for the business date *day*, which is due by *now*."""
     for other in jobs[name].after:
-        if not _has_ended(tx, jobs[other], other, day, now):
+        if not _has_job_ended_for_day(tx, jobs[other], other, day, now):
             return StartDelay(f"it begins after {other}, which has not ended for {day}", job=other)
     for run in tx.runs.listed(limit=_LATEST):
         if run.status != "running":
@@ -46,7 +46,7 @@ def find_start_delay_reason(
     return StartDelay(f"no scheduler has started it, and no run is in its way{since}")
 
 
-def _has_ended(tx: Transaction, job: JobConfig, name: str, day: date, now: datetime) -> bool:
+def _has_job_ended_for_day(tx: Transaction, job: JobConfig, name: str, day: date, now: datetime) -> bool:
     found = tx.scheduled_runs.runs_of_date(name, day)
     if found:
         return all(each.finished for each in found)

@@ -83,7 +83,7 @@ class WebhookLog(SilentProgress):
 
 
 def log_inbox_work(partners: Partners, worked: WorkResult) -> None:
-    of = _webhooks_text(partners)
+    of = _webhooks_of_partners_text(partners)
     records, failed = f"{worked.fetched:,} record{'s' * (worked.fetched != 1)} fetched", f"{worked.failed:,}"
     if worked.failed:
         LOGGER.warning("%s: %s, %s failed: see 'crossdock records list --state inbox'", of, records, failed)
@@ -94,10 +94,10 @@ def log_inbox_work(partners: Partners, worked: WorkResult) -> None:
 def log_slow_partners(partners: Partners, seconds: float) -> None:
     text = "%s: the same records have taken %s, so %s may answer slowly or not at all; those of others go on"
     systems = " or ".join(filter(None, partners))
-    LOGGER.warning(text, _webhooks_text(partners), duration_text(seconds), systems)
+    LOGGER.warning(text, _webhooks_of_partners_text(partners), duration_text(seconds), systems)
 
 
-def _webhooks_text(partners: Partners) -> str:
+def _webhooks_of_partners_text(partners: Partners) -> str:
     return f"webhooks of {partners}" if partners.connection else "webhooks"
 
 
@@ -117,7 +117,7 @@ class RunLog(SilentProgress):
         if tenant is not None:
             self.facts["tenant"] = tenant
 
-    def timings(self, clock: Clock) -> Timings:
+    def make_logged_timings(self, clock: Clock) -> Timings:
         return Timings(clock, self, self._log_start)
 
     def _log_start(self, report: Report) -> None:

@@ -23,15 +23,15 @@ from crossdock.platform import access_scopes
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
+from crossdock.runs.imported_file_log import NoIntake
 from crossdock.runs.init_plan_and_run import Config, load_project
-from crossdock.runs.intake_log import NoIntake
 from crossdock.services.inbox.webhook_verification_and_parsing import endpoints_by_connection
 from crossdock.values.author_code_errors import convert_author_errors
 from crossdock.values.clock import SystemClock
 from crossdock.values.display_texts import count_with_noun, duration_text, size_text
 from crossdock.values.progress import SilentProgress
 from crossdock.values.records import RawBatch
-from crossdock.writing.targets import access_and_clock_checks
+from crossdock.writing.targets import platform_access_and_clock_checks
 
 _SAME_S = 2.0  # the platform says its time in whole seconds
 
@@ -88,7 +88,7 @@ def _webhook_and_target_findings(loaded: Project, connection: Connection) -> Ite
 def _platform_findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
     """Request what delivery needs to read, or else one list, for which a refusal also suffices."""
     try:
-        access = access_and_clock_checks.check_access(loaded.platform, loaded.access_test_resources)
+        access = platform_access_and_clock_checks.check_access(loaded.platform, loaded.access_test_resources)
     except CrossdockError as error:
         yield "platform", _failed_finding(error)
         return
@@ -120,7 +120,7 @@ def _platform_findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
 def _clock_text(profile: Profile, ahead_s: float | None) -> str:
     if ahead_s is None:
         return "the platform's answers do not say the time"
-    access_and_clock_checks.check_clock_difference(profile, ahead_s)
+    platform_access_and_clock_checks.check_clock_difference(profile, ahead_s)
     if abs(ahead_s) < _SAME_S:
         return "as the platform's"
     return f"{duration_text(abs(ahead_s))} {'ahead of' if ahead_s > 0 else 'behind'} the platform's"

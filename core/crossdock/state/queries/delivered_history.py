@@ -83,7 +83,7 @@ class DeliveredHistory:
                     retried.add(key_hash)
         return found
 
-    def operation_counts(self, run_ids: Sequence[int]) -> list[tuple[str, str, int]]:
+    def operation_counts_of_runs(self, run_ids: Sequence[int]) -> list[tuple[str, str, int]]:
         """Return how often *run_ids* have delivered each operation to a target, by stream."""
         columns = (intents.c.stream, intents.c.operation)
         query = (
@@ -108,7 +108,7 @@ class DeliveredHistory:
         query = query.where(intents.c.run_id.in_(run_ids), intents.c.status.in_(UNSETTLED))
         return int(self._connection.execute(query).scalar_one())
 
-    def streams_and_scopes(self, run_ids: Sequence[int]) -> set[tuple[str, Scope]]:
+    def streams_and_scopes_of_runs(self, run_ids: Sequence[int]) -> set[tuple[str, Scope]]:
         names = (intents.c[name] for name in ("stream", *Scope.__struct_fields__))
         query = select(*names).distinct().where(intents.c.run_id.in_(run_ids), intents.c.status == "delivered")
         return {(stream, Scope(*rest)) for stream, *rest in self._connection.execute(query)}

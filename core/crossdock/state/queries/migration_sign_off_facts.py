@@ -29,7 +29,7 @@ class MigrationOutcome:
         query = select(*by, func.count()).where(dead_letters.c.stream.in_(streams)).group_by(*by).order_by(*by)
         return [DeadLetterCount(*row) for row in self._connection.execute(query)]
 
-    def dead_letter_places(
+    def dead_letter_files_and_lines(
         self, group: DeadLetterCount, *, limit: int, reads_files: bool = False
     ) -> list[tuple[str, int]]:
         """Return file and line of dead letters. A stream that *reads_files* reads nothing else."""

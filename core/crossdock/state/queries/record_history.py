@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Table, and_, literal, select, tuple_
 
 from crossdock.state.db.schema import attempts, bindings, dead_letters, intents, source_is, waiting_records
-from crossdock.state.tables.batches import Batches
 from crossdock.state.tables.record_identity_and_scope import Scope, in_scope
+from crossdock.state.tables.stored_batches_and_numbers import Batches
 from crossdock.values import exact_json
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class RecordHistory:
     def dead_letters(self, stream: str, key_hash: int) -> list[dict[str, Any]]:
         return self._rows(dead_letters, _is_record_of_stream(dead_letters, stream, key_hash))
 
-    def waits(self, stream: str, key_hash: int) -> list[dict[str, Any]]:
+    def waits_of_record(self, stream: str, key_hash: int) -> list[dict[str, Any]]:
         return self._rows(waiting_records, _is_record_of_stream(waiting_records, stream, key_hash))
 
     def operations(self, scope: Scope, key_hash: int) -> list[dict[str, Any]]:

@@ -82,12 +82,12 @@ class RunDetails:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def rejection_counts_by_reason(self, run_id: int) -> list[ReasonCount]:
+    def rejections_by_reason_until_run(self, run_id: int) -> list[ReasonCount]:
         """Count the dead letters of *run_id* and earlier runs by reason, the most frequent first."""
-        return summed_by_reason_code(self.rejection_counts_by_stream(run_id))
+        return summed_by_reason_code(self.rejections_by_stream_until_run(run_id))
 
-    def rejection_counts_by_stream(self, run_id: int) -> list[StreamReasonCount]:
-        """Do the same as `rejection_counts_by_reason`, by stream and reason. It reads all dead letters: there is no
+    def rejections_by_stream_until_run(self, run_id: int) -> list[StreamReasonCount]:
+        """Do the same as `rejections_by_reason_until_run`, by stream and reason. It reads all dead letters: there is no
         index by reason.
         """
         by = dead_letters.c.stream, dead_letters.c.code
@@ -99,7 +99,7 @@ class RunDetails:
         """Count what runs for the business dates from *first* to *last* rejected, by month and reason.
 
         What was delivered or dropped since is not counted. All dead letters are read, as in
-        `rejection_counts_by_stream`.
+        `rejections_by_stream_until_run`.
         """
         month = func.substr(runs.c.business_date, 1, len("2026-11"))
         by = month, dead_letters.c.code
@@ -108,7 +108,7 @@ class RunDetails:
         query = query.where(dead_letters.c.status == "rejected", dates).group_by(*by)
         return {(of, code): number for of, code, number in self._connection.execute(query)}
 
-    def rejected_with_reason(self, run_id: int, code: str, *, limit: int) -> list[Row]:
+    def rejected_with_reason_until_run(self, run_id: int, code: str, *, limit: int) -> list[Row]:
         """Return at most *limit* dead letters of *run_id* and earlier runs with one reason, the run's own first."""
         order = (dead_letters.c.run_id.desc(), *(dead_letters.c[name] for name in ("stream", "source", "line", "key")))
         names = ("stream", "key", "stage", "pointer", "message", "source", "line", "run_id")
@@ -132,7 +132,7 @@ class RunDetails:
         """Count the operations that the next run sends, or sends again."""
         return self._count(intents, intents.c.status.in_(("pending", "sending")))
 
-    def first_operations(self, run_id: int, *, limit: int) -> FirstOperations:
+    def updates_of_first_operations(self, run_id: int, *, limit: int) -> FirstOperations:
         """Return what the first *limit* operations of a run updated, as far as retention keeps their payloads."""
         of_run = select(intents.c.id).where(intents.c.run_id == run_id)
         of_run = of_run.order_by(sql_statements.order_without_index(self._connection, intents.c.id))
@@ -148,7 +148,9 @@ class RunDetails:
             sql_statements.without_index(intents.c.status) == "delivered",
         )
         found = self._connection.execute(query.order_by(intents.c.id))
-        return FirstOperations(number, len(ids) == number, [each for row in found if (each := _delivered_update(*row))])
+        return FirstOperations(
+            number, len(ids) == number, [each for row in found if (each := _delivered_update_of_row(*row))]
+        )
 
     def deliveries_by_stream(self, run: RunRecord) -> list[StreamDelivery]:
         """Return what *run* settled, by stream, slowest first, without operations that were purged since."""
@@ -175,7 +177,7 @@ class RunDetails:
         return [dict(row) for row in self._connection.execute(query).mappings()]
 
 
-def _delivered_update(
+def _delivered_update_of_row(
     target: str,
     resource: str,
     namespace: str,

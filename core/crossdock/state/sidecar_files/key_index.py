@@ -159,8 +159,8 @@ def index_from_bindings(connection: Connection, scope: Scope) -> pl.DataFrame:
     stored = [sql_statements.unconverted_column(column) for column in _COLUMNS]
     query = select(*stored).where(in_scope(bindings, scope), bindings.c.deleted_at.is_(None))
     result = connection.execute(query.execution_options(yield_per=_BATCH))
-    frames = [_frame([tuple(row) for row in part]) for part in result.partitions()]
-    return _without_empty_position(pl.concat(frames) if frames else _frame([]))
+    frames = [_frame_of_rows([tuple(row) for row in part]) for part in result.partitions()]
+    return _without_empty_position_column(pl.concat(frames) if frames else _frame_of_rows([]))
 
 
 _OF_KEYS = sql_statements.QueryByKeys(
@@ -168,19 +168,19 @@ _OF_KEYS = sql_statements.QueryByKeys(
 )
 
 
-def bindings_of_keys(connection: Connection, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
+def index_of_keys(connection: Connection, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
     rows = list(_OF_KEYS.rows(connection, scope.columns, key_hashes))
     schema = {KEY_HASH: HASH, KNOWN_FP: HASH, KNOWN_POSITION: pl.String}
-    return _without_empty_position(pl.DataFrame(rows, schema=schema, orient="row"))
+    return _without_empty_position_column(pl.DataFrame(rows, schema=schema, orient="row"))
 
 
-def _frame(rows: Sequence[tuple[bytes, bytes, str | None]]) -> pl.DataFrame:
+def _frame_of_rows(rows: Sequence[tuple[bytes, bytes, str | None]]) -> pl.DataFrame:
     schema = {KEY_HASH: pl.Binary, KNOWN_FP: pl.Binary, KNOWN_POSITION: pl.String}
     frame = pl.DataFrame(rows, schema=schema, orient="row")
     return frame.with_columns(pl.col(KEY_HASH, KNOWN_FP).bin.reinterpret(dtype=HASH, endianness="big"))
 
 
-def _without_empty_position(frame: pl.DataFrame) -> pl.DataFrame:
+def _without_empty_position_column(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.drop(KNOWN_POSITION) if frame[KNOWN_POSITION].null_count() == frame.height else frame
 
 
@@ -195,16 +195,16 @@ def index_with_changes(frame: pl.DataFrame, changes: list[KeyIndexChange]) -> pl
     schema = {KEY_HASH: HASH, KNOWN_FP: HASH, KNOWN_POSITION: pl.String, _LIVE: pl.Boolean}
     new = pl.DataFrame(list(latest.values()), schema=schema, orient="row")
     if KNOWN_POSITION not in frame.columns:
-        new = _without_empty_position(new)
+        new = _without_empty_position_column(new)
     given = new.with_columns(_changed=True)
-    parts = [_updated(part, given) for part in frame.iter_slices(_MERGED)]
+    parts = [_part_with_new_values(part, given) for part in frame.iter_slices(_MERGED)]
     known = pl.concat([given.clear(), *(part.filter("_changed") for part in parts)])
     added = given.join(known, on=KEY_HASH, how="anti", maintain_order="left")
     kept = [name for name in new.columns if name != _LIVE]
     return pl.concat([part.filter(pl.col(_LIVE)).select(kept) for part in (*parts, added)])
 
 
-def _updated(part: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+def _part_with_new_values(part: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     """Replace values of *part* by those of *new* for the same keys, where ``_changed`` is true, else by null."""
     part = part.with_columns(pl.lit(value=True).alias(_LIVE))
     part = pl.concat([new.clear().drop("_changed"), part.cast({KNOWN_FP: HASH})], how="diagonal")

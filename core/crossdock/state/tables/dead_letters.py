@@ -245,7 +245,9 @@ class DeadLetters:
             query = query.where(tuple_(*order) > tuple_(*place))
         return [dict(row) for row in self._connection.execute(query).mappings()]
 
-    def groups(self, status: str, choice: RecordFilter, *, by_source: bool, limit: int) -> list[DeadLetterGroup]:
+    def groups_by_reason(
+        self, status: str, choice: RecordFilter, *, by_source: bool, limit: int
+    ) -> list[DeadLetterGroup]:
         """Count the dead letters of *choice* by stream and reason, and by file, the largest groups first."""
         by = [table.c.stream, table.c.code, *([table.c.source] if by_source else [])]
         facts = func.count().label("number"), func.min(table.c.first_run_id).label("first_run_id")

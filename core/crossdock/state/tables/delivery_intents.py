@@ -281,7 +281,9 @@ class Intents:
         found = [each for status in statuses for each in self._read(query.where(choice.status_column(table) == status))]
         return sorted(found, key=lambda each: each.id)[:limit]
 
-    def groups(self, statuses: Iterable[Status], choice: RecordFilter, *, limit: int) -> list[IntentGroup]:
+    def groups_by_stored_batch(
+        self, statuses: Iterable[Status], choice: RecordFilter, *, limit: int
+    ) -> list[IntentGroup]:
         """Count the intents of *choice* by stream and stored batch, the largest groups first."""
         by = table.c.stream, table.c.batch_id
         number = func.count().label("number")
@@ -315,11 +317,11 @@ class Intents:
             Intent(
                 identity=RecordIdentity.of_row(row),
                 scope=Scope(row.target, row.resource, row.namespace),
-                **_plain_columns(row),
+                **_plain_attributes_of_row(row),
             )
             for row in self._connection.execute(query)
         ]
 
 
-def _plain_columns(row: Row[Any]) -> dict[str, Any]:
+def _plain_attributes_of_row(row: Row[Any]) -> dict[str, Any]:
     return {name: getattr(row, name, _NO_DATA.get(name)) for name in _PLAIN}

@@ -12,8 +12,8 @@ from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, liter
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import passed_files
 from crossdock.state.db.schema import taken_files as table
-from crossdock.state.tables import removed_input_digests
-from crossdock.state.tables.removed_input_digests import Digests
+from crossdock.state.tables import purged_input_digests
+from crossdock.state.tables.purged_input_digests import Digests
 
 FileDescription = tuple[str, int, datetime]
 """How a store describes a file: name, size in bytes, modification time."""
@@ -103,7 +103,7 @@ class FileIntake:
 
     def finished_files(self, stream: str, version: str) -> dict[str, FileFacts]:
         """Return the finished files, also undone ones, by content hash, oldest first; none if *version* is not last."""
-        if not self._is_last_version(stream, version):
+        if not self._is_version_of_last_file(stream, version):
             return {}
         return self._files_by_content_hash(
             table.c.stream == stream, table.c.version == version, table.c.status != "accepted"
@@ -114,11 +114,11 @@ class FileIntake:
 
     def digests_of_removed_files(self, stream: str, version: str) -> Digests:
         """Return the files that *stream* finished under *version* and of which retention kept only the digests."""
-        if not self._is_last_version(stream, version):
+        if not self._is_version_of_last_file(stream, version):
             return Digests()
-        return removed_input_digests.load(self._connection, "file", stream, version)
+        return purged_input_digests.load(self._connection, "file", stream, version)
 
-    def _is_last_version(self, stream: str, version: str) -> bool:
+    def _is_version_of_last_file(self, stream: str, version: str) -> bool:
         query = select(table.c.version).where(table.c.stream == stream).order_by(table.c.accepted_at.desc()).limit(1)
         return self._connection.execute(query).scalar() in {None, version}
 
@@ -177,13 +177,13 @@ class FileIntake:
         row = self._connection.execute(query.order_by(table.c.accepted_at.desc()).limit(1)).first()
         return None if row is None else FinishedImport(*row)
 
-    def passed_over_files(self, stream: str) -> set[FileDescription]:
+    def passed_over_snapshots(self, stream: str) -> set[FileDescription]:
         """Return the older snapshots that *stream* has passed over and its source still lists."""
         query = select(passed_files.c.name, passed_files.c.size, passed_files.c.modified_at)
         rows = self._connection.execute(query.where(passed_files.c.stream == stream))
         return {(name, size, modified_at) for name, size, modified_at in rows}
 
-    def replace_passed_over_files(self, stream: str, files: set[FileDescription]) -> None:
+    def replace_passed_over_snapshots(self, stream: str, files: set[FileDescription]) -> None:
         self._connection.execute(delete(passed_files).where(passed_files.c.stream == stream))
         rows = [{"stream": stream, "name": name, "size": size, "modified_at": at} for name, size, at in sorted(files)]
         sql_statements.upsert(self._connection, passed_files, rows)
@@ -212,8 +212,8 @@ class FileIntake:
 
     def forget(self, stream: str) -> None:
         self._connection.execute(delete(table).where(table.c.stream == stream))
-        self.replace_passed_over_files(stream, set())
-        removed_input_digests.forget(self._connection, stream)
+        self.replace_passed_over_snapshots(stream, set())
+        purged_input_digests.forget(self._connection, stream)
 
     def _files_by_content_hash(self, *conditions: ColumnElement[bool]) -> dict[str, FileFacts]:
         query = select(*_FACTS).where(*conditions).order_by(table.c.accepted_at, table.c.stamp)

@@ -258,7 +258,7 @@ class Runs:
 
         There is no index for these: the table is read backwards until *limit* runs are found.
         """
-        columns = self._columns()
+        columns = self._columns_with_corrected_status()
         query = select(*columns.values()).order_by(runs.c.id.desc()).limit(limit)
         if before is not None:
             query = query.where(runs.c.id < before)
@@ -274,14 +274,18 @@ class Runs:
     def run_and_predecessors(self, run: RunRecord, *, limit: int) -> list[RunRecord]:
         """Return *run* and those before it of the same job, or of the same command, oldest first, without messages."""
         same = runs.c.job.is_not_distinct_from(run.job), runs.c.command.is_not_distinct_from(run.command)
-        query = select(*self._columns().values()).where(runs.c.id <= run.id, *same).order_by(runs.c.id.desc())
+        query = (
+            select(*self._columns_with_corrected_status().values())
+            .where(runs.c.id <= run.id, *same)
+            .order_by(runs.c.id.desc())
+        )
         return _with_unrecorded_end_message([RunRecord(*row) for row in self._connection.execute(query.limit(limit))])[
             ::-1
         ]
 
     def run_sums_between_dates(self, first: date, last: date) -> list[RunSums]:
         """Return the numbers of the runs for the business dates from *first* to *last*, oldest first."""
-        columns = self._columns() | {"tally": type_coerce(runs.c.tally, Text)}
+        columns = self._columns_with_corrected_status() | {"tally": type_coerce(runs.c.tally, Text)}
         query = select(*(columns[name] for name in (*RunSums._fields[:-1], "tally")))
         found = self._connection.execute(query.where(_is_for_dates(first, last)).order_by(runs.c.id))
         return [
@@ -291,7 +295,7 @@ class Runs:
 
     def counts_by_date(self, first: date, last: date) -> list[RunsOfDate]:
         """Count the runs for the business dates from *first* to *last*, as in `run_sums_between_dates`."""
-        by = runs.c.job, runs.c.business_date, self._columns()["status"].label("shown")
+        by = runs.c.job, runs.c.business_date, self._columns_with_corrected_status()["status"].label("shown")
         query = select(*by, func.count(), func.max(runs.c.id)).where(_is_for_dates(first, last)).group_by(*by)
         return [RunsOfDate(*row) for row in self._connection.execute(query.order_by(*by))]
 
@@ -299,7 +303,7 @@ class Runs:
         return int(self._connection.execute(select(func.count()).select_from(runs)).scalar_one())
 
     def get(self, run_id: int) -> RunRecord | None:
-        query = select(*self._columns().values(), runs.c.timings).where(runs.c.id == run_id)
+        query = select(*self._columns_with_corrected_status().values(), runs.c.timings).where(runs.c.id == run_id)
         row = self._connection.execute(query).first()
         if row is None:
             return None
@@ -309,7 +313,7 @@ class Runs:
         )
         return found
 
-    def _columns(self) -> dict[str, ColumnElement[Any]]:
+    def _columns_with_corrected_status(self) -> dict[str, ColumnElement[Any]]:
         """Return the columns of a list, with the status ``incomplete`` of killed runs that no other run has ended."""
         is_killed = and_(runs.c.status == "running", run_lease.is_killed(self._connection, runs.c.fence))
         status = case((is_killed, "incomplete"), else_=runs.c.status)

@@ -115,7 +115,9 @@ class ScheduledRuns:
     def remove(self, found: Sequence[ScheduledRun], at: datetime) -> None:
         """Remove *found*, as if their jobs had not run. A job that was first seen after *at* counts from then on."""
         for run in found:
-            self._connection.execute(delete(table).where(_is_due_run(DueRun(run.job, run.due, run.business_date))))
+            self._connection.execute(
+                delete(table).where(_is_row_of_due_run(DueRun(run.job, run.due, run.business_date)))
+            )
             later = and_(jobs.c.name == run.job, jobs.c.since > at)
             self._connection.execute(update(jobs).where(later).values(since=at))
 
@@ -126,7 +128,7 @@ class ScheduledRuns:
         return next(iter(self._rows(query)), None)
 
     def get(self, job: str, due: datetime, business_date: date) -> ScheduledRun | None:
-        query = select(*_FIELDS).where(_is_due_run(DueRun(job, due, business_date)))
+        query = select(*_FIELDS).where(_is_row_of_due_run(DueRun(job, due, business_date)))
         return next(iter(self._rows(query)), None)
 
     def runs_of_date(self, job: str, business_date: date) -> list[ScheduledRun]:
@@ -165,14 +167,14 @@ class ScheduledRuns:
             self._connection.execute(insert(table).values(**_key_columns(due_run), **values, attempts=1))
         else:
             values |= {"attempts": known.attempts + 1, "finished_at": None, "run_id": None, "note": None}
-            self._connection.execute(update(table).where(_is_due_run(due_run)).values(values))
+            self._connection.execute(update(table).where(_is_row_of_due_run(due_run)).values(values))
         return True
 
     def finish(
         self, due_run: DueRun | SkippedRun, status: Status, run_id: int | None, note: str | None, *, at: datetime
     ) -> None:
         values = {"status": status, "run_id": run_id, "note": note, "finished_at": at}
-        self._connection.execute(update(table).where(_is_due_run(due_run)).values(values))
+        self._connection.execute(update(table).where(_is_row_of_due_run(due_run)).values(values))
 
     def record_failed_start(self, due_run: DueRun, run_id: int, *, at: datetime, busy: bool) -> bool:
         """Record that an attempt could not begin, for the reason of *run_id*. Return whether that is new.
@@ -188,7 +190,7 @@ class ScheduledRuns:
         elif known.finished:
             self.finish(due_run, "failed", run_id, None, at=at)
         elif not busy or known.run_id is not None:
-            self._connection.execute(update(table).where(_is_due_run(due_run)).values(run_id=run_id))
+            self._connection.execute(update(table).where(_is_row_of_due_run(due_run)).values(run_id=run_id))
         else:
             return False
         return known is None or known.run_id != run_id
@@ -323,5 +325,5 @@ def _key_columns(due_run: DueRun | SkippedRun) -> dict[str, Any]:
     return {"job": due_run.job, "due": due_run.due, "business_date": due_run.business_date.isoformat()}
 
 
-def _is_due_run(due_run: DueRun | SkippedRun) -> ColumnElement[bool]:
+def _is_row_of_due_run(due_run: DueRun | SkippedRun) -> ColumnElement[bool]:
     return and_(*(table.c[name] == value for name, value in _key_columns(due_run).items()))

@@ -98,12 +98,14 @@ class UnverifiedParts:
         for *scope, number in self._connection.execute(query):
             yield Scope(*scope), number
 
-    def count(self, scopes: Collection[Scope], key_hash: int | None) -> int:
+    def count_unverified_records(self, scopes: Collection[Scope], key_hash: int | None) -> int:
         if key_hash is None:
             return sum(number for scope, number in self.binding_counts() if scope in scopes)
-        return len(self.listed(scopes, key_hash, limit=len(scopes)))
+        return len(self.unverified_records(scopes, key_hash, limit=len(scopes)))
 
-    def listed(self, scopes: Collection[Scope], key_hash: int | None, *, limit: int) -> list[UnverifiedRecord]:
+    def unverified_records(
+        self, scopes: Collection[Scope], key_hash: int | None, *, limit: int
+    ) -> list[UnverifiedRecord]:
         """Return at most *limit* unverified records of *scopes*, all or those with one key, by scope and key."""
         query = select(*_SCOPE, bindings.c.key, bindings.c.target_id).where(_IS_UNVERIFIED)
         query = query.order_by(*_SCOPE, bindings.c.key)
@@ -114,7 +116,7 @@ class UnverifiedParts:
         found = (UnverifiedRecord(Scope(*scope), name, target_id) for *scope, name, target_id in rows)
         return list(islice((each for each in found if each.scope in scopes), limit))
 
-    def page(
+    def page_of_unverified_records(
         self, scopes: Collection[Scope], *, after: tuple[Scope, int] | None, limit: int
     ) -> list[tuple[UnverifiedRecord, int]]:
         """Return at most *limit* unverified records of *scopes* with their key hashes, *after* one of them."""

@@ -87,7 +87,7 @@ class WaitingRecords:
             columns["since"] = [since.get(key_hash, at) for key_hash in hashes]
             _PUT.run(self._connection, columns, {"run_id": run_id})
 
-    def waits(self, stream: str, key_hashes: Sequence[int] | None = None) -> list[Wait]:
+    def waits_of_stream(self, stream: str, key_hashes: Sequence[int] | None = None) -> list[Wait]:
         """Return the waiting records of *stream*, longest waiting first, or of *key_hashes* in any order."""
         if key_hashes is not None:
             return [_wait_of_row(row) for row in _WAITS_AMONG.rows(self._connection, {"stream": stream}, key_hashes)]
@@ -157,7 +157,7 @@ class WaitingRecords:
         query = select(func.count()).select_from(table).where(*choice.conditions(table))
         return int(self._connection.execute(query).scalar_one())
 
-    def grouped_counts(self, choice: RecordFilter) -> list[WaitingCount]:
+    def counts_by_awaited_records(self, choice: RecordFilter) -> list[WaitingCount]:
         numbers = func.count(), func.min(table.c.since), func.min(table.c.key)
         query = select(table.c.stream, table.c.waits_for, *numbers).where(*choice.conditions(table))
         return [

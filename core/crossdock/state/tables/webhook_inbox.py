@@ -84,7 +84,7 @@ class InboxRecord(Struct, frozen=True):
 
 
 class InboxPlace(NamedTuple):
-    """The place of a record in the order of `Inbox.listed`."""
+    """The place of a record in the order of `Inbox.records_to_fetch`."""
 
     first_at: datetime
     key: str
@@ -118,7 +118,7 @@ def _receive_statement(insert: Any) -> Insert:
 _RECEIVE = sql_statements.BulkStatement(_receive_statement, _RECEIVED)
 
 
-def _upsert_statement(insert: Any) -> Insert:
+def _upsert_hint_statement(insert: Any) -> Insert:
     statement = insert(hints)
     changes = {name: statement.excluded[name] for name in ("last_at", "due_at", "attempts")}
     keys = [column.name for column in hints.primary_key]
@@ -128,7 +128,7 @@ def _upsert_statement(insert: Any) -> Insert:
     return hinted
 
 
-_HINT = sql_statements.BulkStatement(_upsert_statement, _NEW)
+_HINT = sql_statements.BulkStatement(_upsert_hint_statement, _NEW)
 _AMONG = sql_statements.QueryByKeys(select(hints.c.key_hash).where(in_stream_of_parameter(hints)), hints.c.key_hash)
 _THIS = hints.c.stream == bindparam("of"), hints.c.key_hash == bindparam("this")
 _SAME = *_THIS, hints.c.number == bindparam("fetched")  # without a new hint
@@ -149,7 +149,7 @@ class Inbox:
     def receive(self, received: Sequence[ReceivedWebhook], *, at: datetime) -> None:
         """Store webhooks and their records. A copy only replaces one that could not be read."""
         new = [each for each in received if self._store_if_new(each, at)]
-        self.add_records([record for each in new for record in each.records], at=at)
+        self.schedule_fetch_of_records([record for each in new for record in each.records], at=at)
 
     def _store_if_new(self, received: ReceivedWebhook, at: datetime) -> bool:
         values = received.connection, received.delivery, at, received.topic, received.problem
@@ -157,7 +157,7 @@ class Inbox:
             _RECEIVE.run(self._connection, {name: [value] for name, value in zip(_RECEIVED, values, strict=True)}) > 0
         )
 
-    def add_records(self, records: Sequence[NamedRecord], *, at: datetime) -> None:
+    def schedule_fetch_of_records(self, records: Sequence[NamedRecord], *, at: datetime) -> None:
         """Schedule *records* to be fetched at once, even if earlier attempts failed."""
         columns = sql_statements.as_columns(dict.fromkeys(records), *NamedRecord._fields)
         _HINT.run(self._connection, columns, {"number": 1, "first_at": at, "last_at": at, "due_at": at, "attempts": 0})
@@ -196,12 +196,12 @@ class Inbox:
         first, after = select(func.min(hints.c.stream)), ""
         found = list[tuple[datetime, str]]()
         while (stream := self._connection.execute(first.where(hints.c.stream > after)).scalar()) is not None:
-            after, due = stream, self.next_due([stream])
+            after, due = stream, self.next_due_time([stream])
             if due is not None and due <= now:
                 found.append((due, stream))
         return [stream for _, stream in sorted(found)]
 
-    def next_due(self, streams: Collection[str]) -> datetime | None:
+    def next_due_time(self, streams: Collection[str]) -> datetime | None:
         query = select(func.min(hints.c.due_at))
         found = (self._connection.execute(query.where(hints.c.stream == each)).scalar() for each in streams)
         return min((due for due in found if due is not None), default=None)
@@ -228,7 +228,9 @@ class Inbox:
     def key_hashes_among(self, stream: str, key_hashes: Sequence[int]) -> Collection[int]:
         return {key_hash for (key_hash,) in _AMONG.rows(self._connection, {"stream": stream}, key_hashes)}
 
-    def listed(self, *, limit: int, choice: RecordFilter = ALL, after: InboxPlace | None = None) -> list[InboxRecord]:
+    def records_to_fetch(
+        self, *, limit: int, choice: RecordFilter = ALL, after: InboxPlace | None = None
+    ) -> list[InboxRecord]:
         """Return at most *limit* records to fetch *after* a place, longest waiting first."""
         order = tuple(hints.c[name] for name in InboxPlace._fields)
         query = select(*_FIELDS).where(*choice.conditions(hints)).order_by(*order).limit(limit)
@@ -236,11 +238,11 @@ class Inbox:
             query = query.where(tuple_(*order) > tuple_(literal(after.first_at, hints.c.first_at.type), *after[1:]))
         return [InboxRecord(*row) for row in self._connection.execute(query)]
 
-    def count(self, choice: RecordFilter = ALL) -> int:
+    def count_records_to_fetch(self, choice: RecordFilter = ALL) -> int:
         query = select(func.count()).select_from(hints).where(*choice.conditions(hints))
         return int(self._connection.execute(query).scalar_one())
 
-    def groups(self, choice: RecordFilter) -> list[InboxGroup]:
+    def groups_by_stream(self, choice: RecordFilter) -> list[InboxGroup]:
         """Count the records of *choice* by stream, the most first."""
         number = func.count().label("number")
         query = select(hints.c.stream, number, func.min(hints.c.first_at), func.max(hints.c.error))
@@ -248,11 +250,11 @@ class Inbox:
         rows = self._connection.execute(query.order_by(number.desc(), hints.c.stream))
         return [InboxGroup(*row) for row in rows]
 
-    def failing_counts(self) -> Iterator[tuple[str, int]]:
+    def failed_fetch_counts(self) -> Iterator[tuple[str, int]]:
         query = select(hints.c.stream, func.count()).where(hints.c.error.is_not(None)).group_by(hints.c.stream)
         yield from ((stream, number) for stream, number in self._connection.execute(query))
 
-    def counts_by_stream(self) -> list[InboxCount]:
+    def fetch_counts_by_stream(self) -> list[InboxCount]:
         number, failing = func.count(), func.count(hints.c.error)
         query = select(hints.c.stream, number, failing, func.min(hints.c.first_at)).group_by(hints.c.stream)
         return [InboxCount(*row) for row in self._connection.execute(query.order_by(hints.c.stream))]

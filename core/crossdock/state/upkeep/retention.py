@@ -27,7 +27,7 @@ from crossdock.state.db.schema import (
     snapshots,
     taken_files,
 )
-from crossdock.state.tables import removed_input_digests
+from crossdock.state.tables import purged_input_digests
 from crossdock.state.tables.run_history import RunConfigs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
 from crossdock.state.upkeep import removable_rows
@@ -120,12 +120,12 @@ class Retention:
         for job, due in latest.items():
             ScheduledRuns(self._connection).mark_finished_until(job, due)
 
-    def _store_digests_of_removed(self, kind: removed_input_digests.Kind, removed: list[tuple[str, str, str]]) -> None:
+    def _store_digests_of_removed(self, kind: purged_input_digests.Kind, removed: list[tuple[str, str, str]]) -> None:
         contents = defaultdict(list)
         for stream, version, content in removed:
             contents[stream, version].append(content)
         for (stream, version), found in contents.items():
-            removed_input_digests.add(self._connection, kind, stream, version, found)
+            purged_input_digests.add(self._connection, kind, stream, version, found)
 
     def _overwriting_connection(self) -> Connection:
         """Return the connection, set to overwrite removed data with zeros, since the file keeps its size."""

@@ -16,7 +16,7 @@ from string import Template
 
 from crossdock.errors import ConfigError
 from crossdock.sandbox import SandboxServer, serve
-from crossdock.testing.demo.sample_exports import exports
+from crossdock.testing.demo.sample_warehouse_exports import exports
 from crossdock.testing.sftp_server import SftpServer
 from crossdock.values.local_files import replace_file
 

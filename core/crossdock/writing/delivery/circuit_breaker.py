@@ -37,7 +37,7 @@ class CircuitBreaker:
             return 1 if in_flight == 0 and now >= self._probe_at else 0
         return max(0, self._window - in_flight)
 
-    def wait_s(self, now: float) -> float:
+    def seconds_to_next_probe(self, now: float) -> float:
         return 0.0 if self._probe_at is None else max(0.0, self._probe_at - now)
 
     def record_success(self) -> None:

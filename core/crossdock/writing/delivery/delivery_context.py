@@ -12,16 +12,16 @@ from crossdock.errors import CrossdockError, RefusedError
 from crossdock.state import Intent, State, Unchanged
 from crossdock.values.clock import Clock
 from crossdock.writing.delivery.circuit_breaker import CircuitBreaker
-from crossdock.writing.delivery.in_doubt_rules import NO_DOUBTS, StateDoubts
+from crossdock.writing.delivery.in_doubt_and_refusal_rules import NO_DOUBTS, StateDoubts
 from crossdock.writing.delivery.operations_and_intents import batch_item
-from crossdock.writing.delivery.records_of_concurrent_runs import RecordsInProgress, RecordsOfRun
+from crossdock.writing.delivery.records_of_concurrent_runs import RecordsOfRun, RecordsOfSession
 from crossdock.writing.delivery.send_queue import SendQueue
 from crossdock.writing.delivery.senders import SendTask
 from crossdock.writing.targets.target import Target
 
 
 class ForgottenRecords(Protocol):
-    def can_decide_create(self, intent: Intent) -> bool:
+    def can_tell_if_created(self, intent: Intent) -> bool:
         """Return whether all records were read that the create *intent* could have made."""
 
     def claim_created_id(self, intent: Intent) -> str | None:
@@ -76,21 +76,23 @@ class DeliveryContext:
         profiles = {name: kind.batch for name, kind in self.target.resources.items() if kind.batch is not None}
         mixed = {name: profile.by for name, profile in profiles.items() if profile.mixed}
         limited = {name: profile.most_bytes for name, profile in profiles.items() if profile.most_bytes is not None}
-        self.queue = SendQueue(self.clock, self.target.in_flight, self.rng, sizes, mixed, limited, self._stored_size)
+        self.queue = SendQueue(
+            self.clock, self.target.in_flight, self.rng, sizes, mixed, limited, self._bytes_in_stored_batch
+        )
 
-    def _stored_size(self, intent: Intent) -> int:
+    def _bytes_in_stored_batch(self, intent: Intent) -> int:
         return self.target.stored_size(intent.resource, batch_item(intent, self.target))
 
     def stop_with(self, error: BaseException) -> None:
         self.stop = self.stop or error
 
-    def add_refusal(self, error: CrossdockError) -> None:
+    def add_left_out_batch_error(self, error: CrossdockError) -> None:
         if len(self.refusals) < REPORTED_AT_MOST:
             self.refusals.append(error)
         else:
             self.more_refusals += 1
 
-    def take_refusals(self) -> Sequence[CrossdockError]:
+    def take_left_out_batch_errors(self) -> Sequence[CrossdockError]:
         """Return why stored batches were left out since the last call. From now on they are tried again."""
         refusals, self.refusals = self.refusals, []
         if self.more_refusals:
@@ -138,7 +140,7 @@ class DeliveringRun:
     id: int
     clock: Clock
     interrupt: threading.Event
-    own_records: RecordsOfRun = field(default_factory=lambda: RecordsInProgress().begin_run())
+    own_records: RecordsOfRun = field(default_factory=lambda: RecordsOfSession().begin_run())
     counters: RequestCounters = field(default_factory=RequestCounters)
     only_unchanged: Unchanged | None = None
     warn: Callable[[str], None] = lambda _: None

@@ -26,7 +26,7 @@ from crossdock.writing.delivery.delivery_context import (
     DeliveryContext,
     ForgottenRecords,
 )
-from crossdock.writing.delivery.in_doubt_rules import NO_DOUBTS, StateDoubts
+from crossdock.writing.delivery.in_doubt_and_refusal_rules import NO_DOUBTS, StateDoubts
 from crossdock.writing.delivery.outcome_policy import OutcomePolicy
 from crossdock.writing.delivery.retries_and_look_ups import PostponedError
 from crossdock.writing.delivery.senders import SendBatch, Senders, SendResult, SendTask
@@ -100,9 +100,9 @@ class Dispatcher:
         for stored in sorted(batches.values(), key=lambda each: each.number):
             yield stored, sorted(members[stored.id], key=lambda each: each.place or 0)
 
-    def take_refusals(self) -> Sequence[CrossdockError]:
+    def take_left_out_batch_errors(self) -> Sequence[CrossdockError]:
         """Return why stored batches were left out since the last call; they stay in the state."""
-        return self._delivery.take_refusals()
+        return self._delivery.take_left_out_batch_errors()
 
     def deliver_held_back(self) -> bool:
         """Deliver what `resume` held back. Returns and fails as `deliver`."""
@@ -119,7 +119,7 @@ class Dispatcher:
         It returns False if the target is unavailable, or carries out later what it was given, and there is other work;
         call it again then with the same *chunks*. When it raises an error, unsettled operations stay in the state.
         """
-        while self._run_turn(chunks):
+        while self._run_turn_and_end_planning(chunks):
             if self._run.interrupt.is_set():
                 hint = "requests in flight are settled; run again to continue"
                 self._delivery.stop_with(StoppedError("stopped before its end", hint=hint))
@@ -150,7 +150,7 @@ class Dispatcher:
         if not goes_on:
             self._own_records.end_work_on(intent)
 
-    def _run_turn(self, chunks: Iterator[Chunk]) -> bool:
+    def _run_turn_and_end_planning(self, chunks: Iterator[Chunk]) -> bool:
         try:
             return self._decide_and_send(chunks)
         finally:
@@ -164,7 +164,7 @@ class Dispatcher:
             chunk, fresh = self._next_chunk(chunks, decisions)
             if chunk is None:
                 self._own_records.end_planning()  # nothing was planned: others need not wait until an answer comes
-        decisions.settled += chunk.settled if chunk is not None else ()
+        decisions.settled += chunk.acknowledged_settlements if chunk is not None else ()
         for intent in fresh:
             if intent.status != "rejected":
                 self._policy.queue_new_intent(intent, decisions)
@@ -227,7 +227,7 @@ class Dispatcher:
             self._allowance.record_unanswered(batch.token)
         if result.outcomes[0].kind == "expired":  # it was not sent
             self._run.counters.requests -= 1
-            self._writer.allow_more_time()
+            self._writer.allow_more_time_to_send()
         for task, outcome in zip(batch.tasks, result.outcomes, strict=True):
             self._policy.decide(task, outcome, decisions, refused_whole=result.refused_whole)
 
@@ -287,11 +287,12 @@ class Dispatcher:
     def _free_slots(self) -> int:
         number = len(self._in_flight)
         return min(
-            self._allowance.free_slots(number), self._queue.circuit_breaker.free_slots(self._clock.monotonic(), number)
+            self._allowance.free_in_flight_slots(number),
+            self._queue.circuit_breaker.free_slots(self._clock.monotonic(), number),
         )
 
     def _collect_results(self, *, wait: bool) -> list[SendResult]:
-        wait_s = self._idle_s() if wait else 0.0
+        wait_s = self._seconds_until_next_send() if wait else 0.0
         results, gathered = self._senders.results, []
         if wait_s > 0 and not self._in_flight:
             self._clock.sleep(wait_s)
@@ -308,7 +309,7 @@ class Dispatcher:
             except queue.Empty:
                 return gathered
 
-    def _idle_s(self) -> float:
+    def _seconds_until_next_send(self) -> float:
         """Return how long nothing can be sent, unless an answer comes first."""
         if self._delivery.stop is not None or not self._queue:
             return 1.0 if self._in_flight else 0.0
@@ -318,5 +319,5 @@ class Dispatcher:
         if not self._queue.move_due_to_ready():
             wait_s = self._queue.seconds_to_next_task(now)
         else:
-            wait_s = max(self._queue.circuit_breaker.wait_s(now), self._allowance.wait_s())
+            wait_s = max(self._queue.circuit_breaker.seconds_to_next_probe(now), self._allowance.wait_s())
         return min(1.0, max(GATHER_S, wait_s))

@@ -12,7 +12,7 @@ from crossdock.state import Binding, DeadLetter, Intent, RecordFilter, Scope, Tr
 from crossdock.state.tables.delivery_intents import AWAITED, Status
 from crossdock.values import exact_json
 from crossdock.values.field_types import is_target_id
-from crossdock.writing.delivery import in_doubt_rules, settlement
+from crossdock.writing.delivery import in_doubt_and_refusal_rules, settlement
 from crossdock.writing.delivery.operations_and_intents import payload_after
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets.answer_outcomes import Outcome
@@ -49,12 +49,14 @@ def settle_as_delivered(tx: Transaction, intents: Sequence[Intent], target_id: s
     for intent in intents:
         intent.status, intent.resolved_at = "delivered", at
     outcome = Outcome("delivered", target_id=target_id)
-    settlement.write(tx, [Settlement(intent, outcome) for intent in intents], run_id=_last_run_id(tx), at=at)
+    settlement.store_outcomes_and_bindings(
+        tx, [Settlement(intent, outcome) for intent in intents], run_id=_last_run_id(tx), at=at
+    )
     if any(intent.status == "in_doubt" for intent in intents):
         hint = "'crossdock trace ID' shows which; look up the id of this record at the target"
         raise ConfigError("this id belongs to another record", where=target_id, hint=hint, code="decision_impossible")
     tx.intents.restore_raw_records(intents)  # until retention removes it; `reopen_last_operation` needs it
-    in_doubt_rules.trust_state_if_settled(tx)
+    in_doubt_and_refusal_rules.trust_state_if_settled(tx)
 
 
 def reopen_last_operation(tx: Transaction, scope: Scope, key_hash: int, *, at: datetime) -> Intent:
@@ -107,7 +109,7 @@ def settle_as_not_delivered(tx: Transaction, intents: Sequence[Intent], *, at: d
         intent.status, intent.first_sent_at, intent.resolved_at = "pending", None, at
         intent.place = None  # it goes into another batch, with another number
     tx.intents.write_outcomes(intents, at=at)
-    in_doubt_rules.trust_state_if_settled(tx)
+    in_doubt_and_refusal_rules.trust_state_if_settled(tx)
 
 
 def drop_records(

@@ -13,7 +13,7 @@ from msgspec import structs
 from crossdock.errors import CrossdockError, RecordError, RefusedError, UnavailableError
 from crossdock.state import Intent, StoredBatch
 from crossdock.values.author_code_errors import AuthorCodeError
-from crossdock.writing.delivery import in_doubt_rules
+from crossdock.writing.delivery import in_doubt_and_refusal_rules
 from crossdock.writing.delivery.delivery_context import DeliveryContext
 from crossdock.writing.delivery.operations_and_intents import (
     current_request,
@@ -70,13 +70,13 @@ class OutcomePolicy:
             self._run.queue.put(SendTask(intent))
 
     def _may_be_executed_since_backup(self, intent: Intent) -> bool:
-        return self._run.doubts.restored and in_doubt_rules.may_be_executed_since_backup(intent)
+        return self._run.doubts.restored and in_doubt_and_refusal_rules.may_be_executed_since_backup(intent)
 
     def _decide_possibly_executed(self, intent: Intent, decisions: Decisions) -> None:
         known = self._run.forgotten
         if self._target.resources[intent.resource].endpoint.can_verify(intent.operation):
             self._run.queue.put(SendTask(intent, "look_up"))  # what is found may be older than the record
-        elif known is None or not known.can_decide_create(intent):
+        elif known is None or not known.can_tell_if_created(intent):
             intent.first_sent_at = self._clock.now()  # from now on it counts as sent
             decisions.settle("in_doubt", intent, Outcome("in_doubt", MAY_BE_FORGOTTEN))
         elif (target_id := known.claim_created_id(intent)) is None:
@@ -136,7 +136,7 @@ class OutcomePolicy:
         if intent.http_status == answer_outcomes.ACCEPTED:
             self._look_up_accepted(SendTask(intent), decisions, self._target.settle_s - age_s)
             return
-        rule = in_doubt_rules.sent_intent_rule(intent, self._target, self._clock.now())
+        rule = in_doubt_and_refusal_rules.sent_intent_rule(intent, self._target, self._clock.now())
         task = SendTask(intent, "look_up" if rule == "verify" else "send", retry_state=RetryState(ambiguous=True))
         changed = self._changed_request(intent)
         if changed is not None and rule == "resend":  # such as one of a batch that is sent alone now
@@ -158,7 +158,7 @@ class OutcomePolicy:
         if intent.operation == "create":
             request = request_to_create(intent.resource, payload_after(intent), self._target)
             intent.method, intent.path = request.method, request.path
-        if in_doubt_rules.is_held_back(intent, self._target, state_restored=self._run.doubts.restored):
+        if in_doubt_and_refusal_rules.is_held_back(intent, self._target, state_restored=self._run.doubts.restored):
             self._run.queue.hold_back(SendTask(intent))
         elif intent.operation != "create" and self._changed_request(intent) is not None:
             self._run.queue.put(SendTask(intent, "look_up"))  # it is made again from what the target holds
@@ -177,7 +177,7 @@ class OutcomePolicy:
             return True
         rule: Rule | None = None
         with self._settled_if_author_code_fails(task.intent, decisions, task.retry_state):
-            rule = in_doubt_rules.sent_intent_rule(task.intent, self._target, self._clock.now())
+            rule = in_doubt_and_refusal_rules.sent_intent_rule(task.intent, self._target, self._clock.now())
         if rule in {"resend", None}:
             return rule is not None
         outcome = Outcome("in_doubt", "may have been carried out, and its idempotency key is too old to send it again")
@@ -203,7 +203,7 @@ class OutcomePolicy:
 
         If only its name is taken, the others go on.
         """
-        self._run.add_refusal(error)
+        self._run.add_left_out_batch_error(error)
         if not isinstance(error, RefusedError):
             self._run.blocked.add(tasks[0].intent.resource)
             tasks = [*tasks, *self._run.queue.remove_tasks(tasks[0].intent.resource)]
@@ -284,7 +284,7 @@ class OutcomePolicy:
             if now - self._pending_since.setdefault(batch, now) >= profile.results_within_s:
                 self._not_finished.add(batch)
                 hint = "the next run asks again; nothing is sent twice"
-                self._run.add_refusal(
+                self._run.add_left_out_batch_error(
                     RefusedError(outcome.message, where=task.stored.name, hint=hint, code="delivery_stopped")
                 )
         if batch in self._not_finished:
@@ -299,7 +299,7 @@ class OutcomePolicy:
         if not self._target.resources[intent.resource].endpoint.can_verify(intent.operation):
             self._look_up_results.leave_in_doubt(task, ONLY_ACCEPTED, decisions)
             return
-        decisions.moved.append(intent)  # after a crash it must not be sent again
+        decisions.intents_with_new_status.append(intent)  # after a crash it must not be sent again
         self._run.queue.delay(structs.replace(task, purpose="look_up"), after_s, free=True)
 
     def _settle_failed_author_code(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
@@ -310,7 +310,9 @@ class OutcomePolicy:
         decisions.add_attempt_result(
             task, replace(outcome, kind="in_doubt" if may_be_done else "rejected"), at=self._clock.now()
         )
-        self._settle_failed(task.intent, outcome, decisions, ambiguous=may_be_done or task.retry_state.ambiguous)
+        self._settle_as_doubt_or_rejected(
+            task.intent, outcome, decisions, ambiguous=may_be_done or task.retry_state.ambiguous
+        )
 
     @contextmanager
     def _settled_if_author_code_fails(
@@ -320,9 +322,13 @@ class OutcomePolicy:
             yield
         except (AuthorCodeError, RecordError) as error:
             ambiguous = retry_state is not None and retry_state.ambiguous  # the present value
-            self._settle_failed(intent, answer_outcomes.rejected_by_author_code(error), decisions, ambiguous=ambiguous)
+            self._settle_as_doubt_or_rejected(
+                intent, answer_outcomes.rejected_by_author_code(error), decisions, ambiguous=ambiguous
+            )
 
-    def _settle_failed(self, intent: Intent, outcome: Outcome, decisions: Decisions, *, ambiguous: bool) -> None:
+    def _settle_as_doubt_or_rejected(
+        self, intent: Intent, outcome: Outcome, decisions: Decisions, *, ambiguous: bool
+    ) -> None:
         if self._may_be_executed_since_backup(intent):
             ambiguous, intent.first_sent_at = True, self._clock.now()  # it may have been delivered before
         kind: Literal["in_doubt", "rejected"] = "in_doubt" if ambiguous else "rejected"
@@ -335,7 +341,7 @@ class OutcomePolicy:
         """Handle a 429. It is not a failed attempt, but requests are not throttled for an unlimited time."""
         if task.stored is not None and not task.retry_state.ambiguous:  # its target may have no way to find that out
             self._run.leave_to_next_run(task)
-            decisions.moved.append(task.intent)
+            decisions.intents_with_new_status.append(task.intent)
         self._run.queue.put(task, first=True)
         now = self._clock.monotonic()
         self._throttled_since = now if self._throttled_since is None else self._throttled_since
@@ -426,7 +432,9 @@ class OutcomePolicy:
         return any(resource in kind.parents for kind in self._target.resources.values())
 
     def _reject_or_stop(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
-        concerns_all = in_doubt_rules.error_for_all_records(task.intent, outcome, self._target, self._accepted)
+        concerns_all = in_doubt_and_refusal_rules.error_for_all_records(
+            task.intent, outcome, self._target, self._accepted
+        )
         if concerns_all is None:
             decisions.settle("rejected", task.intent, outcome)
             return

@@ -24,7 +24,7 @@ class _Mark(Struct):
     ended: int | None = None
 
 
-class RecordsInProgress:
+class RecordsOfSession:
     """The records of one session. Times are increasing numbers, since a clock may show the same time twice."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class RecordsInProgress:
 class RecordsOfRun:
     """The records of one run, which only its own thread changes."""
 
-    def __init__(self, all_records: RecordsInProgress) -> None:
+    def __init__(self, all_records: RecordsOfSession) -> None:
         self._all = all_records
         self._since: int | None = None  # when it began to read what it plans; None while it reads nothing
         self._own: set[Record] = set()

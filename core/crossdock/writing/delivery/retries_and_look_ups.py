@@ -16,7 +16,7 @@ from crossdock.errors import CrossdockError, RecordError, UnavailableError
 from crossdock.pacing.backoff import pause_s
 from crossdock.state import Intent
 from crossdock.values.records import Reason
-from crossdock.writing.delivery import in_doubt_rules
+from crossdock.writing.delivery import in_doubt_and_refusal_rules
 from crossdock.writing.delivery.delivery_context import DeliveryContext
 from crossdock.writing.delivery.operations_and_intents import (
     create_intent_after_look_up,
@@ -93,9 +93,11 @@ class Retries:
         intent = task.intent
         if not task.retry_state.ambiguous:
             intent.status, intent.first_sent_at = "pending", None
-            decisions.moved.append(intent)
+            decisions.intents_with_new_status.append(intent)
         elif task.purpose == "send" and task.stored is None:
-            rule = in_doubt_rules.sent_intent_rule(intent, self._target, self._clock.now() + timedelta(seconds=pause_s))
+            rule = in_doubt_and_refusal_rules.sent_intent_rule(
+                intent, self._target, self._clock.now() + timedelta(seconds=pause_s)
+            )
             if rule == "park":
                 decisions.settle("in_doubt", intent, outcome)
                 return
@@ -246,7 +248,7 @@ class LookUpResults:
         may_be_ours = intent.target_id is None and task.retry_state.ambiguous and not takes_any
         if task.retry_state.conflict is not None and not self.may_exist_already(task):
             self._decide_unexpected_record(task, outcome, decisions)
-        elif may_be_ours and in_doubt_rules.shows_other_content(intent, outcome.held, self._target):
+        elif may_be_ours and in_doubt_and_refusal_rules.shows_other_content(intent, outcome.held, self._target):
             message = f"the target has a record of this name, {target_id}, with other content: it may be of others"
             self.leave_in_doubt(task, message, decisions)
         else:
@@ -287,7 +289,7 @@ class LookUpResults:
             decisions.settle("rejected", intent, Outcome("rejected", message, 412, reason="conflict"))
             return
         intent.status = "replaced"
-        decisions.moved.append(intent)
+        decisions.intents_with_new_status.append(intent)
         decisions.successors.append(successor)
 
     def decide_absent(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
@@ -341,20 +343,22 @@ class LookUpResults:
         """Reject a record of others. One that this state made, or many of others, show that it has lost operations."""
         assert outcome.held is not None
         member = self._run.rules.matching.get(task.intent.identity.stream)
-        if not in_doubt_rules.is_made_by_others(task.intent, outcome.held, self._target, member):
+        if not in_doubt_and_refusal_rules.is_made_by_others(task.intent, outcome.held, self._target, member):
             self._stop_for_forgotten_records(task, decisions)
             return
         self._others += 1
-        if in_doubt_rules.are_too_many_conflicts(self._others, self.accepted):
+        if in_doubt_and_refusal_rules.are_too_many_conflicts(self._others, self.accepted):
             self._stop_for_forgotten_records(task, decisions, others=self._others)
             return
-        refused = in_doubt_rules.conflict_outcome(task.intent, outcome, self._target)
+        refused = in_doubt_and_refusal_rules.conflict_outcome(task.intent, outcome, self._target)
         decisions.settle("rejected", task.intent, refused)
 
     def _stop_for_forgotten_records(self, task: SendTask, decisions: Decisions, *, others: int = 0) -> None:
         """Send nothing more: the state may also have forgotten records that are written once."""
         matches = task.intent.identity.stream in self._run.rules.matching
         self._run.stop_with(
-            in_doubt_rules.forgotten_records_error(task.intent, self._target, matches=matches, others=others)
+            in_doubt_and_refusal_rules.forgotten_records_error(
+                task.intent, self._target, matches=matches, others=others
+            )
         )
         self._retries.leave_to_next_run(task, Outcome("unavailable", "already exists"), decisions)

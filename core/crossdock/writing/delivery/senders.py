@@ -19,7 +19,7 @@ from msgspec import Struct, field, structs
 from crossdock.errors import RecordError
 from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.pacing.request_allowance import Token
-from crossdock.reading.transport.http_results import AmbiguousError, Answer, NotSentError
+from crossdock.reading.transport.http_answers_and_failures import AmbiguousError, Answer, NotSentError
 from crossdock.reading.transport.problem_answers import MAX_POINTER, SHOWN
 from crossdock.state import Intent, Scope, StoredBatch
 from crossdock.values.author_code_errors import AUTH, AuthorCodeError, convert_author_errors
@@ -193,7 +193,7 @@ class Senders:
             return SendResult(
                 batch,
                 self._masked_outcome_by_task(
-                    batch, answer_outcomes.outcome_of_failure(error, harmless=task.purpose != "send")
+                    batch, answer_outcomes.outcome_without_answer(error, harmless=task.purpose != "send")
                 ),
             )
         except (AuthorCodeError, RecordError) as error:

@@ -9,7 +9,7 @@ from datetime import datetime
 from msgspec import Struct, structs
 
 from crossdock.state import AcceptedBinding, Attempt, DeadLetter, Intent, Scope, Transaction
-from crossdock.writing.delivery.in_doubt_rules import MAY_BE_RESTORED, StateDoubts
+from crossdock.writing.delivery.in_doubt_and_refusal_rules import MAY_BE_RESTORED, StateDoubts
 from crossdock.writing.delivery.operations_and_intents import payload_after, payload_bytes_after
 from crossdock.writing.targets.answer_outcomes import ACCEPTED, Outcome
 from crossdock.writing.targets.target import Answers, Target
@@ -24,7 +24,7 @@ class Settlement(Struct, frozen=True):
     acknowledged: bool = False
 
 
-def write(
+def store_outcomes_and_bindings(
     tx: Transaction,
     settled: Sequence[Settlement],
     *,
@@ -48,7 +48,7 @@ def write(
     delivered = [item for item in settled if item.intent.status == "delivered"]
     _write_bindings(tx, delivered, run_id=run_id, at=at, unverified=doubts.unverified)
     if doubts.restored and delivered:
-        _mark_restored_unverified(tx, delivered)
+        _mark_backup_operations_unverified(tx, delivered)
     refused = (
         _dead_letter_of_whole_record(tx, dead_letter(item)) for item in settled if item.intent.status == "rejected"
     )
@@ -145,7 +145,7 @@ def _write_bindings(
         tx.bindings.mark_deleted(scope, key_hashes, at=at)
 
 
-def _mark_restored_unverified(tx: Transaction, delivered: Sequence[Settlement]) -> None:
+def _mark_backup_operations_unverified(tx: Transaction, delivered: Sequence[Settlement]) -> None:
     """Compare again what a restored backup had left: a target answers an idempotency key that it knows as before."""
     last = tx.runs.last_restored_intent()
     for item in delivered:

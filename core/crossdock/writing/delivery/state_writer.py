@@ -17,7 +17,7 @@ from crossdock.state.tables.delivery_intents import Status
 from crossdock.values.author_code_errors import AuthorCodeError
 from crossdock.writing.delivery import settlement
 from crossdock.writing.delivery.delivery_context import DeliveringRun
-from crossdock.writing.delivery.in_doubt_rules import StateDoubts
+from crossdock.writing.delivery.in_doubt_and_refusal_rules import StateDoubts
 from crossdock.writing.delivery.operations_and_intents import Operation, batch_item, intent_without_request, make_intent
 from crossdock.writing.delivery.senders import SendBatch, SendTask
 from crossdock.writing.delivery.settlement import Settlement
@@ -34,7 +34,7 @@ class Chunk(Protocol):
     def operations(self) -> Sequence[Operation]: ...
 
     @property
-    def settled(self) -> Sequence[Settlement]:
+    def acknowledged_settlements(self) -> Sequence[Settlement]:
         """Operations that its records acknowledge."""
 
     def store_all_but_operations(self, tx: Transaction) -> None:
@@ -102,9 +102,9 @@ class StateWriter:
 
         def write(tx: Transaction) -> None:
             tx.intents.add(new, run_id=run.id, fence=run.state.fence, at=now)
-            settlement.write(tx, decisions.settled, run_id=run.id, at=now, doubts=self._doubts)
+            settlement.store_outcomes_and_bindings(tx, decisions.settled, run_id=run.id, at=now, doubts=self._doubts)
             settlement.clear_payloads_of_changed_records(tx, decisions.settled, self._target)
-            tx.intents.write_outcomes(decisions.moved, at=now)
+            tx.intents.write_outcomes(decisions.intents_with_new_status, at=now)
             tx.intents.store_attempt_results(decisions.attempts)
             if chunk:
                 chunk.store_all_but_operations(tx)
@@ -135,7 +135,7 @@ class StateWriter:
             return
         intents = [task.intent for task in batch.tasks]
         batch.key = batch.key or uuid4().hex
-        stored = tx.batches.by_key(batch.key)
+        stored = tx.batches.batch_added_under_key(batch.key)
         if stored is None:
             number = tx.batches.next_number(self._target.name, self._target.first_number)
             request = self._make_batch_request(batch, number, at)
@@ -180,7 +180,7 @@ class StateWriter:
             due_at = None if within_s is None else at + timedelta(seconds=within_s)
             tx.batches.mark_handed_over(of_resource, at=at, due_at=due_at)
 
-    def allow_more_time(self) -> None:
+    def allow_more_time_to_send(self) -> None:
         """Double the time for the next request. One was too late to be sent, so the machine may be slow."""
         self._leave_within_s = min(LEAVE_AT_MOST_S, 2 * self._leave_within_s)
 
@@ -196,13 +196,13 @@ class Decisions(Struct):
     """
 
     settled: list[Settlement] = field(default_factory=list)
-    moved: list[Intent] = field(default_factory=list)
+    intents_with_new_status: list[Intent] = field(default_factory=list)
     successors: list[Intent] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
     receipts: dict[int, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.settled or self.moved or self.successors or self.attempts or self.receipts)
+        return bool(self.settled or self.intents_with_new_status or self.successors or self.attempts or self.receipts)
 
     def settle(self, status: Status, intent: Intent, outcome: Outcome, *, untouched: bool = False) -> None:
         intent.status = status

@@ -7,15 +7,15 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.reading.formats.column_name_checks import check_column_names
 from crossdock.reading.formats.delimited_layout import Delimiter
+from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names
 from crossdock.reading.formats.text_encodings import check_encoding_name
 from crossdock.values.config_base_types import finding_about_key
-from crossdock.writing.files.cells import Cell, NumberDefaults
+from crossdock.writing.files.cell_declarations import Cell, NumberDefaults
 from crossdock.writing.files.content_interface import OPERATIONS, FileRecord, WrittenFileFacts
-from crossdock.writing.files.named_values import NamedValues, invalid_value_error
-from crossdock.writing.files.rows import FramedContent, RowPart
+from crossdock.writing.files.row_declarations import FramedContent, RowPart
 from crossdock.writing.files.text_encoder import TextEncoder, line_end_text
+from crossdock.writing.files.values_named_by_cells import NamedValues, invalid_value_error
 
 
 class DelimitedRow(RowPart):

@@ -13,12 +13,12 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
 from crossdock.errors import RecordError
-from crossdock.reading.formats.edi_layout import SEGMENT_TAG, read_layouts, ready_layout_named
+from crossdock.reading.formats.edi_layout import SEGMENT_TAG, read_layouts_in_folder, ready_layout_named
 from crossdock.values.config_base_types import finding_about_key
-from crossdock.writing.files.cells import Cell, NumberDefaults
+from crossdock.writing.files.cell_declarations import Cell, NumberDefaults
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
-from crossdock.writing.files.named_values import NamedValues, invalid_value_error
-from crossdock.writing.files.rows import RowPart, RowsContent
+from crossdock.writing.files.row_declarations import RowPart, RowsContent
+from crossdock.writing.files.values_named_by_cells import NamedValues, invalid_value_error
 
 MAX_ELEMENTS = 99
 Separator = Annotated[str, Field(pattern=r"^[^A-Za-z0-9 \x00]$")]
@@ -140,4 +140,4 @@ def without_empty_end(parts: list[Any], empty: Any) -> list[Any]:
 @cache
 def ready_layouts_by_name() -> Mapping[str, Mapping[str, Any]]:
     """Return the ready declarations by name: ``x12/940`` is the file ``x12_940.yaml``."""
-    return read_layouts(_FOLDER)
+    return read_layouts_in_folder(_FOLDER)

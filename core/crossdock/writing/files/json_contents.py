@@ -12,16 +12,16 @@ from crossdock.reading.formats.json_documents import checked_path, path_names
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.values.json_paths import MISSING
-from crossdock.writing.files.cells import Cell, NumberDefaults
+from crossdock.writing.files.cell_declarations import Cell, NumberDefaults
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
-from crossdock.writing.files.named_values import NamedValues, invalid_value_error
-from crossdock.writing.files.rows import (
+from crossdock.writing.files.row_declarations import (
     RowPart,
     RowsContent,
     check_cells_name_no_record,
     part_or_cell,
     values_of_all_records,
 )
+from crossdock.writing.files.values_named_by_cells import NamedValues, invalid_value_error
 
 JsonPath = Annotated[str, AfterValidator(checked_path)]
 _NOTATION = NumberDefaults()

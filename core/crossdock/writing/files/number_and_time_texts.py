@@ -26,7 +26,7 @@ def _century(at: datetime) -> int:
     return at.year // 100 - 19
 
 
-def _offset(at: datetime) -> str:
+def _utc_offset_text(at: datetime) -> str:
     seconds = int((at.utcoffset() or at - at).total_seconds())
     return f"{'-' if seconds < 0 else '+'}{abs(seconds) // 3600:02}{abs(seconds) // 60 % 60:02}"
 
@@ -41,7 +41,7 @@ _DIRECTIVES: Mapping[str, Callable[[datetime], str]] = {
     "M": lambda at: f"{at.minute:02}",
     "S": lambda at: f"{at.second:02}",
     "f": lambda at: f"{at.microsecond:06}",
-    "z": _offset,
+    "z": _utc_offset_text,
     "%": lambda _: "%",
 }
 _WHOLE: Mapping[str, Callable[[datetime], str]] = {

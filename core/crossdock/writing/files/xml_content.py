@@ -14,10 +14,9 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 from crossdock.reading.formats import xml_layout
 from crossdock.reading.formats.text_encodings import check_encoding_name
 from crossdock.values.config_base_types import finding_about_key
-from crossdock.writing.files.cells import Cell, NumberDefaults
+from crossdock.writing.files.cell_declarations import Cell, NumberDefaults
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
-from crossdock.writing.files.named_values import NamedValues, invalid_value_error
-from crossdock.writing.files.rows import (
+from crossdock.writing.files.row_declarations import (
     RowPart,
     RowsContent,
     check_cells_name_no_record,
@@ -25,6 +24,7 @@ from crossdock.writing.files.rows import (
     values_of_all_records,
 )
 from crossdock.writing.files.text_encoder import TextEncoder
+from crossdock.writing.files.values_named_by_cells import NamedValues, invalid_value_error
 
 OWN_TEXT = "."
 _PATH = re.compile(rf"\.|(?:{xml_layout.STEP}/)*@?{xml_layout.STEP}")

@@ -9,14 +9,14 @@ from typing import Any, Literal, cast
 from urllib.parse import unquote, urlsplit
 
 from crossdock.errors import CrossdockError, RecordError
-from crossdock.mapping.external_id_members import NameMembers
+from crossdock.mapping.external_id_in_several_members import NameMembers
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.pacing.rate_limit_headers import cache_age_s, cache_hit_header, retry_after_s
 from crossdock.pacing.throttling_wait import wait_before_retry_s
 from crossdock.reading.sources import api_error_messages
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.transport import problem_answers
-from crossdock.reading.transport.http_results import AmbiguousError, Answer, ExpiredError, NotSentError
+from crossdock.reading.transport.http_answers_and_failures import AmbiguousError, Answer, ExpiredError, NotSentError
 from crossdock.reading.transport.problem_answers import Problem
 from crossdock.values import exact_json
 from crossdock.values.field_types import is_target_id
@@ -103,7 +103,7 @@ def body_of(answer: Answer) -> Any:
         return None
 
 
-def outcome_of_failure(error: NotSentError | AmbiguousError, *, harmless: bool = False) -> Outcome:
+def outcome_without_answer(error: NotSentError | AmbiguousError, *, harmless: bool = False) -> Outcome:
     """Return the outcome without an answer. A *harmless* request changes nothing, so it is never in doubt."""
     if isinstance(error, ExpiredError):
         return Outcome("expired", error.message)
@@ -341,10 +341,10 @@ def _outcome_if_missing_by_status(answer: Answer, shape: RecordShape, *, by_id: 
         is_empty = answer.status == _NO_CONTENT and not answer.body
         return outcome_without_record(answer, None, shape, "") if is_empty and shape.no_content_is_absent else None
     is_missing = answer.status in {404, 410} and (judged or not shape.null_is_absent)
-    return _outcome_of_missing(answer, "" if by_id else shape.absent or "") if is_missing else None
+    return _outcome_of_not_found_answer(answer, "" if by_id else shape.absent or "") if is_missing else None
 
 
-def _outcome_of_missing(answer: Answer, text: str) -> Outcome:
+def _outcome_of_not_found_answer(answer: Answer, text: str) -> Outcome:
     """Return the outcome of a 404: without *text* it may come from a wrong path, where every record seems missing."""
     if text.casefold() in answer.body.decode("utf-8", "replace").casefold():
         return Outcome("absent", status=answer.status)

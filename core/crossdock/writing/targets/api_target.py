@@ -14,13 +14,13 @@ from crossdock.pacing.throttling_wait import Throttling
 from crossdock.reading.sources import api_error_messages, graphql_errors
 from crossdock.reading.sources.api_declaration import Api, succeeds
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
-from crossdock.reading.transport.http_results import Answer
+from crossdock.reading.transport.http_answers_and_failures import Answer
 from crossdock.values import exact_json
 from crossdock.values.json_paths import MISSING, at_path, find_at_pointer, find_list_at_pointer
 from crossdock.writing.targets import answer_outcomes
-from crossdock.writing.targets.answer_errors import AnswerErrors
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome, RecordShape, body_of, outcome_of_look_up
 from crossdock.writing.targets.connector_target import ConnectorTarget
+from crossdock.writing.targets.errors_in_success_answers import AnswerErrors
 from crossdock.writing.targets.target import Client, Target, unused_external_id
 
 if TYPE_CHECKING:
@@ -219,7 +219,9 @@ class ApiTarget(ConnectorTarget):
             ping = self.ping(resource)
             answer = self.with_status(resource, self.send(client, resource, ping))
             looked_up = [
-                name for name in self.resources if answer.status < 500 and _is_unknown_name_absent(self, client, name)
+                name
+                for name in self.resources
+                if answer.status < 500 and _check_unknown_name_is_absent(self, client, name)
             ]
         if answer.status in {401, 403} and not self.throttled(answer):
             hint = self.advice(resource, answer.status)
@@ -270,7 +272,7 @@ class ApiTarget(ConnectorTarget):
         return _ApiClient(ApiRequestSender(api, self._clock, None))
 
 
-def _is_unknown_name_absent(target: Target, client: Client, resource: str) -> bool:
+def _check_unknown_name_is_absent(target: Target, client: Client, resource: str) -> bool:
     """Return whether a name that no record has is looked up and absent; False if look-ups answer with lists."""
     kind = target.resources[resource]
     if not kind.endpoint.look_up or not kind.shape.finds_one:

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from crossdock.platform.retry_settings import Retry
+from crossdock.platform.retry_and_in_flight_settings import Retry
 from crossdock.values.clock import Clock
 from crossdock.writing.targets.target import Target
 

@@ -17,7 +17,7 @@ from typing import Literal, TypeVar
 
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, RemoteError, UnauthorizedError
 from crossdock.reading.transport.file_store import RemoteFile, WritableStore
-from crossdock.reading.transport.http_results import AmbiguousError, ExpiredError, NotSentError
+from crossdock.reading.transport.http_answers_and_failures import AmbiguousError, ExpiredError, NotSentError
 
 IfMissing = Literal["in_doubt", "handed_over", "resend"]
 """What it means that neither a file nor its temporary file is found after a lost answer."""
@@ -53,7 +53,7 @@ class HandOver:
             RefusedError: If another file has the name.
             ConfigError, UnauthorizedError: If the folder does not exist, or the store does not allow it.
         """
-        run_or_raise_not_sent(lambda: self._stage(store, name, data))
+        run_or_raise_not_sent(lambda: self._write_under_temporary_name(store, name, data))
 
     def complete(
         self, store: WritableStore, name: str, data: bytes, *, again: bool, may_leave: Callable[[], bool]
@@ -75,7 +75,7 @@ class HandOver:
             if again and self.if_missing != "resend" and (staged is None or self.copies):
                 return "handed_over" if staged is None and self.if_missing == "handed_over" else "missing"
             if staged is None or staged.size != len(data):
-                run_or_raise_not_sent(lambda: self._stage(store, name, data))
+                run_or_raise_not_sent(lambda: self._write_under_temporary_name(store, name, data))
             if not may_leave():
                 raise ExpiredError("it was too late to hand the file over", where=path)
             _run_or_raise_ambiguous(lambda: store.rename(temporary, path))
@@ -83,7 +83,7 @@ class HandOver:
             _run_or_raise_ambiguous(lambda: self._write_marker(store, name))
         return "handed_over"
 
-    def _stage(self, store: WritableStore, name: str, data: bytes) -> None:
+    def _write_under_temporary_name(self, store: WritableStore, name: str, data: bytes) -> None:
         if self._is_handed_over(store, name, data, again=False):
             return
         temporary = self._path(_companion_name(self.temporary, name))

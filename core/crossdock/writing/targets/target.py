@@ -13,7 +13,7 @@ from uuid import uuid4
 from msgspec import Struct
 
 from crossdock.errors import RecordError
-from crossdock.mapping.external_id_members import NameMembers
+from crossdock.mapping.external_id_in_several_members import NameMembers
 from crossdock.mapping.external_id_recognition import DEFAULT_FORM, external_id_of
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import ResourceType
@@ -22,8 +22,8 @@ from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.pacing.rate_limit_settings import LimitSettings
-from crossdock.platform.retry_settings import Retry
-from crossdock.reading.transport.http_results import Answer
+from crossdock.platform.retry_and_in_flight_settings import Retry
+from crossdock.reading.transport.http_answers_and_failures import Answer
 from crossdock.values import exact_json
 from crossdock.values.json_paths import with_value_at_path
 from crossdock.writing.targets.answer_outcomes import STANDARD, ExpectedRecord, Outcome, RecordShape
@@ -88,7 +88,7 @@ class Client(Protocol):
         """Send one request and read its whole answer.
 
         Raises:
-            NotSentError, AmbiguousError: See `crossdock.reading.transport.http_results`.
+            NotSentError, AmbiguousError: See `crossdock.reading.transport.http_answers_and_failures`.
             UnauthorizedError: If no token is granted; nothing was sent.
         """
 

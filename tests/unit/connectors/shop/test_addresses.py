@@ -105,7 +105,7 @@ def test_texts_are_cleaned_and_cut() -> None:
     record, found = texts({"street": "\u200bHaupt\u200bstraße\x07 1\u2060", "more": "x" * 501, "city": "\u200b"})
     assert found.read_cut_text(record.part("/to"), "/street") == "Hauptstraße 1"
     assert found.read_cut_text(record.part("/to"), "/more") == "x" * 500
-    assert found.read_uncut_text(record.part("/to"), "/more") is None
+    assert found.read_text_unless_too_long(record.part("/to"), "/more") is None
     assert found.read_cut_text(record.part("/to"), "/city") is None
     assert record.parts == {"text cleaned": 2, "text cut": 1, "text left out": 1}
 

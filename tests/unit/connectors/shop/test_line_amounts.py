@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from crossdock import Reference
 from crossdock.values.field_types import minor_unit_digits
-from crossdock_connectors.shop.sale_lines import currency_unit, split_amount_into_lines
+from crossdock_connectors.shop.sale_lines import smallest_currency_unit, split_amount_into_lines
 
 LAMP = Reference("product", "LAMP")
 CURRENCIES = ("JPY", "EUR", "KWD")
@@ -30,7 +30,7 @@ def lines(quantity: int, amount: Decimal, currency: str) -> list[tuple[Decimal, 
 @example(currency="JPY", quantity=8, units=4, returned=False)
 def test_the_sum_is_exact(currency: str, quantity: int, units: int, returned: bool) -> None:
     """Whatever quantity and amount: at most two lines, as many units, the same sum, and prices that are accepted."""
-    sign, amount = -1 if returned else 1, units * currency_unit(currency)
+    sign, amount = -1 if returned else 1, units * smallest_currency_unit(currency)
     made = lines(sign * quantity, sign * amount, currency)
     assert len(made) <= 2
     assert sum(units for units, _ in made) == sign * quantity
@@ -47,7 +47,7 @@ def test_the_sum_is_exact(currency: str, quantity: int, units: int, returned: bo
 @given(currency=st.sampled_from(CURRENCIES), quantity=quantities, units=UNITS)
 def test_units_that_come_back_cost_what_they_cost(currency: str, quantity: int, units: int) -> None:
     """The lines of a return are those of the sale with negative quantities."""
-    amount = units * currency_unit(currency)
+    amount = units * smallest_currency_unit(currency)
     sold, returned = lines(quantity, amount, currency), lines(-quantity, -amount, currency)
     assert [(-each, price) for each, price in returned] == sold
 
@@ -81,4 +81,4 @@ def test_a_quantity_with_decimals_divides_an_amount() -> None:
 @pytest.mark.parametrize(("currency", "unit"), [("JPY", "1"), ("EUR", "0.01"), ("KWD", "0.001"), ("XAU", "1")])
 def test_the_unit_of_a_currency(currency: str, unit: str) -> None:
     """A code without decimals in the standard counts whole units."""
-    assert currency_unit(currency) == Decimal(unit)
+    assert smallest_currency_unit(currency) == Decimal(unit)

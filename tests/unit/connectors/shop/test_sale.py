@@ -12,7 +12,13 @@ from tests.partners.shopify.reading import json_record
 from crossdock import LineDraft, Record, RecordError, Reference
 from crossdock_connectors.shop import sale_lines as sales
 from crossdock_connectors.shop.record_values import product_price
-from crossdock_connectors.shop.sale_lines import Sale, SoldItem, charge_key, charge_reference, currency_unit_or_error
+from crossdock_connectors.shop.sale_lines import (
+    Sale,
+    SoldItem,
+    charge_product_key,
+    charge_product_reference,
+    smallest_currency_unit_or_error,
+)
 from crossdock_connectors.shop.settings import ShopSettings
 
 LAMP = Reference("product", "LAMP")
@@ -56,7 +62,7 @@ def test_the_lines_add_up_to_the_total(
     sale = Sale("EUR", tuple(sold), total, charges, rounding=Decimal("0.03"))  # type: ignore[arg-type]  # kinds as text
     lines = lines_of(sale, "/total")
     assert sum(line.quantity * line.unit_price for line in lines) == total
-    assert sum(1 for line in lines if line.product_id == charge_reference("rounding")) == (off != 0)
+    assert sum(1 for line in lines if line.product_id == charge_product_reference("rounding")) == (off != 0)
 
 
 def test_a_difference_is_refused_with_both_amounts() -> None:
@@ -125,15 +131,15 @@ def test_an_item_without_a_product_is_a_charge() -> None:
     """A gift card and a custom item have products of their own."""
     items = (SoldItem(None, Decimal(1), Decimal(25), "gift_card"), SoldItem(None, Decimal(2), Decimal(6)))
     assert shown(Sale("EUR", items, Decimal(31))) == [("charge-gift_card", "1", "25"), ("charge-custom_item", "2", "3")]
-    assert charge_reference("fee") == Reference("product", charge_key("fee"))
+    assert charge_product_reference("fee") == Reference("product", charge_product_key("fee"))
 
 
 def test_a_currency_must_be_of_the_standard() -> None:
     """Its smallest amount is known, or the record is refused where the currency is."""
-    units = [currency_unit_or_error(currency, "/c") for currency in ("EUR", "JPY", "KWD")]
+    units = [smallest_currency_unit_or_error(currency, "/c") for currency in ("EUR", "JPY", "KWD")]
     assert units == [Decimal("0.01"), Decimal(1), Decimal("0.001")]
     with pytest.raises(RecordError, match="no currency of ISO 4217") as caught:
-        currency_unit_or_error("BTC", "/currency")
+        smallest_currency_unit_or_error("BTC", "/currency")
     assert caught.value.pointer == "/currency"
 
 
@@ -142,7 +148,7 @@ def test_a_difference_is_a_line_if_the_settings_say_so() -> None:
     sale = Sale("EUR", (item(2, "10.00"),), Decimal("12.00"), {"shipping": Decimal("1.50")})
     lines = lines_of(sale, "/total", differences="line")
     assert lines[-1] == LineDraft(
-        product_id=charge_reference("difference"), quantity=Decimal(1), unit_price=Decimal("0.50")
+        product_id=charge_product_reference("difference"), quantity=Decimal(1), unit_price=Decimal("0.50")
     )
     assert RECORD.parts["difference in a line of its own"] == 1
 

@@ -11,9 +11,9 @@ import pytest
 from tests.consoles import PASSWORD
 
 from crossdock.cli.main import main
-from crossdock.console.people import Role
 from crossdock.console.sign_in import accounts as module
 from crossdock.console.sign_in.accounts import AccountFile
+from crossdock.console.visitors_and_roles import Role
 from crossdock.errors import ConfigError
 
 

@@ -11,7 +11,7 @@ import trustme
 from tests.consoles import PASSWORD, ServedConsole, served
 
 from crossdock.console import access_protection as module
-from crossdock.console import server, tenants
+from crossdock.console import server, tenant_configs_and_states
 from crossdock.console.access_protection import Protection
 from crossdock.console.sign_in.accounts import AccountFile
 from crossdock.errors import ConfigError
@@ -44,7 +44,7 @@ def test_the_server_itself_refuses(fleet: Path) -> None:
     """Whoever starts it, nothing is served."""
     with (
         pytest.raises(ConfigError, match="TLS"),
-        server.serve(tenants.fleet_tenants(str(fleet), ()), ManualClock(), "0.0.0.0"),
+        server.serve(tenant_configs_and_states.fleet_tenants(str(fleet), ()), ManualClock(), "0.0.0.0"),
     ):
         pytest.fail("it was served")
 
@@ -174,4 +174,4 @@ def test_a_key_that_others_may_read_is_refused(authority: trustme.CA, tmp_path: 
     write(authority, tmp_path / "pem", "127.0.0.1")
     (tmp_path / "pem").chmod(0o644)
     with pytest.raises(ConfigError, match="others may read"):
-        module.Protection(certificate=tmp_path / "pem").tls_context()
+        module.Protection(certificate=tmp_path / "pem").self_renewing_tls_context()

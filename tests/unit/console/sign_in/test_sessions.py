@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.consoles import PASSWORD, ServedConsole
 
-from crossdock.console.people import Role
 from crossdock.console.sign_in.accounts import AccountFile
+from crossdock.console.visitors_and_roles import Role
 from crossdock.console.web_app import COOKIE
 
 

@@ -16,7 +16,7 @@ from crossdock.errors import RecordError
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import Reference
-from crossdock.runs.intake_log import NoIntake
+from crossdock.runs.imported_file_log import NoIntake
 from crossdock.state import RecordIdentity, Scope
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import SilentProgress

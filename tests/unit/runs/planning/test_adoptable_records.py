@@ -80,13 +80,13 @@ def test_the_list_is_read_once_until_it_expires() -> None:
 
     matches = LiveMatches("sku", LiveIndex(), read)
     with pytest.raises(UnavailableError):
-        matches.refresh()
+        matches.read_unless_current()
     for _ in range(3):
-        matches.refresh()
+        matches.read_unless_current()
     assert len(reads) == 2
     assert decided(matches, 1, "A") == "p2"
     matches.mark_outdated()
-    matches.refresh()
+    matches.read_unless_current()
     assert decided(matches, 1, "A").startswith("2 records")
 
 

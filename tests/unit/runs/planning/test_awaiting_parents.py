@@ -9,7 +9,7 @@ from tests.unit.runs.planning.accounts import account, bound_accounts
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.mapping_to_drafts import draft_of_record
-from crossdock.runs.planning.references import References, ScopedKey
+from crossdock.runs.planning.reference_resolution import References, ScopedKey
 from crossdock.runs.planning.unchanged_waits import IdleWaits
 from crossdock.state import Binding, DeadLetter, Scope, State, WaitingRecord
 
@@ -125,7 +125,10 @@ def test_what_is_held_at_the_end_is_idle_except_second_steps(state: State) -> No
 
     def marks() -> dict[str, bool]:
         with state.begin_read_only() as tx:
-            return {each.identity.key: each.idle_under is not None for each in tx.waiting_records.waits(BOUND.name)}
+            return {
+                each.identity.key: each.idle_under is not None
+                for each in tx.waiting_records.waits_of_stream(BOUND.name)
+            }
 
     assert marks() == {"A": False, "B": False, "C": False}
     records.make_idle()

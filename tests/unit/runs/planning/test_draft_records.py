@@ -103,10 +103,10 @@ def test_a_draft_has_at_most_as_many_values_as_a_body(monkeypatch: pytest.Monkey
     members = {"items": [{"sku": "a", "more": [1, 2]}, {}], "parent": Reference("product", "P")}
     monkeypatch.setattr(mapping_to_drafts, "_MANY", 1)
     monkeypatch.setattr(mapping_to_drafts, "_MOST", 7)  # two commas and an item's comma, three brackets and one inside
-    mapping_to_drafts._check_size(members)
+    mapping_to_drafts._check_value_counts(members)
     monkeypatch.setattr(mapping_to_drafts, "_MOST", 6)
     with pytest.raises(RecordError, match="has more than 1,000,000 values") as refused:
-        mapping_to_drafts._check_size(members)
+        mapping_to_drafts._check_value_counts(members)
     assert (refused.value.code, refused.value.pointer) == ("invalid_draft", "/items")
 
 

@@ -24,7 +24,7 @@ from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
-from crossdock.runs.planning.references import References
+from crossdock.runs.planning.reference_resolution import References
 from crossdock.runs.planning.removals import Removals
 from crossdock.state import Binding, DeadLetter, Scope, State, create_or_upgrade, parse_url
 from crossdock.testing.manual_clock import ManualClock
@@ -147,7 +147,7 @@ class Run:
 
     def waiting(self) -> set[str]:
         with self.state.begin_read_only() as tx:
-            return {record.identity.key for record in tx.waiting_records.waits(self.bound.name)}
+            return {record.identity.key for record in tx.waiting_records.waits_of_stream(self.bound.name)}
 
 
 NAMESPACES = count()

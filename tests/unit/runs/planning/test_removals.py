@@ -25,11 +25,11 @@ from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.stream_declaration import GoneLimits, OnGone
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.runs.intake_log import NoIntake
+from crossdock.runs.imported_file_log import NoIntake
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
-from crossdock.runs.planning.references import References
+from crossdock.runs.planning.reference_resolution import References
 from crossdock.runs.planning.removals import _as_key_series, _exclude_keys_and_count
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Binding, Scope, State, create_or_upgrade, parse_url
@@ -185,7 +185,7 @@ class Warehouse:
 
     def active(self) -> dict[str, str]:
         """Value by key of every record at the target that is not archived."""
-        keys = [row[0] for row in self._state.known_keys(SCOPE).rows()]
+        keys = [row[0] for row in self._state.key_facts_of_scope(SCOPE).rows()]
         with self._state.begin() as tx:
             held = tx.bindings.get(SCOPE, keys)
         return {each.key: each.payload["name"] for each in held.values() if each.payload["active"]}

@@ -122,7 +122,7 @@ def test_whatever_a_mapping_may_use_ends_the_marks() -> None:
         structs.replace(BOUND, connection_namespace="other"),
         structs.replace(BOUND, scope=Scope("platform", "ledger_account", "other")),
         structs.replace(BOUND, scope=Scope("second", "ledger_account", "w")),
-        structs.replace(BOUND, as_written=frozenset({BOUND.scope})),
+        structs.replace(BOUND, untrimmed_key_scopes=frozenset({BOUND.scope})),
     ]
     versions = [waiting_decision_version(each) for each in (BOUND, bound_accounts(), *others)]
     assert versions[0] == versions[1]
@@ -179,5 +179,5 @@ def test_another_version_of_an_installed_package_ends_the_marks(
 
 def test_a_stream_that_gets_its_own_writes_back_has_no_idle_records() -> None:
     """What it makes of a record depends on what was written to the other system meanwhile."""
-    bound: BoundStream = structs.replace(BOUND, read=("shop", BOUND.resource_type), origins=frozenset({"w"}))
+    bound: BoundStream = structs.replace(BOUND, read_target_and_type=("shop", BOUND.resource_type), namespaces_of_target_system=frozenset({"w"}))
     assert waiting_decision_version(bound) is None

@@ -65,7 +65,7 @@ def put(state: State, facts: dict[int, int]) -> None:
 
 
 def known(state: State) -> dict[int, int]:
-    return dict(state.known_keys(SCOPE).select(KEY_HASH, KNOWN_FP).iter_rows())
+    return dict(state.key_facts_of_scope(SCOPE).select(KEY_HASH, KNOWN_FP).iter_rows())
 
 
 @pytest.mark.nightly(but=["sqlite"])
@@ -106,7 +106,7 @@ def test_the_key_index_holds_every_hash(state: State, first: dict[int, int], lat
     assert known(state) == before
     order = sorted(before, reverse=True)
     state.update_key_index(SCOPE, pl.Series(order, dtype=HASH))
-    assert state.known_keys(SCOPE)[KEY_HASH].to_list() == order
+    assert state.key_facts_of_scope(SCOPE)[KEY_HASH].to_list() == order
     assert known(state) == before
     with state.begin() as tx:
         tx.bindings.mark_deleted(SCOPE, order, at=AT)
@@ -121,7 +121,7 @@ def test_hashes_sort_as_numbers(state: State) -> None:
         found = tx.dead_letters.facts_of_stream(STREAM)
         assert sorted(tx.bindings.target_id_by_key_hash(SCOPE, NEAR_EDGES)) == NEAR_EDGES
     assert sorted(key for key, *_ in found) == NEAR_EDGES
-    assert state.known_keys(SCOPE)[KEY_HASH].sort().to_list() == NEAR_EDGES
+    assert state.key_facts_of_scope(SCOPE)[KEY_HASH].sort().to_list() == NEAR_EDGES
 
 
 def test_a_time_without_zone_is_refused() -> None:

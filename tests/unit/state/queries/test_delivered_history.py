@@ -24,7 +24,7 @@ def test_a_history_has_each_delivery_of_a_record(state: State) -> None:
     deliver(state, second, intent(2, idempotency_key="d"), untouched=True)
     with state.begin_read_only() as tx:
         found = tx.delivered_history.operations_of_records(SCOPE, [1, 2])
-        assert tx.delivered_history.streams_and_scopes([second]) == {("wms.products", SCOPE)}
+        assert tx.delivered_history.streams_and_scopes_of_runs([second]) == {("wms.products", SCOPE)}
     assert [(each.run_id, each.operation, each.before, each.untouched) for each in found[1]] == [
         (first, "create", None, False),
         (second, "update", {"name": "x"}, False),

@@ -47,8 +47,8 @@ def test_only_files_are_places(state: State) -> None:
         )
         (group,) = tx.migration_outcome.dead_letter_counts([STREAM])
         assert group.records == 4
-        assert tx.migration_outcome.dead_letter_places(group, limit=9) == [("f.csv", 2), ("f.csv", 3)]
-        assert tx.migration_outcome.dead_letter_places(group, limit=1) == [("f.csv", 2)]
+        assert tx.migration_outcome.dead_letter_files_and_lines(group, limit=9) == [("f.csv", 2), ("f.csv", 3)]
+        assert tx.migration_outcome.dead_letter_files_and_lines(group, limit=1) == [("f.csv", 2)]
 
 
 def test_records_that_were_there_are_counted(state: State) -> None:

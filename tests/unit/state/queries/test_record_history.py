@@ -87,7 +87,7 @@ def test_rows_have_no_data(state: State) -> None:
     fill(state)
     with state.begin_read_only() as tx:
         (operation,) = tx.record_history.operations(SCOPE, 1)
-        letters, waits = tx.record_history.dead_letters(STREAM, 2), tx.record_history.waits(STREAM, 3)
+        letters, waits = tx.record_history.dead_letters(STREAM, 2), tx.record_history.waits_of_record(STREAM, 3)
         found = [operation, *tx.record_history.bindings(SCOPE, 1), *letters, *waits]
     assert [row["key"] for row in found] == ["K1", "K1", "K2", "K3"]
     assert [row["number"] for row in operation["sendings"]] == [1, 2]
@@ -120,6 +120,6 @@ def test_every_query_uses_an_index(state: State) -> None:
         tx.record_history.operations(SCOPE, 1)
         tx.record_history.bindings(SCOPE, 1)
         tx.record_history.dead_letters(STREAM, 2)
-        tx.record_history.waits(STREAM, 3)
+        tx.record_history.waits_of_record(STREAM, 3)
     assert len(plans) > 15
     assert not [plan for plan in plans if "SCAN" in plan or "Seq LatestRecords" in plan]

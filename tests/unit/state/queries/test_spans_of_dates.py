@@ -59,7 +59,7 @@ def test_what_belongs_to_runs_is_found(state: State) -> None:
         assert [(stream, file.name) for stream, file in found] == [("wms.items", "a.csv")]
         assert tx.runs.messages_starting_with("no new file", [run]) == [(run, said[0])]
         assert tx.runs.messages_starting_with("100%d", [run]) == []
-        assert tx.run_details.rejection_counts_by_stream(run) == [
+        assert tx.run_details.rejections_by_stream_until_run(run) == [
             StreamReasonCount("wms.invoices", "bad_value", 1, 1),
             StreamReasonCount("wms.lots", "bad_value", 1, 1),
         ]
@@ -75,7 +75,7 @@ def test_of_a_run_the_first_operations_are_read(state: State) -> None:
         run = start(tx)
         tx.intents.add(some, run_id=run, fence=1, at=AT)
     with state.begin() as tx:
-        first = tx.run_details.first_operations(run, limit=3)
+        first = tx.run_details.updates_of_first_operations(run, limit=3)
         assert (first.number, first.are_all) == (3, False)
         assert [(each.key, each.after) for each in first.updates] == [("K2", {"name": "é"}), ("K3", {"name": "b"})]
-        assert tx.run_details.first_operations(run, limit=4).are_all
+        assert tx.run_details.updates_of_first_operations(run, limit=4).are_all

@@ -29,13 +29,13 @@ def test_passed_files_are_those_of_the_last_look(state: State) -> None:
     """What the source no longer lists is forgotten, and so is everything when the stream reads all files again."""
     old, older = ("a.csv", 12, AT), ("b.csv", 1, AT)
     with state.begin() as tx:
-        tx.intake.replace_passed_over_files("s", {old, older})
-        assert tx.intake.passed_over_files("s") == {old, older}
-        assert tx.intake.passed_over_files("t") == set()
-        tx.intake.replace_passed_over_files("s", {older})
-        assert tx.intake.passed_over_files("s") == {older}
+        tx.intake.replace_passed_over_snapshots("s", {old, older})
+        assert tx.intake.passed_over_snapshots("s") == {old, older}
+        assert tx.intake.passed_over_snapshots("t") == set()
+        tx.intake.replace_passed_over_snapshots("s", {older})
+        assert tx.intake.passed_over_snapshots("s") == {older}
         tx.intake.forget("s")
-        assert tx.intake.passed_over_files("s") == set()
+        assert tx.intake.passed_over_snapshots("s") == set()
 
 
 def test_a_file_accepted_under_an_older_mapping_is_read_on(state: State) -> None:

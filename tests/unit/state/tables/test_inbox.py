@@ -48,8 +48,8 @@ def test_many_hints_for_a_record_are_one(state: State) -> None:
         (first,) = tx.inbox.due_records(AT, OF, limit=5)
         tx.inbox.retry_later([structs.replace(first, due_at=LATER, attempts=1, error="unavailable")])
         assert tx.inbox.due_records(AT, OF, limit=5) == []
-        assert tx.inbox.next_due(OF) == LATER
-        assert list(tx.inbox.failing_counts()) == [("shop.orders", 1)]
+        assert tx.inbox.next_due_time(OF) == LATER
+        assert list(tx.inbox.failed_fetch_counts()) == [("shop.orders", 1)]
         tx.inbox.receive([_received("b", ONE)], at=AT + timedelta(seconds=1))
         (again,) = tx.inbox.due_records(AT + timedelta(seconds=1), OF, limit=5)
     assert (again.number, again.attempts, again.first_at, again.error) == (2, 0, AT, "unavailable")
@@ -59,34 +59,34 @@ def test_many_hints_for_a_record_are_one(state: State) -> None:
 def test_a_hint_that_comes_while_the_record_is_fetched_stays(state: State, failed: bool) -> None:
     """A record that was hinted at again since it was listed is fetched again at once, also if the fetch failed."""
     with state.begin() as tx:
-        tx.inbox.add_records([ONE, TWO], at=AT)
+        tx.inbox.schedule_fetch_of_records([ONE, TWO], at=AT)
         listed = tx.inbox.due_records(AT, OF, limit=5)
-        tx.inbox.add_records([ONE], at=LATER)
+        tx.inbox.schedule_fetch_of_records([ONE], at=LATER)
         again = [structs.replace(each, due_at=LATER + timedelta(hours=1), attempts=9, error="away") for each in listed]
         tx.inbox.retry_later(again) if failed else tx.inbox.remove_fetched(listed)
         (found,) = tx.inbox.due_records(LATER, OF, limit=5)
         assert (found.named_record, found.number, found.attempts, found.error) == (ONE, 2, 0, None)
-        assert tx.inbox.count() == (2 if failed else 1)
+        assert tx.inbox.count_records_to_fetch() == (2 if failed else 1)
         assert tx.inbox.key_hashes_among("shop.orders", [1, 2**128 - 1]) == (
             {1, 2**128 - 1} if failed else {2**128 - 1}
         )
         tx.inbox.drop("shop.orders", [ONE.key_hash, TWO.key_hash])
-        assert tx.inbox.next_due(OF) is None
+        assert tx.inbox.next_due_time(OF) is None
 
 
 def test_what_is_due_is_told_of_each_stream(state: State) -> None:
     """The streams come longest due first, without those of which nothing is due, and each has its own records."""
     other, later = NamedRecord("erp.items", "1", 1), NamedRecord("erp.bins", "1", 1)
     with state.begin() as tx:
-        tx.inbox.add_records([ONE, later], at=LATER)
-        tx.inbox.add_records([other], at=AT)
+        tx.inbox.schedule_fetch_of_records([ONE, later], at=LATER)
+        tx.inbox.schedule_fetch_of_records([other], at=AT)
         assert tx.inbox.due_streams(AT) == ["erp.items"]
         assert tx.inbox.due_streams(LATER)[0] == "erp.items"
         assert [each.named_record for each in tx.inbox.due_records(LATER, ["erp.items", "erp.bins"], limit=5)] == [
             other,
             later,
         ]
-        assert tx.inbox.next_due(OF) == LATER
+        assert tx.inbox.next_due_time(OF) == LATER
 
 
 def test_webhooks_are_forgotten_by_age(state: State) -> None:
@@ -101,4 +101,4 @@ def test_webhooks_are_forgotten_by_age(state: State) -> None:
         assert not tx.inbox.has_readable_webhook("other")
         assert tx.inbox.remove_old_webhooks(LATER) == 1
         assert not tx.inbox.has_readable_webhook("shop")
-        assert tx.inbox.count() == 1
+        assert tx.inbox.count_records_to_fetch() == 1

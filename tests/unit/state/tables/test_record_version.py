@@ -33,8 +33,8 @@ def test_clearing_takes_what_is_named(state: State) -> None:
         assert {(row["stream"], row["key_hash"]) for row in tx.dead_letters.listed(limit=9)} == {
             ("a", 2), ("b", 1), ("b", 2), ("b", 3),
         }  # fmt: skip
-        assert [each.identity.key_hash for each in tx.waiting_records.waits("a")] == [2]
-        assert [each.identity.key_hash for each in tx.waiting_records.waits("b")] == [1, 2, 3]
+        assert [each.identity.key_hash for each in tx.waiting_records.waits_of_stream("a")] == [2]
+        assert [each.identity.key_hash for each in tx.waiting_records.waits_of_stream("b")] == [1, 2, 3]
 
 
 def test_an_identity_is_read_as_written(state: State) -> None:

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from crossdock.reading.formats.columnar_files import ArrowReader, ParquetReader
-from crossdock.reading.formats.columnar_process import FLOAT, NESTED
-from crossdock.reading.formats.guesses.guess import Guess, Setting, share_text
+from crossdock.reading.formats.guesses.guess import Guess, Setting, count_of_total_text
 from crossdock.reading.formats.limited_process import cell_errors_as_refusals
-from crossdock.reading.formats.sheet_process import check_sheets_can_be_read, opened_sheet
+from crossdock.reading.formats.parquet_and_arrow_files import ArrowReader, ParquetReader
+from crossdock.reading.formats.parquet_and_arrow_reader_process import FLOAT, NESTED
+from crossdock.reading.formats.sheet_reader_process import check_sheets_can_be_read, opened_sheet
 
 _COLUMNAR = (ParquetReader(), ArrowReader())
 _ARCHIVE = b"PK\x03\x04"
@@ -26,7 +26,7 @@ def is_columnar_or_sheet(head: bytes) -> bool:
     return head.startswith(tuple(reader.begin for reader in _COLUMNAR)) or bool(_WORKBOOK.match(head))
 
 
-def is_sheet(data: bytes) -> bool:
+def may_be_sheet(data: bytes) -> bool:
     """Return whether it may be a sheet: an archive that is not known to be another one."""
     return data.startswith(_ARCHIVE) or bool(_WORKBOOK.match(data))
 
@@ -40,7 +40,7 @@ def guess_columnar_or_sheet(path: Path, head: bytes) -> Guess:
 
 
 def _guess_columnar(path: Path, reader: ParquetReader | ArrowReader) -> Guess:
-    types, faults, rows = reader.describe_columns(path, name=path.name)
+    types, faults, rows = reader.column_types_faults_and_rows(path, name=path.name)
     nested = [name for name, (_, message, _) in faults.items() if message == NESTED]
     floats = [name for name, (_, message, _) in faults.items() if message == FLOAT]
     left_out = [name for name in faults if name not in nested]
@@ -53,7 +53,7 @@ def _guess_columnar(path: Path, reader: ParquetReader | ArrowReader) -> Guess:
             notes.append(f"floats: [{', '.join(floats)}]   # and in columns, if they hold no amounts; ask for decimals")
         settings.append(Setting("columns", kept, "those that are read exactly", notes=notes))
     if nested:
-        basis = f"{share_text(len(nested), len(types), 'column')} have lists or objects"
+        basis = f"{count_of_total_text(len(nested), len(types), 'column')} have lists or objects"
         settings.append(Setting("objects", True, basis))
     return Guess(settings)
 

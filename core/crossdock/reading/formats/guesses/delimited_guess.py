@@ -10,8 +10,8 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from crossdock.reading.formats.column_name_checks import check_column_names
-from crossdock.reading.formats.guesses.guess import Guess, Setting, TextSample, share_text
+from crossdock.reading.formats.guesses.guess import Guess, Setting, TextSample, count_of_total_text
+from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
 
 _DELIMITERS = (",", ";", "\t", "|", "^", "~", "\x1f", "||", "&|")
@@ -129,7 +129,7 @@ def _has_other_delimiter(cell: str) -> bool:
 
 def _make_guess(sample: TextSample, best: _Parsed, found: Sequence[_Parsed]) -> Guess:
     rows = [row for row in best.rows[best.first :] if row]
-    basis = f"{share_text(best.usual, len(rows), 'row')} have {best.width} fields"
+    basis = f"{count_of_total_text(best.usual, len(rows), 'row')} have {best.width} fields"
     others = sorted(
         {each.delimiter for each in found if each.delimiter != best.delimiter and each.score > best.score - _NEAR}
     )
@@ -154,7 +154,7 @@ def _header_settings(rows: Sequence[Sequence[str]], width: int, skipped: int) ->
     first, others = rows[0], [row for row in rows[1:] if len(row) == width]
     numbers = sum(_is_name_above_digits(first[n], [row[n] for row in others]) for n in range(width))
     basis = (
-        f"{share_text(numbers, width, 'column')} have values of another kind below it"
+        f"{count_of_total_text(numbers, width, 'column')} have values of another kind below it"
         if numbers
         else "it has names, each once"
     )
@@ -228,12 +228,19 @@ def _leniency_settings(best: _Parsed, rows: Sequence[Sequence[str]]) -> list[Set
     if short:
         note = "short_lines: pad   # would read them as if empty fields followed"
         settings.append(
-            Setting("short_lines", "refuse", f"{share_text(short, len(rows), 'row')} have fewer fields", notes=(note,))
+            Setting(
+                "short_lines",
+                "refuse",
+                f"{count_of_total_text(short, len(rows), 'row')} have fewer fields",
+                notes=(note,),
+            )
         )
     if long:
         note = "long_lines: drop_empty   # would read those after which only empty fields follow"
         settings.append(
-            Setting("long_lines", "refuse", f"{share_text(long, len(rows), 'row')} have more fields", notes=(note,))
+            Setting(
+                "long_lines", "refuse", f"{count_of_total_text(long, len(rows), 'row')} have more fields", notes=(note,)
+            )
         )
     return settings
 
@@ -263,12 +270,12 @@ def _guess_record_types(sample: TextSample) -> Guess | None:
             kind["once"] = "last"
         types[code] = kind
     _add_stated_count(types, rows)
-    members = {code: share_text(count, len(rows), "line") for code, count in codes.items()}
+    members = {code: count_of_total_text(count, len(rows), "line") for code, count in codes.items()}
     basis = f"the first field is one of {len(codes)} codes, each with its own number of fields"
     note = "parent: TYPE in a type repeats the columns of the last record of that type; counts states control totals"
     return Guess(
         (
-            Setting("delimiter", delimiter, share_text(len(rows), len(rows), "line") + " have it"),
+            Setting("delimiter", delimiter, count_of_total_text(len(rows), len(rows), "line") + " have it"),
             sample.encoding,
             Setting("record_types", types, basis, members, (note,)),
             Setting("records", codes.most_common(1)[0][0], "it is there most often"),

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from crossdock.reading.formats.edi_layout import ready_layouts
-from crossdock.reading.formats.guesses.guess import Guess, Setting, TextSample, share_text
+from crossdock.reading.formats.guesses.guess import Guess, Setting, TextSample, count_of_total_text
 
 _X12 = re.compile(r"\s*ISA([^A-Za-z0-9\s])")
 _EDIFACT = re.compile(r"\s*(?:UNA(.)(.).{3}(.)\s*)?UNB(\W)")
@@ -39,8 +39,11 @@ def _make_guess(kinds: Counter[str], kind: str, key: str, *, is_test: bool) -> G
     total = kinds.total()
     what = "message" if kind == "edifact" else "set"
     (most, count), *others = kinds.most_common() or [("", 0)]
-    basis = f"{share_text(count, total, what)} are {most}"
-    notes = [f"{share_text(number, total, what)} are {each}: a stream of its own reads them" for each, number in others]
+    basis = f"{count_of_total_text(count, total, what)} are {most}"
+    notes = [
+        f"{count_of_total_text(number, total, what)} are {each}: a stream of its own reads them"
+        for each, number in others
+    ]
     settings = [Setting("kind", kind, "the file begins with its interchange header")]
     remarks: list[str] = []
     if not most:

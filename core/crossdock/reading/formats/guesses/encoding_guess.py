@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 
 from crossdock.reading.formats.decoding_into_record_pieces import MARKS
-from crossdock.reading.formats.guesses.guess import Sample, Setting, TextSample, share_text
+from crossdock.reading.formats.guesses.guess import Sample, Setting, TextSample, count_of_total_text
 from crossdock.reading.formats.misdeclared_files import detect_unmarked_utf_16
 
 EBCDIC = "cp037"
@@ -59,16 +59,19 @@ def _guess_encoding(sample: Sample) -> Setting:
 
 
 def _guess_single_byte_encoding(data: bytes, high: int) -> Setting:
-    if _is_japanese(data):
+    if _is_shift_jis(data):
         return Setting("encoding", "shift_jis", "it is not UTF-8, and reads as kana and kanji")
     found = {name: _count_adjacent_letters(data, name) for name in _OTHERS}
     best = max(_OTHERS, key=lambda name: found[name])
-    basis = f"it is not UTF-8; {share_text(found[best], high, 'byte')} beyond ASCII would be letters beside letters"
+    basis = (
+        f"it is not UTF-8; {count_of_total_text(found[best], high, 'byte')} beyond ASCII would be letters beside "
+        "letters"
+    )
     others = ", ".join(name for name in _OTHERS if name != best)
     return Setting("encoding", best, basis, notes=(f"unsure: it may be {others}; look at words with accents",))
 
 
-def _is_japanese(data: bytes) -> bool:
+def _is_shift_jis(data: bytes) -> bool:
     """Return whether it is Shift-JIS, in which most characters of East Asia stand beside each other."""
     try:
         text = codecs.getincrementaldecoder("shift_jis")("strict").decode(data)

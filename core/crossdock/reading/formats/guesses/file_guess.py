@@ -19,7 +19,7 @@ from crossdock.reading.formats.file_preview import read_first_bytes
 from crossdock.reading.formats.guesses.columnar_and_sheet_guess import (
     guess_columnar_or_sheet,
     is_columnar_or_sheet,
-    is_sheet,
+    may_be_sheet,
 )
 from crossdock.reading.formats.guesses.delimited_guess import guess_delimited, guess_single_column
 from crossdock.reading.formats.guesses.edi_guess import guess_edi
@@ -111,7 +111,7 @@ def _guess_from_first_part(path: Path, head: bytes) -> tuple[Guess, int]:
         raise RefusedError(
             "the file is empty", where=path.name, hint="Fetch it again, or ask the sender.", code="file_empty"
         )
-    if is_sheet(data):
+    if may_be_sheet(data):
         return guess_columnar_or_sheet(path, head), path.stat().st_size
     guess = _guess_format_of_sample(sample, path.name)
     if not data.startswith(head[:2]):

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from crossdock.reading.formats.guesses.guess import Guess, Setting, TextSample, share_text
+from crossdock.reading.formats.guesses.guess import Guess, Setting, TextSample, count_of_total_text
 
 _MOST_LINES = 5_000
 _MOST_TYPES, _LONGEST_CODE = 12, 4
@@ -35,7 +35,11 @@ def guess_fixed_width(sample: TextSample) -> Guess | None:
         return _guess_record_types(sample, lines, typed)
     if usual == len(lines):
         return _make_guess(
-            sample, lines, length, f"{share_text(usual, len(lines), 'line')} have {length} characters", is_short=False
+            sample,
+            lines,
+            length,
+            f"{count_of_total_text(usual, len(lines), 'line')} have {length} characters",
+            is_short=False,
         )
     longest = max(lengths)
     padded = [line.ljust(longest) for line in lines]
@@ -107,9 +111,9 @@ def _describe_cells(cells: Sequence[str]) -> str:
         return "always blank"
     digits = sum(cell.strip().isdigit() for cell in filled)
     text = (
-        f"digits in {share_text(digits, len(filled), 'line')}"
+        f"digits in {count_of_total_text(digits, len(filled), 'line')}"
         if digits
-        else f"texts in {share_text(len(filled), len(cells), 'line')}"
+        else f"texts in {count_of_total_text(len(filled), len(cells), 'line')}"
     )
     if all(_SIGNED.fullmatch(cell) for cell in filled) and digits < len(filled):
         return "its last character may be a digit with a sign: decimals: 2, sign: overpunch"
@@ -167,7 +171,7 @@ def _guess_record_types(
         elif len(own) == 1 and lines[-1] == own[0] and sample.is_whole:
             types[code]["once"] = "last"
     bases = {
-        code: f"{share_text(len(own), len(lines), 'line')}, of {len(own[0])} characters"
+        code: f"{count_of_total_text(len(own), len(lines), 'line')}, of {len(own[0])} characters"
         for code, own in by_code.items()
     }
     most = max(by_code, key=lambda code: (len(by_code[code]), len(by_code[code][0])))

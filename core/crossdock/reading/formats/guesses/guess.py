@@ -58,6 +58,6 @@ class TextSample(Struct, frozen=True):
         return self.text.split("\n") if not self.text.endswith("\n") else self.text[:-1].split("\n")
 
 
-def share_text(count: int, of: int, what: str) -> str:
+def count_of_total_text(count: int, of: int, what: str) -> str:
     """Return "3 of 4 lines"."""
     return f"{count:,} of {of:,} {what}{'s' * (of != 1)}"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from crossdock.reading.formats.guesses.guess import COUNTS, Guess, Setting, TextSample, share_text
+from crossdock.reading.formats.guesses.guess import COUNTS, Guess, Setting, TextSample, count_of_total_text
 
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
 _OPENING, _CLOSING = ("{", "["), ("}", "]")
@@ -26,7 +26,11 @@ def guess_json(sample: TextSample) -> Guess | None:
     lists, members = ({}, {}) if is_lines and len(lines) > 1 else _lists_and_numbers(sample.text)
     if is_lines and not lists:
         return Guess(
-            (Setting("kind", "json_lines", f"{share_text(objects, len(lines), 'line')} are one JSON object each"),)
+            (
+                Setting(
+                    "kind", "json_lines", f"{count_of_total_text(objects, len(lines), 'line')} are one JSON object each"
+                ),
+            )
         )
     if not lists:
         return None

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from crossdock.reading.formats.guesses.guess import share_text
+from crossdock.reading.formats.guesses.guess import count_of_total_text
 
 _LONGEST = 64  # characters of a date or number
 _LIKELY = 90  # percent
@@ -57,7 +57,7 @@ def guess_value_form(cells: Sequence[str]) -> ValueForm:
     """Return the form of the values in *cells*; texts have no keys."""
     filled = [cell.strip() for cell in cells if cell.strip()]
     if not filled:
-        return ValueForm({}, f"empty in {share_text(len(cells), len(cells), 'row')}")
+        return ValueForm({}, f"empty in {count_of_total_text(len(cells), len(cells), 'row')}")
     if max(map(len, filled)) > _LONGEST:
         return _text_form(cells, filled)
     return (
@@ -73,7 +73,7 @@ def _text_form(cells: Sequence[str], filled: Sequence[str]) -> ValueForm:
     different = len(set(filled))
     empty = len(cells) - len(filled)
     told = "the same text" if different == 1 else f"{different:,} different texts"
-    told += f", empty in {share_text(empty, len(cells), 'row')}" if empty else ""
+    told += f", empty in {count_of_total_text(empty, len(cells), 'row')}" if empty else ""
     return ValueForm({}, told)
 
 
@@ -82,7 +82,7 @@ def _boolean_form(filled: Sequence[str]) -> ValueForm | None:
         if set(filled) == {true, false}:
             keys: dict[str, Any] = {"as": "boolean"}
             keys |= {} if true == "true" else {"true_text": true, "false_text": false}
-            return ValueForm(keys, share_text(len(filled), len(filled), "value"))
+            return ValueForm(keys, count_of_total_text(len(filled), len(filled), "value"))
     return None
 
 
@@ -103,7 +103,9 @@ def _date_form(filled: Sequence[str]) -> ValueForm | None:
     unsure = f"it may be {', '.join(map(str, others))}: no day is after the 12th" if others else ""
     if count < len(filled):
         unsure = unsure or "the others are no dates: empty: [TEXT] reads a text as no value"
-    return ValueForm(keys, share_text(count, len(filled), "value"), unsure or ("in which zone?" if has_time else ""))
+    return ValueForm(
+        keys, count_of_total_text(count, len(filled), "value"), unsure or ("in which zone?" if has_time else "")
+    )
 
 
 def _is_date(value: str, form: str | None) -> bool:
@@ -118,7 +120,7 @@ def _instant_form(filled: Sequence[str]) -> ValueForm | None:
     if 100 * len(matched) < _LIKELY * len(filled):
         return None
     zoned = sum(found[1] is not None for found in matched)
-    basis = f"{share_text(len(matched), len(filled), 'value')}, {zoned:,} with an offset"
+    basis = f"{count_of_total_text(len(matched), len(filled), 'value')}, {zoned:,} with an offset"
     if zoned == len(matched):
         return ValueForm({"as": "instant"}, basis)
     return ValueForm({"as": "instant", "timezone": "UTC"}, basis, "in which zone?")
@@ -161,4 +163,4 @@ def _make_number_form(
         unsure = "the mark may be one of thousands: the digits after it are always three"
     if count < len(filled):
         unsure = "the others are no numbers: empty: [TEXT] reads a text as no value"
-    return ValueForm(form, share_text(count, len(filled), "value"), unsure)
+    return ValueForm(form, count_of_total_text(count, len(filled), "value"), unsure)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from xml.parsers import expat
 
-from crossdock.reading.formats.guesses.guess import COUNTS, Guess, Sample, Setting, share_text
+from crossdock.reading.formats.guesses.guess import COUNTS, Guess, Sample, Setting, count_of_total_text
 from crossdock.reading.formats.xml_layout import BETWEEN
 
 _BEGIN = re.compile(rb"\s*(?:\xef\xbb\xbf)?\s*<(?:\?xml|!--|!DOCTYPE|[A-Za-z_])")
@@ -105,7 +105,7 @@ def _make_guess(seen: _DocumentScan, record: Path, sample: Sample, remarks: list
         name = _unused_column_name(path, columns)
         columns[name], bases[name] = (
             text,
-            f"{count:,} times in {share_text(records, records, 'record').partition(' of ')[2]}",
+            f"{count:,} times in {count_of_total_text(records, records, 'record').partition(' of ')[2]}",
         )
     basis = f"{records:,} of them{'' if sample.is_whole else ' in the first part of the file'}"
     others = sorted("/" + "/".join(_path_step(n, spaces) for n in path) for path in many if path != rows)

@@ -10,9 +10,9 @@ from crossdock.targets import Answer
 from crossdock.values import exact_json
 from crossdock_connectors.shop.shopify.target_answers import (
     POINTS,
-    failed_outcome,
+    outcome_of_answer_without_data,
+    outcome_of_user_errors,
     rate_headers_from_points,
-    refused_outcome,
 )
 
 
@@ -42,17 +42,19 @@ def cost(left: int, rate: int = 100, wanted: int = 10) -> dict[str, Any]:
 )
 def test_an_error_inside_200_means_what_its_code_says(code: str | None, kind: str, status: int) -> None:
     """Only what may have been carried out is in doubt; a refused scope concerns every record."""
-    found = failed_outcome(answered({"errors": [error(code)], "extensions": cost(0)}))
+    found = outcome_of_answer_without_data(answered({"errors": [error(code)], "extensions": cost(0)}))
     assert found is not None
     assert (found.kind, found.status, found.message) == (kind, status, "no")
 
 
 def test_the_wait_is_until_the_points_are_there() -> None:
     """The bucket refills at a rate that the answer tells."""
-    found = failed_outcome(answered({"errors": [error("THROTTLED")], "extensions": cost(4, rate=2, wanted=10)}))
+    found = outcome_of_answer_without_data(
+        answered({"errors": [error("THROTTLED")], "extensions": cost(4, rate=2, wanted=10)})
+    )
     assert found is not None
     assert found.retry_after_s == 3.0
-    without = failed_outcome(answered({"errors": [error("THROTTLED")]}))
+    without = outcome_of_answer_without_data(answered({"errors": [error("THROTTLED")]}))
     assert without is not None
     assert without.retry_after_s == 1.0
 
@@ -60,7 +62,7 @@ def test_the_wait_is_until_the_points_are_there() -> None:
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b'{"data": null}', b'{"data": {"a"'])
 def test_an_answer_without_data_is_in_doubt(body: bytes) -> None:
     """Nothing is guessed of an answer that was cut off or is another one."""
-    found = failed_outcome(Answer(200, {}, body))
+    found = outcome_of_answer_without_data(Answer(200, {}, body))
     assert found is not None
     assert found.kind == "in_doubt"
 
@@ -68,11 +70,11 @@ def test_an_answer_without_data_is_in_doubt(body: bytes) -> None:
 def test_other_statuses_are_left_to_what_all_targets_know() -> None:
     """A shop that is frozen, locked or wary is unavailable; data is no failure."""
     for status in (402, 423, 430):
-        found = failed_outcome(answered({"errors": "Unavailable Shop"}, status))
+        found = outcome_of_answer_without_data(answered({"errors": "Unavailable Shop"}, status))
         assert found is not None
         assert (found.kind, found.status) == ("unavailable", status)
-    assert failed_outcome(answered({}, 502)) is None
-    assert failed_outcome(answered({"data": {"shop": None}})) is None
+    assert outcome_of_answer_without_data(answered({}, 502)) is None
+    assert outcome_of_answer_without_data(answered({"data": {"shop": None}})) is None
 
 
 @pytest.mark.parametrize(
@@ -88,24 +90,24 @@ def test_other_statuses_are_left_to_what_all_targets_know() -> None:
 )
 def test_user_errors_refuse_one_record(payload: Any, kind: str) -> None:
     """A payload without a list of them says nothing of the mutation."""
-    found = refused_outcome(payload)
+    found = outcome_of_user_errors(payload)
     assert found is not None
     assert found.kind == kind
 
 
 def test_no_user_errors_are_no_refusal() -> None:
     """An empty list is the shop's word that it was carried out."""
-    assert refused_outcome({"userErrors": []}) is None
+    assert outcome_of_user_errors({"userErrors": []}) is None
 
 
 def test_messages_are_joined_once_and_bounded() -> None:
     """Equal ones are told once; a shop's control characters and endless texts are not passed on."""
-    found = refused_outcome({"userErrors": [{"message": text} for text in ("a\x1b[2J", "b", "b", "c" * 5_000)]})
+    found = outcome_of_user_errors({"userErrors": [{"message": text} for text in ("a\x1b[2J", "b", "b", "c" * 5_000)]})
     assert found is not None
     assert "\x1b" not in found.message
     assert found.message.count("b;") == 1
     assert len(found.message) < 3_000
-    silent = refused_outcome({"userErrors": [{}]})
+    silent = outcome_of_user_errors({"userErrors": [{}]})
     assert silent is not None
     assert silent.message == "refused without a reason"
 

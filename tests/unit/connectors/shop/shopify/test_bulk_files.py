@@ -16,8 +16,8 @@ from tests.partners.shopify.reading import shop_context
 from tests.partners.shopify.site import Site
 
 from crossdock import Context, RefusedError
-from crossdock_connectors.shop.shopify import bulk_files
-from crossdock_connectors.shop.shopify.bulk_files import assemble_records
+from crossdock_connectors.shop.shopify import bulk_result_files
+from crossdock_connectors.shop.shopify.bulk_result_files import assemble_records
 from crossdock_connectors.shop.shopify.queries import CUSTOMERS, ORDERS, ShopList
 
 Shop = dict[int, list[int]]
@@ -61,7 +61,7 @@ def read(
 def test_records_get_their_children(ctx: Context[Any], shop: Shop, data: st.DataObject, part: int) -> None:
     """In any order of the lines and any number of parts, each order is there once with its lines in their order."""
     objects = data.draw(st.permutations(lines_of(shop)))
-    with mock.patch.object(bulk_files, "PART_BYTES", part):
+    with mock.patch.object(bulk_result_files, "PART_BYTES", part):
         found = read(ctx, content(objects), len(objects), len(shop))
     expected = {
         f"#{order}": sorted((f"gid://shopify/LineItem/{order}{line}" for line in lines), key=lambda gid: int(gid[23:]))
@@ -114,7 +114,7 @@ def test_children_without_a_record_are_told() -> None:
 def test_a_list_without_children(ctx: Context[Any]) -> None:
     """Its records are as they are; pages are numbered and have a limited size."""
     objects = [{"id": f"gid://shopify/Customer/{number}"} for number in range(5)]
-    with TemporaryDirectory() as folder, mock.patch.object(bulk_files, "PER_PAGE", 2):
+    with TemporaryDirectory() as folder, mock.patch.object(bulk_result_files, "PER_PAGE", 2):
         path = Path(folder, "shop-1.jsonl")
         path.write_bytes(content(objects))
         pages = list(assemble_records(ctx, CUSTOMERS, path, 5, 5))

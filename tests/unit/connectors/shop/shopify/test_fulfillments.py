@@ -9,7 +9,7 @@ import pytest
 from crossdock import RecordError
 from crossdock.targets import Outcome
 from crossdock.values.json_paths import at_pointer
-from crossdock_connectors.shop.shopify.fulfillments import create_input, look_up_outcome, outcome_of_refusal
+from crossdock_connectors.shop.shopify.fulfillments import create_input, outcome_of_order_look_up, outcome_of_refusal
 
 
 def line(number: int, sku: str | None, units: int) -> dict[str, Any]:
@@ -49,31 +49,34 @@ def of(**units: int) -> list[dict[str, Any]]:
 
 def test_a_parcel_is_there_if_its_number_is() -> None:
     """One that was cancelled or failed does not count, and neither does another number."""
-    there = look_up_outcome(shown_order(shipped=[fulfillment("N0"), fulfillment("N1")]), "1", "N1")
+    there = outcome_of_order_look_up(shown_order(shipped=[fulfillment("N0"), fulfillment("N1")]), "1", "N1")
     assert (there.kind, there.target_id) == ("found", "9")
     for status in ("CANCELLED", "ERROR", "FAILURE"):
-        assert look_up_outcome(shown_order(shipped=[fulfillment("N1", status)]), "1", "N1").kind == "absent"
+        assert outcome_of_order_look_up(shown_order(shipped=[fulfillment("N1", status)]), "1", "N1").kind == "absent"
     unnumbered = {**fulfillment("N0"), "trackingInfo": [{"number": None}]}
     untracked = {**fulfillment("N0"), "trackingInfo": []}
-    assert look_up_outcome(shown_order(shipped=[fulfillment("N10"), unnumbered, untracked]), "1", "N1").kind == "absent"
+    assert (
+        outcome_of_order_look_up(shown_order(shipped=[fulfillment("N10"), unnumbered, untracked]), "1", "N1").kind
+        == "absent"
+    )
 
 
 def test_a_parcel_may_be_among_the_numbers_that_are_not_read() -> None:
     """A fulfillment with as many tracking numbers as were asked for may have it."""
     shipped = {**fulfillment("N0"), "trackingInfo": [{"number": f"N0{number}"} for number in range(20)]}
-    outcome = look_up_outcome(shown_order(shipped=[shipped]), "1", "N1")
+    outcome = outcome_of_order_look_up(shown_order(shipped=[shipped]), "1", "N1")
     assert (outcome.kind, "19 tracking numbers" in outcome.message) == ("rejected", True)
 
 
 def test_an_absent_parcel_is_made_of_the_fulfillment_orders() -> None:
     """They are what the request is made of."""
     one = to_ship(1, line(1, "A", 2))
-    assert look_up_outcome(shown_order(one), "1", "N1").held == {"fulfillmentOrders": [one]}
+    assert outcome_of_order_look_up(shown_order(one), "1", "N1").held == {"fulfillmentOrders": [one]}
 
 
 def test_an_order_that_does_not_exist_is_missing() -> None:
     """It is named, since its number is in the key alone."""
-    outcome = look_up_outcome(None, "4711", "N1")
+    outcome = outcome_of_order_look_up(None, "4711", "N1")
     assert (outcome.kind, outcome.reason, outcome.message) == ("rejected", "missing", "the shop has no order 4711")
 
 
@@ -87,9 +90,9 @@ def test_what_is_not_read_whole_decides_nothing() -> None:
         (shown_order(cut), "100 lines in a fulfillment order"),
         (many, "99 fulfillments"),
     ):
-        outcome = look_up_outcome(order, "1", "X")
+        outcome = outcome_of_order_look_up(order, "1", "X")
         assert (outcome.kind, what in outcome.message) == ("rejected", True)
-    assert look_up_outcome(many, "1", "N7").kind == "found"
+    assert outcome_of_order_look_up(many, "1", "N7").kind == "found"
 
 
 @pytest.mark.parametrize(
@@ -115,28 +118,28 @@ def test_what_is_not_read_whole_decides_nothing() -> None:
 def test_a_part_that_is_null_or_missing_is_not_absent(pointer: str) -> None:
     """The parcel, or its units, may be there: told again, it would be there twice."""
     order = shown_order(to_ship(1, line(1, "A", 2)), shipped=[fulfillment("N0")])
-    assert look_up_outcome(order, "1", "N1").kind == "absent"
+    assert outcome_of_order_look_up(order, "1", "N1").kind == "absent"
     around, _, name = pointer.rpartition("/")
     holder: Any = at_pointer(order, around)
     place: Any = int(name) if isinstance(holder, list) else name
     holder[place] = None
     with pytest.raises(RecordError):
-        look_up_outcome(order, "1", "N1")
+        outcome_of_order_look_up(order, "1", "N1")
     if isinstance(holder, dict):
         del holder[place]
         with pytest.raises(RecordError):
-            look_up_outcome(order, "1", "N1")
+            outcome_of_order_look_up(order, "1", "N1")
 
 
 def test_a_text_that_may_be_null_must_be_told() -> None:
     """A parcel without a number and a line without a SKU have null, which is not the same as a member that lacks."""
     shipped, units = {**fulfillment("N0"), "trackingInfo": [{"number": None}]}, line(1, None, 2)
-    assert look_up_outcome(shown_order(to_ship(1, units), shipped=[shipped]), "1", "N1").kind == "absent"
+    assert outcome_of_order_look_up(shown_order(to_ship(1, units), shipped=[shipped]), "1", "N1").kind == "absent"
     del units["sku"]
     with pytest.raises(RecordError, match="is missing"):
-        look_up_outcome(shown_order(to_ship(1, units)), "1", "N1")
+        outcome_of_order_look_up(shown_order(to_ship(1, units)), "1", "N1")
     with pytest.raises(RecordError, match="is missing"):
-        look_up_outcome(shown_order(shipped=[{**shipped, "trackingInfo": [{}]}]), "1", "N1")
+        outcome_of_order_look_up(shown_order(shipped=[{**shipped, "trackingInfo": [{}]}]), "1", "N1")
 
 
 # ---- the request

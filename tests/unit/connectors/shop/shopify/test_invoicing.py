@@ -8,7 +8,11 @@ import pytest
 from tests.partners.shopify.reading import json_record
 
 from crossdock import RecordError
-from crossdock_connectors.shop.shopify.invoicing_rules import check_payment, is_invoice_due, rows_of_refunds
+from crossdock_connectors.shop.shopify.invoicing_rules import (
+    is_invoice_due,
+    reject_unknown_payment_status,
+    rows_of_refunds,
+)
 
 PAID, UNPAID = {"PAID", "PARTIALLY_REFUNDED", "REFUNDED"}, {"AUTHORIZED", "PARTIALLY_PAID", "PENDING"}
 NEVER = {"EXPIRED", "VOIDED"}
@@ -22,7 +26,7 @@ def test_when_an_order_is_invoiced(payment: str) -> None:
     assert is_invoice_due(order, "paid") == (payment in PAID)
     assert (is_invoice_due(order, "shipped"), is_invoice_due(shipped, "shipped")) == (False, True)
     assert is_invoice_due(order, "placed") == (payment not in NEVER)
-    check_payment(json_record(order))
+    reject_unknown_payment_status(json_record(order))
 
 
 @pytest.mark.parametrize("when", ["paid", "shipped", "placed"])
@@ -32,7 +36,7 @@ def test_an_unknown_payment_is_refused_and_not_left_out(when: Any, payment: Any)
     order = {"displayFinancialStatus": payment, "displayFulfillmentStatus": "UNFULFILLED"}
     assert is_invoice_due(order, when)
     with pytest.raises(RecordError) as caught:
-        check_payment(json_record(order))
+        reject_unknown_payment_status(json_record(order))
     assert caught.value.pointer == "/displayFinancialStatus"
 
 

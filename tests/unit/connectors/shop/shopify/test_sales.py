@@ -157,7 +157,7 @@ def test_a_tip_with_a_line_is_charged_once_and_paid_back_once(*, in_subtotal: bo
     more = Decimal(5) if in_subtotal else Decimal(0)
     record = changed(invoice.record, subtotalPriceSet=bag(str(Decimal("49.90") + more)))
     sale = charged_sale(record, Amounts(record, "shop"), OWN)
-    assert (sale.total, sale.difference) == (Decimal("54.90"), Decimal(0))
+    assert (sale.total, sale.total_minus_items_and_charges) == (Decimal("54.90"), Decimal(0))
     assert not any(sale.charges.values())
     [tip] = [item for item in sale.items if item.product is None]
     assert (tip.kind, tip.amount) == ("tip", Decimal(5))
@@ -250,7 +250,7 @@ def test_the_tax_of_an_adjustment_is_added_to_its_amount() -> None:
     )
     for included in (True, False):
         order = an_order(taxesIncluded=included)
-        assert sale_of_refund(refund, order, Amounts(order, "shop"), OWN).difference == 0
+        assert sale_of_refund(refund, order, Amounts(order, "shop"), OWN).total_minus_items_and_charges == 0
 
 
 def test_a_refund_whose_payments_are_not_told_is_refused() -> None:
@@ -348,7 +348,7 @@ def test_a_difference_is_shown_in_the_sale() -> None:
     """What the total has beside its parts is no charge of a kind that is known."""
     record = an_order(currentTotalPriceSet=bag("27.50"))
     sale = current_sale(record, Amounts(record, "shop"), OWN)
-    assert (sale.total, sale.difference) == (Decimal("27.50"), Decimal("2.50"))
+    assert (sale.total, sale.total_minus_items_and_charges) == (Decimal("27.50"), Decimal("2.50"))
 
 
 @pytest.mark.parametrize("name", ["refundLineItems", "refundShippingLines", "orderAdjustments"])

@@ -27,9 +27,15 @@ def test_three_keys_are_enough() -> None:
 def test_charges_and_statuses_add_to_the_usual_ones() -> None:
     """A configured one replaces one, the others stay."""
     settings = made(charges={"tax": {"sku": "VAT", "name": "VAT 19 %"}}, statuses={"ON_HOLD": "held"})
-    assert (settings.all_charges["tax"].sku, settings.all_charges["tip"]) == ("VAT", CHARGES["tip"])
-    assert (settings.all_statuses["ON_HOLD"], settings.all_statuses["FULFILLED"]) == ("held", "shipped")
-    assert settings.all_charges.keys() == CHARGES.keys()
+    assert (settings.product_by_charge_kind["tax"].sku, settings.product_by_charge_kind["tip"]) == (
+        "VAT",
+        CHARGES["tip"],
+    )
+    assert (
+        settings.platform_status_by_shop_status["ON_HOLD"],
+        settings.platform_status_by_shop_status["FULFILLED"],
+    ) == ("held", "shipped")
+    assert settings.product_by_charge_kind.keys() == CHARGES.keys()
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 
 from crossdock import RecordError
 from crossdock_connectors.shop.shopify.stock_updates import (
-    look_up_outcome_by_sku,
-    look_up_outcome_of_item,
+    outcome_of_found_item,
+    outcome_of_sku_look_up,
     set_quantity_input,
     sku_search,
 )
@@ -28,9 +28,9 @@ def item(sku: str = "LAMP", number: int = 7, **level: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(("name", "quantity"), [("on_hand", 5), ("available", 3)])
 def test_the_quantity_that_the_settings_name_is_found(name: str, quantity: int) -> None:
     """The id has the item and the location, by which it is looked up from then on."""
-    found = look_up_outcome_by_sku(listed(item("lamp", 8), {**item(number=9), "sku": None}, item()), "LAMP", "42", name)
+    found = outcome_of_sku_look_up(listed(item("lamp", 8), {**item(number=9), "sku": None}, item()), "LAMP", "42", name)
     assert (found.kind, found.target_id, found.held) == ("found", "7-42", {"quantity": quantity})
-    assert look_up_outcome_of_item(item(), "42", name) == found
+    assert outcome_of_found_item(item(), "42", name) == found
 
 
 @pytest.mark.parametrize(
@@ -43,36 +43,36 @@ def test_the_quantity_that_the_settings_name_is_found(name: str, quantity: int) 
 )
 def test_a_sku_must_be_that_of_one_variant(items: list[Any], reason: str, message: str) -> None:
     """Shopify's search ignores case, and nothing of the shop forbids a SKU twice."""
-    found = look_up_outcome_by_sku(listed(*items), "LAMP", "42", "on_hand")
+    found = outcome_of_sku_look_up(listed(*items), "LAMP", "42", "on_hand")
     assert (found.kind, found.reason, found.pointer, found.message) == ("rejected", reason, "/sku", message)
 
 
 def test_a_search_that_is_cut_shows_no_variant() -> None:
     """The variant, or another one with its SKU, may be among those that are not read."""
-    found = look_up_outcome_by_sku(listed(item(), more=True), "LAMP", "42", "on_hand")
+    found = outcome_of_sku_look_up(listed(item(), more=True), "LAMP", "42", "on_hand")
     assert (found.kind, found.reason, found.pointer) == ("rejected", "conflict", "/sku")
 
 
 @pytest.mark.parametrize("shown", [{"inventoryLevel": None}, {"inventoryLevel": {"isActive": False}}])
 def test_a_product_that_is_not_stocked_there_is_rejected(shown: dict[str, Any]) -> None:
     """Shopify would carry out nothing, and tell no error."""
-    found = look_up_outcome_of_item({"id": "gid://shopify/InventoryItem/7", **shown}, "42", "on_hand")
+    found = outcome_of_found_item({"id": "gid://shopify/InventoryItem/7", **shown}, "42", "on_hand")
     assert (found.kind, found.reason, found.pointer) == ("rejected", "missing", "/location")
 
 
 def test_what_is_not_told_is_not_guessed() -> None:
     """A deleted item is missing; an answer without the quantity decides nothing."""
     assert (
-        look_up_outcome_of_item(None, "42", "on_hand").kind,
-        look_up_outcome_of_item(None, "42", "on_hand").reason,
+        outcome_of_found_item(None, "42", "on_hand").kind,
+        outcome_of_found_item(None, "42", "on_hand").reason,
     ) == (
         "rejected",
         "missing",
     )
-    assert look_up_outcome_of_item(item(quantities=[]), "42", "on_hand").kind == "in_doubt"
+    assert outcome_of_found_item(item(quantities=[]), "42", "on_hand").kind == "in_doubt"
     for quantities in (None, [{"name": "on_hand", "quantity": None}], ["odd"]):
         with pytest.raises(RecordError):
-            look_up_outcome_of_item(item(quantities=quantities), "42", "on_hand")
+            outcome_of_found_item(item(quantities=quantities), "42", "on_hand")
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_what_is_not_told_is_not_guessed() -> None:
 def test_a_part_that_is_null_or_missing_is_not_a_missing_variant(found: Any) -> None:
     """The shop may have the variant, and the quantity may be counted at the location."""
     with pytest.raises(RecordError):
-        look_up_outcome_by_sku(found, "LAMP", "42", "on_hand")
+        outcome_of_sku_look_up(found, "LAMP", "42", "on_hand")
 
 
 def test_a_quantity_replaces_the_one_that_was_found() -> None:

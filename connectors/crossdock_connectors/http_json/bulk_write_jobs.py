@@ -1,0 +1,349 @@
+"""Jobs of an API: a file is uploaded, a job is started, and its results are fetched when it is done.
+
+The parts are those of a stored batch. The upload has no effect and may be repeated. Before the start, the state has
+stored what the answers until then gave, such as the id of the job; so after a lost answer or a kill, the state of the
+job shows whether it was started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from typing import Any
+from urllib.parse import urlencode, urljoin, urlsplit
+
+import httpx
+
+from crossdock import ConfigModel
+from crossdock.errors import RefusedError, UnauthorizedError
+from crossdock.reading.sources.api_requests_and_answers import parameter_pairs
+from crossdock.reading.sources.record_paths_and_answers import columns_in_braces, fill_path
+from crossdock.targets import (
+    AmbiguousError,
+    Answer,
+    ApiTarget,
+    Client,
+    ExpectedRecord,
+    Outcome,
+    RecordShape,
+    Request,
+    TooLargeError,
+    body_of,
+)
+from crossdock.values import exact_json
+from crossdock.values.json_paths import MISSING, column_text, find_at_pointer
+from crossdock.writing.targets.api_target import explained_outcome
+from crossdock.writing.targets.file_hand_over import run_or_raise_not_sent
+from crossdock.writing.targets.target import HAND_OVER, STAGE
+from crossdock_connectors.http_json.bulk_write_job_results import JobOutcomes, Result, results_in, sign_of_next_page
+from crossdock_connectors.http_json.bulk_write_job_settings import (
+    NAME,
+    BulkJob,
+    FileAddress,
+    JobRequest,
+    JobResults,
+    JobState,
+    used_kept_names,
+)
+from crossdock_connectors.http_json.request_templates import fill_columns
+
+_OK, _PENDING, _UNKNOWN = 200, 202, 409  # statuses of the answers of an exchange
+_THROTTLED = 429
+_TOO_EARLY = 425  # RFC 8470, section 5.2
+_GONE = frozenset({404, 410})
+_AGAIN = "the next run goes on where this one has stopped, and starts nothing twice"
+_ANY = {"accept": "*/*"}
+
+
+class _EndedError(Exception):
+    """An answer that is the answer of the whole exchange."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__()
+        self.answer = answer
+
+
+class _LackingError(RefusedError):
+    """An answer of success has no value that the config keeps."""
+
+
+class _GoneError(RefusedError):
+    """The API has no such job."""
+
+
+def send_stored_batch_part(
+    target: ApiTarget, resource: str, config: BulkJob, client: Client, request: Request, may_leave: Callable[[], bool]
+) -> Answer:
+    """Send a part of a stored batch.
+
+    Returns:
+        After `STAGE`, 200 with the receipt. After the others, 202 with the receipt while the job is not done, 200 with
+        its results, or 409 if it is unknown whether it was started; see `outcomes_of_job_answer`. 429 if the rate is
+        limited.
+
+    Raises:
+        NotSentError, AmbiguousError, UnauthorizedError, RefusedError: If a request fails or is refused.
+    """
+    kept = {NAME: request.path.removeprefix("/"), **(exact_json.loads(request.receipt) if request.receipt else {})}
+    exchange = _JobExchange(target, resource, config, client, kept)
+    try:
+        if request.method == STAGE:
+            return run_or_raise_not_sent(lambda: exchange.prepare_and_upload_file(request.body or b""))
+        return (
+            exchange.start_job(may_leave)
+            if request.method == HAND_OVER
+            else exchange.check_state_and_continue(may_leave)
+        )
+    except _EndedError as ended:
+        return ended.answer
+
+
+def outcomes_of_job_answer(
+    answer: Answer, config: BulkJob, expected: Sequence[ExpectedRecord]
+) -> Outcome | list[Outcome]:
+    """Return what an answer of `send_stored_batch_part` to the second part says of each record, or of all of them."""
+    match answer.status:
+        case 429:
+            return explained_outcome(answer, ExpectedRecord(), RecordShape())
+        case 202:
+            state = answer.headers.get("state", "started")
+            message = f"the job has no results after {config.wait_s:g} s, and its last state is {state!r}"
+            return Outcome("pending", message, _PENDING, config.poll_s, receipt=answer.body.decode())
+        case 409:
+            return [Outcome("undecided", body_of(answer), _UNKNOWN, receipt="")] * len(expected)
+    return JobOutcomes(body_of(answer)).outcomes(expected)
+
+
+class _JobExchange:
+    """The requests of one part. *kept* are the values that answers gave."""
+
+    def __init__(self, target: ApiTarget, resource: str, config: BulkJob, client: Client, kept: dict[str, Any]) -> None:
+        self._target, self._resource, self._config, self._client = target, resource, config, client
+        self._kept = kept
+        self._place = f"{target.place}.target.resources.{resource}.job"
+
+    def prepare_and_upload_file(self, content: bytes) -> Answer:
+        for number, request in enumerate(self._config.prepare):
+            self._send_and_store_values(request, f"prepare.{number}")
+        upload = self._config.upload
+        headers = {"content-type": upload.content_type}
+        if upload.form is not None:
+            headers["content-type"], content = self._multipart_form(self._kept_value(upload.form), content)
+        self._send_or_fetch_file(upload, upload.method, "upload", content, headers)
+        return self._answer_with_receipt(200)
+
+    def check_state_and_continue(self, may_leave: Callable[[], bool]) -> Answer:
+        state = self._config.state
+        if self._lacks_kept_value(state):
+            lost = "the answer to the start of the job was lost, so that the API cannot be asked for it"
+            return self.start_job(may_leave) if self._config.if_lost == "resend" else _unknown_state_answer(lost)
+        try:
+            found, message = run_or_raise_not_sent(lambda: self._request_state(state))
+        except _GoneError:
+            return _unknown_state_answer("the API does not know the job any more")
+        if found in state.unstarted:
+            return self.start_job(may_leave)
+        if found in state.done or found in state.failed:
+            return run_or_raise_not_sent(lambda: self._read_results(message, has_failed=found in state.failed))
+        return self._answer_with_receipt(_PENDING, found)
+
+    def start_job(self, may_leave: Callable[[], bool]) -> Answer:
+        try:
+            self._send_and_store_values(self._config.start, "start", may_leave)
+        except _LackingError as error:  # it was started
+            return _unknown_state_answer(error.message)
+        return self._answer_with_receipt(_PENDING)
+
+    def _request_state(self, request: JobState) -> tuple[str | None, str]:
+        body = body_of(self._send_and_store_values(request, "state"))
+        said = None if request.message is None else find_at_pointer(body, request.message)
+        state, around = find_at_pointer(body, request.state), request.state
+        while around and not isinstance(state, str):
+            around = around.rpartition("/")[0]
+            if find_at_pointer(body, around) is None:  # as GraphQL tells of a node that does not exist
+                raise _GoneError("is null", where=request.path)
+        if not isinstance(state, str):
+            hint = f"correct {self._place}.state in the config"
+            raise RefusedError(
+                f"the answer has no text at {request.state}", where=request.path, hint=hint, code="answer_misplaced"
+            )
+        return state, said if isinstance(said, str) and said else "without a reason"
+
+    def _read_results(self, message: str, *, has_failed: bool) -> Answer:
+        results, is_whole, unread = dict[str, list[Result]](by_name=[], by_place=[]), True, ""
+        for number, each in enumerate(self._config.results):
+            answer = self._fetch_results(each, f"results.{number}")
+            if answer is None:
+                is_whole = False
+                continue
+            try:
+                found = list(results_in(answer.body, each, self._target.api.max_answer_bytes))
+            except RefusedError as error:
+                where, hint = f"{self._place}.results.{number}", error.hint or _AGAIN
+                raise RefusedError(error.message, where=where, hint=hint, code=error.code) from None
+            results["by_name" if each.record is not None else "by_place"] += found
+            if (sign := sign_of_next_page(answer, each)) is not None:
+                unread = f"; in the answer with results, {sign}, which is not read"
+        failure = f"the job failed: {message}" if has_failed else ""
+        facts = {
+            "accepts_others": self._config.others == "accepted" and is_whole and not has_failed and not unread,
+            "message": failure or f"the results of the job do not name it{unread}",
+            "failure": failure,
+        }
+        return Answer(200, {}, exact_json.dumps({**results, **facts}))
+
+    def _fetch_results(self, each: JobResults, what: str) -> Answer | None:
+        """Return a list of results, or None if an answer has null in place of what leads to it."""
+        for place, request in enumerate(each.prepare):
+            if self._lacks_kept_value(request):
+                return None
+            self._send_and_store_values(request, f"{what}.prepare.{place}")
+        if self._lacks_kept_value(each):
+            return None
+        answer = self._send_or_fetch_file(each, "GET", what)
+        if answer.status != _OK:
+            raise AmbiguousError(f"{what}: HTTP {answer.status}, and no results yet", where=self._place)
+        return answer
+
+    def _lacks_kept_value(self, request: ConfigModel) -> bool:
+        """Return whether no answer gave a value that *request* uses."""
+        return any(self._kept.get(name) is None for name in used_kept_names(request))
+
+    # ---- requests
+
+    def _send_and_store_values(
+        self, request: JobRequest, what: str, may_leave: Callable[[], bool] = lambda: True
+    ) -> Answer:
+        """Send *request*, and keep the values of its answer that it names."""
+        texts = self._template_values()
+        body = request.filled_body(texts) if request.is_post else None
+        params = fill_columns(request.params, texts)
+        path = self._filled_path(request.path) + (f"?{urlencode(parameter_pairs(params))}" if params else "")
+        answer = self._client.send(request.used_method, path, body=body, may_leave=may_leave)
+        if isinstance(request, JobState) and answer.status in _GONE:
+            raise _GoneError(f"HTTP {answer.status}", where=request.path)
+        answer = self._require_success(answer, what, request.path)
+        document = body_of(answer)
+        for name, place in request.keep.items():
+            value = find_at_pointer(document, place)
+            if value in (None, MISSING) and isinstance(request, JobState):  # it may come later
+                value = None
+            elif value in (None, MISSING):
+                hint = f"correct {self._place}.{what}.keep.{name} in the config"
+                raise _LackingError(f"the answer has nothing at {place}", where=request.path, hint=hint)
+            self._kept[name] = value
+        return answer
+
+    def _send_or_fetch_file(
+        self, place: FileAddress, method: str, what: str, body: bytes | None = None, headers: Mapping[str, str] = {}
+    ) -> Answer:
+        """Send or request a file."""
+        sent: Any = {"body": body, "headers": {**_ANY, **headers}}
+        try:
+            if place.url is None:
+                path = self._filled_path(place.path)
+                return self._require_success(self._client.send(method, path, **sent), what, path)
+            host, path, is_own = self._check_and_split_address(str(self._kept_value(place.url)), what)
+            with closing(self._target.client_of(host, authorized=is_own)) as client:
+                return self._require_success(client.send(method, path, **sent), what, host)
+        except TooLargeError as error:
+            hint = f"raise {self._target.place}.max_answer_bytes, or lower records_per_file for later files; {_AGAIN}"
+            raise RefusedError(f"{what}: {error.message}", where=self._place, hint=hint, code=error.code) from None
+
+    def _kept_value(self, name_in_braces: str) -> Any:
+        return self._kept[name_in_braces[1:-1]]
+
+    def _check_and_split_address(self, url: str, what: str) -> tuple[str, str, bool]:
+        """Return the host and the path of an address that an answer gave, and whether the host is that of the API."""
+        try:
+            parts = urlsplit(urljoin(f"{self._target.address}/", url))
+        except ValueError:
+            raise RefusedError(
+                f"{what}: the API gave an address that cannot be read", where=self._place, code="next_address_refused"
+            ) from None
+        own, host = urlsplit(self._target.address), f"{parts.scheme}://{parts.netloc}"
+        is_own, is_named = (
+            parts[:2] == own[:2],
+            any(_is_allowed_host(parts.netloc, each) for each in self._config.hosts),
+        )
+        if not is_own and (not is_named or "@" in parts.netloc or parts.scheme not in {"https", own.scheme}):
+            hint = f"if the API means this host, name it in {self._place}.hosts; it must be https, without a user"
+            raise RefusedError(
+                f"{what} is on another host", where=host.rpartition("@")[2], hint=hint, code="next_address_refused"
+            )
+        return host, parts._replace(scheme="", netloc="", fragment="").geturl() or "/", is_own
+
+    def _require_success(self, answer: Answer, what: str, where: str) -> Answer:
+        """Return an answer of success. Raises errors for others, and `_EndedError` if the rate is limited."""
+        if throttled := self._target.throttled(answer):
+            raise _EndedError(Answer(_THROTTLED, {"retry-after": str(throttled.retry_after_s or 0)}, b""))
+        if answer.status == _THROTTLED:
+            raise _EndedError(answer)
+        sent, busy = answer, self._config.busy
+        answer = self._target.with_status(self._resource, answer)
+        if answer.status < 300:
+            return answer
+        if what == "start" and busy and busy.casefold() in sent.body.decode(errors="replace").casefold():
+            raise _EndedError(Answer(_THROTTLED, {"retry-after": str(self._config.poll_s)}, b""))
+        judged = explained_outcome(answer, ExpectedRecord(), RecordShape())
+        is_stated = str(answer.status) in judged.message
+        message = f"{what}: {judged.message}" if is_stated else f"{what}: {judged.message} (HTTP {answer.status})"
+        if judged.kind in {"in_doubt", "unavailable"} or answer.status == _TOO_EARLY:
+            raise AmbiguousError(message, where=where)
+        if judged.kind == "unauthorized":
+            raise UnauthorizedError(
+                message, where=where, hint=self._target.advice(self._resource, 401), code="credential_refused"
+            )
+        hint = f"correct {self._place} in the config, or ask what the API lacks; {_AGAIN}"
+        raise RefusedError(message, where=where, hint=hint, code="job_failed")
+
+    def _template_values(self) -> dict[str, Any]:
+        """Return what requests have of the kept values, those of members by dotted names as well."""
+        texts = {name: _template_value(value) for name, value in self._kept.items()}
+        parts = [(name, value) for name, value in texts.items() if isinstance(value, Mapping)]
+        inner = {f"{name}.{key}": column_text(each) or "" for name, value in parts for key, each in value.items()}
+        return texts | inner
+
+    def _filled_path(self, path: str | None) -> str:
+        named = {name: text for name, text in self._template_values().items() if isinstance(text, str)}
+        values = {name: named.get(name, "") for name in columns_in_braces(path or "")}
+        filled = fill_path(path or "", values)
+        if filled is None:
+            message = f"one of {', '.join(values)}, which an answer gave, cannot be a part of the path {path}"
+            raise RefusedError(message, where=self._place, code="next_address_refused")
+        return filled
+
+    def _multipart_form(self, fields: Any, content: bytes) -> tuple[str, bytes]:
+        """Return the media type and the body of a form with *fields* and the file."""
+        data = _template_value(fields)
+        if not isinstance(data, Mapping):
+            hint = f"correct {self._place}.upload.form in the config"
+            raise RefusedError(
+                "the fields of the form are not a list of objects with name and value",
+                hint=hint,
+                code="answer_misplaced",
+            )
+        file = (self._kept[NAME], content, self._config.upload.content_type)
+        made = httpx.Request("POST", "https://form.invalid", data=data, files={"file": file})
+        return made.headers["content-type"], made.read()
+
+    def _answer_with_receipt(self, status: int, state: str | None = None) -> Answer:
+        receipt = exact_json.dumps({name: value for name, value in self._kept.items() if name != NAME})
+        return Answer(status, {} if state is None else {"state": state}, receipt)
+
+
+def _template_value(value: Any) -> Any:
+    """Return what requests have of a kept value: a text, or an object, as which a list of fields counts."""
+    if isinstance(value, list) and all(isinstance(each, dict) and each.keys() >= {"name", "value"} for each in value):
+        return {str(each["name"]): column_text(each["value"]) or "" for each in value}
+    return value if isinstance(value, dict) else column_text(value) or ""
+
+
+def _unknown_state_answer(message: str) -> Answer:
+    return Answer(_UNKNOWN, {}, exact_json.dumps(message))
+
+
+def _is_allowed_host(found: str, named: str) -> bool:
+    """Return whether the host *found* is *named*, or below it for one such as ``*.example.com``."""
+    own, wanted = found.lower().removesuffix(":443"), named.lower()
+    return own.endswith(wanted[1:]) if wanted.startswith("*.") else own == wanted

@@ -1,0 +1,164 @@
+"""The pages of settings: the effective config, what changed since the last run, and the schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from starlette.responses import Response
+
+from crossdock.config.project.effective_config import (
+    Setting,
+    changed_settings,
+    effective_config_of_project,
+    effective_settings,
+)
+from crossdock.config.project.project import Project
+from crossdock.console.action_definitions import permitted_action_links
+from crossdock.console.page_requests import PageRequest
+from crossdock.console.page_tables import Cell, Link, Table, table
+from crossdock.console.schedule_calendar import DAYS, schedule_calendar
+from crossdock.errors import ConfigError, text_with_code
+from crossdock.runs.mapping_changes import text_of_mapping_change
+from crossdock.state import RunConfig, Transaction
+from crossdock.values.display_texts import count_with_noun, instant_text
+
+_SETTINGS = ("setting", "value", "from")
+_FILES = ("file", "changed")
+_CHANGED = ("changed setting", "then", "now", "from")
+_NOT_SET = "(not set)"
+_STREAMS = ("stream", "mapping", "last import", "as at the last import")
+_BY_NAME = {"connections", "jobs"}  # sections of which each entry has a heading of its own
+_LOOKED_AT = 50  # runs
+
+
+def show_settings(visit: PageRequest) -> Response:
+    """Show the effective config, or why it cannot be loaded, and how it differs from that of the last run."""
+    tenant, only_written = visit.required_tenant, visit.query.get("only") == "written"
+    project: Project | None
+    try:
+        project, errors = tenant.project(), []
+        settings = list(effective_settings(project))
+    except ConfigError as error:
+        project, settings, errors = None, [], text_with_code(error).split("\n")
+    with visit.read_transaction() as tx:
+        last = next(iter(tx.runs.listed(limit=1)), None)
+        then = tx.run_configs.last()
+        streams = [] if project is None else list(_stream_mapping_rows(visit, tx, project))
+        notes = [] if project is None else list(_config_and_state_differences(tx, project))
+    return visit.render_page(
+        "settings.html",
+        f"Settings of {tenant.name}",
+        errors=errors,
+        only_written=only_written,
+        files=table(_FILES, (_file_row(path) for path in tenant.files)),
+        compared=None if project is None or then is None else _changed_settings_values(visit, then, project, settings),
+        last=None if last is None else (visit.link("runs", last.id), last.id, instant_text(last.started_at)),
+        streams=table(_STREAMS, streams),
+        notes=notes,
+        sections=list(
+            _sections((each for each in settings if each.origin or not only_written), tenant.config_path.parent)
+        ),
+        has_jobs=project is not None and bool(project.jobs),
+    )
+
+
+def show_schedule(visit: PageRequest) -> Response:
+    project = visit.project()
+    with visit.read_transaction() as tx:
+        found = schedule_calendar(tx, project.jobs, visit.now) if project.jobs else None
+    return visit.render_page("schedule.html", f"Schedule of {visit.required_tenant.name}", calendar=found, days=DAYS)
+
+
+def _sections(settings: Iterable[Setting], folder: Path) -> Iterator[tuple[str, Table]]:
+    """Yield each section of the config with its settings."""
+
+    def section(each: Setting) -> tuple[str | int, ...]:
+        return each.place[: 2 if each.place[0] in _BY_NAME else 1]
+
+    for place, found in groupby(settings, key=section):
+        rows = ((_name_in_section(each, place), each.value, _origin_text(each, folder)) for each in found)
+        yield ".".join(map(str, place)), table(_SETTINGS, rows, kind="settings")
+
+
+def _name_in_section(each: Setting, section: tuple[str | int, ...]) -> str:
+    return ".".join(map(str, each.place[len(section) :] or each.place[-1:]))
+
+
+def _origin_text(each: Setting, folder: Path) -> str:
+    if each.origin is None:
+        return "default"
+    path, *place = each.origin
+    return ":".join([_relative_path_text(Path(path), folder), *map(str, place[:1])])
+
+
+def _relative_path_text(path: Path, folder: Path) -> str:
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
+
+
+def _file_row(path: Path) -> tuple[Cell, ...]:
+    try:
+        changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    except OSError as error:
+        return path.name, f"cannot be read: {error.strerror}"
+    return path.name, instant_text(changed)
+
+
+def _changed_settings_values(
+    visit: PageRequest, then: RunConfig, project: Project, settings: Iterable[Setting]
+) -> dict[str, Any]:
+    """Return the settings that have another value now than the run *then* had."""
+    origins = {each.place: _origin_text(each, visit.required_tenant.config_path.parent) for each in settings}
+    written = {each.place for each in settings if each.origin}
+    found = changed_settings(then.content, effective_config_of_project(project))
+    changed = [each for each in found if each.then is not None or each.place in written]  # no defaults of a new part
+    rows = (
+        (
+            ".".join(map(str, each.place)),
+            *(_NOT_SET if value is None else value for value in (each.then, each.now)),
+            origins.get(each.place, ""),
+        )
+        for each in changed
+    )
+    return {
+        "run": (visit.link("runs", then.run_id), then.run_id),
+        "number": count_with_noun(len(changed), "setting"),
+        "changed": table(_CHANGED, rows, kind="settings"),
+    }
+
+
+def _stream_mapping_rows(visit: PageRequest, tx: Transaction, project: Project) -> Iterator[tuple[Cell, ...]]:
+    for connection in project.connections:
+        for name, stream in connection.named_enabled_streams():
+            version, finished = stream.version, tx.intake.last_finished(name)
+            changed = text_of_mapping_change(tx, name, version)
+            was_read = finished is not None or tx.cursors.mapping_version_of_cursor(name) is not None
+            yield (
+                Link(name, visit.link("records", stream=name)),
+                version[:8],
+                "" if finished is None else instant_text(finished.at),
+                _changed_mapping_cell(visit, name, changed) if changed else "yes" if was_read else "not read yet",
+            )
+
+
+def _changed_mapping_cell(visit: PageRequest, name: str, changed: str) -> Cell:
+    planned = [
+        Link(f"{title}: {name}", address)
+        for title, address in permitted_action_links(visit, ("plan", {"streams": name}))
+    ]
+    return [Link(f"no, changed {changed}: the next run maps all records again that the source still has", ""), *planned]
+
+
+def _config_and_state_differences(tx: Transaction, project: Project) -> Iterator[str]:
+    """Say which streams and jobs the state knows and the config has no more, or the other way round."""
+    known = tx.scheduled_runs.latest_by_job()
+    for name in sorted(known.keys() - project.jobs.keys()):
+        yield f"The job {name} is no more in the config."
+    for name in sorted(project.jobs.keys() - known.keys()):
+        yield f"The job {name} has not run yet."
+    read = {name: run.id for run in reversed(tx.runs.listed(limit=_LOOKED_AT)) for name in run.tally or {}}
+    for name in sorted(read.keys() - project.scope_by_stream.keys()):
+        yield f"The stream {name} is no more in the config; run {read[name]} was the last that read it."

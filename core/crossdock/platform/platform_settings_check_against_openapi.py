@@ -1,0 +1,202 @@
+"""Compares an OpenAPI document of the platform with the requests that a profile makes, and proposes settings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from urllib.parse import urlsplit
+
+from crossdock.mapping.resource_types import RESOURCES
+from crossdock.platform import sent_members_check_against_openapi
+from crossdock.platform.openapi_file import METHODS, Json, OpenApi, list_or_empty, mapping_or_empty, schema_types
+from crossdock.platform.platform_config import PATHS, Profile
+from crossdock.platform.sent_members_check_against_openapi import (
+    Difference,
+    MemberComparison,
+    nearest_name,
+    normalized_name,
+)
+
+_SENT_HEADERS = frozenset({"accept", "authorization", "content-type", "if-match"})
+_LEAST_OVERLAP = 0.5  # of the members, for a path whose name says nothing
+
+
+def compare_with_profile(
+    document: OpenApi,
+    profile: Profile,
+    written: Sequence[str],
+    looked_up: Collection[str],
+    deleted: Collection[str],
+) -> list[Difference]:
+    comparison = _ProfileComparison(document, profile)
+    found = [
+        each
+        for resource in written
+        for each in comparison.resource_differences(
+            resource, needs_look_up=resource in looked_up, is_deleted=resource in deleted
+        )
+    ]
+    return list(dict.fromkeys(found))
+
+
+class _ProfileComparison:
+    def __init__(self, document: OpenApi, profile: Profile) -> None:
+        self._document, self._profile = document, profile
+        self._items = {_without_parameter_names(path): (path, item) for path, item in document.paths()}
+        self._base = urlsplit(profile.base_url).path.rstrip("/")
+
+    def resource_differences(self, resource: str, *, needs_look_up: bool, is_deleted: bool) -> Iterator[Difference]:
+        """Compare the operations on one resource, at the configured path or else at the proposed one."""
+        path = self._profile.resource_path(resource)
+        if self._path_item(path) is None:
+            proposed = self._proposed_path(resource)
+            fix = f"platform.paths.{resource}: {proposed}" if proposed else ""
+            yield Difference(f"POST {path}", f"has no such path for {resource}", fix)
+            if proposed is None:
+                return
+            path = proposed
+        item = self._path_item(path) or {}
+        found = list(self._create_differences(resource, path, item))
+        yield from found
+        below = self._path_item(f"{path}/{{}}") or {}
+        if not RESOURCES[resource].write_once:
+            said = {(_member_place(each), each.what) for each in found}
+            updates = self._update_differences(resource, path, below)
+            yield from (each for each in updates if (_member_place(each), each.what) not in said)
+        if is_deleted and "delete" not in below:
+            yield Difference(f"DELETE {path}/{{id}}", _described_methods_text(below))
+        if self._profile.can_look_up(resource):
+            yield from self._look_up_differences(path, item, is_needed=needs_look_up)
+
+    def _path_item(self, path: str) -> Json | None:
+        for each in (_without_parameter_names(path), _without_parameter_names(self._base + path)):
+            if each in self._items:
+                return self._items[each][1]
+        return None
+
+    def _operation(self, item: Json, method: str) -> Json | None:
+        return self._document.resolved(mapping_or_empty(item[method])) if method in item else None
+
+    def _create_differences(self, resource: str, path: str, item: Json) -> Iterator[Difference]:
+        where, create = f"POST {path}", self._operation(item, "post")
+        if create is None:
+            yield Difference(where, _described_methods_text(item))
+            return
+        yield from self._header_differences(where, item, create)
+        body = self._json_body_schema(create)
+        if body is None:
+            yield Difference(where, "describes no JSON body")
+        else:
+            yield from MemberComparison(self._document, where).differences(self._sent_schema(resource), body)
+        answered = [
+            self._json_body_schema(self._document.resolved(mapping_or_empty(answer)))
+            for status, answer in mapping_or_empty(create.get("responses")).items()
+            if str(status).startswith("2")
+        ]
+        for schema in answered:
+            members = mapping_or_empty(self._document.merged_schema(schema).get("properties"))
+            ids = schema_types(self._document.merged_schema(members.get("id"))) - {"string"}
+            if members and "id" not in members:
+                known = next((name for name in members if normalized_name(name).endswith("id")), None)
+                yield Difference(where, "the response has no id" + (f"; it has {known}" if known else ""))
+            elif ids:
+                yield Difference(where, f"the id in the response has the type {' or '.join(sorted(ids))}; text is read")
+
+    def _update_differences(self, resource: str, path: str, below: Json) -> Iterator[Difference]:
+        where, update = f"PATCH {path}/{{id}}", self._operation(below, "patch")
+        if update is None:
+            yield Difference(where, _described_methods_text(below))
+            return
+        yield from self._header_differences(where, below, update)
+        body = self._json_body_schema(update)
+        if body is not None:
+            mine = self._sent_schema(resource)
+            always = list_or_empty(self._document.merged_schema(body).get("required"))
+            found = MemberComparison(self._document, where).differences({**mine, "required": always}, body)
+            yield from found
+            if always:
+                yield Difference(where, f"requires {', '.join(map(str, always))}; only changed members are sent")
+
+    def _header_differences(self, where: str, item: Json, operation: Json) -> Iterator[Difference]:
+        profile = self._profile
+        names = {normalized_name(profile.tenant_header): "tenant_header"}
+        if profile.idempotency.enabled:
+            names[normalized_name(profile.idempotency.header)] = "idempotency.header"
+        described = self._parameters(item, operation, "header")
+        for name, is_required in described.items():
+            if name.lower() in _SENT_HEADERS or normalized_name(name) in names:
+                continue
+            key = "tenant_header" if "tenant" in name.lower() else "idempotency.header"
+            if key == "tenant_header" or "idempoten" in name.lower():
+                yield Difference(
+                    where, f"has the header {name}, which is not sent", f"platform.{key}: {name}", is_required
+                )
+            elif is_required:
+                yield Difference(where, f"requires the header {name}, which is not sent")
+
+    def _look_up_differences(self, path: str, item: Json, *, is_needed: bool) -> Iterator[Difference]:
+        where, look_up = f"GET {path}", self._operation(item, "get")
+        if look_up is None:
+            yield Difference(where, _described_methods_text(item), is_error=is_needed)
+            return
+        parameter, known = self._profile.lookup.parameter, self._parameters(item, look_up, "query")
+        if parameter not in known:
+            near = nearest_name(parameter, known) or next((each for each in known if "external" in each.lower()), None)
+            fix = f"platform.lookup.parameter: {near}" if near else ""
+            yield Difference(where, f"has no parameter {parameter} to look records up", fix, is_needed)
+
+    def _proposed_path(self, resource: str) -> str | None:
+        """Return a path that creates such records, by its name or else by its members, relative to the base address."""
+        names = {normalized_name(each).removesuffix("s") for each in (resource, PATHS[resource].rpartition("/")[2])}
+        creating = {path: item for path, item in self._items.values() if "post" in item and "{" not in path}
+        named = [
+            path for path in creating if normalized_name(path.rstrip("/").rpartition("/")[2]).removesuffix("s") in names
+        ]
+        overlaps = {path: self._member_overlap(resource, creating[path]) for path in named or creating}
+        if not named:
+            overlaps = {path: share for path, share in overlaps.items() if share >= _LEAST_OVERLAP}
+        if not overlaps:
+            return None
+        best = max(overlaps, key=lambda path: (overlaps[path], -len(path)))
+        return best.removeprefix(self._base)
+
+    def _member_overlap(self, resource: str, item: Json) -> float:
+        """Return the share of the always sent members that the body of a create has, whatever their spelling."""
+        create = self._operation(item, "post") or {}
+        described = mapping_or_empty(
+            self._document.merged_schema(self._json_body_schema(create) or {}).get("properties")
+        )
+        wanted = {normalized_name(name) for name in self._sent_schema(resource)["required"]} - {"externalid"}
+        return len(wanted & set(map(normalized_name, described))) / len(wanted)
+
+    @staticmethod
+    def _sent_schema(resource: str) -> Json:
+        return sent_members_check_against_openapi.sent_schema(resource)[1]
+
+    def _json_body_schema(self, holder: Json) -> object | None:
+        inner = self._document.resolved(mapping_or_empty(holder["requestBody"])) if "requestBody" in holder else holder
+        for media_type, content in mapping_or_empty(inner.get("content")).items():
+            if "json" in str(media_type).lower():
+                return mapping_or_empty(content).get("schema") or {}
+        return None
+
+    def _parameters(self, item: Json, operation: Json, place: str) -> dict[str, bool]:
+        found: dict[str, bool] = {}
+        for holder in (item, operation):
+            for each in list_or_empty(holder.get("parameters")):
+                parameter = self._document.resolved(mapping_or_empty(each))
+                if parameter.get("in") == place:
+                    found[str(parameter.get("name"))] = parameter.get("required") is True
+        return found
+
+
+def _member_place(difference: Difference) -> str:
+    return difference.where.rpartition(" ")[2]
+
+
+def _without_parameter_names(path: str) -> str:
+    return "/".join("{}" if part.startswith("{") else part for part in path.split("/"))
+
+
+def _described_methods_text(item: Json) -> str:
+    methods = [method.upper() for method in METHODS if method in item]
+    return f"is not described; the path has {', '.join(methods)}" if methods else "is not described"

@@ -1,0 +1,185 @@
+"""A process with its own limits that reads one sheet, because the reader of sheets allocates what a file declares.
+
+It answers the sheet, and then each of its rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime, time, timedelta
+from importlib.util import find_spec
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from msgspec import Struct
+
+from crossdock.errors import ConfigError
+from crossdock.reading.formats.limited_process import (
+    CellError,
+    Limits,
+    ReaderTask,
+    answer_line,
+    answer_request_within_limits,
+    running_task,
+)
+from crossdock.reading.formats.ods_sheet import is_ods, read_ods_sheet
+from crossdock.reading.formats.xlsb_merged_cells import read_merged_cells
+from crossdock.reading.formats.xlsx_check import check_cells_and_find_zeros, no_sheet_error, verify_archive_parts
+
+if TYPE_CHECKING:
+    from python_calamine import CalamineSheet, CalamineWorkbook
+
+    from crossdock.reading.formats.xlsx_leading_zeros import ShownZeros
+
+Range = tuple[tuple[int, int], tuple[int, int]]
+
+_BASE_BYTES, _BYTES_PER_BYTE, _MOST_BYTES = 128 << 20, 64, 2 << 30
+"""The memory that a file may take. Tables take 17 bytes for each byte of an xlsx file, 53 if all cells are alike."""
+_BASE_S, _BYTES_PER_S = 30, 1 << 17
+"""The processor time that a file may take. A sheet needs about two seconds for each megabyte."""
+_DAMAGED = "It is damaged, still being written, or no xlsx, xlsb, xls or ods file: fetch it again."
+_TOO_MUCH = (
+    "It holds cells far from its table, or texts or cells many times over: delete all rows and columns beside the "
+    "table, save the file, and send it again; or ask for CSV."
+)
+_TASK = ReaderTask("sheet_reader_process", "the reader of sheets", _DAMAGED, _TOO_MUCH)
+_TIMES = {"d": date.fromisoformat, "s": datetime.fromisoformat, "t": time.fromisoformat}
+
+
+class SheetCells(Struct, frozen=True):
+    """One sheet, with its cells from A1 on. `merged` has the first and the last of merged cells, counted from 0."""
+
+    title: str
+    visible: int
+    is_empty: bool
+    merged: Sequence[Range]
+    rows: Iterator[list[Any]]
+
+
+def check_sheets_can_be_read(name: str) -> None:
+    """Raise ConfigError at the file *name* if no library for sheets is installed."""
+    if find_spec("python_calamine") is None:
+        raise ConfigError(
+            "sheets need python-calamine", where=name, hint="pip install 'crossdock[sheets]'", code="library_missing"
+        )
+
+
+@contextmanager
+def opened_sheet(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool) -> Iterator[SheetCells]:
+    """Read a sheet, given by its name or its number among the visible ones, in a process that ends with the context.
+
+    With *finds_errors*, cells with errors are refused, and so are files in which they cannot be found. Iterating may
+    raise CellError, too.
+    """
+    size = file.seek(0, 2)
+    memory = min(_BASE_BYTES + _BYTES_PER_BYTE * size, _MOST_BYTES)
+    seconds = _BASE_S + size // _BYTES_PER_S
+    request = {"sheet": sheet, "errors": finds_errors, "zeros": shows_zeros}
+    with running_task(_TASK, file, request, Limits(memory, seconds)) as found:
+        answers = iter(found)
+        first = next(answers)
+        merged = [((row, column), (last, end)) for (row, column), (last, end) in first["merged"]]
+        rows = (list(map(_decoded_cell, row)) for row in answers)
+        yield SheetCells(first["title"], first["visible"], first["empty"], merged, rows)
+
+
+def _decoded_cell(cell: Any) -> Any:
+    if not isinstance(cell, list):
+        return cell
+    kind, *values = cell
+    return timedelta(*values) if kind == "e" else _TIMES[kind](values[0])
+
+
+def _encoded_cell(cell: Any) -> list[Any]:
+    match cell:
+        case datetime():
+            return ["s", cell.isoformat()]
+        case date():
+            return ["d", cell.isoformat()]
+        case time():
+            return ["t", cell.isoformat()]
+    return ["e", cell.days, cell.seconds, cell.microseconds]
+
+
+def main() -> None:
+    answer_request_within_limits(_answer_request)
+
+
+def _answer_request(file: BinaryIO, request: Any) -> Iterator[bytes]:
+    data = BytesIO(file.read())
+    for answer in _read_workbook(data, request["sheet"], finds_errors=request["errors"], shows_zeros=request["zeros"]):
+        text = answer if isinstance(answer, str) else json.dumps(answer, default=_encoded_cell)
+        yield answer_line(text, too_much=_TOO_MUCH)
+
+
+def _read_workbook(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool) -> Iterator[Any]:
+    verify_archive_parts(file)
+    if is_ods(file):
+        yield from read_ods_sheet(file, sheet, finds_errors=finds_errors)
+    else:
+        yield from _read_with_library(file, sheet, finds_errors=finds_errors, shows_zeros=shows_zeros)
+
+
+def _read_with_library(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool) -> Iterator[Any]:
+    from python_calamine import CalamineError, CalamineWorkbook, PasswordError  # noqa: PLC0415  an optional extra
+
+    try:
+        file.seek(0)
+        workbook = CalamineWorkbook.from_filelike(file)
+        visible = _visible_sheets(workbook)
+        title = _sheet_title(workbook, visible, sheet)
+        zeros = _check_cells_and_find_zeros(file, title, finds_errors=finds_errors)
+        found = workbook.get_sheet_by_name(title)
+        merged = found.merged_cell_ranges or read_merged_cells(file, title)
+    except PasswordError as error:
+        raise CellError("is protected by a password", "", "Ask for a file without one.") from error
+    except (CalamineError, OSError) as error:
+        raise CellError("cannot be read as a sheet file", "", _DAMAGED) from error
+    counts = {"visible": len(visible), "empty": not found.height}
+    yield {"title": title, "merged": merged, **counts}
+    yield from _rows_with_shown_zeros(found, zeros if shows_zeros else None)
+
+
+def _check_cells_and_find_zeros(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZeros | None:
+    try:
+        zeros = check_cells_and_find_zeros(file, title, finds_errors=finds_errors)
+    except CellError as error:
+        raise CellError(error.message, f"{title}!{error.cell}" if error.cell else "", error.hint) from error
+    if zeros is None and finds_errors:
+        hint = "Ask for xlsx; or declare error_cells: empty, if errors in formulas may be read as empty cells."
+        raise CellError("errors in cells can only be found in xlsx and ods files", "", hint)
+    return zeros
+
+
+def _rows_with_shown_zeros(sheet: CalamineSheet, zeros: ShownZeros | None) -> Iterator[list[Any]]:
+    _, column = sheet.start or (0, 0)
+    before = [""] * column  # blank first rows come with the others, blank first columns do not
+    for row, cells in enumerate(sheet.iter_rows(), 1):
+        found = before + cells
+        if zeros:
+            zeros.restore_leading_zeros(row, found)
+        yield found
+
+
+def _visible_sheets(workbook: CalamineWorkbook) -> list[str]:
+    from python_calamine import SheetTypeEnum, SheetVisibleEnum  # noqa: PLC0415  an optional extra
+
+    return [
+        each.name
+        for each in workbook.sheets_metadata
+        if each.visible == SheetVisibleEnum.Visible and each.typ == SheetTypeEnum.WorkSheet
+    ]
+
+
+def _sheet_title(workbook: CalamineWorkbook, visible: Sequence[str], sheet: str | int) -> str:
+    if isinstance(sheet, str):
+        title = sheet if sheet in workbook.sheet_names else None
+    else:
+        title = visible[sheet - 1] if sheet <= len(visible) else None
+    if title is None:
+        raise no_sheet_error(sheet, len(visible))
+    if workbook.sheet_names.count(title) > 1:
+        raise CellError(f"there are two sheets {title!r}", "", "Rename one of them, or ask the sender.")
+    return title

@@ -1,0 +1,245 @@
+"""Look-ups of operations in doubt at the platform, for a person who decides about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from msgspec import Struct
+
+from crossdock.config.project.project import Project
+from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, UnavailableError
+from crossdock.pacing import rate_limit_headers
+from crossdock.pacing.request_allowance import Allowance
+from crossdock.pacing.throttling_wait import wait_before_retry_s
+from crossdock.reading.transport import problem_answers
+from crossdock.reading.transport.http_answers_and_failures import Answer
+from crossdock.runs.state_session import open_session
+from crossdock.state import Intent, State
+from crossdock.values import exact_json
+from crossdock.values.clock import Clock
+from crossdock.values.fixed_decimal_contexts import EXACT, exact_sum
+from crossdock.values.json_times import time_text
+from crossdock.writing.delivery.operations_and_intents import payload_after
+from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
+from crossdock.writing.targets.payload_comparison import has_wanted_members
+from crossdock.writing.targets.platform_target import PlatformTarget
+from crossdock.writing.targets.target import Client, Request, Target
+
+ATTEMPTS = 3  # of one request that the rate limit refuses
+PAGES = 20
+PAGE_SIZE = 100
+BEFORE = timedelta(minutes=10)  # before the first attempt, whose time is not exact
+_NO_LOOK_UP = "to record it without a look-up, add --no-lookup"
+
+
+class Candidate(Struct, frozen=True):
+    """A record on the platform that may be the one in doubt.
+
+    Attributes:
+        is_same: Whether every member that was sent, and that a look-up shows, has the value that was sent.
+        bound_to: The record key that has this id already; None if there is none.
+    """
+
+    target_id: str
+    created_at: str
+    currency: str | None
+    total: Decimal | None
+    is_same: bool
+    bound_to: str | None
+
+
+class LookUps:
+    """The requests of one command, sent in sequence, each with a token of the rate limit."""
+
+    def __init__(self, target: Target, client: Client, allowance: Allowance, clock: Clock, state: State) -> None:
+        self._target, self._client, self._allowance = target, client, allowance
+        self._clock, self._state = clock, state
+
+    def look_up_record(self, resource: str, target_id: str) -> dict[str, Any] | None:
+        """Return what the target holds under this id, or None. Raises RemoteError if it cannot be looked up."""
+        outcome = self._look_up(resource, target_id)
+        return None if outcome.kind == "absent" else outcome.held  # one that is deleted may still be shown
+
+    def _look_up(self, resource: str, target_id: str) -> Outcome:
+        """Return the outcome of a look-up, without `Outcome.held` if the target has no such record."""
+        request = self._target.look_up(resource, None, target_id)
+        answer = self._send(resource, request)
+        outcome = self._target.found(resource, answer, ExpectedRecord(target_id=target_id))
+        if outcome.held is None and outcome.kind != "absent":
+            raise UnavailableError(
+                outcome.message or f"HTTP {answer.status}", where=request.path, code="target_unavailable"
+            )
+        return outcome
+
+    def checked_candidate(self, intent: Intent, target_id: str) -> Candidate:
+        """Return the record of this id. If it is missing, or another one than that of *intent*, raise ConfigError."""
+        try:
+            outcome = self._look_up(intent.resource, target_id)
+        except RemoteError as error:
+            raise type(error)(error.message, where=error.where, hint=_NO_LOOK_UP) from error
+        if outcome.held is None:
+            raise ConfigError(
+                f"{self._target.title} has no {_resource_noun(intent)} of this id",
+                where=target_id,
+                code="decision_impossible",
+            )
+        if difference := self._describe_difference(intent, outcome.held):
+            hint = f"look at the record there; {_NO_LOOK_UP}"
+            raise ConfigError(
+                f"this {_resource_noun(intent)} is another record: {difference}",
+                where=target_id,
+                hint=hint,
+                code="decision_impossible",
+            )
+        return self._candidate(intent, outcome)
+
+    def _describe_difference(self, intent: Intent, held: dict[str, Any]) -> str:
+        """Describe how *held* differs from the record of *intent*; empty if it may be the same."""
+        expected = self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
+        if expected is not None:
+            resource = intent.resource
+            before = self._target.name_in(resource, intent.before or {}) or expected  # another one if it is taken over
+            name, member = self._target.name_in(resource, held), self._target.resources[resource].name_pointer[1:]
+            return "" if name in {before, expected} else f"its {member} is {name!r}, not {expected!r}"
+        if intent.operation != "create":
+            return ""
+        wanted = self._comparable_payload(intent)
+        differing = [
+            name for name, value in wanted.items() if name in held and not has_wanted_members(held[name], value)
+        ]
+        return f"it differs in {', '.join(differing)}" if differing else ""
+
+    def find_possibly_created_records(self, intent: Intent) -> tuple[list[Candidate], bool]:
+        """Find records that may be the result of a create, the most similar first, and whether all were examined.
+
+        A record with an external id is looked up by it. For an invoice, those of the same customer, currency and amount
+        that were created since shortly before the first attempt are candidates.
+        """
+        resource, target = intent.resource, self._target
+        if target.resources[resource].endpoint.look_up:
+            name = target.name_of(resource, intent.scope.namespace, intent.identity.key)
+            answer = self._send(resource, target.look_up(resource, name, None))
+            found = target.found(resource, answer, ExpectedRecord(name=name))
+            if found.kind not in {"found", "absent", "removed"}:
+                raise UnavailableError(
+                    found.message or f"HTTP {answer.status}", where=target.address, code="target_unavailable"
+                )
+            return [] if found.held is None else [self._candidate(intent, found)], True
+        if not isinstance(target, PlatformTarget):
+            return [], False
+        ping = self._send(resource, target.ping(resource))
+        behind_s = rate_limit_headers.server_clock_lag_s(ping.headers, self._clock.now().timestamp()) or 0
+        since = (intent.first_sent_at or self._clock.now()) - BEFORE - timedelta(seconds=behind_s)
+        cursor, similar = None, list[Candidate]()
+        for _ in range(PAGES):
+            text = time_text(since)
+            listed, cursor = self._list_page(resource, target.list_page_request(resource, text, cursor, PAGE_SIZE))
+            similar += [
+                self._candidate(intent, Outcome("found", target_id=each["id"], held=each))
+                for each in listed
+                if _is_similar_invoice(intent, each, since)
+            ]
+            if cursor is None:
+                break
+        return sorted(
+            similar, key=lambda each: (not each.is_same, each.bound_to is not None, each.created_at)
+        ), cursor is None
+
+    def _candidate(self, intent: Intent, found: Outcome) -> Candidate:
+        held, target_id = found.held or {}, found.target_id or ""
+        with self._state.begin_read_only() as tx:
+            owners = tx.bindings.records_of_target_ids(intent.scope.target, intent.resource, [target_id])
+            bound = next((f"{namespace}:{key}" for _, namespace, _, key in owners), None)
+        created, currency = held.get("createdAt"), held.get("currency")
+        return Candidate(
+            target_id,
+            created if isinstance(created, str) else "",
+            currency if isinstance(currency, str) else None,
+            _invoice_total(held),
+            is_same=has_wanted_members(held, self._comparable_payload(intent)),
+            bound_to=bound,
+        )
+
+    def _comparable_payload(self, intent: Intent) -> dict[str, Any]:
+        return self._target.resources[intent.resource].comparable(payload_after(intent))
+
+    def _list_page(self, resource: str, request: Request) -> tuple[list[dict[str, Any]], str | None]:
+        answer = self._send(resource, request)
+        try:
+            body = exact_json.loads(answer.body) if answer.status == 200 else None
+        except ValueError:
+            body = None
+        listed = body.get("data") if isinstance(body, dict) else None
+        if not isinstance(listed, list) or not isinstance(body, dict):
+            raise UnavailableError(
+                f"answered a list with HTTP {answer.status}", where=request.path, code="target_unavailable"
+            )
+        cursor = body.get("nextCursor")
+        records = [each for each in listed if isinstance(each, dict) and isinstance(each.get("id"), str)]
+        return records, cursor if isinstance(cursor, str) and cursor else None
+
+    def _send(self, resource: str, request: Request) -> Answer:
+        for _ in range(ATTEMPTS):
+            while not (tokens := self._allowance.take(1)):
+                self._clock.sleep(self._allowance.wait_s())
+            answer = self._target.send(self._client, resource, request)
+            self._allowance.record_answer(
+                tokens[0],
+                accepted=answer.status != 429,
+                headers=rate_limit_headers.read(answer.headers),
+                retry_after_s=wait_before_retry_s(answer.headers, answer.body),
+            )
+            if answer.status in {401, 403}:
+                problem = problem_answers.read(answer.status, answer.body)
+                message = f"may not be read: {problem.message[: problem_answers.SHOWN]} (HTTP {answer.status})"
+                raise UnauthorizedError(message, where=request.path.partition("?")[0], code="target_forbidden")
+            if answer.status != 429:
+                return answer
+        raise UnavailableError("too many requests; try again later", where=request.path, code="target_unavailable")
+
+
+@contextmanager
+def open_look_ups(project: Project, clock: Clock, target_name: str) -> Iterator[LookUps]:
+    """Open look-ups at one target while this process holds the state, which stores the tokens taken."""
+    with open_session(project, clock, attempt=None) as session:
+        target = session.targets.get(target_name)
+        if target is None:
+            hint = "add the connection again, or add --no-lookup"
+            raise ConfigError(f"the config has no target {target_name!r}", hint=hint, code="target_unknown")
+        allowance = Allowance(clock, session.bucket(target), priority="live")
+        try:
+            with closing(target.client()) as client:
+                yield LookUps(target, client, allowance, clock, session.state)
+        finally:
+            with session.state.begin() as tx:
+                tx.buckets.put(target.name, allowance.bucket_state)
+
+
+def _resource_noun(intent: Intent) -> str:
+    return intent.resource.replace("_", " ")
+
+
+def _is_similar_invoice(intent: Intent, held: dict[str, Any], since: datetime) -> bool:
+    """Return whether *held* has the same customer, currency and amount, and was not created before *since*."""
+    wanted = payload_after(intent)
+    if held.get("customerId") != wanted.get("customerId") or held.get("currency") != wanted.get("currency"):
+        return False
+    try:
+        created = datetime.fromisoformat(held["createdAt"])
+    except (KeyError, TypeError, ValueError):
+        created = since
+    return (created.tzinfo is None or created >= since) and _invoice_total(held) == _invoice_total(wanted)
+
+
+def _invoice_total(payload: dict[str, Any]) -> Decimal | None:
+    items = payload.get("items")
+    if not isinstance(items, list):
+        return None
+    try:
+        return exact_sum(EXACT.multiply(Decimal(item["quantity"]), Decimal(item["unitPrice"])) for item in items)
+    except (KeyError, TypeError, ArithmeticError):
+        return None

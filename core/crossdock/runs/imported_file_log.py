@@ -1,0 +1,84 @@
+"""Intake logs: the files that a stream has imported. A sync writes them to the state, a plan only reads them."""
+
+from __future__ import annotations
+
+from crossdock.state import Digests, FileDescription, FileFacts, State
+from crossdock.values.clock import Clock
+
+
+class NoIntake:
+    """An empty log that stores nothing, for checks that read nothing."""
+
+    def finished_files(self, stream: str, version: str) -> dict[str, FileFacts]:  # noqa: ARG002  nothing depends on it
+        return {}
+
+    def unfinished_files(self, stream: str) -> dict[str, FileFacts]:  # noqa: ARG002  nothing depends on it
+        return {}
+
+    def digests_of_removed_files(self, stream: str, version: str) -> Digests:  # noqa: ARG002  nothing depends on it
+        return Digests()
+
+    def mark_still_listed(self, stream: str, version: str, content_hashes: list[str]) -> None:
+        """Do nothing."""
+
+    def known_files(self, stream: str) -> list[FileFacts]:  # noqa: ARG002  nothing depends on it
+        return []
+
+    def passed_over_files(self, stream: str) -> set[FileDescription]:  # noqa: ARG002  nothing depends on it
+        return set()
+
+    def record_passed_over_files(self, stream: str, files: set[FileDescription]) -> None:
+        """Do nothing."""
+
+    def accept(self, stream: str, version: str, files: list[FileFacts]) -> None:
+        """Do nothing."""
+
+    def mark_accepted_finished(self, stream: str, version: str) -> None:
+        """Do nothing."""
+
+
+class PlanIntake(NoIntake):
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def finished_files(self, stream: str, version: str) -> dict[str, FileFacts]:
+        with self._state.begin_read_only() as tx:
+            return tx.intake.finished_files(stream, version)
+
+    def unfinished_files(self, stream: str) -> dict[str, FileFacts]:
+        with self._state.begin_read_only() as tx:
+            return tx.intake.unfinished_files(stream)
+
+    def digests_of_removed_files(self, stream: str, version: str) -> Digests:
+        with self._state.begin_read_only() as tx:
+            return tx.intake.digests_of_removed_files(stream, version)
+
+    def known_files(self, stream: str) -> list[FileFacts]:
+        with self._state.begin_read_only() as tx:
+            return tx.intake.known_files(stream)
+
+    def passed_over_files(self, stream: str) -> set[FileDescription]:
+        with self._state.begin_read_only() as tx:
+            return tx.intake.passed_over_snapshots(stream)
+
+
+class StateIntake(PlanIntake):
+    def __init__(self, state: State, clock: Clock) -> None:
+        super().__init__(state)
+        self._clock = clock
+
+    def accept(self, stream: str, version: str, files: list[FileFacts]) -> None:
+        with self._state.begin() as tx:
+            tx.intake.accept(stream, version, files, at=self._clock.now())
+
+    def record_passed_over_files(self, stream: str, files: set[FileDescription]) -> None:
+        with self._state.begin() as tx:
+            tx.intake.replace_passed_over_snapshots(stream, files)
+
+    def mark_still_listed(self, stream: str, version: str, content_hashes: list[str]) -> None:
+        with self._state.begin() as tx:
+            tx.intake.mark_listed_by_source(stream, version, content_hashes, at=self._clock.now())
+
+    def mark_accepted_finished(self, stream: str, version: str) -> None:
+        with self._state.begin() as tx:
+            tx.intake.finish(stream, version)

@@ -18,8 +18,8 @@ from crossdock.config.schedules.due_times import Due, due_between
 from crossdock.config.schedules.job_and_schedule_config import jobs_in_order
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.runs import state_session, sync_and_replay
+from crossdock.runs.requested_run import RunRequest
 from crossdock.runs.run_report import Report
-from crossdock.runs.run_start_attempt import Attempt
 from crossdock.runs.timings import Timings
 from crossdock.services.notifications.run_events_and_messages import Event, ScheduledRunEnded
 from crossdock.services.observability.optional_trace_export import open_trace_export
@@ -127,7 +127,9 @@ class _JobRuns:
         self, at: Due, log: RunLog, timings: Timings, interrupt: threading.Event, earlier: ScheduledRun | None
     ) -> _Ended | None:
         due_run = DueRun(self._job, at.instant, at.business_date)
-        with state_session.open_session(self._loaded, self._clock, attempt=Attempt(due_run, action=_ACTION)) as session:
+        with state_session.open_session(
+            self._loaded, self._clock, attempt=RunRequest(due_run, action=_ACTION)
+        ) as session:
             if session.state.run_read_only(lambda tx: self._job in tx.scheduled_runs.paused_jobs()):
                 self.log_or_say(
                     at.business_date, f"not run: the job is paused; 'crossdock jobs resume {self._job}' resumes it"

@@ -410,7 +410,7 @@ class LatestRecords:
         return self._without_key.dead_letters
 
     @property
-    def sources(self) -> list[str]:
+    def source_names(self) -> list[str]:
         return list(dict.fromkeys(unit.source for unit in self._units))
 
     def place_of_row(self, unit: int, line: int) -> str:

@@ -29,8 +29,8 @@ from crossdock.migration.rehearsed_load_check import (
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import NumberedWave, migration_config, numbered_waves, wave_named
 from crossdock.runs.active_run import ActiveRun
+from crossdock.runs.requested_run import RunRequest
 from crossdock.runs.run_report import Report
-from crossdock.runs.run_start_attempt import Attempt
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import Migration, MigrationPart, State, Transaction
 from crossdock.values.clock import Clock
@@ -209,7 +209,7 @@ class _Loader:
             self._project,
             self._clock,
             percent=self._allowed_percent,
-            attempt=Attempt(command="migrate load", action="migrate load"),
+            attempt=RunRequest(command="migrate load", action="migrate load"),
         ) as session:
             migration = self._begin_or_continue_migration(session)
             with self._pauses.stop_run_at_pause(session.state) as pause:
@@ -260,7 +260,7 @@ class _Loader:
             session,
             self._new_progress(session, migration, wave),
             pause.stop,
-            attempt=Attempt(command=f"migrate load: {wave.name}", action="migrate load"),
+            attempt=RunRequest(command=f"migrate load: {wave.name}", action="migrate load"),
             part=MigrationPart(migration.id, "load", wave.name),
         )
         try:

@@ -24,10 +24,10 @@ from crossdock.runs.adoptable_record_reading import RunAdoptions
 from crossdock.runs.comparison_after_restore import BindingVerification
 from crossdock.runs.imported_file_log import NoIntake, StateIntake
 from crossdock.runs.planning import undo_in_progress
+from crossdock.runs.requested_run import RunRequest
 from crossdock.runs.run_delivery_to_targets import RunningStreams, TargetDelivery
 from crossdock.runs.run_input_protocol import RunInputFactory
 from crossdock.runs.run_report import Report, SettlementCount
-from crossdock.runs.run_start_attempt import Attempt
 from crossdock.runs.state_session import Session
 from crossdock.runs.stop_requests import RunInterrupt, stop_on_request
 from crossdock.runs.stream_input import StreamInput
@@ -71,7 +71,7 @@ class Purpose(Struct, frozen=True):
 
 SYNC, REPAIR = Purpose(), Purpose(only_unchanged="members", rereads=True)
 UNDO = Purpose(only_unchanged="record", undoes=True)
-_MANUAL = Attempt(command="sync")
+_MANUAL = RunRequest(command="sync")
 _LEFT = "unsettled operations are left:"
 
 
@@ -102,7 +102,7 @@ class ActiveRun:
         priority: Priority = "batch",
         patience: WaitingRun | None = None,
         *,
-        attempt: Attempt = _MANUAL,
+        attempt: RunRequest = _MANUAL,
         part: MigrationPart | None = None,
         purpose: Purpose = SYNC,
     ) -> None:

@@ -1,6 +1,6 @@
 """One row of the audit log for each change by a person: in the transaction of the change, if it has only one.
 
-Runs write theirs with their beginning and end: see `crossdock.runs.active_run` and `run_start_attempt`.
+Runs write theirs with their beginning and end: see `crossdock.runs.active_run` and `requested_run`.
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ class GoneRecords:
     ) -> Removals:
         """Decide about the records that a full list lacks, and that the run has not *seen* before it."""
         self.listed_rows = rows.rows_read or None  # an empty list is not evidence
-        if not scan.sources:
+        if not scan.source_names:
             return Removals()
         gone = keys_not_listed(
             self._state.key_facts_of_scope(self._bound.scope), pl.concat([scan.latest.select(KEY_HASH), seen])
@@ -211,7 +211,7 @@ class GoneRecords:
             self._deleted = keys_not_listed(self._deleted.to_frame(KEY_HASH), scan.latest)
         superseded = before - self.undecided_deletion_count
         if len(found.deleted):
-            self._source = self._source or scan.sources[0]
+            self._source = self._source or scan.source_names[0]
             self._deleted = found.deleted if self._deleted is None else pl.concat([self._deleted, found.deleted])
         return superseded
 
@@ -307,7 +307,7 @@ def _snapshot_facts(
     unsettled: Sequence[Intent],
 ) -> SnapshotFacts:
     return SnapshotFacts(
-        scan.sources[0],
+        scan.source_names[0],
         rows.rows_read,
         rows.rows_rejected,
         scan.latest.height,

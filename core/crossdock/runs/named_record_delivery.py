@@ -265,7 +265,7 @@ class FetchedInput(StreamInput):
 
     @property
     def _sources_of_renewed_keyless_rows(self) -> Sequence[str]:
-        return self._scan.sources
+        return self._scan.source_names
 
     @property
     def _lists_all(self) -> bool:

@@ -17,8 +17,8 @@ from crossdock.runs import dry_run
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.plan_result import PlanListener, PlanResult
 from crossdock.runs.planning import undo_in_progress
+from crossdock.runs.requested_run import RunRequest
 from crossdock.runs.run_report import Report
-from crossdock.runs.run_start_attempt import Attempt
 from crossdock.runs.saved_hashes_to_compare import DigestFile, ExpectedInput
 from crossdock.runs.state_session import open_session
 from crossdock.runs.stream_input import StreamInput
@@ -120,7 +120,7 @@ def apply(
     The state is held from the comparison to the end of the run. A stream that reads something else than the plan did
     delivers nothing.
     """
-    attempt = Attempt(command=" ".join(["apply: sync", *approved.selection]), action="apply")
+    attempt = RunRequest(command=" ".join(["apply: sync", *approved.selection]), action="apply")
     with open_session(project, clock, attempt=attempt) as session:
         state = session.state
         with state.begin_read_only() as tx:

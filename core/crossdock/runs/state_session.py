@@ -18,16 +18,16 @@ from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.pacing.request_allowance import Allowance, BucketShare
 from crossdock.reading.sources.run_context import READS, CrashMarker
 from crossdock.reading.sources.shared_token_buckets import ApiBucket, SharedBuckets
-from crossdock.runs import run_start_attempt
+from crossdock.runs import requested_run
 from crossdock.runs.crashing_input_detection import open_crash_marker, planning_kills_trial_process
-from crossdock.runs.run_start_attempt import Attempt
+from crossdock.runs.requested_run import RunRequest
 from crossdock.state import Intent, State
 from crossdock.values.author_code_errors import AuthorCodeError, as_author_code_error, convert_author_errors
 from crossdock.values.clock import Clock
 from crossdock.writing.delivery.records_of_concurrent_runs import RecordsOfSession
 from crossdock.writing.targets.target import Target
 
-MANUAL = Attempt()
+MANUAL = RunRequest()
 
 
 class Session:
@@ -116,12 +116,12 @@ class Session:
         return [intent for intent in left if intent.scope in scopes] if target in self.resumed else left
 
     @contextmanager
-    def storing_failed_start(self, attempt: Attempt) -> Iterator[None]:
+    def storing_failed_start(self, attempt: RunRequest) -> Iterator[None]:
         """Store why a run that begins in the block could not begin."""
         try:
             yield
         except CrossdockError as error:
-            run_start_attempt.store_failed_start(self.project, self.clock, error, attempt, self.state)
+            requested_run.store_failed_start(self.project, self.clock, error, attempt, self.state)
             raise
         finally:
             self.begun = True
@@ -134,7 +134,7 @@ def open_session(
     *,
     width: int = 1,
     percent: Callable[[], int] = lambda: 100,
-    attempt: Attempt | None = MANUAL,
+    attempt: RunRequest | None = MANUAL,
 ) -> Iterator[Session]:
     """Take the state, and mark runs without an end as killed.
 
@@ -149,7 +149,7 @@ def open_session(
     except Exception as error:
         is_usage = session is not None and isinstance(error, ConfigError)
         if attempt is not None and not is_usage and (session is None or not session.begun):
-            run_start_attempt.store_failed_start(
+            requested_run.store_failed_start(
                 project, clock, as_author_code_error(error) or as_crossdock_error(error), attempt
             )
         raise

@@ -116,7 +116,7 @@ class StreamInput:
         if self._phases is not None and (remark := self._phases.cursor_remark):
             bound.context.run.note(name, remark)
         note_trimmed_and_damaged_texts(bound, self._scan)
-        if mapping_changed and self._scan.sources:
+        if mapping_changed and self._scan.source_names:
             self._mapping_changed = mapping_changed
             bound.context.run.note(
                 name,
@@ -242,7 +242,7 @@ class StreamInput:
 
     @property
     def _is_snapshot(self) -> bool:
-        return self._lists_all and bool(self._scan.sources)
+        return self._lists_all and bool(self._scan.source_names)
 
     def _count_decided(self, found: state_comparison.Delta) -> None:
         self._tally.count("carried_over", len(self.formerly_waiting_key_hashes))
@@ -287,7 +287,7 @@ class StreamInput:
         if number and not known:  # nothing was read, so the state was not asked
             with self._state.begin_read_only() as tx:
                 known = tx.snapshots.count_present(self._bound.scope)
-        source = next(iter(self._scan.sources), "")
+        source = next(iter(self._scan.source_names), "")
         return UpdateCandidates(number, known, self._read_waiting_then_changed, source, self._mapping_changed)
 
     def withhold_all_records(self, withheld: WithheldUpdates | None) -> None:
@@ -354,7 +354,7 @@ class StreamInput:
         if self._is_snapshot:
             return None
         if self._bound.stream.mode != "incremental":
-            return self._scan.sources
+            return self._scan.source_names
         # pages of changes have the same addresses in each run, and others records
         return None if self._phases is not None and self._phases.has_listed_all else ()
 
@@ -364,7 +364,7 @@ class StreamInput:
         withheld, listed = self.removals.withheld, self._gone.listed_rows is not None
         if withheld is not None:
             tx.pending_approvals.request_approval(withheld)
-        elif (self._scan.sources or listed) and not self.has_more:
+        elif (self._scan.source_names or listed) and not self.has_more:
             self._forget_approval(tx)
         if self._delta.postponed or self.removals.unsettled:
             return False

@@ -14,8 +14,8 @@ from crossdock.reading.sources.run_context import WaitingRun
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.dead_letter_replay import ReplayInput
 from crossdock.runs.named_record_delivery import NamedRecordDelivery, check_streams_can_fetch
+from crossdock.runs.requested_run import RunRequest
 from crossdock.runs.run_report import Report
-from crossdock.runs.run_start_attempt import Attempt
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import DueRun, NamedRecord, RecordFilter, State
 from crossdock.values.clock import Clock
@@ -44,7 +44,7 @@ def sync(
     """
     if records:
         return _sync_records(project, records, clock, progress, interrupt, priority)
-    attempt = Attempt(command=" ".join(["sync", *selection]), action="sync")
+    attempt = RunRequest(command=" ".join(["sync", *selection]), action="sync")
     with open_session(project, clock, attempt=attempt) as session:
         names = project.selected_streams(selection)
         check_waves_begun(project, session.state, names)
@@ -62,7 +62,7 @@ def _sync_records(
     check_streams_can_fetch(project, records)
     named = " ".join(f"{each.stream} --key {each.key}" for each in records[:_NAMED])
     more = f" and {len(records) - _NAMED:,} more" if len(records) > _NAMED else ""
-    attempt = Attempt(command=f"sync {named}{more}", action="sync")
+    attempt = RunRequest(command=f"sync {named}{more}", action="sync")
     with open_session(project, clock, attempt=attempt) as session:
         run = ActiveRun(session, progress, interrupt, priority, attempt=attempt)
         with run.recording_start_and_end(
@@ -90,7 +90,7 @@ def run_scheduled(
         ):
             return None
     patience = WaitingRun(due_run.due, job.schedule.zone)
-    run = ActiveRun(session, progress, interrupt, patience=patience, attempt=Attempt(due_run, action=action))
+    run = ActiveRun(session, progress, interrupt, patience=patience, attempt=RunRequest(due_run, action=action))
     return run.execute(session.project.selected_streams(job.streams))
 
 
@@ -98,7 +98,7 @@ def replay(
     project: Project, choice: RecordFilter, *, clock: Clock, progress: Progress, interrupt: threading.Event
 ) -> Report:
     """Map the chosen dead letters again with the current mapping, and deliver them. No source is read."""
-    attempt = Attempt(command=_replay_command(choice), action="records replay")
+    attempt = RunRequest(command=_replay_command(choice), action="records replay")
     with open_session(project, clock, attempt=attempt) as session:
         known = project.selected_streams([choice.stream] if choice.stream else [])
         with session.state.begin_read_only() as tx:

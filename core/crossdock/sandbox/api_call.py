@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from crossdock.sandbox import json_codec
+from crossdock.sandbox import strict_json
 from crossdock.sandbox.access_control import NOBODY, Caller
 from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.rfc3339 import instant_text
@@ -33,7 +33,7 @@ class ApiCall:
 
     def read_json_body(self) -> Any:
         try:
-            body = json_codec.read(self.body)
+            body = strict_json.read(self.body)
         except ValueError as error:
             raise ProblemError(400, f"The body is not acceptable JSON: {error}.") from None
         items = body.get("items") if isinstance(body, dict) else None

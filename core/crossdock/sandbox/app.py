@@ -24,13 +24,13 @@ from crossdock.sandbox import (
     database,
     effects_log,
     fault_and_clock_controls,
-    json_codec,
     oauth_clients_and_tokens,
     oauth_endpoints,
     openapi_document,
     openapi_schemas,
     page_routes,
     read_operations,
+    strict_json,
     webhook_operations,
     webhook_paths,
     write_operations,
@@ -297,7 +297,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self, tenant: str, method: str, path: str, query: Mapping[str, str], body: Any
     ) -> Response:
         """Execute an operation on webhooks for the page: without a credential, rate limit, faults and log."""
-        content = b"" if body is None else json_codec.write(body).encode()
+        content = b"" if body is None else strict_json.write(body).encode()
         call = ApiCall(
             method, path, {"content-type": _JSON}, content, self._controls.clock(), {}, self._settings.max_items
         )

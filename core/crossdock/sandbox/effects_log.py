@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from starlette.responses import Response
 
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.sandbox import json_codec
+from crossdock.sandbox import strict_json
 from crossdock.sandbox.api_call import ApiCall
 from crossdock.sandbox.query_parameters import LOG_LIMITS, SEQUENCE_NUMBERS, check_one_of, refuse_unknown, whole_number
 
@@ -45,4 +45,4 @@ def list_effects(connection: sqlite3.Connection, query: Mapping[str, str]) -> Re
     names = [each[0] for each in rows.description[:-1]]
     # The body is copied as text: its numbers are exact.
     effects = (f'{json.dumps(dict(zip(names, row, strict=False)))[:-1]}, "body": {row[-1]}}}' for row in rows)
-    return Response(f'{{"data":[{",".join(effects)}]}}', media_type=json_codec.MEDIA_TYPE)
+    return Response(f'{{"data":[{",".join(effects)}]}}', media_type=strict_json.MEDIA_TYPE)

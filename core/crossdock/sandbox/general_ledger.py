@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from crossdock.sandbox import json_codec, record_level_access
+from crossdock.sandbox import record_level_access, strict_json
 from crossdock.sandbox.access_control import insufficient_scope_error
 from crossdock.sandbox.api_call import ApiCall
 from crossdock.sandbox.effects_log import record_effect
@@ -50,7 +50,7 @@ def ensure_default_accounts(connection: sqlite3.Connection, tenant: str, now: fl
 
 def _create_default_account(connection: sqlite3.Connection, tenant: str, now: float, number: int) -> str:
     account, account_id, at = _DEFAULT_ACCOUNTS[number], new_id(_ACCOUNTS.prefix, now), instant_text(now)
-    text = json_codec.write({**account, "id": account_id, "createdAt": at, "updatedAt": at})
+    text = strict_json.write({**account, "id": account_id, "createdAt": at, "updatedAt": at})
     # Lists are ordered by the number of the last effect; accounts without one are numbered below all effects.
     changed = number - len(_DEFAULT_ACCOUNTS)
     values = (account_id, tenant, _ACCOUNTS.kind.name, account["externalId"], at, changed, text)
@@ -81,7 +81,7 @@ def post_invoice(connection: sqlite3.Connection, call: ApiCall, invoice: Mapping
             "currency": invoice["currency"],
             "at": call.at,
         }
-        text = json_codec.write(entry)
+        text = strict_json.write(entry)
         seq = record_effect(connection, call, "post", _ACCOUNTS.kind.name, account, text)
         connection.execute("INSERT INTO entries VALUES (?, ?, ?)", (seq, account, text))
 

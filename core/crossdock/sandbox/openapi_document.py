@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from crossdock.sandbox import json_codec, openapi_schemas, read_operations, webhook_openapi
+from crossdock.sandbox import openapi_schemas, read_operations, strict_json, webhook_openapi
 from crossdock.sandbox.api_keys import SLUG
 from crossdock.sandbox.openapi_schemas import ASSUMED, EXAMPLES, id_schema
 from crossdock.sandbox.resource_paths import COLLECTIONS, Collection
@@ -140,7 +140,7 @@ def _operation(
     return {**ASSUMED, **about, "security": [{"bearer": [scope]}, {"oauth2": [scope]}], "responses": responses}
 
 
-def _body_and_parameters(schema: str, parameters: Sequence[str], media_type: str = json_codec.MEDIA_TYPE) -> Json:
+def _body_and_parameters(schema: str, parameters: Sequence[str], media_type: str = strict_json.MEDIA_TYPE) -> Json:
     return {**_parameters(parameters), "requestBody": {"required": True, **_content(media_type, schema)}}
 
 
@@ -160,7 +160,7 @@ def _parameters(names: Sequence[str]) -> Json:
 def _response(description: str, schema: str = "", *headers: str) -> Json:
     always = ("X-Request-Id", "RateLimit", "RateLimit-Policy")
     fields = {each: {"$ref": f"#/components/headers/{each}"} for each in (*headers, *always)}
-    content = _content(json_codec.MEDIA_TYPE, schema) if schema else {}
+    content = _content(strict_json.MEDIA_TYPE, schema) if schema else {}
     return {**ASSUMED, "description": description, "headers": fields, **content}
 
 
@@ -188,6 +188,6 @@ def _webhook(name: str, about: str) -> Json:
     common = {"in": "header", "required": True, "schema": {"type": "string"}, **ASSUMED}
     headers = [{"name": each, "description": text, **common} for each, text in _COMPONENTS["webhook_headers"].items()]
     responses = {"2XX": {"description": "Accepted."}, "410": {"description": "Ends the subscription."}}
-    body = {"required": True, **_content(json_codec.MEDIA_TYPE, name)}
+    body = {"required": True, **_content(strict_json.MEDIA_TYPE, name)}
     facts = {"operationId": f"on{name}", "summary": about, "security": []}
     return {**ASSUMED, "post": {**ASSUMED, **facts, "parameters": headers, "requestBody": body, "responses": responses}}

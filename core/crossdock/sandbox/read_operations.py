@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from crossdock.sandbox import json_codec, record_level_access, resource_store
+from crossdock.sandbox import record_level_access, resource_store, strict_json
 from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.query_parameters import refuse_unknown, whole_number
@@ -27,10 +27,10 @@ def execute_read(connection: sqlite3.Connection, route: Route, caller: Caller, q
     if route.operation == "list":
         return _list(connection, route.collection, caller, query)
     text, tag = resource_store.load(connection, route.collection, caller.tenant, route.resource_id)
-    record_level_access.check_access(connection, caller, route.collection, json_codec.read(text.encode()), "read")
+    record_level_access.check_access(connection, caller, route.collection, strict_json.read(text.encode()), "read")
     if route.operation == "entries":
         return _list_ledger_entries(connection, route.resource_id, query)
-    return Response(text, 200, {"etag": tag}, json_codec.MEDIA_TYPE)
+    return Response(text, 200, {"etag": tag}, strict_json.MEDIA_TYPE)
 
 
 def _list(connection: sqlite3.Connection, collection: Collection, caller: Caller, query: Mapping[str, str]) -> Response:
@@ -64,7 +64,7 @@ def _list_ledger_entries(connection: sqlite3.Connection, account: str, query: Ma
 def _page_response(rows: Iterable[tuple[Any, ...]], last: tuple[str, int] | None) -> Response:
     bodies = ",".join(row[0] for row in rows)
     cursor = f"{re.sub('[^0-9]', '', last[0]):0>20}.{last[1]}" if last else None
-    return Response(f'{{"data":[{bodies}],"nextCursor":{json.dumps(cursor)}}}', media_type=json_codec.MEDIA_TYPE)
+    return Response(f'{{"data":[{bodies}],"nextCursor":{json.dumps(cursor)}}}', media_type=strict_json.MEDIA_TYPE)
 
 
 def _start_of_page(query: Mapping[str, str]) -> tuple[str, int]:

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from crossdock.sandbox import json_codec, record_level_access
+from crossdock.sandbox import record_level_access, strict_json
 from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.api_call import ApiCall
 from crossdock.sandbox.body_validation import references_in_body
@@ -37,7 +37,7 @@ def load_for_change(
     connection: sqlite3.Connection, call: ApiCall, collection: Collection, resource_id: str
 ) -> tuple[dict[str, Any], str]:
     text, tag = load(connection, collection, call.caller.tenant, resource_id)
-    body = json_codec.read(text.encode())
+    body = strict_json.read(text.encode())
     record_level_access.check_access(connection, call.caller, collection, body, "write")
     wanted = [each.strip() for each in call.headers.get("if-match", "*").split(",")]
     if "*" not in wanted and tag not in wanted:
@@ -88,7 +88,7 @@ def save_and_record_effect(
     connection: sqlite3.Connection, call: ApiCall, operation: str, collection: Collection, body: Mapping[str, Any]
 ) -> tuple[str, str]:
     tenant, name = call.caller.tenant, collection.kind.name
-    text = json_codec.write({**body, "updatedAt": call.at})
+    text = strict_json.write({**body, "updatedAt": call.at})
     seq = record_effect(connection, call, operation, name, body["id"], text)
     connection.execute(
         "INSERT INTO stored VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET (external_id, updated_at,"

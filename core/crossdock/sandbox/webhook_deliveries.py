@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from crossdock.sandbox import json_codec, resource_store, webhook_subscriptions
+from crossdock.sandbox import resource_store, strict_json, webhook_subscriptions
 from crossdock.sandbox.api_call import ApiCall
 from crossdock.sandbox.fault_injection import FaultInjector
 from crossdock.sandbox.problem_errors import ProblemError
@@ -169,7 +169,7 @@ def _delivery_members(row: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def _json_response(body: Mapping[str, Any], status: int = 200) -> Response:
-    return Response(json_codec.write(body), status, media_type=json_codec.MEDIA_TYPE)
+    return Response(strict_json.write(body), status, media_type=strict_json.MEDIA_TYPE)
 
 
 DELAYS_S: Sequence[int] = (0, 5, 5 * 60, 30 * 60, *(hours * 3600 for hours in (2, 5, 10, 14, 20, 24)))

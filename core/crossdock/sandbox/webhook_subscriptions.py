@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from starlette.responses import Response
 
 from crossdock.resources import ResourceModel
-from crossdock.sandbox import access_control, json_codec, resource_store, webhook_events
+from crossdock.sandbox import access_control, resource_store, strict_json, webhook_events
 from crossdock.sandbox.api_call import ApiCall
 from crossdock.sandbox.body_validation import EmptyBody, validated_body
 from crossdock.sandbox.problem_errors import ProblemError
@@ -203,4 +203,4 @@ def _update_columns(
 
 
 def _json_response(body: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(json_codec.write(body), status, headers, json_codec.MEDIA_TYPE)
+    return Response(strict_json.write(body), status, headers, strict_json.MEDIA_TYPE)

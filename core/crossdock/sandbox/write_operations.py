@@ -17,7 +17,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from crossdock.sandbox import general_ledger, json_codec, record_level_access, resource_store
+from crossdock.sandbox import general_ledger, record_level_access, resource_store, strict_json
 from crossdock.sandbox.api_call import ApiCall
 from crossdock.sandbox.body_validation import EmptyBody, Movement, has_allowed_digits, validated_body
 from crossdock.sandbox.effects_log import record_effect
@@ -33,12 +33,12 @@ def approve_invoice(connection: sqlite3.Connection, call: ApiCall, collection: C
     if call.body:
         validated_body(EmptyBody, call.read_json_body())
     invoice, tag = resource_store.load_for_change(connection, call, collection, invoice_id)
-    text = json_codec.write(invoice)
+    text = strict_json.write(invoice)
     if invoice.get("status") != "approved":
         approved = {**invoice, "status": "approved"}
         text, tag = resource_store.save_and_record_effect(connection, call, "approve", collection, approved)
         record_event(connection, call, "invoice.approved", text)
-    return Response(text, 200, {"etag": tag}, json_codec.MEDIA_TYPE)
+    return Response(text, 200, {"etag": tag}, strict_json.MEDIA_TYPE)
 
 
 def move_lot(connection: sqlite3.Connection, call: ApiCall, collection: Collection, lot_id: str) -> Response:
@@ -56,14 +56,14 @@ def move_lot(connection: sqlite3.Connection, call: ApiCall, collection: Collecti
         "createdAt": call.at,
         **({"fromBinId": lot["binId"]} if "binId" in lot else {}),
     }
-    text = json_codec.write(movement)
+    text = strict_json.write(movement)
     record_effect(connection, call, "move", collection.kind.name, lot_id, text)
     record_event(connection, call, "inventory.lot_moved", text)
     lot["quantity"] -= request["quantity"]
     to_lot["quantity"] += request["quantity"]
     resource_store.save_and_record_effect(connection, call, "update", collection, lot)
     resource_store.save_and_record_effect(connection, call, "update" if existing else "create", collection, to_lot)
-    return Response(text, 201, media_type=json_codec.MEDIA_TYPE)
+    return Response(text, 201, media_type=strict_json.MEDIA_TYPE)
 
 
 def _matching_lot_in_bin(
@@ -74,7 +74,7 @@ def _matching_lot_in_bin(
         " AND json_extract(body, '$.binId') = ? AND json_extract(body, '$.productId') = ? ORDER BY rowid",
         (tenant, bin_id, lot["productId"]),
     )
-    bodies = (json_codec.read(text.encode()) for (text,) in rows)
+    bodies = (strict_json.read(text.encode()) for (text,) in rows)
     return next((body for body in bodies if body["lotNumber"] == lot["lotNumber"]), None)
 
 
@@ -82,7 +82,7 @@ def _new_lot(
     connection: sqlite3.Connection, call: ApiCall, collection: Collection, lot: Mapping[str, Any], bin_id: str
 ) -> dict[str, Any]:
     tenant = call.caller.tenant
-    to_bin = json_codec.read(resource_store.load(connection, _BINS, tenant, bin_id)[0].encode())
+    to_bin = strict_json.read(resource_store.load(connection, _BINS, tenant, bin_id)[0].encode())
     for suffix in (to_bin["code"], to_bin["externalId"]):
         name = f"{lot['externalId']}@{suffix}"
         taken = resource_store.find_id_by_external_id(connection, tenant, collection, name)
@@ -154,7 +154,7 @@ def _create(connection: sqlite3.Connection, call: ApiCall, collection: Collectio
     if collection.kind.name == "order":
         record_event(connection, call, "order.created", text)
     headers = {"location": f"{collection.path}/{own['id']}", "etag": tag}
-    return Response(text, 201, headers, json_codec.MEDIA_TYPE)
+    return Response(text, 201, headers, strict_json.MEDIA_TYPE)
 
 
 def _update(connection: sqlite3.Connection, call: ApiCall, collection: Collection, resource_id: str) -> Response:
@@ -165,14 +165,14 @@ def _update(connection: sqlite3.Connection, call: ApiCall, collection: Collectio
     read_only = {name: before.pop(name) for name in collection.read_only if name in before}
     body = validated_body(collection.kind.wire, _merge_keeping_nulls(before, patch))
     text, tag = _check_save_and_post(connection, call, "update", collection, old, {**body, **read_only})
-    return Response(text, 200, {"etag": tag}, json_codec.MEDIA_TYPE)
+    return Response(text, 200, {"etag": tag}, strict_json.MEDIA_TYPE)
 
 
 def _delete(connection: sqlite3.Connection, call: ApiCall, collection: Collection, resource_id: str) -> Response:
     before, _ = resource_store.load_for_change(connection, call, collection, resource_id)
     general_ledger.check_may_change(collection, before)
     connection.execute("DELETE FROM stored WHERE id = ?", (resource_id,))
-    record_effect(connection, call, "delete", collection.kind.name, resource_id, json_codec.write(before))
+    record_effect(connection, call, "delete", collection.kind.name, resource_id, strict_json.write(before))
     return Response(status_code=204)
 
 

@@ -20,6 +20,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.delta.row_preparation import FP, KEY, prepare
 from crossdock.errors import RecordError
 from crossdock.runs.planning.mapping_to_drafts import draft_of_record
+from crossdock.testing.bugs_hidden_by_example import gaps_of_drafts, gaps_of_records, unstated_members
 from crossdock.testing.connector_under_test import (
     StreamUnderTest,
     shown_key,
@@ -28,7 +29,6 @@ from crossdock.testing.connector_under_test import (
     stated_key_text,
 )
 from crossdock.testing.context_and_stream_reading import bound_stream
-from crossdock.testing.example_gaps import gaps_of_drafts, gaps_of_records, unstated_members
 from crossdock.testing.expected_value_comparison import first_mismatch, stated_member_names
 from crossdock.testing.longer_list_variants import LongerList, lists_of_objects, longer_lists
 from crossdock.testing.schema_drift_variants import (

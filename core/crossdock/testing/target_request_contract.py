@@ -10,8 +10,8 @@ from unittest import SkipTest
 
 from crossdock.errors import RecordError
 from crossdock.targets import ApiTarget, ConnectorTarget, Request
+from crossdock.testing.bugs_hidden_by_example import gaps_of_drafts
 from crossdock.testing.connector_under_test import shown_method_name
-from crossdock.testing.example_gaps import gaps_of_drafts
 from crossdock.testing.expected_value_comparison import first_mismatch
 from crossdock.testing.graphql_selection import GraphQLRequest, leaves_of
 from crossdock.testing.target_under_test import NAMESPACE, Example, TargetUnderTest, texts_in_request

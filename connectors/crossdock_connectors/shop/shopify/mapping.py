@@ -27,10 +27,10 @@ from crossdock_connectors.shop.record_values import (
     text_or_none,
 )
 from crossdock_connectors.shop.sale_lines import lines_of_sale
-from crossdock_connectors.shop.shopify import sales
+from crossdock_connectors.shop.shopify import sale_amounts
 from crossdock_connectors.shop.shopify.invoicing_rules import reject_unknown_payment_status
 from crossdock_connectors.shop.shopify.pages import number_in_gid
-from crossdock_connectors.shop.shopify.sales import Amounts
+from crossdock_connectors.shop.shopify.sale_amounts import Amounts
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 UNNAMED_CARRIER = "unknown"
@@ -79,9 +79,11 @@ def customer(record: Record, settings: ShopifySettings) -> CustomerDraft:
 
 def order(record: Record, settings: ShopifySettings) -> OrderDraft:
     amounts = Amounts(record, settings.currency)
-    sale = sales.current_sale(record, amounts, settings)
+    sale = sale_amounts.current_sale(record, amounts, settings)
     progress, to_ship = settings.progress == "shop", _lines_to_ship(record)
-    if any(line.at("/currentQuantity", int) and sales.product_of_line(line, settings) is None for line in to_ship):
+    if any(
+        line.at("/currentQuantity", int) and sale_amounts.product_of_line(line, settings) is None for line in to_ship
+    ):
         record.count("item to ship without a product")
     return OrderDraft(
         customer_id=_customer_of_order(record, settings),
@@ -98,7 +100,7 @@ def invoice(record: Record, settings: ShopifySettings) -> InvoiceDraft:
     """Map what the buyer of an order was charged; with ``refunds: reject``, minus refunds."""
     reject_unknown_payment_status(record)
     amounts = Amounts(record, settings.currency)
-    of_order = sales.charged_sale if settings.refunds == "credit_note" else sales.current_sale
+    of_order = sale_amounts.charged_sale if settings.refunds == "credit_note" else sale_amounts.current_sale
     sale = of_order(record, amounts, settings)
     return InvoiceDraft(
         customer_id=_customer_of_order(record, settings),
@@ -110,7 +112,7 @@ def invoice(record: Record, settings: ShopifySettings) -> InvoiceDraft:
 def credit_note(record: Record, settings: ShopifySettings) -> InvoiceDraft:
     placed = record.part("/order")
     amounts = Amounts(placed, settings.currency)
-    sale = sales.credited_sale(record, placed, amounts, settings)
+    sale = sale_amounts.credited_sale(record, placed, amounts, settings)
     return InvoiceDraft(
         customer_id=_customer_of_order(placed, settings),
         currency=amounts.currency,

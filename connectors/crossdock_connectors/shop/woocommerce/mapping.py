@@ -23,9 +23,9 @@ from crossdock_connectors.shop.record_values import (
     text_or_none,
 )
 from crossdock_connectors.shop.sale_lines import lines_of_sale
-from crossdock_connectors.shop.woocommerce import sales
+from crossdock_connectors.shop.woocommerce import sale_amounts
 from crossdock_connectors.shop.woocommerce.invoicing_rules import reject_order_with_failed_payment
-from crossdock_connectors.shop.woocommerce.sales import Amounts
+from crossdock_connectors.shop.woocommerce.sale_amounts import Amounts
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 
 STORE = "store"
@@ -89,7 +89,7 @@ def customer(record: Record, settings: WooCommerceSettings) -> CustomerDraft:
 def order(record: Record, settings: WooCommerceSettings) -> OrderDraft:
     """Map what is left of an order."""
     amounts = Amounts.of_order(record, settings)
-    sale = sales.sale_after_refunds(record, amounts, settings)
+    sale = sale_amounts.sale_after_refunds(record, amounts, settings)
     if _is_to_ship(record) and any(item.product is None and item.quantity for item in sale.items):
         record.count("item to ship without a product")
     return OrderDraft(
@@ -105,7 +105,7 @@ def order(record: Record, settings: WooCommerceSettings) -> OrderDraft:
 def invoice(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
     reject_order_with_failed_payment(record, settings.invoices)
     amounts = Amounts.of_order(record, settings)
-    of_order = sales.charged_sale if settings.refunds == "credit_note" else sales.sale_less_refunds
+    of_order = sale_amounts.charged_sale if settings.refunds == "credit_note" else sale_amounts.sale_less_refunds
     return InvoiceDraft(
         customer_id=_customer_of_order(record, settings),
         currency=amounts.currency,
@@ -119,7 +119,7 @@ def credit_note(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
     return InvoiceDraft(
         customer_id=_customer_of_order(placed, settings),
         currency=amounts.currency,
-        items=lines_of_sale(record, sales.sale_of_refund(record, amounts, settings), "/amount", settings),
+        items=lines_of_sale(record, sale_amounts.sale_of_refund(record, amounts, settings), "/amount", settings),
     )
 
 
@@ -143,7 +143,7 @@ def _status(record: Record, settings: WooCommerceSettings) -> str:
     found = mapped_status(record, "/status", settings.platform_status_by_shop_status)
     if record.at("/date_completed_gmt", str, default=None) is not None or not record.each("/refunds"):
         return found
-    returned, lines = sales.returned_units(record), record.each("/line_items")
+    returned, lines = sale_amounts.returned_units(record), record.each("/line_items")
     is_left = any(line.decimal("/quantity") > returned[line.at("/id", int)] for line in lines)
     is_given_up = not is_left or ("refunded" == record.at("/status", str) not in settings.statuses)
     return settings.platform_status_by_shop_status["cancelled"] if is_given_up else found

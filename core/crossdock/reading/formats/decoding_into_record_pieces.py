@@ -170,7 +170,7 @@ def _numbered_lines(blocks: Iterator[Block]) -> Iterator[tuple[int, list[bytes]]
         if isinstance(block, int):
             number += block
             continue
-        for window in split_by_size(block, LINES_BYTES):
+        for window in fixed_size_slices(block, LINES_BYTES):
             found = (rest + window).splitlines(keepends=True)
             rest = found.pop() if found and not found[-1].endswith(b"\n") else b""
             yield number, found
@@ -239,10 +239,10 @@ def count_byte(data: bytes, mark: bytes) -> int:
     """Count the byte *mark*. `bytes.replace` skips bytes that `bytes.count` examines one by one."""
     if data.count(mark, 0, _WINDOW) * _RARE > min(_WINDOW, len(data)):
         return data.count(mark)
-    return len(data) - sum(len(window.replace(mark, b"")) for window in split_by_size(data, _WINDOW))
+    return len(data) - sum(len(window.replace(mark, b"")) for window in fixed_size_slices(data, _WINDOW))
 
 
-def split_by_size(data: bytes, size: int) -> Iterator[bytes]:
+def fixed_size_slices(data: bytes, size: int) -> Iterator[bytes]:
     return (data[start : start + size] for start in range(0, len(data), size))
 
 

@@ -8,8 +8,8 @@ from crossdock.reading.formats.decoding_into_record_pieces import (
     LINES_BYTES,
     MAX_RECORD_BYTES,
     Block,
+    fixed_size_slices,
     record_too_long_error,
-    split_by_size,
 )
 from crossdock.reading.formats.leniency_counts import BlankLines, Leniencies
 
@@ -87,7 +87,7 @@ def _without_matching_lines(
             yield block
             continue
         text = b""
-        for window in split_by_size(block, LINES_BYTES):
+        for window in fixed_size_slices(block, LINES_BYTES):
             *lines, rest = (rest + window).split(b"\n")
             kept = [text]
             for line in lines:

@@ -16,8 +16,8 @@ from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.reconciliation.reconcile import reconcile, streams_to_reconcile
 from crossdock.runs.reconciliation.reconciliation_result import LISTED_AT_MOST, Reconciliation, Sample
 from crossdock.runs.reconciliation.source_comparison import wanted_and_corrected_bindings
+from crossdock.runs.requested_run import RunRequest
 from crossdock.runs.run_report import Report
-from crossdock.runs.run_start_attempt import Attempt
 from crossdock.runs.saved_hashes_to_compare import refuse_changed_input
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import MigrationPart, Transaction
@@ -26,7 +26,7 @@ from crossdock.values.progress import Progress, SilentProgress
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery import operator_decisions
 
-_ATTEMPT = Attempt(command="apply: repair", action="apply")
+_ATTEMPT = RunRequest(command="apply: repair", action="apply")
 
 
 def plan(

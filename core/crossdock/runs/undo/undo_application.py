@@ -20,8 +20,8 @@ from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.unchanged_waits import IdleWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
+from crossdock.runs.requested_run import RunRequest
 from crossdock.runs.run_report import Report
-from crossdock.runs.run_start_attempt import Attempt
 from crossdock.runs.state_session import Session, open_session
 from crossdock.runs.undo.records_to_undo import operations_of_records
 from crossdock.runs.undo.undo_decisions import UndoneRecord
@@ -49,7 +49,7 @@ def apply(
     A record that another user changes meanwhile is left alone and listed as rejected. After the undo of a migration its
     sources are read from their beginning again. After the undo of a run its files are not read again.
     """
-    with open_session(project, clock, attempt=Attempt(command="apply: undo", action="apply")) as session:
+    with open_session(project, clock, attempt=RunRequest(command="apply: undo", action="apply")) as session:
         with session.state.begin_read_only() as tx:
             begun = tx.begun_undos.listed()
             if begun and begun[0].plan != approved.model_dump(mode="json"):
@@ -61,7 +61,7 @@ def apply(
 
 def resume(project: Project, *, clock: Clock, progress: Progress, interrupt: threading.Event) -> Report:
     """Settle the operations of earlier runs, and complete a begun undo. No source is read."""
-    attempt = Attempt(command="apply --resume", action="apply --resume")
+    attempt = RunRequest(command="apply --resume", action="apply --resume")
     with open_session(project, clock, attempt=attempt) as session:
         with session.state.begin_read_only() as tx:
             begun = tx.begun_undos.listed()
@@ -111,7 +111,7 @@ class _Application:
         self._undone = undone_migration(session, wave) if run is None else undone_run(session, run)
         migration = self._undone.migration_id
         part = None if migration is None else MigrationPart(migration, "undo", wave)
-        attempt = Attempt(command=f"apply: undo of {self._undone.title}", action="apply")
+        attempt = RunRequest(command=f"apply: undo of {self._undone.title}", action="apply")
         self._run = ActiveRun(session, progress, interrupt, attempt=attempt, part=part, purpose=UNDO)
 
     def begin(self) -> Report:

@@ -22,7 +22,7 @@ from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.named_record_delivery import NamedDeliveryResult, NamedRecordDelivery
 from crossdock.runs.planning.removals import withheld_removals_error
-from crossdock.runs.run_start_attempt import Attempt
+from crossdock.runs.requested_run import RunRequest
 from crossdock.runs.state_session import Session
 from crossdock.state import InboxRecord, NamedRecord, Transaction
 from crossdock.values.clock import Clock
@@ -190,7 +190,7 @@ class InboxWorker:
     def _deliver_in_run(self, session: Session, work: _Work) -> None:
         known = partners_by_stream(session.project)
         others = {each for each in known.values() if each.target == work.partners.target}
-        attempt = Attempt(job=work.partners.listen_job_name, continues=True, shared_by=max(1, len(others)))
+        attempt = RunRequest(job=work.partners.listen_job_name, continues=True, shared_by=max(1, len(others)))
         run = ActiveRun(session, self._progress(), work.ending, "live", attempt=attempt)
         with run.recording_start_and_end(known.keys() & work.streams):
             run.report.messages.forget_errors()  # of earlier work; what still fails is found again

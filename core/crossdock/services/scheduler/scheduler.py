@@ -14,8 +14,8 @@ from crossdock.config.project.project import Project, host_and_process_id
 from crossdock.config.schedules.due_times import Due
 from crossdock.errors import CrossdockError, StateBusyError, StateError, as_crossdock_error, text_with_code
 from crossdock.runs import state_session
+from crossdock.runs.requested_run import RunRequest
 from crossdock.runs.run_report import Report
-from crossdock.runs.run_start_attempt import Attempt
 from crossdock.runs.state_session import Session
 from crossdock.services.inbox.webhook_record_delivery import JOB, InboxWorker, Partners
 from crossdock.services.scheduler.due_and_skipped_runs import DueJob, DueJobs
@@ -181,7 +181,7 @@ class Scheduler:
         if not due:
             return False
         try:
-            opened = self._open_session(Attempt(job=JOB, waits=True))
+            opened = self._open_session(RunRequest(job=JOB, waits=True))
         except StateBusyError:
             return False  # another process is running; the records wait for its end
         except StateError:
@@ -260,7 +260,7 @@ class Scheduler:
     def _start_run(self, plan: DueJob, start: Due) -> bool:
         due_run = DueRun(plan.job, start.instant, start.business_date, tuple(plan.skipped))
         try:
-            opened = self._open_session(Attempt(due_run, waits=True))
+            opened = self._open_session(RunRequest(due_run, waits=True))
         except StateBusyError as error:
             self.held_back_by = text_with_code(error)
             return False  # another process is running; it may be doing this run
@@ -300,7 +300,7 @@ class Scheduler:
         for plan in plans:
             _log_runs_failed_by_overlap(plan)
 
-    def _open_session(self, attempt: Attempt) -> Session:
+    def _open_session(self, attempt: RunRequest) -> Session:
         if self._session is None:
             width = self._at_once + (self._inbox_worker is not None)  # all works on the inbox have the part of one run
             opening = state_session.open_session(self._project, self._clock, width=width, attempt=attempt)

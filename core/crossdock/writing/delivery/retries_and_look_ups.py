@@ -126,7 +126,7 @@ class Retries:
         decisions.settled.append(Settlement(task.intent, outcome))
 
     def _stop_if_hopeless(self, retry_state: RetryState, outcome: Outcome) -> None:
-        if not self._is_hopeless(retry_state):
+        if not self._should_give_up_on_target(retry_state):
             return
         attempts = max(retry_state.failures, self._run.queue.circuit_breaker.probes)
         message = f"{_message_with_status(outcome.message, outcome.status)} ({attempts} attempts)"
@@ -139,7 +139,7 @@ class Retries:
         since = self._run.queue.circuit_breaker.failing_since
         return since is not None and retry_state.failing_since is not None and since <= retry_state.failing_since
 
-    def _is_hopeless(self, retry_state: RetryState) -> bool:
+    def _should_give_up_on_target(self, retry_state: RetryState) -> bool:
         """Give up early if nothing was ever answered, and later in the middle of a good run."""
         breaker = self._run.queue.circuit_breaker
         if breaker.failing_since is None:

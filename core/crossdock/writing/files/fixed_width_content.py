@@ -50,7 +50,7 @@ class WrittenColumn(Cell):
 
     def padded_text(self, scope: NamedValues, notation: NumberDefaults, encoder: TextEncoder, *, in_bytes: bool) -> str:
         """Return exactly `length` characters, or bytes in the encoding."""
-        text, place = self._text_in_column(scope, notation)
+        text, place = self._text_before_padding(scope, notation)
         encoder.check_characters(text, place)
         room = self.length - (len(encoder.encode(text)) if in_bytes else len(text))
         if room < 0:
@@ -67,7 +67,7 @@ class WrittenColumn(Cell):
             )
         return text + self.fill * room if is_right else self.fill * room + text
 
-    def _text_in_column(self, scope: NamedValues, notation: NumberDefaults) -> tuple[str, str]:
+    def _text_before_padding(self, scope: NamedValues, notation: NumberDefaults) -> tuple[str, str]:
         if not self.is_number:
             return self.text(scope, notation)
         number, place = self.number(scope)

@@ -36,7 +36,9 @@ def test_a_record_is_unchanged_while_it_holds_what_was_written(
 ) -> None:
     """A record of others, and one of a connection that is no origin, have no origin."""
     kind = platform_target().resources["ledger_account"]
-    bound = structs.replace(bound_accounts(), read_target_and_type=("platform", kind), namespaces_of_target_system=frozenset({"erp"}))
+    bound = structs.replace(
+        bound_accounts(), read_target_and_type=("platform", kind), namespaces_of_target_system=frozenset({"erp"})
+    )
     scopes = [Scope("platform", kind.name, namespace) for namespace in ("erp", "other")]
     with state.begin() as tx:
         run = tx.runs.start(business_date="2026-01-01", at=AT)

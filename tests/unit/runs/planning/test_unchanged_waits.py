@@ -179,5 +179,7 @@ def test_another_version_of_an_installed_package_ends_the_marks(
 
 def test_a_stream_that_gets_its_own_writes_back_has_no_idle_records() -> None:
     """What it makes of a record depends on what was written to the other system meanwhile."""
-    bound: BoundStream = structs.replace(BOUND, read_target_and_type=("shop", BOUND.resource_type), namespaces_of_target_system=frozenset({"w"}))
+    bound: BoundStream = structs.replace(
+        BOUND, read_target_and_type=("shop", BOUND.resource_type), namespaces_of_target_system=frozenset({"w"})
+    )
     assert waiting_decision_version(bound) is None

@@ -18,7 +18,13 @@ from tests.partners.shopify.reading import drafts, json_record, read_stream
 from tests.partners.shopify.site import Site
 
 from crossdock import Record, RecordError, Reference
-from crossdock_connectors.shop.shopify.sales import Amounts, charged_sale, current_sale, product_of_line, sale_of_refund
+from crossdock_connectors.shop.shopify.sale_amounts import (
+    Amounts,
+    charged_sale,
+    current_sale,
+    product_of_line,
+    sale_of_refund,
+)
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 

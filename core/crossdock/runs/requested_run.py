@@ -15,7 +15,7 @@ from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage
 
 
-class Attempt(Struct, frozen=True):
+class RunRequest(Struct, frozen=True):
     """The run that is to begin.
 
     Attributes:
@@ -51,7 +51,7 @@ class Attempt(Struct, frozen=True):
 
 
 def store_failed_start(
-    project: Project, clock: Clock, error: CrossdockError, attempt: Attempt, state: State | None = None
+    project: Project, clock: Clock, error: CrossdockError, attempt: RunRequest, state: State | None = None
 ) -> None:
     """Store why a run could not begin, if the state can be written."""
     if attempt.waits and isinstance(error, StateBusyError):
@@ -67,7 +67,9 @@ def store_failed_start(
             add_unlogged_hint(error, unwritten)
 
 
-def _write_failed_start(state: State, project: Project, clock: Clock, error: CrossdockError, attempt: Attempt) -> None:
+def _write_failed_start(
+    state: State, project: Project, clock: Clock, error: CrossdockError, attempt: RunRequest
+) -> None:
     now, due_run, message = clock.now(), attempt.due_run, RunMessage.of_error("", error)
     day, job, entry = attempt.business_date(now), attempt.job_name, attempt.audit_entry(now)
 

@@ -66,14 +66,16 @@ class Filling:
         """Nothing was held back."""
         return True
 
-    def take_refusals(self) -> Sequence[CrossdockError]:
+    def take_left_out_batch_errors(self) -> Sequence[CrossdockError]:
         """Nothing was left out."""
         return ()
 
     def leave_to_next_run(self) -> None:
         """Nothing is left."""
 
-    def resume(self, intents: Sequence[Intent], *, later: AbstractSet[str] = frozenset()) -> Iterator[None]:
+    def resume_unsettled_intents(
+        self, intents: Sequence[Intent], *, later: AbstractSet[str] = frozenset()
+    ) -> Iterator[None]:
         assert not intents
         return iter(())
 

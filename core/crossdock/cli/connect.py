@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,6 +116,8 @@ def _authorize_in_browser(
 def _show_and_open_address(address: str, *, opens: bool) -> None:
     say("Open this address in a browser, and give access:", f"  {address}", err=True)
     if opens and (sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        import webbrowser
+
         webbrowser.open(address)
 
 

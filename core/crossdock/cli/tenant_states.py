@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -32,6 +31,8 @@ class FleetStates:
 
     def read_each_tenant(self, read: Callable[[Project], T]) -> Iterator[tuple[str, T]]:
         """Yield each tenant's name with the result of *read*, in order. Errors are shown, such as a shared state."""
+        from concurrent.futures import ThreadPoolExecutor
+
         tenants = dict[str, str]()
         with ThreadPoolExecutor(AT_ONCE) as pool:
             for path, future in [(path, pool.submit(self._read, path, read)) for path in self._paths]:

@@ -6,7 +6,6 @@ import errno
 import os
 import stat
 from pathlib import Path
-from secrets import token_hex
 from typing import BinaryIO
 
 from crossdock.errors import StateError
@@ -80,7 +79,7 @@ def check_replaceable(path: Path) -> None:
 
 
 def _temporary_path(path: Path) -> Path:
-    return path.with_name(f".crossdock-{token_hex(8)}.part")
+    return path.with_name(f".crossdock-{os.urandom(8).hex()}.part")
 
 
 def _refuse_irregular_file(path: Path) -> None:

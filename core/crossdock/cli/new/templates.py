@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from importlib.resources import files
 from string import Template
 
 _FILLED = (".py.txt", ".toml.txt", ".yaml.txt", ".md.txt")
@@ -76,6 +75,8 @@ def fill_template(template: str | None, features: Collection[str], values: Mappi
     if template is None:
         return ""
     path = Template(template).substitute(values)
+    from importlib.resources import files
+
     content = (files("crossdock.cli.new") / "project_templates" / path).read_text(encoding="utf-8")
     return (
         Template(remove_lines_of_other_features(content, features)).substitute(values)

@@ -316,7 +316,7 @@ FOUND: Sequence[tuple[str, type[DepotExample], str, str]] = [
     ("an exception in the target", bodied(lambda body: {**body, "note": body["note"]}),
      "equal_payloads_have_equal_requests", "create"),
     ("an update that sends a part of the changes", InPartCase,
-     "each_record_is_there_once_in_spite_of_faults_and_kills", "orders: after a change the partner holds something"),
+     "each_record_is_there_once_in_spite_of_faults_and_kills", "shows the old value of lines"),
 ]  # fmt: skip
 NEED_A_STATEMENT: Sequence[tuple[str, type[DepotCase], str]] = [
     ("a price divided by 100", bodied(_priced(lambda price: price / 100)), "price"),

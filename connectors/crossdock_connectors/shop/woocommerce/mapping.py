@@ -144,9 +144,9 @@ def _status(record: Record, settings: WooCommerceSettings) -> str:
     if record.at("/date_completed_gmt", str, default=None) is not None or not record.each("/refunds"):
         return found
     returned, lines = sale_amounts.returned_units(record), record.each("/line_items")
-    is_left = any(line.decimal("/quantity") > returned[line.at("/id", int)] for line in lines)
-    is_given_up = not is_left or ("refunded" == record.at("/status", str) not in settings.statuses)
-    return settings.platform_status_by_shop_status["cancelled"] if is_given_up else found
+    are_returned = lines and all(line.decimal("/quantity") <= returned[line.at("/id", int)] for line in lines)
+    is_paid_back = record.at("/status", str) == "refunded" and "refunded" not in settings.statuses
+    return settings.platform_status_by_shop_status["cancelled"] if are_returned or is_paid_back else found
 
 
 def _customer_of_order(placed: JsonAccess, settings: WooCommerceSettings) -> Reference:

@@ -219,6 +219,13 @@ def test_an_order_of_which_nothing_is_left_to_ship_is_cancelled(
     assert mapping.order(record(shown), settings()).status == expected
 
 
+def test_an_order_of_fees_alone_is_not_cancelled_by_a_part_paid_back() -> None:
+    """It has nothing to ship, so that nothing of it has come back."""
+    fee = {"id": 5, "name": "Service", "total": "10.00", "total_tax": "0.00"}
+    shown = order(total="10.00", fee_lines=[fee], refunds=[a_refund(amount="4.00")])
+    assert mapping.order(record(shown), settings()).status == "processing"
+
+
 def test_a_status_of_the_settings_holds_for_refunded_orders() -> None:
     """Whoever gives it a meaning of his own keeps it."""
     shown = order(line("10.00"), total="10.00", status="refunded", refunds=[a_refund(amount="10.00")])

@@ -296,7 +296,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             if sent is None:
                 continue
             try:
-                answer = ctx.api.request("POST" if fetch.is_post else "GET", **sent)
+                answer = _request_record(ctx, fetch, sent)
             except NotFoundError as found:
                 error = found
                 missing.setdefault(sent["path"], []).extend(own)
@@ -325,7 +325,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             if (sent := self._fetch_request_of_key(fetch, key)) is None:
                 return
             try:
-                ctx.api.request("POST" if fetch.is_post else "GET", **sent)
+                _request_record(ctx, fetch, sent)
             except NotFoundError:
                 continue
             return
@@ -338,7 +338,9 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         asked = next(self._request_values_by_window(ctx, None), None)
         if asked is None or self.own_keys is not None or self.columns.keys() & {*self.key}:
             return ()
-        page = next(self.pages(ctx, asked[0]))
+        page = next(self.pages(ctx, asked[0]), None)
+        if page is None:
+            return ()
         rows = with_path_columns(self.batch_of_page(ctx, page, page.address).load(), self.used_columns)
         kept = rows if self.deleted is None else rows.filter(~self.deleted.expression())
         return kept.select(self.key).drop_nulls().unique(maintain_order=True).head(_COMPARED).rows()
@@ -390,7 +392,9 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         if request is None:
             return Finding(ok=True, text=f"{self.name}: nothing to read before {self._config.first}")
         pages = self.pages(ctx, request[0])
-        page = next(pages)
+        page = next(pages, None)
+        if page is None:
+            return Finding(ok=True, text=f"{self.name}: {self._config.path} responds that there are no records")
         rows = self.batch_of_page(ctx, page, page.address, expand=1).load()
         if rows.height and (
             error := members_from_further_requests.error_of_expansion(
@@ -520,6 +524,10 @@ def _filters_before_member_requests(
         for columns, condition in conditions
         if not any(column in config.columns or names_in_path(column)[0] in config.expand for column in columns)
     ]
+
+
+def _request_record(ctx: Context[HttpJsonSettings], fetch: FetchedRecord, sent: Mapping[str, Any]) -> ApiAnswer:
+    return ctx.api.request("POST" if fetch.is_post else "GET", **sent)
 
 
 def _members_at_path_text(page: ApiAnswer, pointer: str) -> str:

@@ -654,6 +654,13 @@ def findings(api: Api, stream: Mapping[str, Any] | None = None) -> list[tuple[bo
     return [(found.ok, found.text) for found in CONNECTOR.check(api.context(stream))]
 
 
+def test_check_of_a_list_without_content() -> None:
+    """An API that answers 204 if it has nothing is in order."""
+    pages = {"kind": "page_number", "param": "page", "stop": {"statuses": [204]}}
+    found = findings(Api(lambda _: httpx.Response(204)), {"pagination": pages})
+    assert found == [(True, "items: /items responds that there are no records")]
+
+
 def test_check_requests_two_pages_of_each_stream() -> None:
     """It says how many records they have; a key that no record has, and a refusal, are failures."""
     api = Api(by_url)

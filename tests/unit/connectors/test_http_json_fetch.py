@@ -181,6 +181,16 @@ def test_a_record_counts_as_deleted_if_another_one_is_found(
             fetched(Api(answer), ["9"], **MARKED | stream)
 
 
+def test_a_list_without_content_says_nothing_about_others() -> None:
+    """A list that is answered 204 has no record that could be compared: the one that is not found was deleted."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(204 if request.url.path == "/api/items" else 404)
+
+    pages = {"kind": "page_number", "param": "page", "stop": {"statuses": [204]}}
+    assert fetched(Api(answer), ["9"], **MARKED, pagination=pages).deleted == {("9",)}
+
+
 def test_a_failing_api_deletes_nothing() -> None:
     """Only 404 and 410 mean that a record is not there."""
     with pytest.raises(RemoteError, match="HTTP 400"):

@@ -277,11 +277,14 @@ class GoneRecords:
 
     def _warn_of_removed_records(self, tx: Transaction, listed: pl.DataFrame, waiting: Sequence[Wait]) -> None:
         """Warn of records that were removed, and exist again, although no list of changes has shown them."""
-        removed = pl.DataFrame(tx.snapshots.removed_keys(self._bound.scope), schema=_KEYS, orient="row")
+        parts = (
+            pl.DataFrame(part, schema=_KEYS, orient="row") for part in tx.snapshots.removed_keys(self._bound.scope)
+        )
+        there = pl.concat([pl.DataFrame(schema=_KEYS), *(each.join(listed, on=KEY_HASH, how="semi") for each in parts)])
         letters = [each.key_hash for each in tx.dead_letters.facts_of_stream(self._bound.name)]
         is_open = pl.Series([*letters, *(each.identity.key_hash for each in waiting)], dtype=pl.UInt128)
-        there = removed.join(listed, on=KEY_HASH, how="semi").filter(~pl.col(KEY_HASH).is_in(is_open.implode()))
         read = pl.concat([listed.clear(), *self._read])
+        there = there.filter(~pl.col(KEY_HASH).is_in(is_open.implode()))
         again = there.join(read, on=KEY_HASH, how="anti")[KEY].sort().to_list()
         if not again:
             return

@@ -13,6 +13,7 @@ from crossdock.state.db.schema import bindings, snapshots
 from crossdock.state.tables import purged_input_digests
 from crossdock.state.tables.record_identity_and_scope import Scope, Step, in_scope, in_scope_of_parameters
 
+_AT_ONCE = 10_000  # rows
 COMPARED_SNAPSHOTS = 3  # past snapshots whose number of rows a new one is compared with
 
 
@@ -70,10 +71,9 @@ class SnapshotHistory:
         query = select(func.count()).where(in_scope(bindings, scope), _IS_LIVE, bindings.c.step != "remove")
         return int(self._connection.execute(query).scalar_one())
 
-    def removed_keys(self, scope: Scope) -> list[tuple[int, str]]:
-        """Return key hash and key of the records of *scope* that a removal has archived or deleted."""
+    def removed_keys(self, scope: Scope) -> Iterator[list[tuple[int, str]]]:
+        """Yield key hash and key of the records of *scope* that a removal has archived or deleted, in parts."""
         query = select(bindings.c.key_hash, bindings.c.key)
-        found = self._connection.execute(
-            query.where(in_scope(bindings, scope), ~_IS_LIVE | (bindings.c.step == "remove"))
-        )
-        return [(key_hash, key) for key_hash, key in found]
+        query = query.where(in_scope(bindings, scope), ~_IS_LIVE | (bindings.c.step == "remove"))
+        for part in self._connection.execute(query.execution_options(yield_per=_AT_ONCE)).partitions():
+            yield [(key_hash, key) for key_hash, key in part]

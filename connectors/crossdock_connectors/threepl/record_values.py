@@ -41,9 +41,13 @@ def normalized_status(status: str) -> str:
     return status.replace("_", "").casefold()
 
 
+def by_normalized_status(statuses: Mapping[str, str]) -> dict[str, str]:
+    return {normalized_status(theirs): ours for theirs, ours in statuses.items()}
+
+
 def mapped_status(record: JsonAccess, pointer: str, statuses: Mapping[str, str]) -> str:
     found = record.at(pointer, str)
-    known = {normalized_status(theirs): ours for theirs, ours in statuses.items()}
+    known = by_normalized_status(statuses)
     if normalized_status(found) not in known:
         raise RecordError("bad_value", "is a status that is not in the setting statuses", pointer=pointer)
     return known[normalized_status(found)]

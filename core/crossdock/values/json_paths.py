@@ -282,6 +282,10 @@ def member(value: Any, name: str) -> Any:
     return MISSING
 
 
+def object_or_empty(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
 def with_value_at_path(document: Any, path: str, value: Any) -> Any:
     """Return a copy of *document* with *value* at a path as of `at_path`. Missing objects around it are created."""
     return _with_element(document, _names_or_exact_member(document, path), value)
@@ -297,4 +301,4 @@ def _with_element(value: Any, names: Sequence[str], element: Any) -> Any:
         return [*value[:index], _with_element(held, rest, element), *value[index + 1 :]]
     if value is not None and value is not MISSING and not isinstance(value, dict):
         raise ValueError(f"{type_description(value)} without {name}")
-    return {**(value if isinstance(value, dict) else {}), name: _with_element(held, rest, element)}
+    return {**object_or_empty(value), name: _with_element(held, rest, element)}

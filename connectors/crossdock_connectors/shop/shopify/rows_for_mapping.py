@@ -61,17 +61,14 @@ class ShopifyRows:
             }
 
     def invoice_rows(self, orders: Iterable[Any]) -> Iterator[Any]:
-        orders = list(orders)
-        for order in orders:
-            withdrawn = not self._is_invoice_due(order) and is_invoice_withdrawn(order, self._settings.invoices)
-            due = WITHDRAWN if withdrawn else self._is_invoice_due(order)
+        found = [(order, is_invoice_due(order, self._settings.invoices)) for order in orders]
+        for order, is_due in found:
+            withdrawn = not is_due and is_invoice_withdrawn(order, self._settings.invoices)
+            due = WITHDRAWN if withdrawn else is_due
             yield with_members(with_gid_number_as_key(order), due=due, **{SETTLED: True})
         if self._settings.refunds == "credit_note":
-            for order in orders:
-                yield from rows_of_refunds(order, self._settings.currency, due=self._is_invoice_due(order))
-
-    def _is_invoice_due(self, order: Any) -> bool:
-        return is_invoice_due(order, self._settings.invoices)
+            for order, is_due in found:
+                yield from rows_of_refunds(order, self._settings.currency, due=is_due)
 
     def is_location_mapped(self, location: str | None) -> bool:
         return not self._settings.locations or location in self._settings.locations

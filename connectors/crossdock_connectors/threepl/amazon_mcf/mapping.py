@@ -14,6 +14,7 @@ from crossdock.values.json_access import JsonAccess, JsonElement
 from crossdock_connectors.json_record_members import objects_in_list
 from crossdock_connectors.threepl.record_values import (
     ProductSkus,
+    by_normalized_status,
     distinct_parcels,
     mapped_status,
     non_negative_units,
@@ -22,7 +23,8 @@ from crossdock_connectors.threepl.record_values import (
 from crossdock_connectors.unread_record_parts import check_part_was_read
 
 _SHORT = normalized_status("CompletePartialled")
-_SHIPPED = frozenset({normalized_status("Complete"), _SHORT})
+_COMPLETE = normalized_status("Complete")
+_SHIPPED = frozenset({_COMPLETE, _SHORT})
 _FINAL = _SHIPPED | set(map(normalized_status, ("Cancelled", "Unfulfillable", "Invalid")))
 """Statuses after which an order no longer changes."""
 _SHIPMENTS = "/fulfillmentShipments"
@@ -73,8 +75,8 @@ def order_progress(record: Record, statuses: Mapping[str, str]) -> dict[str, Any
     """
     check_part_was_read(record, _SHIPMENTS)
     status = mapped_status(record, _STATUS, statuses)
-    if normalized_status(record.at(_STATUS, str)) == "complete" and _lacks_units(record):
-        status = {normalized_status(theirs): ours for theirs, ours in statuses.items()}[_SHORT]
+    if normalized_status(record.at(_STATUS, str)) == _COMPLETE and _lacks_units(record):
+        status = by_normalized_status(statuses)[_SHORT]
     found = list(_parcels(record))
     for _ in range(found.count(None)):
         record.count("parcel without a number")

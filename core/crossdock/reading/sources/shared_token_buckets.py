@@ -21,6 +21,7 @@ from crossdock.pacing.throttling_wait import Throttling
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.reading.transport.http_answers_and_failures import Answer
 from crossdock.values.clock import Clock
+from crossdock.values.json_paths import object_or_empty
 
 
 class QueryCosts:
@@ -41,8 +42,8 @@ class QueryCosts:
 
     def adopt_reported_cost(self, query: str, body: Any, now: float) -> bool:
         """Adopt what an answer reports. Return False if it reports no cost."""
-        cost = _object_or_empty(_object_or_empty(_object_or_empty(body).get("extensions")).get("cost"))
-        status = _object_or_empty(cost.get("throttleStatus"))
+        cost = object_or_empty(object_or_empty(object_or_empty(body).get("extensions")).get("cost"))
+        status = object_or_empty(cost.get("throttleStatus"))
         names = ("maximumAvailable", "currentlyAvailable", "restoreRate")
         most, left, per_s = (_valid_number_or_none(status.get(name)) for name in names)
         if not most or left is None or not per_s:
@@ -52,10 +53,6 @@ class QueryCosts:
         if requested is not None:
             self._costs[query] = max(1, math.ceil(requested))
         return True
-
-
-def _object_or_empty(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _valid_number_or_none(value: Any) -> float | None:

@@ -27,6 +27,7 @@ from crossdock.values.json_paths import (
     find_at_pointer,
     find_list_at_pointer,
     is_pointer,
+    object_or_empty,
 )
 from crossdock.values.records import Reason
 from crossdock.writing.targets.payload_comparison import has_wanted_members
@@ -407,7 +408,7 @@ def _text_of_nothing_done(
         return f"shows the old value of {name}"
     names = _NOTHING_DONE["delete" if subject.deletes else "update"]
     is_own = not subject.deletes and shape.name_of(record) is not MISSING  # the members of a record that is shown
-    members = {} if judged or is_own else {**_as_object(record), **_as_object(body)}
+    members = {} if judged or is_own else {**object_or_empty(record), **object_or_empty(body)}
     told = (
         name
         for name, value in members.items()
@@ -425,10 +426,6 @@ def _shows_old_value(record: Any, name: str, subject: ExpectedRecord) -> bool:
 
 def _has_any_member(record: Any, condition: Filter) -> bool:
     return isinstance(record, dict) and any(at_path(record, column) is not MISSING for column in condition.columns())
-
-
-def _as_object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _outcome_by_ids(answer: Answer, record: Any, subject: ExpectedRecord, shape: RecordShape) -> Outcome:

@@ -124,6 +124,8 @@ def sale_after_refunds(order: Record, amounts: Amounts, settings: WooCommerceSet
     if not refunds:
         return sale
     returned, items, worth = returned_units(order), list[SoldItem](), _NOTHING
+    if returned[None]:
+        order.count("refunded units without a line")
     for line in order.each("/line_items"):
         whole = _sold_item(line, amounts.read_amount(line, "/subtotal"), settings)
         if not whole.quantity:
@@ -137,25 +139,24 @@ def sale_after_refunds(order: Record, amounts: Amounts, settings: WooCommerceSet
     return Sale(sale.currency, tuple(items), sale.total - back, {**sale.charges, "refund": worth - back}, sale.rounding)
 
 
-def returned_units(order: Record) -> defaultdict[int, Decimal]:
-    """Return the units that refunds took back of each line of an order, by the line's id.
-
-    A refund names the line in its metadata; of a plugin that does not, the first line of the same product counts.
-    """
-    lines, found = order.each("/line_items"), defaultdict[int, Decimal](Decimal)
+def returned_units(order: Record) -> defaultdict[int | None, Decimal]:
+    """Return the units that refunds took back of each line of an order, by the line's id; None for those of no line."""
+    lines, found = order.each("/line_items"), defaultdict[int | None, Decimal](Decimal)
     for refund in order.each("/refunds"):
         for item in objects_in_list(refund, "/line_items"):
-            named = [
-                str(at_path(each, "value"))
-                for each in item.at("/meta_data", list, default=())
-                if at_path(each, "key") == _REFUNDED
-            ]
-            for line in lines:
-                number = line.at("/id", int)
-                if named == [str(number)] if named else _product_ids(line) == _product_ids(item):
-                    found[number] += abs(item.decimal("/quantity"))
-                    break
+            found[_id_of_refunded_line(item, lines)] += abs(item.decimal("/quantity"))
     return found
+
+
+def _id_of_refunded_line(item: JsonAccess, lines: Iterable[JsonAccess]) -> int | None:
+    """Return the line that the metadata of a refunded item names; if a plugin wrote none, the first of its product."""
+    meta_data = item.at("/meta_data", list, default=())
+    if named := [str(at_path(each, "value")) for each in meta_data if at_path(each, "key") == _REFUNDED]:
+        same = (line for line in lines if named == [str(line.at("/id", int))])
+    else:
+        same = (line for line in lines if _product_ids(line) == _product_ids(item))
+    found = next(same, None)
+    return None if found is None else found.at("/id", int)
 
 
 def _product_ids(line: JsonAccess) -> tuple[int, int]:

@@ -202,6 +202,14 @@ def test_an_order_is_what_refunds_have_left_of_it(named: bool) -> None:
     assert draft.status == "processing"
 
 
+def test_refunded_units_of_no_line_are_counted() -> None:
+    """They are still to ship, as far as the order shows."""
+    refunds = [a_refund((7, "4.00", 1), amount="4.00", named=named) for named in (True, False)]
+    tried = record(order(line("10.00", quantity=2, id=1, product_id=1), total="10.00", refunds=refunds))
+    assert mapping.order(tried, settings()).items[0].quantity == Decimal(2)
+    assert tried.parts["refunded units without a line"] == 1
+
+
 @pytest.mark.parametrize(
     ("status", "refunds", "completed", "expected"),
     [

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 from tests.unit.connectors.shop.woocommerce import test_mapping as woocommerce
 
+from crossdock.mapping.convert import NumberFormat
 from crossdock.mapping.incremental_cursors import Cursor
-from crossdock.mapping.number_format import NumberFormat
 from crossdock.mapping.row_order_columns import OrderBy
 from crossdock.reading.sources.file_source import StatedSums
 from crossdock.runs.doubtful_operation_look_ups import _invoice_total

@@ -22,7 +22,7 @@ from crossdock.console.page_requests import PageRequest
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.schedule_calendar import DAYS, schedule_calendar
 from crossdock.errors import ConfigError, text_with_code
-from crossdock.runs.mapping_changes import text_of_mapping_change
+from crossdock.runs.imported_file_log import text_of_mapping_change
 from crossdock.state import RunConfig, Transaction
 from crossdock.values.display_texts import count_with_noun, instant_text
 

@@ -1,15 +1,149 @@
-"""Exact and strict conversions of text to values. A failure names the column, never the content of the cell."""
+"""Exact and strict conversions of text to values, and the notation of numbers in a source.
+
+A failure names the column, never the content of the cell.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
-from decimal import Decimal
-from typing import TypeVar
+from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, Inexact
+from functools import cache
+from typing import Literal, TypeVar
+
+from msgspec import Struct
 
 from crossdock.errors import RecordError
-from crossdock.mapping.number_format import DecimalMark, NumberFormat, Rounding, Sign, Thousands
+from crossdock.reading.formats.fixed_columns import overpunched_digits
+from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 from crossdock.values.time_formats import Ambiguous, TimeFormat
+
+DecimalMark = Literal[".", ","]
+Thousands = Literal[",", ".", " ", "'"]
+Sign = Literal["leading", "trailing", "parentheses", "overpunch"]
+Rounding = Literal["half_even", "half_up", "down"]
+
+_ALSO = {" ": "\u00a0\u202f", "'": "\u2019"}  # no-break spaces, and the apostrophe of Swiss exports
+_MODES = {"half_even": ROUND_HALF_EVEN, "half_up": ROUND_HALF_UP, "down": ROUND_DOWN}
+_UNIT = Decimal(1).scaleb(-MAX_DIGITS_AFTER_POINT)
+_ROUNDING = Context(prec=2 * MAX_DIGITS_BEFORE_POINT)  # more than any result has
+_OVERPUNCHES = overpunched_digits("utf-8")
+MAX_DECIMALS = 18
+
+
+class NumberFormat(Struct, frozen=True):
+    """The notation of the numbers in a column. Nothing is guessed.
+
+    Attributes:
+        thousands: The mark between groups of three digits. Numbers without a mark are also read. A space also stands
+            for no-break spaces, and an apostrophe for U+2019.
+        sign: Where the sign is, ``+`` or ``-``; with ``parentheses``, ``(12.50)`` is negative and no sign is read; with
+            ``overpunch``, the last digit has it: ``{`` and ``A`` to ``I`` are positive, ``}`` and ``J`` to ``R``
+            negative.
+        round: How digits after the fourth are rounded; None refuses them.
+        decimals: How many of the last digits come after the mark, which is not written; None if it is.
+    """
+
+    decimal_mark: DecimalMark = "."
+    thousands: Thousands | None = None
+    sign: Sign = "leading"
+    round: Rounding | None = None
+    decimals: int | None = None
+    factor: Decimal | int = 1
+
+    def __post_init__(self) -> None:
+        if self.thousands == self.decimal_mark:
+            raise ValueError(f"thousands and decimal_mark are both {self.thousands!r}")
+
+    def parse_decimal(self, text: str) -> Decimal:
+        """Return the number without zeros after the fourth decimal. Raises ValueError if it cannot be read exactly."""
+        sign, unsigned = self._split_sign(text.strip())
+        whole, fraction = self._whole_and_fraction(unsigned)
+        shown = fraction[:MAX_DIGITS_AFTER_POINT] + fraction[MAX_DIGITS_AFTER_POINT:].rstrip("0")
+        number = Decimal(f"{sign}{whole or 0}.{shown}")
+        if self.factor != 1:
+            digits = len(whole) + len(shown) + len(Decimal(self.factor).as_tuple().digits) + 1
+            number = _without_trailing_zeros(
+                Context(prec=digits, traps=[Inexact]).multiply(number, Decimal(self.factor))
+            )
+        if number.as_tuple().exponent < -MAX_DIGITS_AFTER_POINT:  # type: ignore[operator]  # it is finite
+            return self._rounded(number)
+        if number.copy_abs() >= 10**MAX_DIGITS_BEFORE_POINT:
+            raise ValueError(_TOO_LONG)
+        return number
+
+    def _whole_and_fraction(self, unsigned: str) -> tuple[str, str]:
+        if self.decimals is not None:
+            if not _DIGITS.fullmatch(unsigned):
+                raise ValueError(f"is not a number with {self._description()}")
+            digits = unsigned.lstrip("0").zfill(self.decimals)
+            return digits[: len(digits) - self.decimals], digits[len(digits) - self.decimals :]
+        match = _number_pattern(self.decimal_mark, self.thousands).fullmatch(unsigned)
+        if not match or not (match["whole"] or match["fraction"]):
+            raise ValueError(f"is not a number with {self._description()}")
+        return re.sub("[^0-9]", "", match["whole"]).lstrip("0"), match["fraction"] or ""
+
+    def parse_integer(self, text: str) -> int:
+        """Return the whole number, which may have zeros after the decimal mark."""
+        number = self.parse_decimal(text)
+        if number != (whole := int(number)):
+            raise ValueError("is not a whole number")
+        return whole
+
+    def _split_sign(self, text: str) -> tuple[str, str]:
+        match self.sign:
+            case "leading" if text[:1] in {"+", "-"}:
+                return text[0], text[1:]
+            case "trailing" if text[-1:] in {"+", "-"}:
+                return text[-1], text[:-1]
+            case "parentheses" if text[:1] == "(" and text[-1:] == ")":
+                return "-", text[1:-1]
+            case "overpunch" if text[-1:] in _OVERPUNCHES:
+                digit, negative = _OVERPUNCHES[text[-1]]
+                return ("-" if negative else ""), text[:-1] + digit
+        return "", text
+
+    def _rounded(self, number: Decimal) -> Decimal:
+        if self.round is None:
+            raise ValueError(f"has more than {MAX_DIGITS_AFTER_POINT} digits after the decimal mark, and no round")
+        if number.copy_abs() >= 10**MAX_DIGITS_BEFORE_POINT:
+            raise ValueError(_TOO_LONG)
+        rounded = number.quantize(_UNIT, _MODES[self.round], _ROUNDING)
+        if rounded.copy_abs() >= 10**MAX_DIGITS_BEFORE_POINT:
+            raise ValueError(_TOO_LONG)
+        return rounded
+
+    def _description(self) -> str:
+        thousands = f"thousands mark {self.thousands!r}" if self.thousands else "no thousands marks"
+        signs = {
+            "leading": "a leading sign",
+            "trailing": "a trailing sign",
+            "parentheses": "parentheses as its sign",
+            "overpunch": "an overpunched sign",
+        }
+        marks = f"decimal mark {self.decimal_mark!r}, {thousands}"
+        if self.decimals is not None:
+            marks = f"digits alone, {self.decimals} of them decimals,"
+        return f"{marks} and {signs[self.sign]}"
+
+
+def _without_trailing_zeros(number: Decimal) -> Decimal:
+    text = f"{number:f}"
+    return Decimal(text.rstrip("0").rstrip(".")) if "." in text else number
+
+
+_DIGITS = re.compile("[0-9]+")
+_TOO_LONG = f"has more than {MAX_DIGITS_BEFORE_POINT} digits before the decimal mark"
+
+
+@cache
+def _number_pattern(decimal_mark: DecimalMark, thousands: Thousands | None) -> re.Pattern[str]:
+    r"""Compile the pattern. It has ASCII digits only; \d would match those of every script."""
+    mark = f"[{re.escape(thousands + _ALSO.get(thousands, ''))}]" if thousands else None
+    grouped = f"[0-9]{{1,3}}(?:{mark}[0-9]{{3}})+|" if mark else ""
+    return re.compile(f"(?P<whole>{grouped}[0-9]*)(?:{re.escape(decimal_mark)}(?P<fraction>[0-9]*))?")
+
 
 Row = Mapping[str, str | None]
 N = TypeVar("N", Decimal, int)

@@ -17,9 +17,16 @@ from pydantic_core import PydanticCustomError
 
 from crossdock.errors import RecordError
 from crossdock.mapping import convert, lookups_and_joins
-from crossdock.mapping.cells_by_json_path import JsonCells, common_parent_path, lists_read_by_number
 from crossdock.mapping.convert import Row
-from crossdock.mapping.from_column import FromColumn, Number, Scalar, Value
+from crossdock.mapping.from_column import (
+    FromColumn,
+    JsonCells,
+    Number,
+    Scalar,
+    Value,
+    common_parent_path,
+    lists_read_by_number,
+)
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.printable import BLANKS
 from crossdock.resources import Reference, ResourceModel, ResourceName

@@ -1,8 +1,11 @@
-"""Intake logs: the files that a stream has imported. A sync writes them to the state, a plan only reads them."""
+"""Intake logs: the files that a stream has imported. A sync writes them to the state, a plan only reads them.
+
+They also show whether the mapping has changed since, so that all records that the source still has are mapped again.
+"""
 
 from __future__ import annotations
 
-from crossdock.state import Digests, FileDescription, FileFacts, State
+from crossdock.state import Digests, FileDescription, FileFacts, State, Transaction
 from crossdock.values.clock import Clock
 
 
@@ -82,3 +85,12 @@ class StateIntake(PlanIntake):
     def mark_accepted_finished(self, stream: str, version: str) -> None:
         with self._state.begin() as tx:
             tx.intake.finish(stream, version)
+
+
+def text_of_mapping_change(tx: Transaction, name: str, version: str) -> str:
+    """Return since when a stream has another mapping than its last import had; empty if it has not."""
+    finished = tx.intake.last_finished(name)
+    if finished is not None:
+        return "" if finished.version == version else f"since the import of {finished.at:%Y-%m-%d %H:%M}Z"
+    stored = tx.cursors.mapping_version_of_cursor(name)
+    return "" if stored is None or stored.partition(":")[0] == version else "since the last run"

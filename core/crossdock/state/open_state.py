@@ -51,7 +51,7 @@ from crossdock.state.tables.delivery_intents import Intents
 from crossdock.state.tables.file_intake import FileIntake
 from crossdock.state.tables.key_index_stamps import KeyIndexStamps, stamp_of_scope
 from crossdock.state.tables.pending_approvals import PendingApprovals
-from crossdock.state.tables.record_bindings import Bindings
+from crossdock.state.tables.record_bindings import Bindings, UntrimmedKeys
 from crossdock.state.tables.record_identity_and_scope import Scope
 from crossdock.state.tables.records_fetched_until_final import FollowedRecords
 from crossdock.state.tables.run_history import RunConfigs, Runs
@@ -61,7 +61,6 @@ from crossdock.state.tables.stored_batches_and_numbers import Batches
 from crossdock.state.tables.system_migrations import Migrations
 from crossdock.state.tables.token_buckets import Buckets
 from crossdock.state.tables.unrecorded_references_at_target import UnrecordedReferences
-from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
 from crossdock.state.tables.unverified_resources_and_streams import UnverifiedParts
 from crossdock.state.tables.waiting_records import WaitingRecords
 from crossdock.state.tables.webhook_inbox import Inbox

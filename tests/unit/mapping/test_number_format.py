@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from crossdock.errors import RecordError
 from crossdock.mapping import convert
-from crossdock.mapping.number_format import DecimalMark, NumberFormat, Rounding, Sign, Thousands
+from crossdock.mapping.convert import DecimalMark, NumberFormat, Rounding, Sign, Thousands
 
 NUMBERS = st.decimals(min_value=-(10**15) + 1, max_value=10**15 - 1, places=4)
 MARKS: st.SearchStrategy[DecimalMark] = st.sampled_from([".", ","])

@@ -1,4 +1,4 @@
-"""The message of an API's error answer, in a form that may be shown."""
+"""The message of an API's error answer, in a form that may be shown, and errors in answers with status 200."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from html import unescape
 from typing import Any
 
+from crossdock.errors import RemoteError
 from crossdock.printable import printable
+from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest
 from crossdock.values import exact_json
 
 SHOWN = 300  # characters
@@ -83,3 +85,14 @@ def _messages_by_member(name: str, value: Any) -> Iterator[str]:
         for message in messages[:_MOST] if isinstance(messages, list) else [messages]:
             if isinstance(message, str):
                 yield f"{member}: {message.strip()}"
+
+
+def raise_json_rpc_error(request: ApiRequest, answer: ApiAnswer, shown: str, redacted: Callable[[str], str]) -> None:
+    call = request.json
+    if not (isinstance(call, dict) and isinstance(call.get("method"), str) and ("jsonrpc" in call or "params" in call)):
+        return
+    if (error := answer.at("/error")) and answer.at("/result") is None:
+        found = [error, error.get("data")] if isinstance(error, dict) else [error]
+        code = f" {error['code']}" if isinstance(error, dict) and isinstance(error.get("code"), int) else ""
+        reason = error_message_in(found, redacted) or "without a message"
+        raise RemoteError(f"answered with the JSON-RPC error{code}: {reason}", where=shown, code="answer_failed")

@@ -22,7 +22,7 @@ from crossdock.errors import (
     UnavailableError,
 )
 from crossdock.pacing.rate_limit_headers import cache_age_s, cache_hit_header, server_clock_lag_s
-from crossdock.reading.sources import graphql_errors, json_rpc_errors, record_paths_and_answers
+from crossdock.reading.sources import api_error_messages, graphql_errors, record_paths_and_answers
 from crossdock.reading.sources.api_declaration import Api
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest, Params, parameter_pairs
 from crossdock.reading.sources.list_completeness_evidence import (
@@ -517,7 +517,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         )
         self._record_clock_lag(answer)
         graphql_errors.raise_graphql_errors(request, answer, shown, self._http.redacted)
-        json_rpc_errors.raise_json_rpc_error(request, answer, shown, self._http.redacted)
+        api_error_messages.raise_json_rpc_error(request, answer, shown, self._http.redacted)
         return request, replace(
             answer, address=self._with_answer_number(self._http.redacted(_shown_address(address, request, sent)))
         )

@@ -3,32 +3,51 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import (
-    Connection,
-    Select,
-    Text,
-    bindparam,
-    exists,
-    func,
-    select,
-    tuple_,
-    type_coerce,
-    update,
-)
+from sqlalchemy import Connection, Select, Text, bindparam, exists, func, select, tuple_, type_coerce, union, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings as table
+from crossdock.state.db.schema import dead_letters, untrimmed_keys, waiting_records
 from crossdock.state.tables.key_index_stamps import KeyIndexChange, KeyIndexStamps
-from crossdock.state.tables.record_identity_and_scope import CONTRIBUTION, Scope, Step, in_scope_of_parameters
-from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
+from crossdock.state.tables.record_identity_and_scope import CONTRIBUTION, Scope, Step, in_scope, in_scope_of_parameters
 from crossdock.values import exact_json
+from crossdock.values.record_keys import trimmed_key
 
 SEARCHED_AT_ONCE = 20_000  # payloads
+
+
+class UntrimmedKeys:
+    """Keys with white space around them. The names of their records stay the same although keys are trimmed now."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def keys_of_scope(self, scope: Scope) -> list[str]:
+        """Return those of the bindings and intents of *scope*."""
+        found = self._connection.execute(
+            select(untrimmed_keys.c.key).where(in_scope(untrimmed_keys, scope)).order_by(untrimmed_keys.c.key)
+        )
+        return list(found.scalars())
+
+    def keys_of_stream(self, stream: str) -> list[str]:
+        """Return those of the rejected and waiting records of *stream*."""
+        each = (
+            select(other.c.key).where(other.c.stream == stream, other.c.key.contains("%", autoescape=True))
+            for other in (dead_letters, waiting_records)
+        )
+        return sorted(key for key in self._connection.execute(union(*each)).scalars() if trimmed_key(key) != key)
+
+    def add_if_untrimmed(self, scope: Scope, keys: Iterable[tuple[int, str]]) -> None:
+        """Store those of *keys*, with their hashes, that have white space around them."""
+        found = ((number, key) for number, key in keys if "%" in key and trimmed_key(key) != key)
+        rows = [{**scope.columns, "key_hash": number, "key": key} for number, key in found]
+        if rows:
+            sql_statements.upsert(self._connection, untrimmed_keys, rows)
 
 
 class Binding(Struct):

@@ -15,7 +15,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import PydanticCustomError, core_schema
 
 from crossdock.errors import RecordError
-from crossdock.mapping.number_format import MAX_DECIMALS, DecimalMark
+from crossdock.mapping.convert import MAX_DECIMALS, DecimalMark
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import NOT_NULL, ConfigModel, differs_from_default, finding_about_key
 from crossdock.values.fixed_decimal_contexts import exact_sum

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crossdock.mapping.incremental_cursors import Checkpoint, Cursor, Window, instant_cursor, windows
+from crossdock.mapping.incremental_cursors import Checkpoint, Cursor, Window, instant_cursor, stored_instant, windows
 
 MOMENTS = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001  zones follow
 OFFSETS = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
@@ -18,7 +18,7 @@ OFFSETS = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(
 @given(moment=MOMENTS, offset=OFFSETS)
 def test_an_instant_continues_where_it_was_stored(moment: datetime, offset: timezone) -> None:
     """Whatever offset the source writes; `pull` gets UTC, no later than the value itself."""
-    cursor = Cursor(column="at", as_="instant")
+    cursor = Cursor(column="at", as_="instant", overlap_s=0)
     stored = cursor.value({"at": moment.astimezone(offset).isoformat()})
     since = cursor.pull_since(stored)
     assert since is not None
@@ -32,15 +32,14 @@ def test_stored_instants_sort_as_time_does(moment: datetime, other: datetime, of
     cursor = Cursor(column="at", as_="instant")
     first, second = cursor.value({"at": moment.isoformat()}), cursor.value({"at": other.astimezone(offset).isoformat()})
     assert (first < second) is (moment < other)
-    assert cursor.pull_since(cursor.settled(moment)) == instant_cursor(moment - timedelta(minutes=10))
-    assert (first <= Cursor(column="at", as_="instant", overlap_s=0).settled(other)) is (moment <= other)
+    assert (first <= stored_instant(other)) is (moment <= other)
 
 
-def test_young_instants_are_not_settled() -> None:
-    """Other records may still get them: ten minutes by default."""
-    at = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    assert Cursor(column="at", as_="instant").settled(at) == "2026-03-01T11:50:00.000000000Z"
-    assert Cursor(column="at", as_="instant", overlap_s=1.5).settled(at) == "2026-03-01T11:59:58.500000000Z"
+def test_instants_are_read_again_within_the_overlap() -> None:
+    """Ten minutes by default: a source may show an earlier one late."""
+    stored = stored_instant(datetime(2026, 3, 1, 12, tzinfo=UTC))
+    assert Cursor(column="at", as_="instant").pull_since(stored) == "2026-03-01T11:50:00Z"
+    assert Cursor(column="at", as_="instant", overlap_s=1.5).pull_since(stored) == "2026-03-01T11:59:58.500000Z"
     assert Cursor(column="at", as_="instant").pull_since(None) is None
 
 

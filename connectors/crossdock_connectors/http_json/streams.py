@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RecordError, RefusedError
-from crossdock.mapping.incremental_cursors import instant_cursor
+from crossdock.mapping.incremental_cursors import instant_cursor, stored_instant
 from crossdock.reading.sources import record_paths_and_answers
 from crossdock.reading.sources.list_completeness_evidence import list_changed_error
 from crossdock.reading.sources.pagination import SizedPages
@@ -126,9 +126,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
     def _cursor_by_api_clock(self, ctx: Context[HttpJsonSettings], at: datetime) -> str:
         """Return *at* by the clock of the API, in the cursor's stored form."""
-        assert self.cursor is not None
-        coarse = self.cursor.model_copy(update={"overlap_s": COARSE_S})
-        return coarse.settled(ctx.run.by_clock_of(ctx.connection, at))
+        return stored_instant(ctx.run.by_clock_of(ctx.connection, at) - timedelta(seconds=COARSE_S))
 
     def _request_values_by_window(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[_Asked]:
         config = self._config
@@ -452,7 +450,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             return ""
         last = known.row(-1, named=True)
         try:
-            since = cursor.model_copy(update={"overlap": 0}).pull_since(cursor.value(last))
+            since = cursor.model_copy(update={"overlap": 0, "overlap_s": 0}).pull_since(cursor.value(last))
         except RecordError:  # the run refuses it, with its line
             return ""
         if not cursor.sorted or self._pagination.kind in {"page_number", "offset"}:

@@ -26,17 +26,17 @@ OVERLAP = (
 class Cursor(OrderBy):
     """The column that tells how far a stream has read.
 
-    `pull` gets the value to continue from, as text: an instant in UTC as ISO 8601, a number less `overlap`, other
-    values as the source wrote them. It must ask for records from that value on, the value itself included: records
-    with the value at which an earlier run ended are read again, and recognised.
+    `pull` gets the value to continue from, as text: an instant in UTC less `overlap_s` as ISO 8601, a number less
+    `overlap`, other values as the source wrote them. It must ask for records from that value on, the value itself
+    included: records that an earlier run has read are recognised.
     """
 
     sorted: bool = True
     """Whether the source lists its records by this column, ascending. Then a run stores the cursor while it reads;
     otherwise only at the end, as of the start of the reading, or of the latest cursor read if that is earlier."""
     overlap_s: OverlapS = OVERLAP_S
-    """An instant that is younger than this when it is read, is read again by the next run: other records may still get
-    it. More than the difference of the clocks and the delay with which the source shows changes."""
+    """How many seconds before the last instant the next run continues: other records may still get an earlier one. More
+    than the difference of the clocks and the delay with which the source shows changes."""
     overlap: Annotated[int, Field(ge=0)] = OVERLAP
     """How far before the last value the next run continues with ``as: integer`` or ``as: decimal``: a source that
     counts takes a number before its record can be seen, so that a later number may be seen first."""
@@ -60,11 +60,6 @@ class Cursor(OrderBy):
         """Return the text that the state stores for *row*; empty if the column is."""
         return self.position(row) if self.as_ == "instant" else row.get(self.column) or ""
 
-    def settled(self, at: datetime) -> str:
-        """Return, as stored text, until when the source shows all changes if it is read *at* that time."""
-        moment = at.astimezone(UTC) - timedelta(seconds=self.overlap_s)
-        return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}000Z"
-
     def pull_since(self, stored: str | None) -> str | None:
         """Return the argument of `pull` for a stored value."""
         if stored is None or self.as_ == "text":
@@ -73,17 +68,24 @@ class Cursor(OrderBy):
             return self._earlier_number(stored)
         seconds, _, fraction = stored.removesuffix("Z").partition(".")
         moment = datetime.fromisoformat(f"{seconds}.{fraction[:6] or '0'}").replace(tzinfo=UTC)
-        return instant_cursor(moment)
+        return instant_cursor(moment - timedelta(seconds=self.overlap_s))
 
     def reread_to(self, stored: str) -> str:
-        """Return the position up to which `pull_since` lets rows be read again; empty for instants and texts."""
-        return self.position({self.column: stored}) if self.as_ in {"integer", "decimal"} else ""
+        """Return the position up to which `pull_since` lets rows be read again; empty for texts."""
+        if self.as_ == "instant":
+            return stored
+        return self.position({self.column: stored}) if self.as_ != "text" else ""
 
     def _earlier_number(self, stored: str) -> str:
         """Return the number *overlap* before a stored one, not below zero and with the zeros that fill it up."""
         number = convert.decimal({self.column: stored}, self.column)
         earlier = max(EXACT.subtract(number, self.overlap), min(number, Decimal(0)))
         return stored if earlier == number else f"{earlier:f}".zfill(len(stored) if stored.startswith("0") else 0)
+
+
+def stored_instant(moment: datetime) -> str:
+    """Return *moment* in the form of `Cursor.value`."""
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}000Z"
 
 
 def instant_cursor(moment: datetime) -> str:

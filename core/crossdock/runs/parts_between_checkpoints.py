@@ -12,7 +12,7 @@ from itertools import pairwise, takewhile
 import polars as pl
 
 from crossdock.errors import RecordError, RefusedError
-from crossdock.mapping.incremental_cursors import OVERLAP_S, Checkpoint, Cursor, instant_cursor
+from crossdock.mapping.incremental_cursors import OVERLAP_S, Checkpoint, Cursor, instant_cursor, stored_instant
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.values.clock import Clock
 from crossdock.values.records import LINE, RawBatch, with_path_columns
@@ -220,8 +220,10 @@ class ReadParts:
         if self._is_young or not self._highest:
             return self._reached != ""
         self._reached = self._highest
-        if cursor.as_ == "instant" and self._highest > (settled := cursor.settled(self._by_its_clock(self._asked_at))):
-            self._reached, self._is_young = settled, True
+        if cursor.as_ == "instant":
+            asked_at = self._by_its_clock(self._asked_at)
+            self._reached = min(self._highest, stored_instant(asked_at))
+            self._is_young = self._highest > stored_instant(asked_at - timedelta(seconds=cursor.overlap_s))
         return True
 
 

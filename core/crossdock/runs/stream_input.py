@@ -18,7 +18,7 @@ from crossdock.delta.order_by_positions import mixed_zones_error
 from crossdock.delta.row_preparation import KEY_HASH, UNIT, split_by_key
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.external_id_recognition import NOT_OURS
-from crossdock.mapping.incremental_cursors import Cursor
+from crossdock.mapping.incremental_cursors import Cursor, stored_instant
 from crossdock.reading.sources.list_completeness_evidence import IncompleteListError
 from crossdock.runs.checked_batches import guarded_stream_method, pulled_batches
 from crossdock.runs.gone_records import GoneRecords, SecondReading, is_reading_due
@@ -238,8 +238,8 @@ class SourcePhases:
         if declared is not None and not declared.sorted:
             if not (parts.ended and parts.has_rows):  # it may be an outage
                 return None
-            settled = declared.settled(parts.start_of_reading)
-            reached = min(settled, parts.latest or settled)  # its times may be behind, or it may be an old answer
+            begun = stored_instant(parts.start_of_reading)
+            reached = min(begun, parts.latest or begun)  # its times may be behind, or it may be an old answer
             return max(self._since or "", reached)
         return parts.cursor if parts.cursor is not None and not scan.cursor else scan.cursor
 

@@ -118,7 +118,7 @@ class CursorContract(StreamUnderTest):
             return next(items, None)
 
     def _since_of_next_run(self, bound: BoundStream) -> str | None:
-        """Return the argument of `pull` in the run after one that reads everything."""
+        """Return the argument of `pull` after a run that reads everything, but without `overlap_s`."""
         declared, clock = bound.stream.cursor, bound.context.run.clock
         parts = ReadParts(self._pulled(bound), declared, clock, whole=True)
         with _reading_errors_as_failures(bound):  # of a list that is not sorted
@@ -127,7 +127,8 @@ class CursorContract(StreamUnderTest):
         if declared is None:
             return parts.cursor
         at_end = parts.latest or None  # of a source that is not sorted, whose cursor moves after everything was read
-        return declared.pull_since(parts.cursor if declared.sorted else at_end)
+        exact = declared.model_copy(update={"overlap_s": 0.0})
+        return exact.pull_since(parts.cursor if declared.sorted else at_end)
 
     @staticmethod
     def _latest_requested_time(asked: RequestRecorder, observed: AnsweredTimes) -> datetime | None:

@@ -82,7 +82,7 @@ def test_a_change_of_an_expanded_record_waits_for_the_order_to_be_read_again(
     """A customer's new name alone changes no order; it arrives with the order's next change."""
     order = erp.order(erp.products(1))
     erp.order([order.items[0].product_id], key="o2")  # the last record of a run is read again by the next one
-    configure(erp, depot)
+    configure(erp, depot, overlap_s=0)
     erp.sync()
     before = len(depot.partner.effects)
     erp.client.customers.update(order.customer_id, {"name": "Bo"})

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crossdock.errors import RefusedError
-from crossdock.mapping.incremental_cursors import Checkpoint, Cursor
+from crossdock.mapping.incremental_cursors import Checkpoint, Cursor, instant_cursor
 from crossdock.runs import parts_between_checkpoints
 from crossdock.runs.parts_between_checkpoints import ReadParts, UnsortedError
 from crossdock.testing.manual_clock import ManualClock
@@ -65,7 +65,7 @@ def test_a_part_ends_at_a_checkpoint() -> None:
 def test_no_part_ends_among_rows_that_are_read_again() -> None:
     """The first part reaches as far as the earlier run: otherwise a record's replaced version would be sent again."""
     declared = Cursor(column="seq", as_="integer", overlap=8)
-    assert (declared.pull_since("10"), CURSOR.reread_to("2026-03-01T12:00:00.000000000Z")) == ("2", "")
+    assert (declared.pull_since("10"), CURSOR.reread_to(at := "2026-03-01T12:00:00.000000000Z")) == ("2", at)
     numbers = [(2, 3, 4), (5, 6, 7), (8, 9, 10), (11, 12, 13), (14, 15, 16)]
     pages = (RawBatch.json([{"id": each, "seq": each} for each in page], source=str(page[0])) for page in numbers)
     found = ReadParts(pages, declared, ManualClock(NOW), whole=False, reread_to=declared.reread_to("10"))
@@ -122,7 +122,19 @@ def test_young_values_are_read_again() -> None:
     ]
     clock = ManualClock(NOW - timedelta(hours=2, minutes=1))
     cursors = [cursor for _, cursor in read(ReadParts(pull(), Cursor(column="at", as_="instant"), clock, whole=False))]
-    assert cursors == [f"2026-03-01T{time}.000000000Z" for time in ("10:49:00",) * 5]
+    assert cursors == [f"2026-03-01T{time}.000000000Z" for time in ("10:59:00",) * 5]
+
+
+def test_values_hours_behind_the_clock_are_read_again() -> None:
+    """So are local times that an API writes as UTC: a record that it shows late has a value before the latest."""
+    at = NOW - timedelta(hours=5)
+
+    def pull() -> Generator[RawBatch | Checkpoint, None, None]:
+        yield RawBatch.json([{"id": "1", "at": at.isoformat()}], source="page", key=["id"])
+
+    declared = Cursor(column="at", as_="instant")
+    ((_, stored),) = read(ReadParts(pull(), declared, ManualClock(NOW), whole=True))
+    assert declared.pull_since(stored) == instant_cursor(at - timedelta(minutes=10))
 
 
 def test_an_unsorted_source_is_one_part() -> None:
@@ -223,7 +235,7 @@ def test_a_cursor_is_no_time_that_the_clock_of_the_source_has_not_shown() -> Non
         assert by_a_clock_behind([page(1, 0), Checkpoint(kept)]) == [kept]
     rows = [{"id": "1", "change": {"at": "2026-03-01T11:58:00Z"}}]
     assert by_a_clock_behind([RawBatch.json(rows, source="page", key=["id"])], CURSOR) == [
-        "2026-03-01T11:50:00.000000000Z"
+        "2026-03-01T11:58:00.000000000Z"
     ]
 
 

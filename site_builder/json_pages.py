@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from crossdock.values.docstring_schemas import member_docstrings
+from crossdock.values.docstring_schemas import docstring_by_class_member
 from crossdock.values.json_documents import common, migration, projects, records, runs, state
 from crossdock.values.json_documents.by_command import DOCUMENTS
 from crossdock.values.state_words import RecordState, RecordTerm, RowTerm, StateWord
@@ -171,7 +171,7 @@ def _classes() -> dict[str, tuple[type, dict[str, str]]]:
             match node:
                 case ast.ClassDef(name=name, bases=[ast.Name(id=base)]):
                     inherited = found[base][1] if base in found else {}
-                    found[name] = vars(module)[name], inherited | member_docstrings(node)
+                    found[name] = vars(module)[name], inherited | docstring_by_class_member(node)
                 case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call()):
                     found[name] = vars(module)[name], {}
     return found

@@ -45,7 +45,9 @@ def format_range_bound(moment: datetime, layout: str, timezone: str | None, *, e
     if timezone is None or layout in {UNIX, UNIX_MS} or _OFFSET.search(layout):
         return format_time(moment, layout, UTC)
     local = (
-        _latest_local_time(moment, ZoneInfo(timezone)) if excluded else _earliest_local_time(moment, ZoneInfo(timezone))
+        _latest_local_time_before(moment, ZoneInfo(timezone))
+        if excluded
+        else _earliest_local_time_after(moment, ZoneInfo(timezone))
     )
     return format_time(local.replace(tzinfo=UTC), layout, UTC)
 
@@ -60,13 +62,13 @@ def format_time(moment: datetime, layout: str, zone: tzinfo) -> str:
     return local.strftime(_layout_with_four_digit_year(layout, local.year))
 
 
-def _earliest_local_time(moment: datetime, zone: ZoneInfo) -> datetime:
+def _earliest_local_time_after(moment: datetime, zone: ZoneInfo) -> datetime:
     whole = moment.replace(second=0, microsecond=0)
     later = (whole + number * _MINUTE for number in range(1, _REPEATED + 1))
     return min(_local(each, zone) for each in (moment, *later))
 
 
-def _latest_local_time(moment: datetime, zone: ZoneInfo) -> datetime:
+def _latest_local_time_before(moment: datetime, zone: ZoneInfo) -> datetime:
     """Return the latest local time before *moment*, rounded up to the minute, or *moment* itself."""
     whole = moment.replace(second=0, microsecond=0)
     earlier = (_local(whole - number * _MINUTE, zone) + _MINUTE for number in range(1, _REPEATED + 1))

@@ -21,7 +21,7 @@ from crossdock.mapping.stream_declaration import PLATFORM, Mode, StreamDeclarati
 from crossdock.reading.sources.stream_context import Context, Settings
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.values import exact_json
-from crossdock.values.author_code_errors import wrong_value_type
+from crossdock.values.author_code_errors import described_value_type
 from crossdock.values.records import JSON, RawBatch, Record
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ class Stream(StreamDeclaration, ABC, Generic[S]):
     @property
     def used_columns(self) -> frozenset[str]:
         """The columns that the attributes name."""
-        return columns_named_by(self)
+        return columns_in_stream_attributes(self)
 
     def draft(self, record: Record) -> ResourceModel:
         """Return the draft of `to_resource`, `map` and a config's overrides, checked against the resource's rules.
@@ -274,7 +274,7 @@ class Stream(StreamDeclaration, ABC, Generic[S]):
         made = self.to_resource(copied)
         kind = self._draft_model
         if not isinstance(made, kind | Mapping):
-            message = f"to_resource returned {wrong_value_type(made)} instead of {kind.__name__} or its members"
+            message = f"to_resource returned {described_value_type(made)} instead of {kind.__name__} or its members"
             code: CodeType | None = getattr(self.to_resource, "__code__", None)
             place = f"; see line {code.co_firstlineno} of {code.co_filename}" if code else ""
             raise RecordError("mapping_failed", message + place)
@@ -290,7 +290,7 @@ class Stream(StreamDeclaration, ABC, Generic[S]):
         return record.with_paths(self.used_columns) if is_json else record.copy()
 
 
-def columns_named_by(stream: Stream[Any]) -> frozenset[str]:
+def columns_in_stream_attributes(stream: Stream[Any]) -> frozenset[str]:
     """Return the columns that the attributes of *stream* name, whatever its class computes."""
     ordering = (item if isinstance(item, str) else item.column for item in stream.order_by or ())
     conditions = (*stream.skip.values(), *(each for each in (stream.incomplete, stream.deleted) if each is not None))

@@ -303,7 +303,7 @@ class WebhookScheme(ConfigModel):
     """Largest accepted body. Default: 5 MiB."""
 
     @model_validator(mode="after")
-    def _check_content(self) -> Self:
+    def _check_placeholders_match_headers(self) -> Self:
         found = _PLACEHOLDER.findall(self.signed_content)
         if found.count("{body}") != 1 or len(found) != len(set(found)):
             raise ValueError("signed_content: needs {body} once, and {id} and {timestamp} at most once")

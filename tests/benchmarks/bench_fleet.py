@@ -79,12 +79,12 @@ def measure(url: StateUrl, tenants: int, *, equal: bool) -> Measured:
             calls = [
                 call
                 for name in list(schedule.pop_tenants_to_decide_about(NOW))
-                if (call := schedule.call_due_now(name, NOW)) is not None
+                if (call := schedule.decide_due_call(name, NOW)) is not None
             ]
             cold_s = time.perf_counter() - began
             began = time.perf_counter()
             for name in list(schedule.pop_tenants_to_decide_about(NOW)):
-                schedule.call_due_now(name, NOW)
+                schedule.decide_due_call(name, NOW)
             idle_s = time.perf_counter() - began
             opened = len(connections) + 1  # the first, with which the database was opened
     assert {call.tenant for call in calls} == {name for number, name in enumerate(names) if number % 2}

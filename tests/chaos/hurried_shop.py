@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 from crossdock.sources import Api, RateLimit
-from crossdock.testing.example_record_source import without_waits
+from crossdock.testing.example_record_source import connector_without_target_waits
 from crossdock_connectors.shop import shopify
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
@@ -21,5 +21,8 @@ class HurriedSettings(ShopifySettings):
 
 
 CONNECTOR = replace(
-    without_waits(shopify.CONNECTOR), name="hurried_shop", settings=HurriedSettings, api=HurriedSettings.declared_api
+    connector_without_target_waits(shopify.CONNECTOR),
+    name="hurried_shop",
+    settings=HurriedSettings,
+    api=HurriedSettings.declared_api,
 )

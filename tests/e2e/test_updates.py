@@ -348,12 +348,12 @@ def test_a_stop_between_two_streams_is_told(site: Site, front: Front) -> None:
 def declare_restored(site: Site) -> None:
     loaded = project.load(site.config)
     with loaded.open_state_exclusively(restored=True) as state:
-        state.run_transaction(lambda tx: tx.runs.declare_restored(at=datetime.now(UTC)))
+        state.run_transaction(lambda tx: tx.runs.declare_state_restored(at=datetime.now(UTC)))
 
 
 def restored(site: Site) -> bool:
     with project.load(site.config).read_state() as tx:
-        return tx.runs.is_restored()
+        return tx.runs.is_state_restored()
 
 
 def test_a_replay_does_not_make_a_restored_state_trusted(site: Site) -> None:

@@ -70,7 +70,7 @@ class Project:
     @contextmanager
     def delivering(self, receiver: Receiver) -> Iterator[Callable[[], None]]:
         """*receiver* takes the webhooks of this config; the function delivers what it has received."""
-        receiver.replace_endpoints(
+        receiver.replace_endpoints_and_state(
             endpoints_by_connection(self._project.connections, self.clock), self._project.open_state
         )
         worker = InboxWorker(self.clock, SilentProgress, threading.Event(), lambda *_: None)
@@ -105,7 +105,7 @@ class Project:
         """Put a copy of the state back, and declare it."""
         shutil.copy2(backup, self.folder / "state.db")
         with self._project.open_state_exclusively(restored=True) as opened:
-            opened.run_transaction(lambda tx: tx.runs.declare_restored(at=self.clock.now()))
+            opened.run_transaction(lambda tx: tx.runs.declare_state_restored(at=self.clock.now()))
 
     def dead_letters(self) -> dict[str, str]:
         """The reason of each dead letter, with its message, by stream and key."""

@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.values.local_files import create_private, open_private, open_regular, read_regular, replace_file
+from crossdock.values.local_files import (
+    create_private,
+    open_or_create_private,
+    open_regular,
+    read_regular,
+    replace_file,
+)
 
 
 @pytest.fixture(params=[0o000, 0o077, 0o777], ids=oct)
@@ -39,7 +45,7 @@ def test_only_regular_files_are_opened(tmp_path: Path) -> None:
 def test_what_is_created_is_private(tmp_path: Path, umask: None) -> None:
     """Whatever the umask is, new and replaced files have mode 0600."""
     create_private(tmp_path / "new").close()
-    open_private(tmp_path / "lock").close()
+    open_or_create_private(tmp_path / "lock").close()
     replace_file(tmp_path / "plan", b"1")
     replace_file(tmp_path / "plan", b"2")
     assert {mode(path) for path in tmp_path.iterdir()} == {0o600}
@@ -51,7 +57,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "theirs").write_text("theirs")
     for name, target in (("link", "theirs"), ("dangling", "nowhere")):
         (tmp_path / name).symlink_to(target)
-        for write in (create_private, open_private, lambda path: replace_file(path, b"ours")):
+        for write in (create_private, open_or_create_private, lambda path: replace_file(path, b"ours")):
             with pytest.raises(OSError):
                 write(tmp_path / name)
     assert (tmp_path / "theirs").read_text() == "theirs"
@@ -61,5 +67,5 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
 def test_what_is_open_keeps_its_content(tmp_path: Path) -> None:
     """A lock file that is there is opened as it is."""
     (tmp_path / "lock").write_text("kept")
-    open_private(tmp_path / "lock").close()
+    open_or_create_private(tmp_path / "lock").close()
     assert (tmp_path / "lock").read_text() == "kept"

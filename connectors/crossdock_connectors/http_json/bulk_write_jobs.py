@@ -32,7 +32,7 @@ from crossdock.targets import (
 )
 from crossdock.values import exact_json
 from crossdock.values.json_paths import MISSING, column_text, find_at_pointer
-from crossdock.writing.targets.api_target import explained_outcome
+from crossdock.writing.targets.api_target import outcome_of_write_with_reason
 from crossdock.writing.targets.file_hand_over import run_or_raise_not_sent
 from crossdock.writing.targets.target import HAND_OVER, STAGE
 from crossdock_connectors.http_json.bulk_write_job_results import JobOutcomes, Result, results_in, sign_of_next_page
@@ -104,7 +104,7 @@ def outcomes_of_job_answer(
     """Return what an answer of `send_stored_batch_part` to the second part says of each record, or of all of them."""
     match answer.status:
         case 429:
-            return explained_outcome(answer, ExpectedRecord(), RecordShape())
+            return outcome_of_write_with_reason(answer, ExpectedRecord(), RecordShape())
         case 202:
             state = answer.headers.get("state", "started")
             message = f"the job has no results after {config.wait_s:g} s, and its last state is {state!r}"
@@ -285,7 +285,7 @@ class _JobExchange:
             return answer
         if what == "start" and busy and busy.casefold() in sent.body.decode(errors="replace").casefold():
             raise _EndedError(Answer(_THROTTLED, {"retry-after": str(self._config.poll_s)}, b""))
-        judged = explained_outcome(answer, ExpectedRecord(), RecordShape())
+        judged = outcome_of_write_with_reason(answer, ExpectedRecord(), RecordShape())
         is_stated = str(answer.status) in judged.message
         message = f"{what}: {judged.message}" if is_stated else f"{what}: {judged.message} (HTTP {answer.status})"
         if judged.kind in {"in_doubt", "unavailable"} or answer.status == _TOO_EARLY:

@@ -78,12 +78,12 @@ class _Pages(ConfigModel):
     """Members of an answer, as dotted paths or JSON pointers, and names of headers that look like a number of records
     or pages, a next page or an error, and are none; or the parameter for the size of a single page that may be full.
     Others that tell of more than was read, or are only beside no records, end the list in doubt."""
-    made: ClassVar[type[Paginator]] = Paginator
+    paginator_class: ClassVar[type[Paginator]] = Paginator
     needs_records: ClassVar[bool] = False
 
     def paginator(self, records: str) -> Paginator:
         given: dict[str, Any] = self.model_dump(exclude={"kind", "ignore", "stop"})
-        return self.made(**(given | {"records": records} if self.needs_records else given))
+        return self.paginator_class(**(given | {"records": records} if self.needs_records else given))
 
     @property
     def ignored_members_and_headers(self) -> Collection[str]:
@@ -100,7 +100,7 @@ class LinkHeaderPages(_Pages):
     """The header ``Link`` with ``rel="next"`` (RFC 8288)."""
 
     kind: Literal["link_header"]
-    made = LinkHeader
+    paginator_class = LinkHeader
 
 
 class NextUrlPages(_Pages):
@@ -111,7 +111,7 @@ class NextUrlPages(_Pages):
     """Where it is; null or absent on the last page."""
     rel: Annotated[str, Field(min_length=1)] | None = None
     """For a list of links at ``path``, each with ``rel`` and ``href``: the relation of the one that is followed."""
-    made = NextUrl
+    paginator_class = NextUrl
 
 
 class _SizedPages(_Pages):
@@ -166,7 +166,7 @@ class CursorInBodyPages(_SizedPages):
     """The parameter for the cursor."""
     repeat_params: bool = True
     """Whether a request with a cursor repeats the other parameters."""
-    made = CursorInBody
+    paginator_class = CursorInBody
 
 
 class AfterIdPages(_SizedPages):
@@ -179,7 +179,7 @@ class AfterIdPages(_SizedPages):
     """The member of a record with its id."""
     sorted: bool = True
     """Whether ids that are numbers must ascend or descend. False if ``param`` names a place in a list of any order."""
-    made = AfterId
+    paginator_class = AfterId
     needs_records = True
 
 
@@ -191,7 +191,7 @@ class CursorInHeaderPages(_SizedPages):
     """The name of the header, which is absent or empty on the last page."""
     param: str = "cursor"
     """The parameter for the cursor."""
-    made = CursorInHeader
+    paginator_class = CursorInHeader
 
 
 class PageNumberPages(_SizedPages):
@@ -206,7 +206,7 @@ class PageNumberPages(_SizedPages):
     """Where the answer has the number of pages."""
     cap: Size | None = None
     """The number of pages after which the API lists no more; a list that reaches it is refused."""
-    made = PageNumber
+    paginator_class = PageNumber
     needs_records = True
 
     @property
@@ -224,7 +224,7 @@ class OffsetPages(_SizedPages):
     """What the parameter is for the first record: 1 if it is the number of a record and not of those to skip."""
     cap: Size | None = None
     """The number of records after which the API lists no more; a list that reaches it is refused."""
-    made = Offset
+    paginator_class = Offset
     needs_records = True
 
     @property

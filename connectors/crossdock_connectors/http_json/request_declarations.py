@@ -33,7 +33,7 @@ class DeclaredRequest(ConfigModel):
     """The variables of the GraphQL query, which may have names in braces, too."""
 
     @model_validator(mode="after")
-    def _check_request(self) -> Self:
+    def _check_body_or_graphql(self) -> Self:
         check_body_or_graphql(self.graphql, self.variables, self.body)
         return self
 

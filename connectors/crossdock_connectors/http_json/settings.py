@@ -217,7 +217,7 @@ class HttpJsonStreamConfig(StreamConfig):
         return self
 
     @model_validator(mode="after")
-    def _check_request(self) -> Self:
+    def _check_body_or_graphql(self) -> Self:
         check_body_or_graphql(self.graphql, self.variables, self.body)
         return self
 
@@ -356,7 +356,7 @@ class HttpJsonSettings(HttpSettings):
             headers={name: _revealed(value) for name, value in self.headers.items()},
             params=self.params,
             rate=self.rate,
-            throttled=self._is_throttled,
+            throttled=self._throttled_or_stated_wait,
             failed=self._failed_status_function(),
             max_answer_bytes=self.max_answer_bytes,
         )
@@ -372,7 +372,7 @@ class HttpJsonSettings(HttpSettings):
 
         return status_of
 
-    def _is_throttled(self, answer: ApiAnswer) -> bool | float:
+    def _throttled_or_stated_wait(self, answer: ApiAnswer) -> bool | float:
         found = (rule.match_or_stated_wait(answer.status, answer.body) for rule in self.throttled)
         return next((each for each in found if each is not False), False)
 

@@ -312,11 +312,13 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 self._refuse_other_records(rows, fetch, own[0], answer)
                 yield rows
         if error is not None and self.yields_deleted and other is None:
-            self._require_found_record(ctx, fetch, error)
+            self._refuse_if_listed_not_found(ctx, fetch, error)
         for path, own in missing.items():
             yield RawBatch.json([], source=path, key=self.key, deleted=self._keys_counted_as_deleted(own))
 
-    def _require_found_record(self, ctx: Context[HttpJsonSettings], fetch: FetchedRecord, error: NotFoundError) -> None:
+    def _refuse_if_listed_not_found(
+        self, ctx: Context[HttpJsonSettings], fetch: FetchedRecord, error: NotFoundError
+    ) -> None:
         """Refuse *error* as a sign of a deleted record if records that are listed are not found either."""
         keys = self._some_listed_keys(ctx)
         for key in keys:

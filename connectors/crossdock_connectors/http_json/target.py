@@ -29,7 +29,7 @@ from crossdock.values import exact_json
 from crossdock.values.field_types import MAX_ID_LENGTH
 from crossdock.values.json_paths import MISSING, find_at_pointer
 from crossdock.writing.targets import answer_outcomes
-from crossdock.writing.targets.api_target import explained_outcome
+from crossdock.writing.targets.api_target import outcome_of_write_with_reason
 from crossdock_connectors.declared_draft_models import draft_model
 from crossdock_connectors.http_json.pagination import pointers_and_headers_to_ignore
 from crossdock_connectors.http_json.recognized_answers import REFUSED, RepeatedAnswer, errors_in
@@ -171,7 +171,7 @@ class HttpJsonTarget(ApiTarget):
             shape = replace(shape, record=config.create.id, id="")
         elif expected.target_id is None and config.creates_by_put:  # Location is another name of the record at the path
             expected = replace(expected, path=expected.path.rpartition("/")[0])
-        made = explained_outcome(answer, expected, shape, judged=self._failed is not None)
+        made = outcome_of_write_with_reason(answer, expected, shape, judged=self._failed is not None)
         if made.kind != "rejected":
             return made
         if expected.target_id is not None:
@@ -186,7 +186,7 @@ class HttpJsonTarget(ApiTarget):
     ) -> Outcome | Sequence[Outcome]:
         batch = self._single[resource].batch
         assert batch is not None
-        told = _throttled_as_unavailable(self._outcomes_of_each(resource, batch, answer, expected))
+        told = _partly_throttled_as_unavailable(self._outcomes_of_each(resource, batch, answer, expected))
         kinds = {each.kind for each in told}
         if "delivered" in kinds:  # whatever the answer says of all, these were accepted
             return told
@@ -206,7 +206,7 @@ class HttpJsonTarget(ApiTarget):
             return told[0] if is_of_all else _outcome_without_results(answer)
         if len(expected) == 1:
             return self._outcome_of_answer(resource, whole, expected[0])
-        return explained_outcome(whole, _NONE, self.shape(resource))
+        return outcome_of_write_with_reason(whole, _NONE, self.shape(resource))
 
     def _outcomes_of_each(
         self, resource: str, batch: BatchConfig, answer: Answer, expected: Sequence[ExpectedRecord]
@@ -248,20 +248,20 @@ class HttpJsonTarget(ApiTarget):
         told, shape = self.with_status(resource, answer), self.shape(resource)
         if (
             told.status == 200
-            and self._states_empty_list(resource, body_of(told), expected)
+            and self._states_no_record(resource, body_of(told), expected)
             and not self.throttled(answer)
         ):
             place = shape.record if expected.target_id is not None else shape.listed or ""
             return answer_outcomes.outcome_without_record(told, body_of(told), shape, place)
         return super().found(resource, answer, expected)
 
-    def _states_empty_list(self, resource: str, body: Any, expected: ExpectedRecord) -> bool:
+    def _states_no_record(self, resource: str, body: Any, expected: ExpectedRecord) -> bool:
         """Return whether an answer to a look-up by id has null in place of the record, or one by name has no list, and
         states a total of 0.
         """
         config = self._single[resource]
         if expected.target_id is not None:
-            return isinstance(config.read, PostedRequest) and _is_null(body, self.shape(resource).record)
+            return isinstance(config.read, PostedRequest) and _is_null_or_list_empty(body, self.shape(resource).record)
         look_up = config.look_up
         if not look_up or look_up.total is None or look_up.records is None:
             return False
@@ -378,7 +378,7 @@ def _answer_of_batch_result(batch: BatchConfig, result: Any) -> Answer | None:
     return Answer(number, {}, exact_json.dumps(_record_in_batch_result(batch, result)))
 
 
-def _throttled_as_unavailable(told: list[Outcome]) -> list[Outcome]:
+def _partly_throttled_as_unavailable(told: list[Outcome]) -> list[Outcome]:
     """If only some records were refused because of their rate, or one alone, send them again later: others go on."""
     if len(told) > 1 and all(each.kind == "throttled" for each in told):
         return told
@@ -401,7 +401,7 @@ def _request_of_one_record(request: str | None, target_id: str) -> tuple[str, st
     return method, path.replace(ID, quote(target_id, safe=""))
 
 
-def _is_null(body: Any, place: str) -> bool:
+def _is_null_or_list_empty(body: Any, place: str) -> bool:
     """Return whether the member at *place* is null, or the first of an empty list. An absent member means nothing."""
     is_first = place.endswith("/0") and find_at_pointer(body, place.removesuffix("/0")) == []
     return bool(place) and (is_first or find_at_pointer(body, place) is None)

@@ -152,7 +152,7 @@ class ShopStream(Stream[S]):
         self.mapping_version = mapping_version_of(dialect.settings, MAPPED, dialect.mapping)
 
 
-class _DeletedRecords(ShopStream[S]):
+class _StreamWithDeletions(ShopStream[S]):
     """A stream whose deleted records the shop names, or whose existing records it lists."""
 
     def __init__(self, dialect: ShopReader[S]) -> None:
@@ -192,7 +192,7 @@ class Products(ShopStream[S]):
         return self.dialect.map_product(record)
 
 
-class Customers(_DeletedRecords[S]):
+class Customers(_StreamWithDeletions[S]):
     """Customer accounts and guests.
 
     `fetch` gets the guest of an order by the name ``order-`` and the order's key: only with ``guests: order`` the
@@ -214,7 +214,7 @@ class Customers(_DeletedRecords[S]):
         return self.dialect.map_customer(record)
 
 
-class Orders(_DeletedRecords[S]):
+class Orders(_StreamWithDeletions[S]):
     name, resource, changes = "orders", "order", _ANY_NUMBER
 
     def __init__(self, dialect: ShopReader[S]) -> None:

@@ -185,12 +185,12 @@ class WarehouseSettings(Settings):
             for place, source in {"source": stream.source, **stream.joined_sources()}.items():
                 if source is not None and source not in self.sources:
                     raise ValueError(f"streams.{name}.{place}: there is no source {source!r}")
-            self._check_list_joins(name, stream)
+            self._check_map_names_known_joins(name, stream)
         self._check_same_intake()
-        self._check_archives()
+        self._check_joined_archives_unshared()
         return self
 
-    def _check_list_joins(self, name: str, stream: WarehouseStreamConfig) -> None:
+    def _check_map_names_known_joins(self, name: str, stream: WarehouseStreamConfig) -> None:
         if self.source_of(stream).format.has_paths:
             return
         for member, form in stream.map.items() if isinstance(stream.map, Mapping) else ():
@@ -221,7 +221,7 @@ class WarehouseSettings(Settings):
                 message = f"{other} reads the same files with another format or mode"
                 raise ValueError(f"streams.{name}.archive: {message}, and may read them after they were moved")
 
-    def _check_archives(self) -> None:
+    def _check_joined_archives_unshared(self) -> None:
         """Check that a source with an archive that is looked up or joined is read by only one stream."""
         joined = [
             (name, source) for name, stream in self.streams.items() for source in stream.joined_sources().values()

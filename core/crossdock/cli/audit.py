@@ -59,14 +59,14 @@ def audit(
         _show([("", entry) for entry in found], total, of_fleet=False, as_json=as_json)
         return 0
     states = FleetStates(fleet, fleet_base_files(config))
-    of_tenants = dict(states.read_each_tenant(partial(_entries_of_tenant, choice=choice, limit=limit)))
+    of_tenants = dict(states.read_each_tenant(partial(_entries_and_total_of_tenant, choice=choice, limit=limit)))
     of_fleet = [(tenant, entry) for tenant, (entries, _) in of_tenants.items() for entry in entries]
     newest = sorted(of_fleet, key=lambda each: (each[1].at, each[0], each[1].id), reverse=True)[:limit]
     _show(newest, sum(total for _, total in of_tenants.values()), of_fleet=True, as_json=as_json)
     return states.exit_code
 
 
-def _entries_of_tenant(loaded: Project, choice: AuditFilter, limit: int) -> tuple[list[AuditEntry], int]:
+def _entries_and_total_of_tenant(loaded: Project, choice: AuditFilter, limit: int) -> tuple[list[AuditEntry], int]:
     with loaded.read_state() as tx:
         return _entries_and_total(tx, choice, limit)
 

@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 def init(config: Path, *, fleet: str | None, as_json: bool) -> int:
     """Create the state. It is pinned to the platform and tenant of the config."""
     if fleet is None:
-        document, text = _create_state(load_project(config))
+        document, text = _create_or_upgrade_state(load_project(config))
         terminal_output.print_result(document, text, as_json=as_json)
         return 0
     states = FleetStates(fleet, fleet_base_files(config))
-    found = list(states.read_each_tenant(_create_state))
+    found = list(states.read_each_tenant(_create_or_upgrade_state))
     lines = [f"{name}: {text}" for name, (_, text) in found]
     document_of_all = [{"tenant": name, **document} for name, (document, _) in found]
     terminal_output.print_result(document_of_all, *lines, as_json=as_json)
     return states.exit_code
 
 
-def _create_state(loaded: Project) -> tuple[State, str]:
+def _create_or_upgrade_state(loaded: Project) -> tuple[State, str]:
     before = loaded.create_or_upgrade_state()
     from crossdock.state.db.database_errors import url_without_password
     from crossdock.state.db.schema import VERSION
@@ -130,7 +130,7 @@ def compare_openapi(loaded: Project, path: Path, *, as_json: bool) -> int:
 
     document, resources = openapi_file.read(path), loaded.written_resources or tuple(get_args(ResourceName))
     found = platform_settings_check_against_openapi.compare_with_profile(
-        document, loaded.platform, resources, loaded.looked_up_resources, loaded.resources_with_deletes
+        document, loaded.platform, resources, loaded.looked_up_resources, loaded.resources_with_deleting_streams
     )
     failing = [each for each in found if each.is_error]
     if as_json:

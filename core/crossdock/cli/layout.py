@@ -162,8 +162,8 @@ def show_first_records(
 
     head = read_first_bytes(file)
     if stream is None:
-        _refuse_file_without_lines(file, head)
-        return _show_lines(file, limit, encoding, length, raw=raw, as_json=as_json)
+        _refuse_sheet_or_columnar_file(file, head)
+        return _show_first_lines(file, limit, encoding, length, raw=raw, as_json=as_json)
     read = _first_records(file, config, stream, limit)
     if as_json:
         members = [{"file": found.name, **_first_records_document(found, raw=raw)} for found in read]
@@ -216,7 +216,7 @@ def _first_records_document(found: FirstRecords, *, raw: bool) -> dict[str, Any]
                 for n, (p, t) in cells.items()
             ],
         }
-        | ({"raw": _escaped(found.raw[line])} if raw and line in found.raw else {})
+        | ({"raw": _bytes_as_escaped_text(found.raw[line])} if raw and line in found.raw else {})
         for line, cells in _masked_or_raw_cells(found, raw=raw)
     ]
     return {"rows": found.rows, "records": listed, "error": None if found.error is None else str(found.error)}
@@ -244,7 +244,7 @@ def _layout_of_stream(config: Path, name: str) -> tuple[FileFormat, Sequence[Wra
     return found, getattr(bound, "wrapped", ())
 
 
-def _show_lines(file: Path, limit: int, encoding: str, length: int | None, *, raw: bool, as_json: bool) -> int:
+def _show_first_lines(file: Path, limit: int, encoding: str, length: int | None, *, raw: bool, as_json: bool) -> int:
     from crossdock.reading.formats.file_preview import first_lines, mask_letters_and_digits, with_rulers
     from crossdock.reading.formats.text_encodings import check_encoding_name
 
@@ -270,7 +270,7 @@ def _number_of_lines_text(number: int, limit: int) -> str:
     return "the first line" if number == 1 else f"the first {count_with_noun(number, 'line')}"
 
 
-def _refuse_file_without_lines(file: Path, head: bytes) -> None:
+def _refuse_sheet_or_columnar_file(file: Path, head: bytes) -> None:
     from crossdock.errors import ConfigError
     from crossdock.reading.formats.guesses.columnar_and_sheet_guess import is_columnar_or_sheet, may_be_sheet
 
@@ -291,7 +291,7 @@ def _refuse_file_without_lines(file: Path, head: bytes) -> None:
         )
 
 
-def _escaped(data: bytes) -> str:
+def _bytes_as_escaped_text(data: bytes) -> str:
     r"""Return bytes as text: ASCII, and escapes such as ``\xf6`` and ``\n`` for all others."""
     return data.decode("latin-1").encode("unicode_escape").decode()
 
@@ -315,7 +315,7 @@ def _print_records_with_places(
         say(f"{number}  {name}:{line}")
         column, width = (max(map(len, texts)) for texts in zip(*((n, p) for n, (p, _) in cells.items()), strict=True))
         say(*(f"   {each:{column}}  {place:{width}}  {text}".rstrip() for each, (place, text) in cells.items()))
-        text = _escaped(raw.get(line, b""))
+        text = _bytes_as_escaped_text(raw.get(line, b""))
         starts = range(0, len(text), room)
         say(*(f"{' ' * len(_RAW) if start else _RAW}{text[start : start + room]}" for start in starts), "")
     how = "as declared" if found.error is None else "before the error"

@@ -103,7 +103,7 @@ def _print_runs(found: Sequence[tuple[str | None, RunRecord]], *, as_json: bool,
             instant_text_to_minute(run.started_at),
             run.duration,
             run.status,
-            "" if run.open_records is None else run.open_records.total,
+            "" if run.open_record_counts is None else run.open_record_counts.total,
         )
         for tenant, run in found
     ]

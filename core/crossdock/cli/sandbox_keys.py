@@ -14,7 +14,7 @@ from crossdock.cli.shared_options import CommandGroup, as_json, help_example
 from crossdock.errors import ConfigError
 
 
-def _data_folder(ctx: click.Context, _parameter: click.Parameter, value: Path | None) -> Path:
+def _given_or_inherited_data_folder(ctx: click.Context, _parameter: click.Parameter, value: Path | None) -> Path:
     """Return the folder given here, or else to ``crossdock sandbox``."""
     assert ctx.parent is not None
     assert ctx.parent.parent is not None
@@ -23,7 +23,9 @@ def _data_folder(ctx: click.Context, _parameter: click.Parameter, value: Path | 
 
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
-data_option = click.option("--data", type=_FOLDER, callback=_data_folder, help="The sandbox's folder.")
+data_option = click.option(
+    "--data", type=_FOLDER, callback=_given_or_inherited_data_folder, help="The sandbox's folder."
+)
 
 
 @click.group(cls=CommandGroup)

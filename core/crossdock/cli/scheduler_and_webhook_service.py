@@ -220,7 +220,7 @@ def _reload_on_sighup(
             fresh = _without_jobs_if_only_listening(project.load(*files), options)
             notifier = _notifier(fresh)
             if receiver is not None:
-                receiver.replace_endpoints(_webhook_endpoints(fresh), fresh.open_state)
+                receiver.replace_endpoints_and_state(_webhook_endpoints(fresh), fresh.open_state)
         except CrossdockError as error:
             LOGGER.error("SIGHUP: the config was not reloaded: %s", text_with_code(error))
             return None

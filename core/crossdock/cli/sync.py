@@ -118,7 +118,7 @@ def apply(plan: Path | None, config: Path, *, resume: bool, give_up: bool, as_js
     if plan is not None:
         return execute_plan_and_show(loaded, plan_and_apply.PlanFile.load(plan), as_json=as_json)
     with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
-        report = undo_application.resume(loaded, clock=SystemClock(), progress=progress, interrupt=interrupt)
+        report = undo_application.settle_and_resume(loaded, clock=SystemClock(), progress=progress, interrupt=interrupt)
     return show_report(report, as_json=as_json)
 
 

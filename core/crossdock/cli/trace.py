@@ -44,7 +44,7 @@ def trace(name: str, config: Path, *, stream: str | None, as_json: bool) -> None
         in_inbox = tx.inbox.count_records_to_fetch(filter_of_options(stream, name, None, None))
         found, first_line = RecordSearch(tx, loaded.scope_by_stream).find(name)
         for history in found:
-            record_history_lines.add_changes(loaded, tx, history)
+            record_history_lines.add_changed_members(loaded, tx, history)
     histories = [each for each in found if stream is None or stream in each.streams]
     if not histories:
         raise _not_found_error(name, stream, found, in_inbox=in_inbox > 0)

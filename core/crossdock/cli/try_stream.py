@@ -98,7 +98,7 @@ def try_(
             say(*raised, err=True)
         terminal_output.print_errors({"" if says_stream else bound.name: trial.error})
         return trial.error.exit_code
-    return 1 if trial.rejected else 0
+    return 1 if trial.rejected_count else 0
 
 
 def _load_or_show_traceback(config: Path, *, raw: bool) -> Project:
@@ -175,7 +175,7 @@ def _print_trial(trial: Trial, shown: list[dict[str, Any]]) -> None:
     filtered = "".join(f"; {count_with_noun(rows, 'row')} left out by {name}" for name, rows in trial.filtered.items())
     read = count_with_noun(len(shown), "record")
     deleted = f"; {count_with_noun(trial.deleted, 'deleted record')}" if trial.deleted else ""
-    console.print(f"{trial.bound.name}: {read} read, {trial.rejected:,} rejected{filtered}{deleted}")
+    console.print(f"{trial.bound.name}: {read} read, {trial.rejected_count:,} rejected{filtered}{deleted}")
     if empty := ", ".join(trial.empty_columns):
         console.print(f"no record has a value for {empty}: check the spelling", soft_wrap=True)
 

@@ -58,7 +58,7 @@ def undo(run: int, config: Path, **options: Any) -> int:
     """
     from crossdock.runs.undo import undo_plan
 
-    return plan_and_print_undo(load_project(config), lambda session: undo_plan.undone_run(session, run), **options)
+    return plan_and_print_undo(load_project(config), lambda session: undo_plan.run_to_undo(session, run), **options)
 
 
 def plan_and_print_undo(

@@ -10,11 +10,11 @@ from crossdock.errors import ConfigError
 from crossdock.values.author_code_errors import (
     described_class,
     described_exception,
+    described_value_type,
     has_frame_of_author,
-    is_interruption,
+    is_interruption_or_engine_error,
     masked_error_text,
     shortened_text,
-    wrong_value_type,
 )
 from crossdock.values.config_file import unknown_key_message
 from crossdock.values.misspelt_attributes import misspelt_attribute
@@ -35,12 +35,12 @@ def load_connector(name: str) -> Connector[Any]:
     try:
         connector = found[name].load()
     except BaseException as error:  # any class: the module is foreign code
-        if is_interruption(error):
+        if is_interruption_or_engine_error(error):
             raise
         raise _load_error(found[name], error) from error
     if not isinstance(connector, Connector):
         raise ConfigError(
-            f"{found[name].value} is {wrong_value_type(connector)} instead of a Connector",
+            f"{found[name].value} is {described_value_type(connector)} instead of a Connector",
             hint=_ADVICE,
             code="connector_invalid",
         )

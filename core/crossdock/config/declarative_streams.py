@@ -57,7 +57,7 @@ _TYPES = {"string_type": "must be text here: quote it", "bool_type": "must be tr
 Members = Mapping[str, Form]
 
 
-def _load_map(value: Any, members: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+def _members_or_loaded_function(value: Any, members: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
     if isinstance(value, str):
         return load(value, info.context["folder"] if info.context else Path())
     return value if isinstance(value, PythonFunction) else members(value)
@@ -72,7 +72,7 @@ class _MapSchema:
         return members | {"type": ["object", "string"], "pattern": r"^.+\.py:[A-Za-z_][A-Za-z0-9_]*$"}
 
 
-_Map = Annotated[Members, WrapValidator(_load_map), _MapSchema]
+_Map = Annotated[Members, WrapValidator(_members_or_loaded_function), _MapSchema]
 
 
 class StreamConfig(ConfigModel, StreamDeclaration):

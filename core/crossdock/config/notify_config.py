@@ -14,7 +14,7 @@ from crossdock.values.web_address_checks import check_email_address, check_web_a
 Kind = Literal["failed", "degraded", "recovered", "late"]
 
 
-def _check_webhook_url(value: Any, info: ValidationInfo) -> str | Secret:
+def _webhook_url_or_secret(value: Any, info: ValidationInfo) -> str | Secret:
     if isinstance(value, Secret):
         return value
     if not isinstance(value, str):
@@ -28,7 +28,7 @@ def _check_webhook_url(value: Any, info: ValidationInfo) -> str | Secret:
 
 Url = Annotated[
     str | Secret,
-    BeforeValidator(_check_webhook_url),
+    BeforeValidator(_webhook_url_or_secret),
     WithJsonSchema({"type": "string", "pattern": "^(https?://|(env|file):).+"}),
 ]
 

@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from crossdock.console.sign_in.accounts import AccountFile, import_password_hashes
+from crossdock.console.sign_in.accounts import AccountFile, import_password_hashes_module
 from crossdock.console.sign_in.openid_provider import OpenIdProvider
 from crossdock.console.sign_in.openid_settings_and_role_rules import load_openid_settings
 from crossdock.console.sign_in.sign_in_methods import SignIn
@@ -79,7 +79,7 @@ class Protection(Struct, frozen=True):
             return None
         accounts = None if self.accounts is None else AccountFile(self.accounts)
         if accounts is not None:
-            import_password_hashes()
+            import_password_hashes_module()
             accounts.all()
         return SignIn.from_accounts_and_provider(
             accounts, None if self.oidc is None else OpenIdProvider(load_openid_settings(self.oidc), clock), clock

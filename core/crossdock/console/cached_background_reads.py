@@ -32,7 +32,9 @@ class CachedBackgroundReads:
         self._lock = threading.Lock()
         self._known: dict[tuple[str, ...], _Known] = {}
 
-    def start_or_reuse_read(self, name: tuple[str, ...], read: Callable[[], T], *, wait_s: float = WAIT_S) -> T | None:
+    def read_or_cached_if_slow(
+        self, name: tuple[str, ...], read: Callable[[], T], *, wait_s: float = WAIT_S
+    ) -> T | None:
         """Return the result of *read*, of an earlier call if a new one takes longer than *wait_s*; None at first.
 
         Raises the CrossdockError of the last call.

@@ -13,7 +13,7 @@ from crossdock.console import connection_facts_without_connecting
 from crossdock.console.action_definitions import permitted_action_links
 from crossdock.console.concurrent_partner_request_limit import limit_partner_requests
 from crossdock.console.connection_facts_without_connecting import ConnectionFacts, Credential, StreamLastRead
-from crossdock.console.nightly_allowance_and_refusals_plot import plot_allowance_and_refusals, runs_of_last_24_hours
+from crossdock.console.nightly_allowance_and_refusals_plot import plot_allowance_and_refusals, runs_within_day_of_newest
 from crossdock.console.page_requests import PageError, PageRequest
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.errors import CrossdockError, add_code_to_first_line
@@ -49,9 +49,9 @@ def show_connections(visit: PageRequest) -> Response:
                 for each in project.connections
             ),
         ]
-        received, hints = tx.inbox.received_counts_since(now - _DAY), tx.inbox.fetch_counts_by_stream()
+        received, hints = tx.inbox.received_counts_since(now - _DAY), tx.inbox.record_counts_by_stream()
         unreadable = tx.inbox.unreadable_webhooks(limit=_UNREADABLE)
-    night = runs_of_last_24_hours(runs, now)
+    night = runs_within_day_of_newest(runs, now)
     return visit.render_page(
         "connections.html",
         f"Connections of {visit.required_tenant.name}",

@@ -100,7 +100,7 @@ def _migration_facts(visit: PageRequest) -> MigrationFacts | None:
         with visit.read_transaction() as tx:
             return _read_facts(tx, project, visit.now)
 
-    return visit.console.background_readings.start_or_reuse_read((visit.required_tenant.name, "migration"), read)
+    return visit.console.background_readings.read_or_cached_if_slow((visit.required_tenant.name, "migration"), read)
 
 
 def _refresh_interval_s(project: Project, found: MigrationFacts | None) -> int:

@@ -36,7 +36,7 @@ def _rows(runs: Mapping[str, RunRecord]) -> Iterator[tuple[Cell, ...]]:
         yield (
             *(tenant, run.job or "", run.business_date, instant_text(run.started_at)),
             "" if run.duration is None else duration_text(run.duration),
-            *(run.status, 0 if run.open_records is None else run.open_records.total, run.requests),
+            *(run.status, 0 if run.open_record_counts is None else run.open_record_counts.total, run.requests),
             "; ".join(" ".join(each.split()) for each in error_texts(run.messages)),
         )
 

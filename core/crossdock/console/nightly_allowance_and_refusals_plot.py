@@ -28,7 +28,7 @@ class NightPlot(Struct, frozen=True):
     description: str
 
 
-def runs_of_last_24_hours(runs: Sequence[RunRecord], now: datetime) -> list[RunRecord]:
+def runs_within_day_of_newest(runs: Sequence[RunRecord], now: datetime) -> list[RunRecord]:
     """Return those of *runs* that began in the 24 hours before the latest one ended or *now*, the oldest first."""
     if not runs:
         return []

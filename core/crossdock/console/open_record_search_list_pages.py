@@ -128,7 +128,7 @@ def show_records_in_state(visit: PageRequest) -> Response:
     streams = {} if project is None else project.scope_by_stream
     scopes = {} if project is None else open_records.stream_by_unverified_scope(project, choice)
     with visit.read_transaction() as tx:
-        group = open_record_browsing.waiting_group(tx, streams, name) if name else None
+        group = open_record_browsing.find_waiting_group_by_name(tx, streams, name) if name else None
         if name and group is None:
             raise PageError(404, "No records wait for this any more.", "The list of what waits shows the others.")
         page = open_record_browsing.page(tx, kind, choice, scopes, after=after, limit=_LISTED, group=group)

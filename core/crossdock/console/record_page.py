@@ -90,7 +90,7 @@ def _page(
             for row in history.operations:
                 row["changed"] = []  # without the config it is not known what is personal
         else:
-            record_history_lines.add_changes(project, tx, history)
+            record_history_lines.add_changed_members(project, tx, history)
         difference = _rejected_changes_after_delivery(project, tx, history)
         data = _read_stored_data(tx, history)
     shows_data = check_and_log_access(visit, f"record {next(iter(history.streams), '')} {named['key']}")

@@ -117,6 +117,6 @@ def _row(visit: PageRequest, run: RunRecord) -> Iterator[Cell]:
     yield instant_text(run.started_at)
     yield "" if run.duration is None else duration_text(run.duration)
     yield Link(run.status, visit.link("runs", run.id), kind=run.status)
-    yield "" if run.open_records is None else Link(f"{run.open_records.total:,}", visit.link("records"))
+    yield "" if run.open_record_counts is None else Link(f"{run.open_record_counts.total:,}", visit.link("records"))
     yield f"{run.requests:,}"
     yield " ".join(error.split())

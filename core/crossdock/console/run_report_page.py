@@ -158,7 +158,7 @@ def _facts(run: RunRecord, address: Addresses) -> dict[str, str | Link]:
         "delivered": Link(
             f"{sum(each['records']['delivered'] for each in streams):,}", address("runs", run.id, "delivered")
         ),
-        "open": "" if run.open_records is None else Link(str(run.open_records), address("records")),
+        "open": "" if run.open_record_counts is None else Link(str(run.open_record_counts), address("records")),
     }
     return {name: value for name, value in facts.items() if value}
 
@@ -363,11 +363,11 @@ class _OpenRecordLists:
         }
 
     def waiting(self) -> dict[str, Any] | None:
-        number, found = self._state.oldest_waiting(limit=LISTED if self._reader.has_lists else 0)
+        number, found = self._state.count_and_oldest_waiting(limit=LISTED if self._reader.has_lists else 0)
         return self._list_values(_WAITING, map(_waiting_row, found), number, "waiting")
 
     def unsettled(self, status: str) -> dict[str, Any] | None:
-        number, found = self._state.oldest_unsettled(status, limit=LISTED if self._reader.has_lists else 0)
+        number, found = self._state.count_and_oldest_unsettled(status, limit=LISTED if self._reader.has_lists else 0)
         return self._list_values(_IN_DOUBT, map(_unsettled_row, found), number, status.replace("_", "-"))
 
     def _list_values(

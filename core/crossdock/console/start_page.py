@@ -66,7 +66,7 @@ def show_all_tenants(visit: PageRequest) -> Response:
         ),
         todo=_remedies_table(todo, with_tenant=True),
         more_todo=max(len(todo) - _REMEDIES_SHOWN, 0),
-        pages=_page_links(page, len(shown), wanted),
+        pages=_previous_and_next_links(page, len(shown), wanted),
         at=instant_text(min((found.at for _, found in seen), default=visit.now)),
     )
 
@@ -172,7 +172,7 @@ def _page_number(text: str | None) -> int:
     return int(text) if text and text.isdecimal() and 0 < int(text) < 1_000_000 else 1
 
 
-def _page_links(page: int, number: int, wanted: str) -> list[tuple[str, str]]:
+def _previous_and_next_links(page: int, number: int, wanted: str) -> list[tuple[str, str]]:
     return [
         *([("Previous", page_address(page=page - 1, show=wanted))] if page > 1 else []),
         *([("Next", page_address(page=page + 1, show=wanted))] if page * _TENANTS_SHOWN < number else []),

@@ -32,7 +32,7 @@ from crossdock.values.json_times import time_text
 from crossdock.values.local_files import (
     create_private,
     create_private_folder,
-    open_private,
+    open_or_create_private,
     open_regular,
     read_regular,
     replace_file,
@@ -178,7 +178,7 @@ class StartedCommands:
     def _lock_unless_started(self, about: About, last: str) -> Iterator[BinaryIO]:
         path = self._lock_file(about)
         for _ in range(_TRIES):
-            with open_private(path) as lock, suppress(BlockingIOError):
+            with open_or_create_private(path) as lock, suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if not _is_same_file(lock, path):
                     continue  # an old one was removed in between

@@ -93,7 +93,7 @@ def _records_from_columns(
     positions = wanted[POSITION].to_list() if stream.order_by else repeat(None)
     hashes = zip(wanted[KEY_HASH].to_list(), wanted[FP].to_list(), positions, strict=False)
     cells = zip(*(found[name].to_list() for name in text), strict=True)
-    before, rows = _unrepaired_cells(found), zip(keys, lines, sources, cells, hashes, strict=True)
+    before, rows = _cells_before_repair(found), zip(keys, lines, sources, cells, hashes, strict=True)
     for (key, line, source, row, (key_hash, fp, position)), was in zip(rows, before, strict=False):
         record = Record(key, (dict(zip(text, row, strict=True)),), source, (line,), (was,))
         yield KeyedRecord(record, RecordIdentity(name, key, key_hash, fp, position, source, line))
@@ -120,7 +120,7 @@ def stored_records_prepared_again(
             pairs = [
                 (row, was)
                 for each in records
-                for row, was in _rows_with_unrepaired_cells(each.record)
+                for row, was in _rows_with_cells_before_repair(each.record)
                 if row.get(name) is not None
             ]
             texts = pl.DataFrame({name: [row[name] for row, _ in pairs]}, schema={name: pl.String})
@@ -163,11 +163,11 @@ def _before_repairs(record: Record, stream: Stream[Any]) -> Record:
     return replace(copied, before=before)
 
 
-def _rows_with_unrepaired_cells(record: Record) -> Iterator[tuple[dict[str, str | None], dict[str, str]]]:
+def _rows_with_cells_before_repair(record: Record) -> Iterator[tuple[dict[str, str | None], dict[str, str]]]:
     return zip(record.rows, record.before, strict=True)
 
 
-def _unrepaired_cells(rows: pl.DataFrame) -> Iterator[dict[str, str]]:
+def _cells_before_repair(rows: pl.DataFrame) -> Iterator[dict[str, str]]:
     names = [name for column in rows.columns if (name := column.removeprefix(BEFORE)) != column]
     if not names:
         return repeat({})
@@ -189,7 +189,7 @@ def _grouped_records(stream: Stream[Any], name: str, unit: SourceUnit, wanted: p
     for row in found.iter_rows(named=True):
         groups[row[KEY_HASH]].append(row)
     before: dict[int, list[dict[str, str]]] = defaultdict(list)
-    for key_hash, was in zip(found[KEY_HASH].to_list(), _unrepaired_cells(found), strict=False):
+    for key_hash, was in zip(found[KEY_HASH].to_list(), _cells_before_repair(found), strict=False):
         before[key_hash].append(was)
     facts = {row[KEY_HASH]: row for row in wanted.iter_rows(named=True)}
     for key_hash, rows in groups.items():

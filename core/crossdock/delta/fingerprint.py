@@ -31,14 +31,14 @@ def digest(text: pl.Expr, algorithm: Algorithm, seed: int = 0) -> pl.Expr:
     return hashed
 
 
-def seed_of(column: str, version: str) -> int:
+def seed_of_column(column: str, version: str) -> int:
     return int.from_bytes(hashlib.blake2b(f"{version}|{column}".encode(), digest_size=8).digest(), "big")
 
 
 def row_fingerprints(columns: Sequence[str], version: str, algorithm: Algorithm) -> pl.Expr:
     """Compute a fingerprint per row: the sum of its cells' hashes modulo 2**64 or 2**128. A null counts as its seed."""
     kind = pl.UInt64 if algorithm == "xxh3_64" else HASH
-    seeds = {name: seed_of(name, version) for name in columns}
+    seeds = {name: seed_of_column(name, version) for name in columns}
     hashes = (digest(column_named(name), algorithm, seed).fill_null(pl.lit(seed, kind)) for name, seed in seeds.items())
     return reduce(add, hashes)
 

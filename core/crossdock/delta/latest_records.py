@@ -180,7 +180,7 @@ class LatestRecords:
 
     # ---- first pass
 
-    def read(
+    def find_in_batches(
         self,
         batches: Iterable[RawBatch],
         tally: Tally,
@@ -194,10 +194,10 @@ class LatestRecords:
             self.cursor = batch.cursor or self.cursor
             if known and not number and not self._stream.group_by and (frame := known()) is not None:
                 self.key_order = KeyOrder(frame)
-            begins = self._add_to_unit(number, batch)
+            begins = self._begin_or_continue_unit(number, batch)
             self._add_deleted(batch, tally)
             tally.parts.update(batch.left_out)
-            is_small = begins and self._small.is_small_enough(batch)
+            is_small = begins and self._small.is_small_and_plain(batch)
             parts = [*self._small.take_back(len(self._units) - 1), batch]  # all batches of its unit
             if not (is_small and self._small.has_room(batch)):
                 self._add_small_batches(tally, advance)
@@ -213,11 +213,11 @@ class LatestRecords:
             raise RefusedError(
                 "is a snapshot without rows", where=self._units[-1].source, hint=hint, code="snapshot_empty"
             )
-        self._close_group()
+        self._group_rows_of_unit()
         self._select_latest(tally)
         tally.count("read", self.latest.height)
 
-    def _add_to_unit(self, number: int, batch: RawBatch) -> bool:
+    def _begin_or_continue_unit(self, number: int, batch: RawBatch) -> bool:
         """Store the rows of *batch* if they cannot be read again. Return whether it begins a unit."""
         self._has_elements = self._has_elements or ELEMENT in batch.load().columns
         again = None if self._stream.group_by else batch.again  # a group needs all its rows, wherever they are
@@ -225,7 +225,7 @@ class LatestRecords:
         continues = self._stream.group_by if again is None else last and last.again is again  # names are not unique
         begins = last is None or last.source != batch.source or not continues or bool(batch.deleted)
         if last is None or begins:
-            self._close_group()
+            self._group_rows_of_unit()
             last = SourceUnit(batch.source, again, [], held=[] if self.key_order and self._free_bytes > 0 else None)
             self._units.append(last)
         if again is None:
@@ -325,7 +325,7 @@ class LatestRecords:
         if self._free_bytes <= 0:
             unit.held = None
 
-    def _close_group(self) -> None:
+    def _group_rows_of_unit(self) -> None:
         """Make records of the current unit's rows. Groups never span units."""
         if self._group:
             rows = rows_after_last_deletion(read := pl.concat(self._group))

@@ -33,12 +33,14 @@ def column_positions(item: OrderBy, frame: pl.DataFrame) -> pl.Expr:
     column = cells_named(frame, item.column)
     if item.as_ == "text":
         return column_named(item.column).fill_null("")
-    usual = _usual_instants(column) if item.as_ == "instant" and item.format is None else [None] * len(column)
+    usual = (
+        _instants_in_usual_notation(column) if item.as_ == "instant" and item.format is None else [None] * len(column)
+    )
     cells = zip(usual, column.to_list(), strict=True)
     return pl.lit(pl.Series([found or _position(item, cell) for found, cell in cells], dtype=pl.String))
 
 
-def _usual_instants(column: pl.Series) -> list[str | None]:
+def _instants_in_usual_notation(column: pl.Series) -> list[str | None]:
     """Convert usual notations of instants as `OrderBy.position` does, in fast columns; None for other text."""
     parts = column.str.extract_groups(_USUAL).struct.unnest()
     local = (parts["day"] + " " + parts["clock"]).str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False)

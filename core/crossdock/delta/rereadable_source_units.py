@@ -85,7 +85,7 @@ class SmallBatches:
     _rows: int = 0
     _bytes: int = 0
 
-    def is_small_enough(self, batch: RawBatch) -> bool:
+    def is_small_and_plain(self, batch: RawBatch) -> bool:
         """Return whether *batch* is small, can be read again, and needs no special check."""
         stream = self.stream
         is_plain = not (stream.group_by or stream.order_by or stream.suspicious or batch.deleted or not batch.again)

@@ -60,7 +60,7 @@ def prepare(
     incomplete), and with ``deleted`` `DELETED`.
     """
     _check_types(source, frame)
-    frame = _with_used_columns(stream, source, frame)
+    frame = _add_and_require_used_columns(stream, source, frame)
     text = [name for name in frame.columns if not is_added_column(name)]
     frame = _with_keys_in_external_ids(stream.ours, frame)
     (frame, plain), order_by = _repaired(stream, frame, trimmed_rows), as_order_by(stream.order_by)
@@ -180,7 +180,7 @@ def _check_types(source: str, frame: pl.DataFrame) -> None:
         raise RefusedError(", ".join(wrong), where=source, hint=hint, code="column_wrong")
 
 
-def _with_used_columns(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFrame:
+def _add_and_require_used_columns(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFrame:
     needed = stream.used_columns
     try:
         frame = with_path_columns(frame, needed)

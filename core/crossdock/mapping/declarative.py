@@ -262,15 +262,15 @@ class Total(ConfigModel):
 
     @property
     def column(self) -> str:
-        return self._stated_total.from_
+        return self._stated_total_form.from_
 
     @cached_property
-    def _stated_total(self) -> FromColumn:
+    def _stated_total_form(self) -> FromColumn:
         given = self.equals
         return FromColumn.model_validate({"from": given, "as": "decimal"}) if isinstance(given, str) else given
 
     def columns(self) -> Iterator[str]:
-        yield from self._stated_total.columns()
+        yield from self._stated_total_form.columns()
         yield from self.where.columns() if self.where is not None else ()
         yield from _columns_of(self.rounding or {})
 
@@ -279,7 +279,7 @@ class Total(ConfigModel):
 
         *member* is the one that has the objects.
         """
-        total = self._stated_total.compile()
+        total = self._stated_total_form.compile()
         wanted = _accept_any_row if self.where is None else self.where.predicate()
         rounding = None if self.rounding is None else _compile_members(self.rounding)
 

@@ -86,10 +86,14 @@ class NameMembers(Struct, frozen=True):
         """
         own = self.members_of_external_id(name)
         wanted = find_at_pointer(own, asked)
-        return [each for each in records if find_at_pointer(each, asked) != wanted or not _has_other_text(each, own)]
+        return [
+            each
+            for each in records
+            if find_at_pointer(each, asked) != wanted or not _has_differing_member_text(each, own)
+        ]
 
 
-def _has_other_text(record: Mapping[str, Any], members: Mapping[str, str]) -> bool:
+def _has_differing_member_text(record: Mapping[str, Any], members: Mapping[str, str]) -> bool:
     held = {name: record.get(name) for name in members}
     return any(
         isinstance(text, str) and normalized_external_id(text) != normalized_external_id(members[name])

@@ -17,7 +17,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from crossdock.values.author_code_errors import MODULE_PREFIX, is_interruption, masked_error_text, shortened_text
+from crossdock.values.author_code_errors import (
+    MODULE_PREFIX,
+    is_interruption_or_engine_error,
+    masked_error_text,
+    shortened_text,
+)
 from crossdock.values.config_file import MAX_BYTES
 from crossdock.values.local_files import open_regular, read_bounded
 from crossdock.values.records import Record
@@ -71,7 +76,7 @@ def _import_module(path: Path, content: bytes, digest: str) -> Any:
             loader.exec_module(module)
     except BaseException as error:
         sys.modules.pop(module_name, None)  # its code may have removed it
-        if is_interruption(error):
+        if is_interruption_or_engine_error(error):
             raise
         line = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else _error_line(error, path)
         raise ValueError(

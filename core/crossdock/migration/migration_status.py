@@ -105,7 +105,7 @@ class MigrationStatus(Struct, frozen=True):
             "seconds_left": left and left.lasts and int(left.lasts.total_seconds()),
             "taken_per_s": left and left.taken_per_s and round(left.taken_per_s, 3),
             "next": following and following.wave.name,
-            "waves": [wave_document(each) for each in self.waves],
+            "waves": [wave_status_as_json(each) for each in self.waves],
         }
 
 
@@ -117,7 +117,7 @@ def migration_status(tx: Transaction, project: Project, now: datetime) -> Migrat
     return MigrationStatus(migration, found, remaining_work_of(tx, project, migration, found, now))
 
 
-def wave_document(status: WaveStatus) -> dict[str, Any]:
+def wave_status_as_json(status: WaveStatus) -> dict[str, Any]:
     run, gate = status.run, status.gate
     return {
         "wave": status.wave.name,

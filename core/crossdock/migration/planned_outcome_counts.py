@@ -70,7 +70,7 @@ class PlanCounts:
 
     def listener(self, observe: Observe | None = None) -> PlanListener:
         listening = (
-            self._count_operation,
+            self._count_creates_and_later_references,
             self._count_rejected,
             self._count_waiting,
             _ignore_earlier_operation,
@@ -85,7 +85,7 @@ class PlanCounts:
             return "rejected"
         return "waiting" if parent in self._waiting else "not read"
 
-    def _count_operation(self, operation: Operation) -> None:
+    def _count_creates_and_later_references(self, operation: Operation) -> None:
         stream = operation.identity.stream
         if self._creates is not None:
             self._creates.add(operation)

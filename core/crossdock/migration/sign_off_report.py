@@ -54,8 +54,8 @@ def sign_off_report(
             "accepted_exceptions": signature.accepted if counts_of_exceptions_to_accept(exceptions) else None,
         },
         "rehearsal": migration.rehearsal,
-        "waves": list(_waves(waves, tx.migrations.approval_by_wave(migration.id))),
-        "runs": [_run(tx, run) for run in tx.migrations.runs(migration.id)],
+        "waves": list(_wave_entries(waves, tx.migrations.approval_by_wave(migration.id))),
+        "runs": [_run_entry(tx, run) for run in tx.migrations.runs(migration.id)],
         "reconciliation": _reconciliation_without_ids(migration.reconciliation),
         "freeze": migration.freeze,
         "sources": dict(sources),
@@ -79,7 +79,7 @@ def counts_of_exceptions_to_accept(exceptions: Mapping[str, Any]) -> dict[str, i
     return {name: number for name, number in sorted(found.items()) if number}
 
 
-def _waves(waves: Sequence[WaveStatus], approvals: Mapping[str, WaveApproval]) -> Iterator[Document]:
+def _wave_entries(waves: Sequence[WaveStatus], approvals: Mapping[str, WaveApproval]) -> Iterator[Document]:
     for each in waves:
         wave, gate, approval = each.wave, each.wave.gate, approvals.get(each.wave.name)
         yield {
@@ -101,7 +101,7 @@ def _waves(waves: Sequence[WaveStatus], approvals: Mapping[str, WaveApproval]) -
         }
 
 
-def _run(tx: Transaction, run: MigrationRun) -> Document:
+def _run_entry(tx: Transaction, run: MigrationRun) -> Document:
     found = tx.runs.get(run.run_id)
     assert found is not None  # the state refers to it
     return {

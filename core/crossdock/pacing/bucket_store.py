@@ -139,7 +139,7 @@ class BucketAccess:
     def set_level(self, level: float) -> None:
         self.change(lambda state, now: structs.replace(state, bucket=state.bucket.with_level(now, level)))
 
-    def resize(self, estimate: LimitEstimate, rate_per_s: float | None = None) -> None:
+    def resize_to_estimate(self, estimate: LimitEstimate, rate_per_s: float | None = None) -> None:
         size = estimate.bucket()
 
         def change(state: BucketState, now: float) -> BucketState:

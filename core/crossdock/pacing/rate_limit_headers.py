@@ -111,7 +111,7 @@ def _read_draft10_limits(text: str, policies: tuple[_Policy, ...]) -> RateHeader
     return _rate_headers_within_bounds("draft10", remaining, policy and policy.quota, policy and policy.rate_per_s)
 
 
-def _separate_fields(dialect: str, prefix: str, headers: Mapping[str, str]) -> RateHeaders | None:
+def _read_separate_fields(dialect: str, prefix: str, headers: Mapping[str, str]) -> RateHeaders | None:
     """Read separate fields. The limit may be followed by its policies (``100, 100;w=10``)."""
     if prefix + "limit" not in headers and prefix + "remaining" not in headers:
         return None
@@ -164,9 +164,9 @@ def _amazon(headers: Mapping[str, str]) -> RateHeaders | None:
 
 _READERS: tuple[Callable[[Mapping[str, str]], RateHeaders | None], ...] = (
     _read_ratelimit_field,
-    partial(_separate_fields, "triple", "ratelimit-"),
-    partial(_separate_fields, "x-ratelimit", "x-ratelimit-"),
-    partial(_separate_fields, "x-ratelimit", "x-rate-limit-"),
+    partial(_read_separate_fields, "triple", "ratelimit-"),
+    partial(_read_separate_fields, "x-ratelimit", "x-ratelimit-"),
+    partial(_read_separate_fields, "x-ratelimit", "x-rate-limit-"),
     _read_policy_field,  # after those that report what remains
     _shopify,
     _bigcommerce,

@@ -56,7 +56,7 @@ class BurstEstimator:
         if self._empty is None and self._samples:
             self._empty = sample
 
-    def fix_burst(self, rate_per_s: float) -> None:
+    def pin_burst(self, rate_per_s: float) -> None:
         """Keep the burst that follows from this rate, whatever the rate becomes."""
         self._known, self._full = self.burst(rate_per_s), False
 
@@ -176,7 +176,7 @@ class RateSearch:
         if self.rate_per_s is not None:
             self._size = self._burst.burst(self.rate_per_s)
             if self.sure:
-                self._burst.fix_burst(self.rate_per_s)
+                self._burst.pin_burst(self.rate_per_s)
         self._at_speed, self._rising = 0, False
 
     def _rate_shown_by_acceptance(self, request: AnsweredRequest, reserve: int, speed: float) -> float:
@@ -192,7 +192,7 @@ class RateSearch:
         elif not self.sure and self._empty_at is not None:
             self.accepted_per_s = shown_per_s
             if self._refused_per_s <= shown_per_s * (1 + ACCURACY):
-                self._fix_rate(shown_per_s)
+                self._pin_rate(shown_per_s)
                 return
             if self._refused_per_s <= speed * (1 + ACCURACY):  # it may have been found too low
                 if self._at_speed < QUIET_REQUESTS:
@@ -241,7 +241,7 @@ class RateSearch:
             high = max(low, min(high, self.rate_per_s))
         self._refused_per_s, width, self.least_per_s = high, high - low, max(0.0, 2 * low - high)
         if high - low <= 2 * ACCURACY * low:
-            self._fix_rate(low)
+            self._pin_rate(low)
         elif high > 4 * low:
             self._continue_at_speed(count / (at - began), FIRST_STEP)
         else:
@@ -254,7 +254,7 @@ class RateSearch:
             low = speed / (1 + max(ACCURACY, 1 / (1 + count)))
             self._continue_at_speed(low, FIRST_STEP)
         elif low * (1 + ACCURACY) >= speed:
-            self._fix_rate(low)
+            self._pin_rate(low)
         else:
             self.sure, self.rate_per_s = False, low + (speed - low) / 3
             self._step = max(ACCURACY, (speed / low - 1) / 3) if low else FIRST_STEP
@@ -264,7 +264,7 @@ class RateSearch:
         self.accepted_per_s = speed
         self.least_per_s = min(self.least_per_s or speed, speed)
 
-    def _fix_rate(self, rate_per_s: float) -> None:
+    def _pin_rate(self, rate_per_s: float) -> None:
         self.rate_per_s = self.accepted_per_s = self.least_per_s = rate_per_s
         self.sure, self._at_speed, self._rising = True, 0, False
 
@@ -367,7 +367,7 @@ class LimitLearner:
         if self._search.record_accepted(request, reserve):
             found, speed = self._with_found_rate(estimate), self._send_rate(estimate)
             if speed != self._view.state.bucket.rate_per_s or not _are_nearly_same_rates(found, estimate):
-                self._view.resize(found, speed)
+                self._view.resize_to_estimate(found, speed)
                 self._seen = _learned_rate_and_speed(self._view.state)
 
     def _send_rate(self, estimate: LimitEstimate) -> float | None:
@@ -387,7 +387,7 @@ class LimitLearner:
         estimate = self._view.state.estimate
         shown = estimate.with_rate(rate_per_s or estimate.rate_per_s or FIRST_PER_S, "learned", agreed=1)
         if shown.rate_per_s != self._view.state.bucket.rate_per_s and not _are_nearly_same_rates(shown, estimate):
-            self._view.resize(shown)
+            self._view.resize_to_estimate(shown)
 
     def adopt_reported_limit(self, headers: RateHeaders) -> bool:
         """Adopt the limit that an answer reports. Return whether that changes anything."""
@@ -398,7 +398,7 @@ class LimitLearner:
             estimate = estimate.with_rate(headers.rate_per_s, "reported")
         if estimate == self._view.state.estimate:
             return False
-        self._view.resize(estimate)
+        self._view.resize_to_estimate(estimate)
         return True
 
     def restart_with_estimate(self, estimate: LimitEstimate) -> None:
@@ -414,7 +414,7 @@ class LimitLearner:
         self._view.change(change)
         self._seen = _learned_rate_and_speed(self._view.state)
 
-    def restart_with_empty_bucket(self, request: AnsweredRequest, reserve: int, retry_after_s: float | None) -> None:
+    def learn_from_refused_request(self, request: AnsweredRequest, reserve: int, retry_after_s: float | None) -> None:
         """Continue with an empty bucket, in debt if refusals follow each other because *reserve* was too small."""
         few = request.sample.accepted - self._accepted_when_empty <= request.max_sample_error
         self._in_a_row = self._in_a_row + 1 if few and self.empty_at > -math.inf else 0

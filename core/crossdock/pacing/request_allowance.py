@@ -226,7 +226,7 @@ class Allowance:
                 return
         self._unexpected_429s.clear()
         self._level_tracker.restart_with_empty_bucket(request.sample)
-        self._learner.restart_with_empty_bucket(request, self._reserve_size(), retry_after_s)
+        self._learner.learn_from_refused_request(request, self._reserve_size(), retry_after_s)
 
 
 FEWEST = 32

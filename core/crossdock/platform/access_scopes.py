@@ -16,7 +16,7 @@ from crossdock.platform.request_credentials import Credential
 from crossdock.reading.transport import oauth_messages
 
 
-class Scope(Struct, frozen=True):
+class NeededScope(Struct, frozen=True):
     """A scope that is needed, such as ``products:write``.
 
     Attributes:
@@ -45,13 +45,13 @@ class ScopeComparison(Struct, frozen=True):
     extra: tuple[str, ...] = ()
 
 
-def needed_scopes(profile: Profile, written: Collection[str], read: Collection[str]) -> tuple[Scope, ...]:
+def needed_scopes(profile: Profile, written: Collection[str], read: Collection[str]) -> tuple[NeededScope, ...]:
     """Return the scopes to write the resources *written* and to read the others of *read*. Writing includes reading."""
     chosen = [(name, "write" if name in written else "read") for name in RESOURCES if name in {*written, *read}]
     return tuple(_needed_scope(profile, name, access) for name, access in chosen)
 
 
-def compare_scopes(wanted: Sequence[Scope], granted: Sequence[str] | None) -> ScopeComparison:
+def compare_scopes(wanted: Sequence[NeededScope], granted: Sequence[str] | None) -> ScopeComparison:
     """Compare scopes; *granted* is None if unknown. If none of them has a default name, none is reported as missing."""
     needs = f"the streams need the scopes {' '.join(scope.name for scope in wanted) or 'of no resource'}"
     if granted is None:
@@ -72,13 +72,13 @@ def compare_scopes(wanted: Sequence[Scope], granted: Sequence[str] | None) -> Sc
     return ScopeComparison("; ".join([needs, *(said or ["exactly these are granted"])]), missing, narrowed, extra)
 
 
-def _needed_scope(profile: Profile, resource: str, access: str) -> Scope:
+def _needed_scope(profile: Profile, resource: str, access: str) -> NeededScope:
     including = ("read", "write") if access == "read" else ("write",)
     template = profile.scope_name(resource)
     begin, _, end = template.partition("{access}")
     narrow = tuple((begin, f":{each}{end}") for each in including) if "{access}" in template else ()
     sufficient = {template.replace("{access}", each) for each in including} | {f"*:{each}" for each in including}
-    return Scope(
+    return NeededScope(
         template.replace("{access}", access), frozenset(sufficient), narrow, resource not in profile.scope_names
     )
 

@@ -26,7 +26,7 @@ class OpenApi:
     data: Json
     _known: dict[str, Json] = field(default_factory=dict, repr=False, compare=False)  # schemas by reference
 
-    def paths(self) -> Iterator[tuple[str, Json]]:
+    def paths_with_server_prefixes(self) -> Iterator[tuple[str, Json]]:
         """Yield each path below the base address of each server, with its item. The same path may come twice."""
         for path, item in mapping_or_empty(self.data.get("paths")).items():
             resolved = self.resolved(mapping_or_empty(item))

@@ -41,7 +41,9 @@ def compare_with_profile(
 class _ProfileComparison:
     def __init__(self, document: OpenApi, profile: Profile) -> None:
         self._document, self._profile = document, profile
-        self._items = {_without_parameter_names(path): (path, item) for path, item in document.paths()}
+        self._items = {
+            _without_parameter_names(path): (path, item) for path, item in document.paths_with_server_prefixes()
+        }
         self._base = urlsplit(profile.base_url).path.rstrip("/")
 
     def resource_differences(self, resource: str, *, needs_look_up: bool, is_deleted: bool) -> Iterator[Difference]:

@@ -217,7 +217,7 @@ class ActiveRun:
                 tx.audit_log.put(structs.replace(entry, outcome="begun"))
             if self._part is not None:
                 tx.migrations.add_run(self._part.migration_id, run_id, self._part.kind, self._part.wave)
-            self._doubts = StateDoubts(tx.runs.is_restored(), tx.unverified.has_bindings())
+            self._doubts = StateDoubts(tx.runs.is_state_restored(), tx.unverified.has_bindings())
         self.report = Report.of_earlier(last) if last else Report(run_id, day)
         self._before, self._entry = self.report.lasted, entry
         self._timings.start(self.report, job)

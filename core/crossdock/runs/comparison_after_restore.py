@@ -69,7 +69,10 @@ class RecordsForgottenByState:
         self._last_restored = 0
 
     def add_from_comparison(self, resource: str, comparison: LiveComparison) -> None:
-        self._named[resource], self._unnamed[resource] = comparison.unsettled_ids, comparison.unnamed_ids_by_content
+        self._named[resource], self._unnamed[resource] = (
+            comparison.target_id_by_unsettled_record,
+            comparison.unnamed_ids_by_content,
+        )
 
     def add_resources_compared_earlier(self, compared: AbstractSet[str], last_restored: int) -> None:
         """Add the resources whose lists earlier runs have compared, and the id of the last operation of the backup."""
@@ -111,7 +114,7 @@ class BindingVerification:
         """Compare the unverified bindings of *target*. What the target does not show stays unverified."""
         with self._state.begin_read_only() as tx:
             declared, last_restored = tx.unverified.marked_resources(target.name), tx.runs.last_restored_intent()
-            found = tx.unverified.resources_with_bindings(target.name)
+            found = tx.unverified.resources_with_unverified_bindings(target.name)
         if target.name == PLATFORM:
             named = {name for name, kind in target.resources.items() if kind.name_member is not None}
             self.forgotten.add_resources_compared_earlier(named - declared, last_restored)
@@ -213,7 +216,7 @@ class BindingVerification:
 
         def compared(tx: Transaction) -> bool:
             tx.unverified.clear_resource(target.name, resource)
-            return tx.runs.is_restored()
+            return tx.runs.is_state_restored()
 
         if self._state.run_transaction(compared):
             noun = resource.replace("_", " ")
@@ -234,7 +237,7 @@ class BindingVerification:
                 for scope, each in groupby(page, key=itemgetter(0)):
                     tx.bindings.mark_verified(scope, [binding for _, binding in each])
             tx.unverified.clear_resource(target.name, resource)
-            return is_any and tx.runs.is_restored()
+            return is_any and tx.runs.is_state_restored()
 
         if self._state.run_transaction(believed):
             noun = resource.replace("_", " ")
@@ -247,7 +250,7 @@ class BindingVerification:
         kind, scopes = target.resources[resource], self._session.project.scope_by_stream.values()
         with self._state.begin_read_only() as tx:
             unsettled = tx.intents.unsettled()
-            restored = tx.runs.is_restored()
+            restored = tx.runs.is_state_restored()
             remembered = tx.runs.newest_change_in_backup() if restored else tx.bindings.newest_change_time(target.name)
         members = {field.alias or name for name, field in kind.draft.model_fields.items()} if kind.write_once else set()
         has_names = target.resources[resource].name_member is not None
@@ -286,7 +289,7 @@ class BindingVerification:
 
     def _store_correction(self, tx: Transaction, scope: Scope, key_hash: int, correction: Correction) -> None:
         before, found, at = correction.before, correction.binding, self._now()
-        if before is None and not tx.runs.is_restored():
+        if before is None and not tx.runs.is_state_restored():
             return  # it has the record's external id, but the state has forgotten nothing
         if before is not None and not before.unverified:
             return  # changes by others are not decided here

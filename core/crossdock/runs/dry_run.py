@@ -155,7 +155,7 @@ class _Preview:
         with state.begin_read_only() as tx:
             unsettled = tx.intents.unsettled()
             self._earlier = {name: tx.buckets.get(name) for name in targets}
-            self._restored = tx.runs.is_restored()
+            self._restored = tx.runs.is_state_restored()
         self.result = PlanResult(self._forecast_of_requests(PLATFORM, 0))
         self._operations = Counter[tuple[str, str, str]]()  # by target, resource and kind
         self._files = PlannedFiles(targets)
@@ -163,7 +163,9 @@ class _Preview:
         self._referring = {name: DeferredDeletes(state, name, each.resources) for name, each in targets.items()}
         self._waiting: list[tuple[BoundStream, AwaitingParents, WaitingReporter]] = []
         names = {bound.name for bound in streams}
-        self._left = UnsettledOperations.grouped(unsettled, targets, now, streams=names, state_restored=self._restored)
+        self._left = UnsettledOperations.grouped_by_treatment(
+            unsettled, targets, now, streams=names, state_restored=self._restored
+        )
         self._held = list(self._left.held)
         for intent in (*self._left.sent_first, *self._left.held):
             self._count_request("resend", intent.identity.stream, intent.scope)
@@ -293,7 +295,7 @@ class _Preview:
         tally.count("carried_on", held.remove(stream_input.formerly_waiting_key_hashes))
         if rejected_before := tally.records["rejected"] - rejected:  # nothing of the part is decided yet
             self.result.rejected_before[bound.name] += rejected_before
-        if self._withhold_updates(bound, stream_input):
+        if self._withhold_updates_over_limit(bound, stream_input):
             return False
         repeated = stream_input.latest_records.repeated_keys(with_examples=bound.context.run.observe is not None)
         self.result.repeated_keys.setdefault(bound.name, repeated)
@@ -309,7 +311,7 @@ class _Preview:
             self._record_stream_error(bound, planner.stopped)
             tally.count("carried_on", referring.give_up(bound))
             return False
-        self._report_removals(bound, stream_input.removals)
+        self._report_withheld_removals(bound, stream_input.removals)
         return True
 
     def _record_stream_error(self, bound: BoundStream, error: CrossdockError) -> None:
@@ -327,7 +329,7 @@ class _Preview:
                 waiting.report_or_hold_waiting(decided)
             chunks = planner.next_round()
 
-    def _withhold_updates(self, bound: BoundStream, stream_input: StreamInput) -> bool:
+    def _withhold_updates_over_limit(self, bound: BoundStream, stream_input: StreamInput) -> bool:
         """Return True if the stream would update too many records. They are listed as withheld, and none is planned."""
         found = stream_input.updates_for_limit_check()
         try:
@@ -356,7 +358,7 @@ class _Preview:
         nothing = AwaitingParents(bound, self._state, self._references[bound.scope.target], frozenset())
         return self._planner(nothing, tally or self._tally(bound.name), gone, FailureCounter(bound, None))
 
-    def _report_removals(self, bound: BoundStream, gone: Removals) -> None:
+    def _report_withheld_removals(self, bound: BoundStream, gone: Removals) -> None:
         """Report the removals that need approval, and count the records that stay."""
         held = gone.withheld
         if gone.refusal is not None:

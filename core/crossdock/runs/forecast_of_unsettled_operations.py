@@ -15,7 +15,7 @@ from crossdock.runs.run_report import expected_tally_term
 from crossdock.state import Binding, ExpectedDelivery, Intent, Scope
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import (
-    is_held_back,
+    is_held_back_as_unverifiable,
     may_be_executed_since_backup,
     sent_intent_rule,
 )
@@ -40,7 +40,7 @@ class UnsettledOperations(Struct):
     nowhere: list[Intent] = field(default_factory=list)
 
     @classmethod
-    def grouped(
+    def grouped_by_treatment(
         cls,
         unsettled: Sequence[Intent],
         targets: Mapping[str, Target],
@@ -63,7 +63,9 @@ class UnsettledOperations(Struct):
                 is_in_doubt = cannot_be_verified_after_restore(intent.resource, intent.operation, target)
             elif intent.first_sent_at:
                 is_in_doubt = intent.place is None and sent_intent_rule(intent, target, now) == "park"
-            elif intent.identity.stream in streams and is_held_back(intent, target, state_restored=state_restored):
+            elif intent.identity.stream in streams and is_held_back_as_unverifiable(
+                intent, target, state_restored=state_restored
+            ):
                 left.held.append(intent)
                 continue
             else:

@@ -98,7 +98,9 @@ class SecondReading:
         bound.context.run.progress.begin(f"reading {bound.name} again, since its rows make records together", None)
         second = LatestRecords(bound.stream, f"{bound.name}-again", bound.context.run.work)
         try:
-            second.read((batch for batch in self._again() if isinstance(batch, RawBatch)), Tally(), lambda _: None)
+            second.find_in_batches(
+                (batch for batch in self._again() if isinstance(batch, RawBatch)), Tally(), lambda _: None
+            )
         except (StateError, StoppedError):
             raise
         except CrossdockError as error:
@@ -262,7 +264,7 @@ class GoneRecords:
         gone = keys_not_listed(known, pl.concat([keys, *self._read]))  # what this run read exists
         with self._state.begin_read_only() as tx:
             waiting = tx.waiting_records.waits_of_stream(bound.name)  # also those of earlier parts
-            self._warn_of_removed_records(tx, keys, waiting)
+            self._warn_of_reappeared_records(tx, keys, waiting)
         facts = SnapshotFacts(
             listed.source,
             listed.rows,
@@ -275,7 +277,7 @@ class GoneRecords:
         )
         return decide_missing(self._state, bound, gone, facts, at=bound.context.run.clock.now())
 
-    def _warn_of_removed_records(self, tx: Transaction, listed: pl.DataFrame, waiting: Sequence[Wait]) -> None:
+    def _warn_of_reappeared_records(self, tx: Transaction, listed: pl.DataFrame, waiting: Sequence[Wait]) -> None:
         """Warn of records that were removed, and exist again, although no list of changes has shown them."""
         parts = (
             pl.DataFrame(part, schema=_KEYS, orient="row") for part in tx.snapshots.removed_keys(self._bound.scope)

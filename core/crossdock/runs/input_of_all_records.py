@@ -19,7 +19,7 @@ from crossdock.state.sidecar_files import key_index
 from crossdock.values.records import Record
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations_and_intents import FROM_STATE, Operation
-from crossdock.writing.targets.payload_comparison import merge_patch
+from crossdock.writing.targets.payload_comparison import merge_patch_between
 
 
 class FullInput(StreamInput):
@@ -87,7 +87,7 @@ class FullInput(StreamInput):
         """Write what the target accepted before, since the source no longer names the record."""
         bound, after = self._bound, wanted.payload
         identity = RecordIdentity(bound.name, wanted.key, wanted.key_hash, None, wanted.position, FROM_STATE, 0)
-        changes = after if held is None else merge_patch(held.payload, after)
+        changes = after if held is None else merge_patch_between(held.payload, after)
         kind: Any = "create" if held is None else "update"
         return Operation(kind, identity, bound.scope, Record(wanted.key, (), FROM_STATE, (0,)), after, changes, held)
 

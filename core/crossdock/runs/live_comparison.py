@@ -335,7 +335,7 @@ class LiveComparison:
         return self._unnamed
 
     @property
-    def unsettled_ids(self) -> dict[tuple[Scope, int], str]:
+    def target_id_by_unsettled_record(self) -> dict[tuple[Scope, int], str]:
         """The ids of listed records with an external id and an unsettled operation, by scope and key hash."""
         return {place: held["id"] for place, held in self._of_unsettled.items()}
 

@@ -260,7 +260,9 @@ class FetchedInput(StreamInput):
 
     def _read_part(self, advance: Callable[[int], None]) -> Tally:
         counted = Tally()
-        self._scan.read(self._followed.track_not_final(fetched_batches(self._bound, self._keys)), counted, advance)
+        self._scan.find_in_batches(
+            self._followed.track_not_final(fetched_batches(self._bound, self._keys)), counted, advance
+        )
         return counted
 
     @property

@@ -193,7 +193,7 @@ def groups(
     return [each for each, _ in zip(found, range(MOST_GROUPS), strict=False)]
 
 
-def waiting_group(tx: Transaction, scopes: Mapping[str, Scope], name: str) -> WaitingGroup | None:
+def find_waiting_group_by_name(tx: Transaction, scopes: Mapping[str, Scope], name: str) -> WaitingGroup | None:
     """Return the group of waiting records with the *name* that `groups` gave it."""
     return next((each for each in waiting_groups(tx, scopes, RecordFilter()) if _hashed_group_name(each) == name), None)
 

@@ -97,7 +97,7 @@ class ReadParts:
         self.future = ""
 
     @property
-    def start_of_reading(self) -> datetime:
+    def reading_start_time(self) -> datetime:
         """When the reading began, by the source's clock if that is behind the local one."""
         return self._by_its_clock(self._began)
 
@@ -172,17 +172,19 @@ class ReadParts:
     def _is_recent_cursor(self, cursor: str) -> bool:
         """Return whether *cursor* is an instant of the last `EMPTY_AGAIN`, or later."""
         try:
-            return datetime.fromisoformat(cursor) > self.start_of_reading - EMPTY_AGAIN
+            return datetime.fromisoformat(cursor) > self.reading_start_time - EMPTY_AGAIN
         except (ValueError, TypeError):  # not an instant
             return False
 
     def _cursor_capped_at_start(self, cursor: str) -> str:
         """Return *cursor*, or the start of the reading if the source's clock is behind and *cursor* is later."""
         try:
-            is_later = self.start_of_reading < self._began and datetime.fromisoformat(cursor) > self.start_of_reading
+            is_later = (
+                self.reading_start_time < self._began and datetime.fromisoformat(cursor) > self.reading_start_time
+            )
         except (ValueError, TypeError):  # not an instant
             return cursor
-        return instant_cursor(self.start_of_reading) if is_later else cursor
+        return instant_cursor(self.reading_start_time) if is_later else cursor
 
     def _count_future_dates(self, known: Sequence[tuple[str, str, int]], cursor: Cursor) -> int:
         """Return how many of the last places have dates after tomorrow, from which no run may continue.

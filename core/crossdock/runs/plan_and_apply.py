@@ -69,32 +69,32 @@ class DecisionHash(Struct, frozen=True):
 
     def as_listener(self) -> PlanListener:
         return PlanListener(
-            self._hash_operation,
-            self._hash_refused,
-            self._hash_waiting,
-            self._hash_resend,
-            self._hash_in_doubt,
+            self._hash_and_forward_operation,
+            self._hash_and_forward_refused,
+            self._hash_and_forward_waiting,
+            self._hash_and_forward_resend,
+            self._hash_and_forward_in_doubt,
             self.listener.withheld,
             suppressed=self.listener.suppressed,
         )
 
-    def _hash_operation(self, operation: Operation) -> None:
+    def _hash_and_forward_operation(self, operation: Operation) -> None:
         self.hash_facts(operation.kind, operation.identity.stream, operation.record.key, operation.changes)
         self.listener.operation(operation)
 
-    def _hash_refused(self, dead_letter: DeadLetter) -> None:
+    def _hash_and_forward_refused(self, dead_letter: DeadLetter) -> None:
         self.hash_facts("refuse", dead_letter.identity.stream, dead_letter.identity.key, dead_letter.code)
         self.listener.refused(dead_letter)
 
-    def _hash_waiting(self, record: WaitingRecord) -> None:
+    def _hash_and_forward_waiting(self, record: WaitingRecord) -> None:
         self.hash_facts("wait", record.identity.stream, record.identity.key, record.waits_for)
         self.listener.waiting(record)
 
-    def _hash_resend(self, intent: Intent) -> None:
+    def _hash_and_forward_resend(self, intent: Intent) -> None:
         self.hash_facts("resend", intent.identity.stream, intent.identity.key, intent.idempotency_key)
         self.listener.resend(intent)
 
-    def _hash_in_doubt(self, identity: RecordIdentity) -> None:
+    def _hash_and_forward_in_doubt(self, identity: RecordIdentity) -> None:
         self.hash_facts("in doubt", identity.stream, identity.key, str(identity.fingerprint))
         self.listener.in_doubt(identity)
 

@@ -34,7 +34,7 @@ class Event(Struct, frozen=True):
     status: str = ""
 
 
-def add_changes(loaded: Project, tx: Transaction, history: RecordHistory) -> None:
+def add_changed_members(loaded: Project, tx: Transaction, history: RecordHistory) -> None:
     """Add to each operation of *history* the members that it ``changed``, without personal values."""
     scope, rows = history.scope, history.operations
     changes = tx.record_history.payloads_of_updates(scope, rows[0]["key_hash"]) if scope and rows else {}

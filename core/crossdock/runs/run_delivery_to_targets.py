@@ -71,9 +71,9 @@ class RunningStreams:
                 steps.close()
         has_read = any(tally.rows_read for tally in self._report.tallies.values())
         if whole and has_read and not self._report.errors:
-            self._session.state.run_transaction(self._trust_restored_state)
+            self._session.state.run_transaction(self._trust_restored_state_if_compared)
 
-    def _trust_restored_state(self, tx: Transaction) -> None:
+    def _trust_restored_state_if_compared(self, tx: Transaction) -> None:
         """Trust a restored state once everything was compared. Until then, lists of records written once are read.
 
         Only what is in doubt because of the backup may be open. A rejected record of such a list may have been
@@ -88,7 +88,7 @@ class RunningStreams:
         }
         if unverified or tx.unverified.has_bindings():
             return
-        if not tx.runs.is_restored():
+        if not tx.runs.is_state_restored():
             tx.unverified.clear_all()
         elif carried_on == in_doubt_and_refusal_rules.count_in_doubt_since_backup(
             tx
@@ -118,7 +118,7 @@ class RunningStreams:
     ) -> Generator[None, None, None]:
         """Do everything for one target. Yields where another target can continue."""
         runner, dispatcher = delivery.runner, delivery.dispatcher
-        if not (yield from self._resume_while_others_wait(name, delivery)):
+        if not (yield from self._resume_unsettled_under_lock(name, delivery)):
             return
         try:
             done = (yield from self._run_streams(delivery, source)) and (yield from runner.deliver_waiting())
@@ -140,7 +140,7 @@ class RunningStreams:
             return False
         return True
 
-    def _resume_while_others_wait(self, name: str, delivery: TargetDelivery) -> Steps:
+    def _resume_unsettled_under_lock(self, name: str, delivery: TargetDelivery) -> Steps:
         """Deliver what earlier runs left, while other runs wait for that. Return False if nothing can be delivered."""
         resuming = self._session.resuming_lock(name)
         while not resuming.acquire(timeout=POLL.total_seconds()):
@@ -150,7 +150,7 @@ class RunningStreams:
             yield
         try:
             left = delivery.find_left()
-            if not self._verify_bindings_or_report(delivery) or not (yield from self._resume(delivery, left)):
+            if not self._verify_bindings_or_report(delivery) or not (yield from self._resume_unsettled(delivery, left)):
                 return False
             if not (yield from self._verify_resumed(delivery, left)):
                 return False
@@ -163,7 +163,7 @@ class RunningStreams:
         hint = "requests in flight are settled; run again to continue"
         self._report.messages.add_error("", StoppedError(f"stopped {when}", hint=hint))
 
-    def _resume(self, delivery: TargetDelivery, left: Sequence[Intent]) -> Steps:
+    def _resume_unsettled(self, delivery: TargetDelivery, left: Sequence[Intent]) -> Steps:
         self.counts.count_carried_over(left)
         self._timings.begin_part("sending what the last run left", len(left))
         names = {bound.name for bound in delivery.streams}

@@ -102,7 +102,7 @@ def run_document(run: RunRecord) -> dict[str, Any]:
         "requests": run.requests,
         "throttled": run.throttled,
         "balanced": is_run_balanced(None if run.tally is None else [stream["balanced"] for stream in tally.values()]),
-        "open": None if run.open_records is None else run.open_records.as_json(),
+        "open": None if run.open_record_counts is None else run.open_record_counts.as_json(),
         **streams_and_messages_document(tally, run.messages),
     }
 
@@ -132,7 +132,11 @@ def words_to_explain(run: RunRecord) -> list[StateWord]:
     """Return the words in the tables of a run that need a sentence."""
     found = [_record_terms(stream["records"]) for stream in (run.tally or {}).values()]
     used = {term for account in found for term, number in account.items() if number}
-    states = [state for state in RecordState if run.open_records is not None and run.open_records.as_json().get(state)]
+    states = [
+        state
+        for state in RecordState
+        if run.open_record_counts is not None and run.open_record_counts.as_json().get(state)
+    ]
     return [RunState(run.status), *states, *(term for term in RecordTerm if term.display_text in used)]
 
 
@@ -210,10 +214,10 @@ def input_sentence(stream: Mapping[str, Any]) -> str | None:
     if found != "new":
         return None
     is_read = any(file["rows"] is not None for file in files)
-    return f"{'read' if is_read else 'not imported:'} {many or ', '.join(map(_file_with_rows, files))}"
+    return f"{'read' if is_read else 'not imported:'} {many or ', '.join(map(_file_name_and_row_count, files))}"
 
 
-def _file_with_rows(file: Mapping[str, Any]) -> str:
+def _file_name_and_row_count(file: Mapping[str, Any]) -> str:
     return file["name"] if file["rows"] is None else f"{file['name']} ({count_with_noun(file['rows'], 'row')})"
 
 

@@ -28,7 +28,7 @@ from crossdock.runs.planning.contributions import Contributions
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.reference_resolution import untrimmed_keys
 from crossdock.runs.planning.removals import Removals
-from crossdock.runs.planning.snapshot_proof import Completeness, remember_snapshot, warn_about_snapshot
+from crossdock.runs.planning.snapshot_proof import Completeness, remember_snapshot, warn_if_snapshot_differs
 from crossdock.runs.planning.unchanged_waits import IdleWaits, UnchangedWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.runs.records_followed_until_final import FollowedRecordFetch
@@ -121,7 +121,7 @@ class SourcePhases:
         counted = Tally()
         try:
             with self._bound.context.run.reading.mark_stream_being_read(self._bound.name):
-                scan.read(
+                scan.find_in_batches(
                     proof.collect_proofs(self.followed.track_not_final(self._batches(proof))), counted, advance, known
                 )
         except BaseException as error:
@@ -238,7 +238,7 @@ class SourcePhases:
         if declared is not None and not declared.sorted:
             if not (parts.ended and parts.has_rows):  # it may be an outage
                 return None
-            begun = stored_instant(parts.start_of_reading)
+            begun = stored_instant(parts.reading_start_time)
             reached = min(begun, parts.latest or begun)  # its times may be behind, or it may be an old answer
             return max(self._since or "", reached)
         return parts.cursor if parts.cursor is not None and not scan.cursor else scan.cursor
@@ -246,7 +246,7 @@ class SourcePhases:
     def store(self, tx: Transaction, *, is_done: bool) -> None:
         self.followed.store(tx, is_done=is_done)
         if is_done and self.has_listed_all and self._bound.stream.reread is not None:
-            tx.full_lists.put(self._bound.name, at=self._bound.context.run.clock.now())
+            tx.full_lists.put_read_time(self._bound.name, at=self._bound.context.run.clock.now())
 
     @property
     def has_listed_all(self) -> bool:
@@ -256,7 +256,7 @@ class SourcePhases:
         return parts is not None and parts.has_rows and self.phase not in self._unread
 
     @property
-    def problem(self) -> CrossdockError | None:
+    def reading_error_at_end(self) -> CrossdockError | None:
         """Why a record, or a later phase, could not be read; set once everything is read."""
         return None if self.has_more else self.error or self.followed.error
 
@@ -352,7 +352,7 @@ class StreamInput:
         self._rows = counted.rows_read
         if self._is_snapshot:
             new = found.changed.height - self._known_changed
-            warn_about_snapshot(
+            warn_if_snapshot_differs(
                 bound, self._state, self._completeness, self._rows, self._known_count, len(found.gone), new
             )
         self._tally.take_rows(counted)
@@ -392,7 +392,7 @@ class StreamInput:
                 if gone.existing_list_is_due
                 else gone.decide_by_deletion_marks(unsettled)
             )
-        return structs.replace(decided, refusal=decided.refusal or phases.problem)
+        return structs.replace(decided, refusal=decided.refusal or phases.reading_error_at_end)
 
     def _begin_phase(self) -> bool:
         if self._phases is None:
@@ -508,7 +508,7 @@ class StreamInput:
         number, known = self._known_changed + len(self._waiting), self._known_count
         if number and not known:  # nothing was read, so the state was not asked
             with self._state.begin_read_only() as tx:
-                known = tx.snapshots.count_present(self._bound.scope)
+                known = tx.snapshots.count_unarchived_at_target(self._bound.scope)
         source = next(iter(self._scan.source_names), "")
         return UpdateCandidates(number, known, self._read_waiting_then_changed, source, self._mapping_changed)
 

@@ -157,10 +157,12 @@ class StreamRunner:
         self._report.tally(bound.name).count("carried_on", held.remove(source.formerly_waiting_key_hashes))
         held.add_idle(source.idle_waits)
         return (
-            True if self._withhold_updates(bound, source) else (yield from self._deliver_records(bound, source, held))
+            True
+            if self._withhold_updates_over_limit(bound, source)
+            else (yield from self._deliver_records(bound, source, held))
         )
 
-    def _withhold_updates(self, bound: BoundStream, source: RunInput) -> bool:
+    def _withhold_updates_over_limit(self, bound: BoundStream, source: RunInput) -> bool:
         """Return True if the stream would update too many records, and store what to approve."""
         at = bound.context.run.clock.now()
         try:

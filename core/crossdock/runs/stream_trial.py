@@ -61,7 +61,7 @@ class Trial(Struct):
     error: CrossdockError | None = None
 
     @property
-    def rejected(self) -> int:
+    def rejected_count(self) -> int:
         return sum(tried.members is None for tried in self.records)
 
     @property
@@ -206,7 +206,7 @@ def _try_record(bound: BoundStream, record: Record, problem: RecordError | None)
 def _records(trial: Trial, batches: Iterator[RawBatch], most: int) -> Iterator[tuple[Record, RecordError | None]]:
     bound = trial.bound
     for source, unit in groupby(batches, key=lambda batch: batch.source):
-        rows = (row for batch in unit for row in _rows(trial, batch, most))
+        rows = (row for batch in unit for row in _rows_kept_by_filters(trial, batch, most))
         groups = _grouped_rows(rows, most) if bound.stream.group_by else ([row] for row in rows)
         for group in groups:
             cells = tuple({name: cell for name, cell in row.items() if not is_added_column(name)} for row, _ in group)
@@ -214,7 +214,7 @@ def _records(trial: Trial, batches: Iterator[RawBatch], most: int) -> Iterator[t
             yield Record(first[KEY] or "", cells, source, tuple(row[LINE] for row, _ in group)), problem
 
 
-def _rows(trial: Trial, batch: RawBatch, most: int) -> Iterator[tuple[Row, RecordError | None]]:
+def _rows_kept_by_filters(trial: Trial, batch: RawBatch, most: int) -> Iterator[tuple[Row, RecordError | None]]:
     bound, trial.deleted = trial.bound, trial.deleted + len(batch.deleted)
     frame = prepare(bound.stream, batch.source, batch.load())
     trial.filtered.update(dict(frame[SKIP].drop_nulls().value_counts().iter_rows()))

@@ -100,7 +100,7 @@ class Timings:
     def allowance(self, tokens: int | None) -> None:
         self._listener.allowance(tokens)
         if tokens is not None:
-            sample = self._now, tokens
+            sample = self._elapsed, tokens
             self._put_sample(sample, sample)
             while len(self._slots) > SLOTS:
                 self._spacing *= 2
@@ -134,11 +134,11 @@ class Timings:
         }
 
     @property
-    def _now(self) -> timedelta:
+    def _elapsed(self) -> timedelta:
         return timedelta(seconds=self._clock.monotonic()) - self._zero
 
     def _begin_step(self, outer: str, inner: str = "") -> None:
-        now, name = self._now, _storable_name(self._inner or self._outer)
+        now, name = self._elapsed, _storable_name(self._inner or self._outer)
         if now > self._since:
             self._steps.append(Step(name, self._since, now - self._since))
         if len(self._steps) > 2 * MOST_STEPS:

@@ -107,7 +107,7 @@ class Keyring(contextlib.AbstractContextManager["Keyring"]):
         return [{"id": row[0], "tenant": row[1], "scopes": row[2].split(), "createdAt": row[3]} for row in rows]
 
 
-async def answer_request(keyring: Keyring, request: Request, body: bytes) -> Response:
+async def answer_keys_request(keyring: Keyring, request: Request, body: bytes) -> Response:
     key_id = request.scope["path"].removeprefix(PATH).lstrip("/")
     match request.method, key_id:
         case "GET", "":

@@ -176,12 +176,12 @@ class Sandbox(AbstractContextManager["Sandbox"]):
             if path in oauth_endpoints.PATHS:
                 response = await self._answer_oauth(request)
             else:
-                response = await (self._answer_sandbox_request(request) if own else self._answer_api(request))
+                response = await (self._answer_page_docs_or_control(request) if own else self._answer_api(request))
         except ClientDisconnect:  # the body is incomplete, and nothing has happened
             return
         await response(scope, receive, send)
 
-    async def _answer_sandbox_request(self, request: Request) -> Response:
+    async def _answer_page_docs_or_control(self, request: Request) -> Response:
         """Answer a request to the sandbox itself. Its page and ``/_sandbox`` are answered only to this machine.
 
         They need no credential, so Host and Origin are checked: pages of other sites in a browser here are refused.
@@ -206,9 +206,9 @@ class Sandbox(AbstractContextManager["Sandbox"]):
     async def _answer_control_request(self, request: Request) -> Response:
         path, body = request.scope["path"], await _read_control_body(request)
         if path == api_keys.PATH or path.startswith(f"{api_keys.PATH}/"):
-            return await api_keys.answer_request(self._keyring, request, body)
+            return await api_keys.answer_keys_request(self._keyring, request, body)
         if path == oauth_clients_and_tokens.PATH or path.startswith(f"{oauth_clients_and_tokens.PATH}/"):
-            return await oauth_clients_and_tokens.answer_request(self.clients, request, body)
+            return await oauth_clients_and_tokens.answer_clients_request(self.clients, request, body)
         if path in fault_and_clock_controls.PATHS:
             response = await self._controls.answer_request(request, body)
             self.webhooks.wake()

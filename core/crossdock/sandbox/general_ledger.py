@@ -58,7 +58,7 @@ def _create_default_account(connection: sqlite3.Connection, tenant: str, now: fl
     return account_id
 
 
-def check_may_post(connection: sqlite3.Connection, call: ApiCall) -> None:
+def check_caller_may_post(connection: sqlite3.Connection, call: ApiCall) -> None:
     """Raise 403 if the scopes of the caller are narrowed to other accounts. ``invoices:write`` alone is sufficient."""
     permitted = record_level_access.permitted_ids(connection, call.caller, _ACCOUNTS.kind.name, "write")
     if permitted is not None and not permitted.issuperset(
@@ -86,7 +86,7 @@ def post_invoice(connection: sqlite3.Connection, call: ApiCall, invoice: Mapping
         connection.execute("INSERT INTO entries VALUES (?, ?, ?)", (seq, account, text))
 
 
-def check_may_change(collection: Collection, before: Mapping[str, Any]) -> None:
+def check_invoice_or_account_changeable(collection: Collection, before: Mapping[str, Any]) -> None:
     name = collection.kind.name
     if name == "ledger_account" and before["externalId"] in {each["externalId"] for each in _DEFAULT_ACCOUNTS}:
         raise ProblemError(409, "The platform posts to this account: it cannot be changed or deleted.")

@@ -137,7 +137,7 @@ class OAuthClients(contextlib.AbstractContextManager["OAuthClients"]):
         return OAuthClient(*row) if row and matches else None
 
 
-async def answer_request(clients: OAuthClients, request: Request, body: bytes) -> Response:
+async def answer_clients_request(clients: OAuthClients, request: Request, body: bytes) -> Response:
     client_id = request.scope["path"].removeprefix(PATH).lstrip("/")
     match request.method, client_id:
         case "GET", "":

@@ -252,13 +252,13 @@ def _page_schema(name: str) -> Json:
 
 
 def _closed_object_schema(members: Json, *optional: str, description: str = "") -> Json:
-    described = {each: {**inner, **_missing_description(each, inner)} for each, inner in members.items()}
+    described = {each: {**inner, **_description_if_missing(each, inner)} for each, inner in members.items()}
     required = [each for each in members if each not in optional]
     about = {"description": description} if description else {}
     return {"type": "object", **about, "properties": described, "required": required, "additionalProperties": False}
 
 
-def _missing_description(name: str, schema: Json) -> Json:
+def _description_if_missing(name: str, schema: Json) -> Json:
     return {} if "description" in schema or name not in DESCRIPTIONS else {"description": DESCRIPTIONS[name]}
 
 

@@ -40,8 +40,8 @@ def documentation_html() -> str:
         info=document["info"],
         schemes=document["components"]["securitySchemes"],
         groups=_operations_by_tag(document),
-        webhooks=[_operation(document, "post", name, item) for name, item in document["webhooks"].items()],
-        schemas=[_schema(name, schema) for name, schema in document["components"]["schemas"].items()],
+        webhooks=[_described_operation(document, "post", name, item) for name, item in document["webhooks"].items()],
+        schemas=[_described_schema(name, schema) for name, schema in document["components"]["schemas"].items()],
     )
 
 
@@ -51,12 +51,12 @@ def _operations_by_tag(document: Json) -> Json:
         for method in _METHODS:
             if method in item:
                 groups.setdefault(item[method].get("tags", ["Other"])[0], []).append(
-                    _operation(document, method, path, item)
+                    _described_operation(document, method, path, item)
                 )
     return groups
 
 
-def _operation(document: Json, method: str, path: str, item: Json) -> Json:
+def _described_operation(document: Json, method: str, path: str, item: Json) -> Json:
     operation = item[method]
     parameters = [
         _resolved_reference(document, each) for each in (*item.get("parameters", ()), *operation.get("parameters", ()))
@@ -71,7 +71,7 @@ def _operation(document: Json, method: str, path: str, item: Json) -> Json:
         "description": operation.get("description", ""),
         "assumed": operation.get("x-assumption", False),
         "scopes": list(dict.fromkeys(scopes)),
-        "parameters": [_parameter(each) for each in parameters],
+        "parameters": [_described_parameter(each) for each in parameters],
         "bodies": list(_described_bodies(_resolved_reference(document, operation.get("requestBody", {})))),
         "responses": [
             {"status": status, "description": each["description"], "bodies": list(_described_bodies(each))}
@@ -80,7 +80,7 @@ def _operation(document: Json, method: str, path: str, item: Json) -> Json:
     }
 
 
-def _parameter(parameter: Json) -> Json:
+def _described_parameter(parameter: Json) -> Json:
     return {
         "name": parameter["name"],
         "in": parameter["in"],
@@ -98,7 +98,7 @@ def _described_bodies(holder: Json) -> Iterator[Json]:
         yield {"media_type": media_type, "type": _described_type(content.get("schema", {})), "example": shown}
 
 
-def _schema(name: str, schema: Json) -> Json:
+def _described_schema(name: str, schema: Json) -> Json:
     required = schema.get("required", ())
     members = [
         {
@@ -139,15 +139,15 @@ def _described_type(schema: Json) -> Json:
 
 
 def _described_rules(schema: Json) -> Json:
-    words = [sentence.format(_plain(schema[name])) for name, sentence in _LIMITS.items() if name in schema]
+    words = [sentence.format(_value_text(schema[name])) for name, sentence in _LIMITS.items() if name in schema]
     values = schema.get("enum", ())
     if len(values) > _MAX_LISTED:
-        words.append(f"one of {len(values)} values, for example {_plain(values[0])}")
+        words.append(f"one of {len(values)} values, for example {_value_text(values[0])}")
         values = ()
-    return {"words": words, "values": [_plain(each) for each in values], "pattern": schema.get("pattern", "")}
+    return {"words": words, "values": [_value_text(each) for each in values], "pattern": schema.get("pattern", "")}
 
 
-def _plain(value: object) -> str:
+def _value_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 

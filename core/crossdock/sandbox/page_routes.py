@@ -27,7 +27,7 @@ class SandboxPage:
         self._keyring, self._tokens = keyring, FormTokens()
         self._keys = CredentialsPage(keyring, "key", "key", "API keys", "/page/keys", "/")
         self._clients = CredentialsPage(clients, "client", "secret", "OAuth clients", _CLIENTS, _CLIENTS)
-        self._webhooks = WebhooksPage(operate, self._tenants)
+        self._webhooks = WebhooksPage(operate, self._tenants_with_keys)
 
     async def answer(self, request: Request) -> Response:
         if request.method not in {"GET", "POST"}:
@@ -55,7 +55,7 @@ class SandboxPage:
                 return section
         return self._keys
 
-    def _tenants(self) -> set[str]:
+    def _tenants_with_keys(self) -> set[str]:
         return {each.tenant for each in self._keyring.valid_keys().values()}
 
 

@@ -33,7 +33,7 @@ def load(connection: sqlite3.Connection, collection: Collection, tenant: str, re
     return row[0], f'"{row[1]}"'
 
 
-def load_for_change(
+def check_and_load_for_change(
     connection: sqlite3.Connection, call: ApiCall, collection: Collection, resource_id: str
 ) -> tuple[dict[str, Any], str]:
     text, tag = load(connection, collection, call.caller.tenant, resource_id)

@@ -22,7 +22,7 @@ from crossdock.errors import ConfigError
 from crossdock.sandbox.app import Sandbox, SandboxSettings
 from crossdock.sandbox.broken_connections import BreakableConnection
 from crossdock.values import serving
-from crossdock.values.local_files import open_private, replace_file
+from crossdock.values.local_files import open_or_create_private, replace_file
 from crossdock.values.serving import ConnectionLimits, StoppableServer
 
 Facts = dict[str, str | None]
@@ -129,7 +129,7 @@ def _folder_lock(data_dir: Path) -> Iterator[None]:
     """Lock the folder: two sandboxes on it would not share rate limits and running idempotency keys."""
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = open_private(data_dir / "lock")
+        file = open_or_create_private(data_dir / "lock")
     except OSError as error:
         raise ConfigError(
             f"the sandbox cannot use this folder: {error.strerror}", where=str(data_dir), code="folder_unusable"

@@ -32,7 +32,7 @@ _MAX_EXTERNAL_ID = 500  # characters
 def approve_invoice(connection: sqlite3.Connection, call: ApiCall, collection: Collection, invoice_id: str) -> Response:
     if call.body:
         validated_body(EmptyBody, call.read_json_body())
-    invoice, tag = resource_store.load_for_change(connection, call, collection, invoice_id)
+    invoice, tag = resource_store.check_and_load_for_change(connection, call, collection, invoice_id)
     text = strict_json.write(invoice)
     if invoice.get("status") != "approved":
         approved = {**invoice, "status": "approved"}
@@ -43,7 +43,7 @@ def approve_invoice(connection: sqlite3.Connection, call: ApiCall, collection: C
 
 def move_lot(connection: sqlite3.Connection, call: ApiCall, collection: Collection, lot_id: str) -> Response:
     request = validated_body(Movement, call.read_json_body())
-    lot, _ = resource_store.load_for_change(connection, call, collection, lot_id)
+    lot, _ = resource_store.check_and_load_for_change(connection, call, collection, lot_id)
     resource_store.check_references_and_external_id(connection, call.caller, collection, {}, request, lot_id)
     existing = _matching_lot_in_bin(connection, call.caller.tenant, lot, request["toBinId"])
     to_lot = existing or _new_lot(connection, call, collection, lot, request["toBinId"])
@@ -159,8 +159,8 @@ def _create(connection: sqlite3.Connection, call: ApiCall, collection: Collectio
 
 def _update(connection: sqlite3.Connection, call: ApiCall, collection: Collection, resource_id: str) -> Response:
     patch = call.read_json_body()
-    before, _ = resource_store.load_for_change(connection, call, collection, resource_id)
-    general_ledger.check_may_change(collection, before)
+    before, _ = resource_store.check_and_load_for_change(connection, call, collection, resource_id)
+    general_ledger.check_invoice_or_account_changeable(collection, before)
     old = dict(before)
     read_only = {name: before.pop(name) for name in collection.read_only if name in before}
     body = validated_body(collection.kind.wire, _merge_keeping_nulls(before, patch))
@@ -169,8 +169,8 @@ def _update(connection: sqlite3.Connection, call: ApiCall, collection: Collectio
 
 
 def _delete(connection: sqlite3.Connection, call: ApiCall, collection: Collection, resource_id: str) -> Response:
-    before, _ = resource_store.load_for_change(connection, call, collection, resource_id)
-    general_ledger.check_may_change(collection, before)
+    before, _ = resource_store.check_and_load_for_change(connection, call, collection, resource_id)
+    general_ledger.check_invoice_or_account_changeable(collection, before)
     connection.execute("DELETE FROM stored WHERE id = ?", (resource_id,))
     record_effect(connection, call, "delete", collection.kind.name, resource_id, strict_json.write(before))
     return Response(status_code=204)
@@ -209,7 +209,7 @@ def _check_save_and_post(
         return resource_store.save_and_record_effect(connection, call, operation, collection, body)
     invoice = {"status": "draft", **body, "total": general_ledger.invoice_total(body["items"])}
     if invoice.get("autoPostLedger"):
-        general_ledger.check_may_post(connection, call)
+        general_ledger.check_caller_may_post(connection, call)
     saved = resource_store.save_and_record_effect(connection, call, operation, collection, invoice)
     if invoice.get("autoPostLedger"):
         general_ledger.post_invoice(connection, call, invoice)

@@ -194,7 +194,7 @@ class State:
         return _device_and_inode(self._url) == self._file
 
     @property
-    def fence(self) -> int:
+    def fence_number(self) -> int:
         return self._lease.fence if self._lease else 0
 
     @contextmanager
@@ -301,7 +301,7 @@ class State:
                 tx = self._new_transaction(connection)
                 yield tx
             if self._keys:
-                self._keys.record_committed_changes(tx.stamps.touched)
+                self._keys.journal_committed_changes(tx.stamps.touched)
 
     @contextmanager
     def _read_transaction(self) -> Iterator[Transaction]:

@@ -136,9 +136,11 @@ class ExpectedSnapshotHistory(SnapshotHistory):
         super().__init__(connection)
         self._expected = expected
 
-    def accepted_steps(self, scope: Scope, key_hashes: Sequence[int]) -> Iterator[tuple[int, Step]]:
+    def last_accepted_steps(self, scope: Scope, key_hashes: Sequence[int]) -> Iterator[tuple[int, Step]]:
         differing = self._expected.changed_bindings(scope)
-        yield from super().accepted_steps(scope, [key_hash for key_hash in key_hashes if key_hash not in differing])
+        yield from super().last_accepted_steps(
+            scope, [key_hash for key_hash in key_hashes if key_hash not in differing]
+        )
         for key_hash in key_hashes:
             if binding := differing.get(key_hash):
                 yield key_hash, binding.step

@@ -87,7 +87,7 @@ class UnpagedLists:
 
 
 @contextmanager
-def recorded_page_paths() -> Iterator[set[str]]:
+def record_paths_read_in_pages() -> Iterator[set[str]]:
     """Yield the paths that are read by `ApiClient.pages` within the block."""
     noted, pages = set[str](), ApiClient.pages
 

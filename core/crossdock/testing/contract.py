@@ -104,7 +104,11 @@ class StreamContract(MappingContract, SyncContract):
         bound = bound_stream(self.connector, self.new_context(), self.stream)
         for topic, body, keys in self.webhooks:
             document = exact_json.loads(exact_json.dumps(body))
-            named = [key_text(hint.key) for hint in _hints(declared, topic, document) if hint.stream == self.stream]
+            named = [
+                key_text(hint.key)
+                for hint in _hints_of_webhook(declared, topic, document)
+                if hint.stream == self.stream
+            ]
             where = f"{declared.hints.__qualname__} of the connector's webhooks, topic {topic!r}"
             wanted = [stated_key_text(key, named) for key in keys]
             shown = " instead of ".join(f"[{', '.join(map(shown_key, each))}]" for each in (named, wanted))
@@ -122,7 +126,7 @@ class StreamContract(MappingContract, SyncContract):
     @staticmethod
     def _check_hints_survive_drift(where: str, declared: Webhooks[Any], topic: str, body: Any) -> None:
         try:
-            _hints(declared, topic, body)
+            _hints_of_webhook(declared, topic, body)
         except RecordError:
             return
         except Exception as error:  # noqa: BLE001  it is an author's, and shown as a failure
@@ -148,7 +152,7 @@ class StreamContract(MappingContract, SyncContract):
         return shown_method_name(bound_stream(self.connector, self.new_context(), self.stream).stream, name)
 
 
-def _hints(declared: Webhooks[Any], topic: str, body: Any) -> list[Hint]:
+def _hints_of_webhook(declared: Webhooks[Any], topic: str, body: Any) -> list[Hint]:
     return [*declared.hints(Webhook(topic, {}, body))]
 
 

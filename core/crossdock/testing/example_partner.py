@@ -131,7 +131,7 @@ class ExamplePartner:
         record = self._record_in_body(resource, body)
         key = request.headers.get(endpoint.header) if endpoint.header is not None else None
         key = at_path(body, endpoint.key_member) if endpoint.key_member is not None else key
-        same = next(self._ids_of_name(resource, self._name_in(resource, record)), None)
+        same = next(self._ids_of_name(resource, self._name_in_payload(resource, record)), None)
         if key is None and same is not None and (repeated := self.case.repeated(resource)) is not None:
             if self.case.replaces(resource):
                 self.records[same].payload = record
@@ -174,18 +174,18 @@ class ExamplePartner:
         if name is None:
             return
         for record_id, each in [*self.records.items()]:
-            if each.resource == resource and self._name_in(resource, each.payload) == name:
+            if each.resource == resource and self._name_in_payload(resource, each.payload) == name:
                 yield record_id
 
-    def _name_in(self, resource: str, payload: Mapping[str, Any]) -> str | None:
+    def _name_in_payload(self, resource: str, payload: Mapping[str, Any]) -> str | None:
         """Return the member by which records are looked up."""
         name: str | None = payload.get(self._target_resource(resource).name_member or "")
         return name
 
     def _new_id(self, resource: str, record: Mapping[str, Any]) -> str:
         if self._target_resource(resource).shape.id is None:
-            return self._name_in(resource, record) or ""
-        name = self._name_in(resource, record)
+            return self._name_in_payload(resource, record) or ""
+        name = self._name_in_payload(resource, record)
         number = self._created[f"{resource} {name}"] = self._created[f"{resource} {name}"] + 1
         # The order of creates differs from run to run, and other records may hold the id.
         return str(crc32(f"{resource} {name} {number}".encode()))

@@ -156,18 +156,18 @@ class _Document:
         operations: list[tuple[str | None, list[Field]]] = []
         while self._peek_token():
             if self._peek_token() == "{":
-                operations.append((None, self._selection()))
+                operations.append((None, self._parse_selection()))
                 continue
             kind = self._take_token()
             own = self._take_token() if _WORD.fullmatch(self._peek_token()) else None
             if kind == "fragment":
                 while self._peek_token() != "{":
                     self._take_token()
-                self._fragments[own or ""] = self._selection()
+                self._fragments[own or ""] = self._parse_selection()
                 continue
             self._parse_variable_defaults()
             self._skip_directives()
-            operations.append((own, self._selection()))
+            operations.append((own, self._parse_selection()))
         self._spread_fragments()
         found = next((fields for own, fields in operations if own == name), operations[0][1] if operations else None)
         if found is None:
@@ -192,10 +192,10 @@ class _Document:
             if self._take_token() == "$":
                 name = self._take_token()
             elif self._tokens[self._place - 1] == "=":
-                self._variables.setdefault(name, self._value())
+                self._variables.setdefault(name, self._parse_value())
         self._take_token(")")
 
-    def _selection(self) -> list[Field]:
+    def _parse_selection(self) -> list[Field]:
         self._take_token("{")
         self._depth += 1
         if self._depth > _DEEPEST:
@@ -203,14 +203,14 @@ class _Document:
         fields: list[Field] = []
         while self._peek_token() != "}":
             if self._peek_token() == "...":
-                self._fragment(fields)
+                self._parse_fragment(fields)
             else:
-                fields.append(self._field())
+                fields.append(self._parse_field())
         self._take_token("}")
         self._depth -= 1
         return fields
 
-    def _fragment(self, fields: list[Field]) -> None:
+    def _parse_fragment(self, fields: list[Field]) -> None:
         self._take_token("...")
         if self._peek_token() not in {"{", "@", "on"}:
             self._spreads.append((fields, self._take_token()))
@@ -220,28 +220,28 @@ class _Document:
             self._take_token()
             self._take_token()
         self._skip_directives()
-        fields += self._selection()
+        fields += self._parse_selection()
 
-    def _field(self) -> Field:
+    def _parse_field(self) -> Field:
         name = key = self._take_token()
         if not _WORD.fullmatch(name):
             raise ValueError(f"{name!r} is no name")
         if self._peek_token() == ":":
             self._take_token()
             name = self._take_token()
-        made = Field(name, key, self._arguments())
+        made = Field(name, key, self._parse_arguments())
         self._skip_directives()
-        made.fields = self._selection() if self._peek_token() == "{" else []
+        made.fields = self._parse_selection() if self._peek_token() == "{" else []
         return made
 
-    def _arguments(self) -> dict[str, Any]:
+    def _parse_arguments(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
         if self._peek_token() == "(":
             self._take_token()
             while self._peek_token() != ")":
                 name = self._take_token()
                 self._take_token(":")
-                found[name] = self._value()
+                found[name] = self._parse_value()
             self._take_token(")")
         return found
 
@@ -249,16 +249,16 @@ class _Document:
         while self._peek_token() == "@":
             self._take_token()
             self._take_token()
-            self._arguments()
+            self._parse_arguments()
 
-    def _value(self) -> Any:
+    def _parse_value(self) -> Any:
         found = self._take_token()
         if found == "$":
             return self._variables.get(self._take_token())
         if found == "[":
             listed = []
             while self._peek_token() != "]":
-                listed.append(self._value())
+                listed.append(self._parse_value())
             self._take_token()
             return listed
         if found == "{":
@@ -266,7 +266,7 @@ class _Document:
             while self._peek_token() != "}":
                 name = self._take_token()
                 self._take_token(":")
-                members[name] = self._value()
+                members[name] = self._parse_value()
             self._take_token()
             return members
         words = {"true": True, "false": False, "null": None}

@@ -25,7 +25,7 @@ from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.stream_trial import Trial, TriedRecord
 from crossdock.testing.connector_under_test import shown_method_name, shown_record_place
 from crossdock.testing.context_and_stream_reading import bound_stream
-from crossdock.testing.continued_lists import ContinuedList, UnpagedLists, recorded_page_paths
+from crossdock.testing.continued_lists import ContinuedList, UnpagedLists, record_paths_read_in_pages
 from crossdock.testing.contract import StreamContract
 from crossdock.testing.faulty_transport import FAULTS, transport_with_faults
 from crossdock.testing.graphql_selection_transport import SelectedMembersTransport
@@ -203,7 +203,7 @@ class HttpStreamContract(StreamContract):
         The answer says so in all customary ways. What follows is requested, or the record or the run says what lacks.
         """
         recorded = RequestRecorder(self.network())
-        with recorded_page_paths() as paged:
+        with record_paths_read_in_pages() as paged:
             whole = self.read_from(recorded)
         records = [item for _, item in self._listed_records()[0]]
         pull = shown_method_name(whole.bound.stream, "pull")
@@ -244,7 +244,7 @@ class HttpStreamContract(StreamContract):
         assert len(trial.records) == len(whole.records), f"{text}, and without it records are missing; {hint}"
         cursor = whole.bound.stream.cursor
         if cursor is not None:
-            before, after = (_values(each, cursor.column) for each in (whole, trial))
+            before, after = (_values_of_column(each, cursor.column) for each in (whole, trial))
             assert before == after, f"{text}, and without it records have no {cursor.column}, their cursor; {hint}"
 
     def test_a_sorted_cursor_asks_for_the_oldest_change_first(self) -> None:
@@ -287,7 +287,7 @@ class HttpStreamContract(StreamContract):
                 hint = "take the latest value of the batch, of a source that is asked to sort by it"
                 assert is_listed, f"{message} is ahead of the records that were read; {hint}"
                 is_lowest = all(
-                    _is_cursor_not_before(value, cursor, declared if is_declared else None) for value in later
+                    _is_cursor_not_before_other(value, cursor, declared if is_declared else None) for value in later
                 )
                 assert is_lowest, f"{message} is higher than {name} of a later record; {hint}"
 
@@ -420,11 +420,13 @@ class HttpStreamContract(StreamContract):
                 f"network_since of the test: no record of pages has the member {declared.column}, the cursor of "
                 f"{type(stream).__name__}; override network_since, and return what the source lists from a cursor on"
             )
-            return partial(_is_not_before_cursor, declared, since)
+            return partial(_is_record_not_before_cursor, declared, since)
         items = [item for _, items in self._read_batches_with_cursors() for item in items]
         names = {name for item in items for name, value in item.items() if str(value) == since}
         return (
-            (lambda item: all(_is_cursor_not_before(str(item.get(name)), since) for name in names)) if names else None
+            (lambda item: all(_is_cursor_not_before_other(str(item.get(name)), since) for name in names))
+            if names
+            else None
         )
 
     def _bound_stream(self) -> BoundStream:
@@ -560,7 +562,7 @@ def _json_texts_of_rows(tried: TriedRecord) -> list[str]:
     return [row.get(JSON) or "null" for row in tried.record.rows]
 
 
-def _values(trial: Trial, column: str) -> list[str | None]:
+def _values_of_column(trial: Trial, column: str) -> list[str | None]:
     return [column_text(at_path(row, column)) for row in _json_rows(trial)]
 
 
@@ -578,10 +580,10 @@ def _has_sorted_cursor(trial: Trial) -> bool:
     return cursor is not None and cursor.sorted
 
 
-def _is_cursor_not_before(text: str, cursor: str, declared: Cursor | None = None) -> bool:
+def _is_cursor_not_before_other(text: str, cursor: str, declared: Cursor | None = None) -> bool:
     """Compare two cursors as they are *declared*, else as numbers or instants if both are, else as texts."""
     if declared is not None:
-        return _is_not_before_cursor(declared, cursor, {declared.column: text})
+        return _is_record_not_before_cursor(declared, cursor, {declared.column: text})
     for read in (Decimal, datetime.fromisoformat):
         with suppress(ValueError, ArithmeticError, TypeError):  # TypeError: only one of two instants has an offset
             return bool(read(text) >= read(cursor))  # type: ignore[operator]  # both are of one type
@@ -618,7 +620,7 @@ def _members_with_later_times(cursor: Cursor, items: Sequence[Any]) -> Iterator[
             yield name
 
 
-def _is_not_before_cursor(cursor: Cursor, since: str, item: Any) -> bool:
+def _is_record_not_before_cursor(cursor: Cursor, since: str, item: Any) -> bool:
     try:
         return cursor.position(
             {cursor.column: column_text(at_path(_with_exact_numbers(item), cursor.column))}

@@ -65,7 +65,7 @@ def longer_lists(record: Record) -> Iterator[LongerList]:
     """Yield each list of *record* once for each number that its first element has."""
     if JSON not in record.row:
         if len(record.rows) > 1:
-            yield from _variants_of_list("the record", [*record.rows], partial(_with_rows, record))
+            yield from _variants_of_list("the record", [*record.rows], partial(_record_with_rows, record))
         return
     for place, elements, with_elements in lists_of_objects(record):
         yield from _variants_of_list(place, elements, with_elements)
@@ -77,7 +77,7 @@ def lists_of_objects(record: Record) -> Iterator[tuple[str, list[Any], Callable[
     for path in value_paths(item):
         elements = value_at(item, path)
         if isinstance(elements, list) and elements and all(isinstance(each, dict) for each in elements):
-            yield f"/{'/'.join(map(str, path))}", elements, partial(_with_list, record, item, path)
+            yield f"/{'/'.join(map(str, path))}", elements, partial(_record_with_list, record, item, path)
 
 
 def _variants_of_list(
@@ -88,11 +88,11 @@ def _variants_of_list(
             yield LongerList(place, elements, path, with_elements)
 
 
-def _with_list(record: Record, item: Any, path: Path, elements: list[Any]) -> Record:
+def _record_with_list(record: Record, item: Any, path: Path, elements: list[Any]) -> Record:
     return record_with_object(record, copy_with_change(item, path, elements))
 
 
-def _with_rows(record: Record, rows: list[dict[str, str | None]]) -> Record:
+def _record_with_rows(record: Record, rows: list[dict[str, str | None]]) -> Record:
     return replace(record, rows=tuple(rows), lines=tuple(range(1, len(rows) + 1)))
 
 

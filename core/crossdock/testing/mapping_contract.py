@@ -97,7 +97,7 @@ class MappingContract(StreamUnderTest):
         found = [*gaps_of_records([tried.record for tried in trial.records]), *gaps_of_drafts(drafts)]
         if self.expects and (names := unstated_members(drafts, stated_member_names(self.expects.values()))):
             found.append(f"expects states no {', '.join(names)}: a wrong value would not be seen")
-        found += _choices_by_position(trial.bound, [tried.record for tried in trial.records])
+        found += _elements_chosen_by_position(trial.bound, [tried.record for tried in trial.records])
         found += self.other_gaps()
         if found:
             raise SkipTest(
@@ -127,7 +127,7 @@ class MappingContract(StreamUnderTest):
                 f"{own}, {shown_record_place(record)}: a new instance of the stream maps it differently; {hint}"
             )
         for zone in _ZONES:
-            with _process_time_zone(zone):
+            with _temporary_process_time_zone(zone):
                 for record, one in zip(records, expected, strict=True):
                     is_same = one == _draft_or_problem(bound, record)
                     zones = "read times with record.instant, and give the zone of those without an offset"
@@ -203,7 +203,7 @@ class MappingContract(StreamUnderTest):
         if bound.stream.uses is None:
             return  # any change counts
         for record in records:
-            before, known = _draft_or_problem(bound, record), _fingerprints(bound, record)
+            before, known = _draft_or_problem(bound, record), _row_keys_and_fingerprints(bound, record)
             numbers = [
                 (f"another number as {place}", with_number(_SHORT))
                 for place, with_number in replaceable_numbers(record)
@@ -212,7 +212,7 @@ class MappingContract(StreamUnderTest):
                 made = _draft_or_problem(bound, changed)
                 if isinstance(made, _Problem) or made == before:
                     continue
-                assert _fingerprints(bound, changed) != known, (
+                assert _row_keys_and_fingerprints(bound, changed) != known, (
                     f"{type(bound.stream).__name__}.uses, {shown_record_place(record)}: with {change} the draft is "
                     "another one, "
                     "and the record does not count as changed, so that it is not sent; name all that the mapping reads"
@@ -251,7 +251,7 @@ def _draft_or_problem(bound: BoundStream, record: Record) -> dict[str, Any] | _P
         return _Problem(error.code, str(error))
 
 
-def _fingerprints(bound: BoundStream, record: Record) -> list[tuple[Any, ...]]:
+def _row_keys_and_fingerprints(bound: BoundStream, record: Record) -> list[tuple[Any, ...]]:
     """Return the key and the fingerprint of each row, as a run compares them."""
     rows = [{JSON: row[JSON]} if JSON in row else row for row in record.rows]
     frame = pl.DataFrame(rows, schema=dict.fromkeys(rows[0], pl.String)).with_row_index(LINE, 1).cast({LINE: pl.UInt64})
@@ -275,7 +275,7 @@ def _draft_has_whole_list(bound: BoundStream, each: LongerList) -> bool:
     return False
 
 
-def _choices_by_position(bound: BoundStream, records: Sequence[Record]) -> Iterator[str]:
+def _elements_chosen_by_position(bound: BoundStream, records: Sequence[Record]) -> Iterator[str]:
     """Yield the lists of which the draft shows one element alone that is at the same end in all records."""
     chosen: dict[str, set[str]] = {}
     for record in records:
@@ -292,7 +292,7 @@ def _choices_by_position(bound: BoundStream, records: Sequence[Record]) -> Itera
 
 
 @contextmanager
-def _process_time_zone(name: str) -> Iterator[None]:
+def _temporary_process_time_zone(name: str) -> Iterator[None]:
     """Set another time zone for the process."""
     try:
         with mock.patch.dict(os.environ, {"TZ": name}):

@@ -46,7 +46,7 @@ class Substitutes:
         found = _DAY.match(text)
         if not found:
             return self.replace_words(text)
-        first, second, third, *_ = self._bytes(found[0], 0, 3)
+        first, second, third, *_ = self._pseudorandom_bytes(found[0], 0, 3)
         return f"{1950 + first % 50}-{1 + second % 12:02}-{1 + third % 28:02}{text[found.end() :]}"
 
     def _substitute_in_same_case(self, word: str) -> str:
@@ -69,7 +69,7 @@ class Substitutes:
 
     def _candidate(self, word: str, attempt: int) -> str:
         kept = 2 if len(word) >= _LONG_NUMBER and word.isdecimal() else 0
-        drawn = self._bytes(word, attempt, 2 * len(word))
+        drawn = self._pseudorandom_bytes(word, attempt, 2 * len(word))
         made = list(word)
         for place, old in enumerate(word):
             choices = _characters_alike(old)
@@ -79,7 +79,7 @@ class Substitutes:
                 made[place] = choices[int.from_bytes(drawn[2 * place : 2 * place + 2]) % len(choices)]
         return "".join(made)
 
-    def _bytes(self, word: str, attempt: int, count: int) -> bytes:
+    def _pseudorandom_bytes(self, word: str, attempt: int, count: int) -> bytes:
         return shake_256(self._key + f"{attempt}:{word}".encode()).digest(count)
 
 

@@ -53,7 +53,7 @@ def indented(value: Any, depth: int = 0) -> str:
     return "[\n" + ",\n".join(inner + indented(each, depth + _INDENT) for each in value) + "\n" + " " * depth + "]"
 
 
-def change_json_text(text: str, change: Callable[[Any], Any]) -> str:
+def apply_change_to_json_text(text: str, change: Callable[[Any], Any]) -> str:
     """Apply *change* to the value of *text*. Returns exactly *text* if that changes nothing.
 
     Raises:

@@ -107,7 +107,7 @@ def _json_or_lines(text: str) -> dict[str, Any]:
         return {"lines": [readable_json.loads(line) for line in lines]}
 
 
-def text_of_file_members(body: Mapping[str, Any]) -> str:
+def body_text_of_file_members(body: Mapping[str, Any]) -> str:
     if "lines" in body:
         return "".join(f"{readable_json.dumps(line)}\n" for line in body["lines"])
     return readable_json.dumps(body["json"]) if "json" in body else ""

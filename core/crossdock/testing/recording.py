@@ -184,7 +184,7 @@ class _RecordingTransport(httpx.BaseTransport):
         sink = request.extensions.get("sink")
         if sink is not None and not content and response.status_code == 200:
             sink.flush()
-            content = _downloaded(Path(sink.name))
+            content = _read_downloaded_file(Path(sink.name))
         self._recording.add(request, response, content)
         headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_TRANSFER]
         return httpx.Response(
@@ -195,7 +195,7 @@ class _RecordingTransport(httpx.BaseTransport):
         self._transport.close()
 
 
-def _downloaded(path: Path) -> bytes:
+def _read_downloaded_file(path: Path) -> bytes:
     try:
         return read_regular(path, MAX_BYTES)
     except OSError as error:

@@ -14,7 +14,7 @@ import httpx
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.printable import MASK
 from crossdock.testing.readable_json import Number
-from crossdock.testing.recorded_exchange import Pairs, RecordedExchange, body_as_file_members, text_of_file_members
+from crossdock.testing.recorded_exchange import Pairs, RecordedExchange, body_as_file_members, body_text_of_file_members
 from crossdock.testing.sensitive_data import Kind, PersonalMembers, is_secret_parameter
 
 _SHOWN = 60  # characters of a value
@@ -68,7 +68,7 @@ class ReplayTransport(httpx.BaseTransport):
         return httpx.Response(
             found.status,
             headers=[(name, value.replace(found.origin, origin)) for name, value in found.headers],
-            content=text_of_file_members(found.answer).replace(found.origin, origin).encode(),
+            content=body_text_of_file_members(found.answer).replace(found.origin, origin).encode(),
         )
 
     def _take_next_exchange(self, request: httpx.Request) -> RecordedExchange:

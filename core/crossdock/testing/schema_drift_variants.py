@@ -35,7 +35,7 @@ def drift_variants(record: Record) -> Iterator[tuple[str, Record]]:
     for number, row in enumerate(record.rows):
         for name in row:
             for what, cell in (("null", None), ("an empty cell", ""), ("another text", "\N{SNOWMAN}")):
-                yield f"{what} in column {name!r}", _with_cell(record, number, name, cell)
+                yield f"{what} in column {name!r}", _record_with_cell(record, number, name, cell)
 
 
 def drifted_objects(item: Any) -> Iterator[tuple[str, Any]]:
@@ -62,15 +62,15 @@ def replaceable_numbers(record: Record) -> Iterator[tuple[str, Callable[[Decimal
         item = exact_json.loads(record.row[JSON] or "null")
         for path in value_paths(item) if isinstance(item, dict) else ():
             if is_number(value_at(item, path)):
-                yield "/" + "/".join(map(str, path)), partial(_with_number, record, item, path)
+                yield "/" + "/".join(map(str, path)), partial(_record_with_number, record, item, path)
         return
     for index, row in enumerate(record.rows):
         for name, cell in row.items():
             if is_number(cell):
-                yield name, partial(_with_number_in_cell, record, index, name)
+                yield name, partial(_record_with_number_in_cell, record, index, name)
 
 
-def _with_number(record: Record, item: Any, path: Path, number: Decimal | str) -> Record:
+def _record_with_number(record: Record, item: Any, path: Path, number: Decimal | str) -> Record:
     return record_with_object(record, copy_with_change(item, path, number_written_like(value_at(item, path), number)))
 
 
@@ -81,8 +81,8 @@ def number_written_like(cell: Any, number: Decimal | str) -> Decimal | str:
     return str(number).replace(".", ",") if _WITH_COMMA.fullmatch(cell) else str(number)
 
 
-def _with_number_in_cell(record: Record, index: int, name: str, number: Decimal | str) -> Record:
-    return _with_cell(record, index, name, number_written_like(record.rows[index][name], number))
+def _record_with_number_in_cell(record: Record, index: int, name: str, number: Decimal | str) -> Record:
+    return _record_with_cell(record, index, name, number_written_like(record.rows[index][name], number))
 
 
 def numbers_in(value: Any) -> set[Decimal]:
@@ -131,7 +131,7 @@ def copy_with_change(item: Any, path: Path, value: Any = None, *, remove: bool =
     return made
 
 
-def _with_cell(record: Record, number: int, name: str, cell: str | Decimal | None) -> Record:
+def _record_with_cell(record: Record, number: int, name: str, cell: str | Decimal | None) -> Record:
     rows = record.copy().rows
     rows[number][name] = None if cell is None else str(cell)
     return replace(record, rows=rows)

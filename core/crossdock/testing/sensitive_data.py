@@ -125,7 +125,9 @@ class PersonalMembers:
             return Kind.PERSONAL
         if last in _KEPT:
             return Kind.KEPT
-        if _is_personal(words) or (not _NAMED.isdisjoint(words) and self._is_of_person(path, words, outer, siblings)):
+        if _has_personal_word(words) or (
+            not _NAMED.isdisjoint(words) and self._is_of_person(path, words, outer, siblings)
+        ):
             return Kind.PERSONAL
         return Kind.INHERITED if outer in {Kind.PERSONAL, Kind.INHERITED} else Kind.PLAIN
 
@@ -165,13 +167,13 @@ class PersonalMembers:
         self.replace_leaves(item, compare)
 
 
-def _is_personal(words: Path) -> bool:
+def _has_personal_word(words: Path) -> bool:
     found = any(word in _PERSONAL or word.rstrip(digits) in _PERSONAL for word in words)
     return found and words[-1] not in _KEPT
 
 
 def _indicates_person(name: str) -> bool:
-    return _is_personal(words_of(name)) and not is_free_text_name(name)
+    return _has_personal_word(words_of(name)) and not is_free_text_name(name)
 
 
 def _normalized_words(value: Any) -> str:

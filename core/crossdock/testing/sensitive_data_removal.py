@@ -170,7 +170,7 @@ class SensitiveDataRemover:
         text = self._without_credentials(text)
         if text[:1] in {"{", "["} and depth < _MOST_DEEP:
             try:
-                return readable_json.change_json_text(text, self.clean_json)
+                return readable_json.apply_change_to_json_text(text, self.clean_json)
             except ValueError:
                 pass
         text = _PARAMETER.sub(self._clean_url_parameter, text)

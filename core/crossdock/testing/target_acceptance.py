@@ -21,7 +21,12 @@ from crossdock.connector import Connector
 from crossdock.testing.crossdock_process import Commands, EndedCommand, find_module_and_constant, write_entry_points
 from crossdock.testing.disturbed_command_checks import MOST_RUNS, DisturbedCommands
 from crossdock.testing.example_partner import ExamplePartner
-from crossdock.testing.example_record_source import SOURCE, example_record, reference_as_json, without_waits
+from crossdock.testing.example_record_source import (
+    SOURCE,
+    connector_without_target_waits,
+    example_record,
+    reference_as_json,
+)
 from crossdock.testing.graphql_selection_transport import SelectedMembersTransport
 from crossdock.testing.sandbox_effects_comparison import describe_differences
 from crossdock.testing.sandbox_syncs import write_private_file
@@ -103,7 +108,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
                 changed, held = self._change_last_records(disturbed), disturbed.count_held_without_nulls()
         if changed:
             self._check_updated_as_created(changed, held)
-        if self._can_look_up():
+        if self._can_look_up_all_created():
             with self._new_partner_syncs() as restored:
                 self._sync_after_restored_backup(restored, expected)
 
@@ -155,7 +160,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
             text = f"{resource}: left_to_a_person names it, and a create whose answer is lost is no doubt for ever"
             assert rule == "park" or not is_stated, f"{text}: leave it out"
 
-    def _can_look_up(self) -> bool:
+    def _can_look_up_all_created(self) -> bool:
         target = self.new_target()
         return all(target.resources[name].endpoint.can_verify("create") for name in self.created)
 
@@ -385,7 +390,7 @@ def _without_nulls(text: str) -> str:
 def _write_connector_packages(connector: Connector[Any], packages: Path, author: str) -> None:
     """Install the source of examples and the connector without waits in *packages*."""
     module, name = find_module_and_constant(connector, apart_from=author)
-    home = without_waits.__module__
+    home = connector_without_target_waits.__module__
     write_entry_points(packages, {connector.name: f"{_MODULE}:CONNECTOR", SOURCE.name: f"{home}:SOURCE"})
     imports = f"from {home} import without_waits\nfrom {module} import {name} as connector\n"
     text = f"{imports}\nCONNECTOR = without_waits(connector)\n"

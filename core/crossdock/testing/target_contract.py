@@ -259,7 +259,7 @@ class TargetContract(TargetRequestContract):
                 answer = self._look_up_answer(one, target_id, [])
                 outcome = one.target.found(one.resource, answer, one.expected(request, target_id))
                 text = f"{one.method('found')}, {what}: a missing record is {outcome.kind} instead of absent"
-                is_missing = self._is_missing(one, outcome)
+                is_missing = self._shows_missing_record(one, outcome)
                 assert is_missing, f"{text}; return Outcome('absent'), or define missing in the test"
 
     def test_a_removed_record_is_absent(self) -> None:
@@ -278,7 +278,7 @@ class TargetContract(TargetRequestContract):
                 one.resource, with_selected_members(request, answer), one.expected(request, one.target_id)
             )
             where = one.method("found")
-            assert self._is_missing(one, outcome), (
+            assert self._shows_missing_record(one, outcome), (
                 f"{where}, look_up by id: a removed record is {outcome.kind} instead of absent; return "
                 "Outcome('absent', status=answer.status) for it"
             )
@@ -305,7 +305,9 @@ class TargetContract(TargetRequestContract):
                     where = f"{one.method('found')}, {what}: {given}"
                     is_listed = is_beside or one.resource in self.lists_others
                     is_list = given == "another record" and target_id is None and is_listed
-                    is_disbelieved = outcome.kind == "unavailable" or (is_list and self._is_missing(one, outcome))
+                    is_disbelieved = outcome.kind == "unavailable" or (
+                        is_list and self._shows_missing_record(one, outcome)
+                    )
                     hint = "call super().found, which compares the id and the external id"
                     if outcome.kind not in _DECIDED:
                         hint = "a look-up that shows nothing is Outcome('unavailable', ...)"
@@ -325,7 +327,7 @@ class TargetContract(TargetRequestContract):
                     answer = with_selected_members(request, self._look_up_answer(one, None, records))
                     outcome = one.target.found(one.resource, answer, one.expected(request, None))
                     is_own = outcome.kind == "found" and outcome.target_id == one.target_id
-                    is_right = is_own if own in records else self._is_missing(one, outcome)
+                    is_right = is_own if own in records else self._shows_missing_record(one, outcome)
                     found = f"found as {outcome.target_id!r}" if outcome.kind == "found" else outcome.kind
                     assert is_right, (
                         f"{one.method('found')}, look_up by name of {one.key}: the answer has {another.key} of the "
@@ -349,7 +351,7 @@ class TargetContract(TargetRequestContract):
                     is_undecided = outcome.kind not in _DECIDED
                     assert is_undecided, f"{where}: any HTTP {status} is taken for {outcome.kind}; {hint}"
 
-    def _is_missing(self, one: Example, outcome: Outcome) -> bool:
+    def _shows_missing_record(self, one: Example, outcome: Outcome) -> bool:
         """Return whether a look-up shows that the record does not exist. One that no stream creates may be rejected."""
         is_rejected = outcome.kind == "rejected" and outcome.reason == "missing"
         return outcome.kind == "absent" or (is_rejected and "create" not in self.operations(one.resource))

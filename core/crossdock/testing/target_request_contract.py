@@ -218,7 +218,7 @@ class TargetRequestContract(TargetUnderTest):
         Args:
             decimals: How many of the digits are decimals in numbers with decimals; None for as many as each has.
         """
-        payload = _with_numbers(one.payload, digits, decimals)
+        payload = _with_replaced_numbers(one.payload, digits, decimals)
         request = _request_of_operation(replace(one, payload=payload) if what == "create" else one, what, payload)
         return (request.body or b"").replace(b".", b"").count(digits.encode())
 
@@ -396,13 +396,13 @@ def _method_and_path(request: Request) -> str:
     return f"{request.method} {request.path.partition('?')[0]}"
 
 
-def _with_numbers(value: Any, digits: str, decimals: int | None) -> Any:
+def _with_replaced_numbers(value: Any, digits: str, decimals: int | None) -> Any:
     """Replace each number by one with these digits. Whole numbers stay whole."""
     match value:
         case dict():
-            return {name: _with_numbers(inner, digits, decimals) for name, inner in value.items()}
+            return {name: _with_replaced_numbers(inner, digits, decimals) for name, inner in value.items()}
         case list():
-            return [_with_numbers(inner, digits, decimals) for inner in value]
+            return [_with_replaced_numbers(inner, digits, decimals) for inner in value]
         case bool():
             return value
         case int():

@@ -20,7 +20,7 @@ from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
 from crossdock.values.json_times import time_text
 from crossdock.values.record_keys import key_text
-from crossdock.writing.targets.payload_comparison import merge_patch
+from crossdock.writing.targets.payload_comparison import merge_patch_between
 from crossdock.writing.targets.target_code_guard import unguarded_target
 
 __all__ = ["Example", "Refusals", "TargetUnderTest"]
@@ -273,7 +273,9 @@ class Example:
     def update_to(self, after: dict[str, Any], target_id: str) -> Request:
         """Make the request that changes the payload to *after*."""
         before = deepcopy({**self.found, **self.payload})
-        return self.target.update(self.resource, target_id, Update(before, merge_patch(self.payload, after), after))
+        return self.target.update(
+            self.resource, target_id, Update(before, merge_patch_between(self.payload, after), after)
+        )
 
     def requests(self, after: dict[str, Any], target_id: str, operations: Collection[str]) -> dict[str, Request]:
         """Return every request about the record, by operation.

@@ -39,9 +39,10 @@ def current_actor() -> Actor:
     if given is not None:
         return given
     return Actor(
-        _from_environment("CROSSDOCK_PERSON", LONGEST_NAME) or user_of_process()[:LONGEST_NAME],
-        _from_environment("CROSSDOCK_ADDRESS", LONGEST_NAME) or f"{_COMMAND_LINE}{socket.gethostname()}"[:LONGEST_NAME],
-        _from_environment("CROSSDOCK_REASON", _LONGEST_REASON),
+        _text_from_environment("CROSSDOCK_PERSON", LONGEST_NAME) or user_of_process()[:LONGEST_NAME],
+        _text_from_environment("CROSSDOCK_ADDRESS", LONGEST_NAME)
+        or f"{_COMMAND_LINE}{socket.gethostname()}"[:LONGEST_NAME],
+        _text_from_environment("CROSSDOCK_REASON", _LONGEST_REASON),
     )
 
 
@@ -62,5 +63,5 @@ def user_of_process() -> str:
         return str(os.getuid())  # a container may have no name for it
 
 
-def _from_environment(variable: str, longest: int) -> str:
+def _text_from_environment(variable: str, longest: int) -> str:
     return printable(os.environ.get(variable, "").strip())[:longest].strip()

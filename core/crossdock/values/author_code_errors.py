@@ -103,7 +103,7 @@ def convert_author_errors(
         raise AuthorCodeError(method, what, where=where, code=code, settings=settings) from error
 
 
-def is_interruption(error: BaseException) -> bool:
+def is_interruption_or_engine_error(error: BaseException) -> bool:
     """Return whether *error* is an interruption, a generator's end or crossdock's own, and no failure of an author."""
     if isinstance(error, GeneratorExit):
         return not has_frame_of_author(error)
@@ -113,7 +113,9 @@ def is_interruption(error: BaseException) -> bool:
 
 
 def _passes_unchanged(error: BaseException) -> bool:
-    return is_interruption(error) or (isinstance(error, _ON_PURPOSE) and _is_readable_and_storable(error))
+    return is_interruption_or_engine_error(error) or (
+        isinstance(error, _ON_PURPOSE) and _is_readable_and_storable(error)
+    )
 
 
 def _is_readable_and_storable(error: CrossdockError) -> bool:
@@ -187,7 +189,7 @@ def place_of_code(code: object, method: str) -> str:
     return f"; see line {inner.co_firstlineno} of {shortened_text(inner.co_filename)}" if inner else ""
 
 
-def wrong_value_type(value: object) -> str:
+def described_value_type(value: object) -> str:
     """Return the type of a wrong value, or that a class is given in place of an object."""
     if isinstance(value, type):
         return f"the class {shortened_text(value.__name__)}, and no object made by it,"

@@ -37,11 +37,11 @@ def field_docstrings(model: type[BaseModel]) -> dict[str, str]:
         origin = getattr(base, "__pydantic_generic_metadata__", {}).get("origin") or base
         (definition,) = ast.parse(textwrap.dedent(inspect.getsource(origin))).body
         assert isinstance(definition, ast.ClassDef)
-        found |= member_docstrings(definition)
+        found |= docstring_by_class_member(definition)
     return found
 
 
-def member_docstrings(definition: ast.ClassDef) -> dict[str, str]:
+def docstring_by_class_member(definition: ast.ClassDef) -> dict[str, str]:
     """Return the docstrings below the annotated members of a class, by member."""
     found: dict[str, str] = {}
     for field, below in pairwise(definition.body):

@@ -82,7 +82,7 @@ def dumps(value: JsonValue) -> bytes:
     except TypeError as error:
         place, _ = first_inexact_value(value) or ("", "")
         raise TypeError(f"{place}: {error}" if place else str(error)) from None
-    _check_depth(value, _count_brackets(body))
+    _check_depth(value, _check_size_and_count_brackets(body))
     if _may_have_long_number(body):
         _check_integers(value)
     return body
@@ -154,7 +154,7 @@ def loads(body: bytes | str) -> JsonValue:
     beyond the limits of this module. The message quotes nothing of *body*.
     """
     encoded = body.encode(errors="surrogatepass") if isinstance(body, str) else body
-    brackets = _count_brackets(encoded)
+    brackets = _check_size_and_count_brackets(encoded)
     if brackets <= MAX_DEPTH and (value := _fast_loads(encoded)) is not _UNREAD:
         return value
     text = body if isinstance(body, str) else body.decode()
@@ -164,7 +164,7 @@ def loads(body: bytes | str) -> JsonValue:
         raise ValueError(TOO_DEEP) from None
     except ArithmeticError:
         raise ValueError(BEYOND) from None
-    _check_decoded(value, text, brackets)
+    _check_depth_and_surrogates(value, text, brackets)
     return value
 
 
@@ -180,11 +180,11 @@ def loads_at(text: str, start: int) -> tuple[JsonValue, int]:
     except ArithmeticError:
         raise ValueError(BEYOND) from None
     part = text[start:end]
-    _check_decoded(value, part, _count_brackets(part.encode(errors="surrogatepass")))
+    _check_depth_and_surrogates(value, part, _check_size_and_count_brackets(part.encode(errors="surrogatepass")))
     return value, end
 
 
-def _check_decoded(value: JsonValue, text: str, brackets: int) -> None:
+def _check_depth_and_surrogates(value: JsonValue, text: str, brackets: int) -> None:
     _check_depth(value, brackets)
     if ("\\ud" in text or "\\uD" in text) and not _has_whole_characters(text):
         raise ValueError("an escape is a lone surrogate, which UTF-8 cannot represent")
@@ -253,7 +253,7 @@ def _count_quotes(text: bytes) -> int:
     return text.count(b'"') - text.count(b'\\"')
 
 
-def _count_brackets(text: bytes) -> int:
+def _check_size_and_count_brackets(text: bytes) -> int:
     """Count the opening brackets in *text*, also those in strings. Those outside limit its values, with the commas."""
     brackets = text.count(b"[") + text.count(b"{")
     values = brackets + text.count(b",")

@@ -221,14 +221,14 @@ def explode_list(item: Any, path: str, *, keeps_empty: bool = False) -> Iterator
     is_cut = isinstance(elements, list) and pagination_members.is_list_cut(item, names)
     if elements is None or (elements == [] and not is_cut):
         if keeps_empty:
-            yield _with_element(item, names, None), None
+            yield _with_value_at_names(item, names, None), None
         return
     if not isinstance(elements, list) or is_cut:
         yield item, None
         return
     pointer = "".join("/" + escaped_pointer_part(name) for name in names)
     for index, element in enumerate(elements):
-        yield _with_element(item, names, element), f"{pointer}/{index}"
+        yield _with_value_at_names(item, names, element), f"{pointer}/{index}"
 
 
 CUT = "is cut: the record says that it has more elements; request all of them, or fetch such records"
@@ -288,17 +288,17 @@ def object_or_empty(value: Any) -> dict[str, Any]:
 
 def with_value_at_path(document: Any, path: str, value: Any) -> Any:
     """Return a copy of *document* with *value* at a path as of `at_path`. Missing objects around it are created."""
-    return _with_element(document, _names_or_exact_member(document, path), value)
+    return _with_value_at_names(document, _names_or_exact_member(document, path), value)
 
 
-def _with_element(value: Any, names: Sequence[str], element: Any) -> Any:
+def _with_value_at_names(value: Any, names: Sequence[str], element: Any) -> Any:
     if not names:
         return element
     name, *rest = names
     held = member(value, name)
     if isinstance(value, list) and held is not MISSING:
         index = int(name)
-        return [*value[:index], _with_element(held, rest, element), *value[index + 1 :]]
+        return [*value[:index], _with_value_at_names(held, rest, element), *value[index + 1 :]]
     if value is not None and value is not MISSING and not isinstance(value, dict):
         raise ValueError(f"{type_description(value)} without {name}")
-    return {**object_or_empty(value), name: _with_element(held, rest, element)}
+    return {**object_or_empty(value), name: _with_value_at_names(held, rest, element)}

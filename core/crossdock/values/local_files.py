@@ -46,7 +46,7 @@ def create_private(path: Path) -> BinaryIO:
     return os.fdopen(descriptor, "wb")
 
 
-def open_private(path: Path) -> BinaryIO:
+def open_or_create_private(path: Path) -> BinaryIO:
     """Open a file with mode 0600 and keep its content, or create it. Raises OSError if *path* is a link."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, _PRIVATE)
     os.fchmod(descriptor, _PRIVATE)

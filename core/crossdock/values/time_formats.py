@@ -73,7 +73,7 @@ class TimeFormat(Struct, frozen=True):
                 return date.fromisoformat(text)
         except (ValueError, OverflowError):
             pass
-        raise self._format_error("a date", place)
+        raise self._wrong_format_error("a date", place)
 
     def parse_instant(self, text: str, place: str) -> datetime:
         """Convert *text* to an instant in UTC, to the microsecond; see `parse_instant_and_fraction`."""
@@ -88,7 +88,7 @@ class TimeFormat(Struct, frozen=True):
         try:
             moment, fraction = self._parse_moment(text)
         except (ValueError, OverflowError):
-            raise self._format_error("a time", place) from None
+            raise self._wrong_format_error("a time", place) from None
         try:
             return self._in_utc(moment, place), fraction
         except OverflowError:
@@ -129,7 +129,7 @@ class TimeFormat(Struct, frozen=True):
         message = f"{when} in {self.timezone}, where the clocks change, and no rule says which instant is meant"
         raise RecordError("bad_value", message, pointer=place)
 
-    def _format_error(self, kind: str, place: str) -> RecordError:
+    def _wrong_format_error(self, kind: str, place: str) -> RecordError:
         form = (
             f"a date in the format {self.layout!r}{_UNIT_ADVICE.get(self.layout, '')}"
             if self.layout

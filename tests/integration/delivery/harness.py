@@ -30,7 +30,7 @@ from crossdock.writing.delivery.in_doubt_and_refusal_rules import StateDoubts
 from crossdock.writing.delivery.operations_and_intents import Kind, Operation
 from crossdock.writing.delivery.senders import Senders
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.targets.payload_comparison import merge_patch
+from crossdock.writing.targets.payload_comparison import merge_patch_between
 from crossdock.writing.targets.platform_target import PlatformTarget
 
 SCOPE = Scope("platform", "product", "wms")
@@ -226,7 +226,7 @@ def invoice(number: int) -> Operation:
 
 def updating(binding: Binding, after: dict[str, Any], *, fingerprint: int = 77) -> Operation:
     """The update that leads from what *binding* holds to *after*."""
-    return _of_bound("update", binding, after, merge_patch(binding.payload, after), fingerprint)
+    return _of_bound("update", binding, after, merge_patch_between(binding.payload, after), fingerprint)
 
 
 def deleting(binding: Binding) -> Operation:

@@ -78,7 +78,7 @@ def test_a_lease_of_before_the_clock_was_set_back_keeps_nobody_out(taken: StateU
     """A lease that seems to end later than any lease can is one of another time."""
     _until(taken, datetime.now(UTC) + ahead)
     with closing(State(taken, PIN)) as state, state.hold_run_lease("next"):
-        assert state.fence == 2
+        assert state.fence_number == 2
 
 
 def test_who_holds_a_lease_still_keeps_others_out(state_url: StateUrl) -> None:

@@ -87,7 +87,7 @@ def test_what_an_unsettled_operation_is_about_belongs_to_its_record(erp: Reading
     run = start(state)
     with state.begin() as tx:
         pending = [left("0", status="in_doubt"), left("7", operation="update", target_id=updated, idempotency_key="k")]
-        tx.intents.add(pending, run_id=run, fence=state.fence, at=AT)
+        tx.intents.add(pending, run_id=run, fence=state.fence_number, at=AT)
     index = read(erp, state)
     assert (index.find("wms:0"), index.find("P0")) == ([(created, True)], [(updated, True)])
 

@@ -25,18 +25,18 @@ def test_a_page_need_not_wait() -> None:
         assert ended.wait(LONG_S)
         return calls[-1]
 
-    assert readings.start_or_reuse_read(NAME, read, wait_s=0) is None
-    assert readings.start_or_reuse_read(NAME, read, wait_s=0) is None
+    assert readings.read_or_cached_if_slow(NAME, read, wait_s=0) is None
+    assert readings.read_or_cached_if_slow(NAME, read, wait_s=0) is None
     ended.set()
-    assert readings.start_or_reuse_read(NAME, read, wait_s=LONG_S) == 0
+    assert readings.read_or_cached_if_slow(NAME, read, wait_s=LONG_S) == 0
     ended.clear()
     clock.advance(FRESH_S)
-    assert readings.start_or_reuse_read(NAME, read, wait_s=0) == 0
+    assert readings.read_or_cached_if_slow(NAME, read, wait_s=0) == 0
     assert begun.acquire(timeout=LONG_S)
     assert begun.acquire(timeout=LONG_S)
     assert len(calls) == 2
     ended.set()
-    assert readings.start_or_reuse_read(NAME, read, wait_s=LONG_S) == 1
+    assert readings.read_or_cached_if_slow(NAME, read, wait_s=LONG_S) == 1
 
 
 def test_a_long_reading_is_shown_for_long() -> None:
@@ -49,11 +49,11 @@ def test_a_long_reading_is_shown_for_long() -> None:
         calls.append(1)
         return len(calls)
 
-    assert readings.start_or_reuse_read(NAME, read, wait_s=LONG_S) == 1
+    assert readings.read_or_cached_if_slow(NAME, read, wait_s=LONG_S) == 1
     clock.advance(10.0 * SHARE - 1)
-    assert readings.start_or_reuse_read(NAME, read, wait_s=LONG_S) == 1
+    assert readings.read_or_cached_if_slow(NAME, read, wait_s=LONG_S) == 1
     clock.advance(2.0)
-    assert readings.start_or_reuse_read(NAME, read, wait_s=LONG_S) == 2
+    assert readings.read_or_cached_if_slow(NAME, read, wait_s=LONG_S) == 2
 
 
 def test_an_error_is_raised_for_who_asks() -> None:
@@ -67,6 +67,6 @@ def test_an_error_is_raised_for_who_asks() -> None:
         return "read"
 
     with pytest.raises(StateError, match="is locked"):
-        readings.start_or_reuse_read(NAME, read, wait_s=LONG_S)
+        readings.read_or_cached_if_slow(NAME, read, wait_s=LONG_S)
     clock.advance(FRESH_S)
-    assert readings.start_or_reuse_read(NAME, read, wait_s=LONG_S) == "read"
+    assert readings.read_or_cached_if_slow(NAME, read, wait_s=LONG_S) == "read"

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from crossdock.console.nightly_allowance_and_refusals_plot import (
     REFUSALS_HEIGHT,
     plot_allowance_and_refusals,
-    runs_of_last_24_hours,
+    runs_within_day_of_newest,
 )
 from crossdock.console.request_allowance_plot import WIDTH
 from crossdock.state import RunRecord
@@ -27,9 +27,9 @@ def run(number: int, ago_h: float, *, minutes: int = 60, throttled: int = 0, sam
 def test_a_night_has_the_runs_of_24_hours() -> None:
     """Before now; if nothing ran since, before the end of the last run."""
     runs = [run(3, 1), run(2, 20), run(1, 40)]
-    assert [each.id for each in runs_of_last_24_hours(runs, NOW)] == [2, 3]
-    assert [each.id for each in runs_of_last_24_hours(runs[2:], NOW)] == [1]
-    assert runs_of_last_24_hours([], NOW) == []
+    assert [each.id for each in runs_within_day_of_newest(runs, NOW)] == [2, 3]
+    assert [each.id for each in runs_within_day_of_newest(runs[2:], NOW)] == [1]
+    assert runs_within_day_of_newest([], NOW) == []
 
 
 def test_runs_are_drawn_apart_with_their_refusals() -> None:

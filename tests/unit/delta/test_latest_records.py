@@ -168,7 +168,7 @@ def test_held_rows_count_with_all_their_cells(tmp_path: Path, monkeypatch: pytes
     reads: list[Sequence[int] | None] = []
     scan = LatestRecords(Things(), "w.things", tmp_path)
     known = pl.DataFrame(schema={KEY_HASH: pl.UInt128, KNOWN_FP: pl.UInt128})
-    scan.read(rereadable(wide, 5, reads), Tally(), lambda _rows: None, lambda: known)
+    scan.find_in_batches(rereadable(wide, 5, reads), Tally(), lambda _rows: None, lambda: known)
     assert len(records(scan)) == 50
     assert reads, "too large to be held"
 
@@ -238,7 +238,7 @@ def test_rows_that_may_have_changed_are_held(tmp_path: Path, again: bool) -> Non
     reads: list[Sequence[int] | None] = []
     parts = rereadable(whole, 300, reads) if again else [whole]
     scan, tally = LatestRecords(stream, "w.things", tmp_path), Tally()
-    scan.read(parts, tally, lambda _rows: None, lambda: known_of(first))
+    scan.find_in_batches(parts, tally, lambda _rows: None, lambda: known_of(first))
     assert scan.latest[SAME].sum() == 998
     found = state_comparison.compare(scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True)
     assert (found.unchanged, found.changed.height, found.gone.len()) == (998, 3, 0)
@@ -254,7 +254,7 @@ def test_rows_beyond_the_bound_are_read_again(tmp_path: Path, monkeypatch: pytes
     changed = batch([{"K": str(n), "V": "a" if n < 20 else "b"} for n in range(100)])
     reads: list[Sequence[int] | None] = []
     scan, tally = LatestRecords(Things(), "w.things", tmp_path), Tally()
-    scan.read(rereadable(changed, 30, reads), tally, lambda _rows: None, lambda: known_of(first))
+    scan.find_in_batches(rereadable(changed, 30, reads), tally, lambda _rows: None, lambda: known_of(first))
     found = state_comparison.compare(scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True)
     assert [read.record.row["V"] for read in scan.read_records(found.changed)] == ["b"] * 80
     assert reads == [list(range(22, 102))]
@@ -272,7 +272,7 @@ def test_held_and_other_rows_are_the_same_records(tmp_path: Path, monkeypatch: p
     reversed_part = RawBatch("c", batch(rows[2], "c").load().reverse())
     parts = [*rereadable(batch(rows[0], "a"), 20), *rereadable(batch(rows[1], "b"), 20), reversed_part]
     scan, tally = LatestRecords(stream, "w.things", tmp_path), Tally()
-    scan.read(parts, tally, lambda _rows: None, lambda: known_of(first))
+    scan.find_in_batches(parts, tally, lambda _rows: None, lambda: known_of(first))
     found = state_comparison.compare(scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True)
     expected = {
         row["K"]: (row["V"][1:], row["T"], row["T"], (number + 2,))

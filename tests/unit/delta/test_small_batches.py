@@ -42,7 +42,7 @@ def _read(
     stream = Things(mode="append", columns={"V": Repair(strip_prefix="-")})
     with TemporaryDirectory() as work, mock.patch.object(latest_records, "_HELD_BYTES", held):
         scan, tally = LatestRecords(stream, "w.things", Path(work)), Tally()
-        scan.read(_batches(contents), tally, lambda _rows: None, lambda: known)
+        scan.find_in_batches(_batches(contents), tally, lambda _rows: None, lambda: known)
         found = [(each.record, each.identity) for each in scan.read_records(scan.latest)]
         letters = [(each.identity, each.raw) for each in scan.dead_letters_without_key]
     return scan.latest.sort(KEY_HASH).rows(), found, letters, sum(scan.trimmed_rows), tally

@@ -95,7 +95,7 @@ def test_gone_and_waiting_records_are_found_among_recognised_rows(tmp_path: Path
     first, _ = scanned(stream, [batch([{"K": str(n), "V": "a"} for n in range(9)])], tmp_path)
     rows: Rows = [{"K": str(n), "V": "a"} for n in range(9) if n != 4]
     scan, tally = LatestRecords(stream, "w.things", tmp_path), Tally()
-    scan.read([batch(rows)], tally, lambda _rows: None, lambda: known_of(first))
+    scan.find_in_batches([batch(rows)], tally, lambda _rows: None, lambda: known_of(first))
     assert scan.latest[SAME].sum() == (0 if grouped else 8)
     hashes = key_hashes(["2", "4"])
     waits = WaitingRecord(RecordIdentity("w.things", "2", hashes["2"], 1, None, "f", 1), [], {})

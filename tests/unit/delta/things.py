@@ -57,7 +57,7 @@ def rereadable(whole: RawBatch, size: int, reads: list[Sequence[int] | None] | N
 def scanned(stream: Stream[Any], batches: Sequence[RawBatch], work: Path) -> tuple[LatestRecords, Tally]:
     """A scan of *batches*, whose row tally balances."""
     scan, tally = LatestRecords(stream, "w.things", work), Tally()
-    scan.read(batches, tally, lambda _rows: None)
+    scan.find_in_batches(batches, tally, lambda _rows: None)
     assert tally.rows_read == (
         sum(tally.rows_filtered.values()) + tally.rows_superseded + tally.rows_rejected + tally.rows_in_records
     )

@@ -41,7 +41,7 @@ def decided(schedule: FleetSchedule, now: datetime) -> list[DueCall]:
     return [
         call
         for name in list(schedule.pop_tenants_to_decide_about(now))
-        if (call := schedule.call_due_now(name, now)) is not None
+        if (call := schedule.decide_due_call(name, now)) is not None
     ]
 
 

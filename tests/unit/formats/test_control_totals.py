@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.formats.layouts import Content
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.control_totals import exact_numbers, plain_decimal
+from crossdock.reading.formats.control_totals import exact_numbers, plain_decimal_text
 from crossdock.reading.formats.delimited_files import read_rows
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
 
@@ -82,4 +82,4 @@ def test_numbers_are_exact() -> None:
 @pytest.mark.parametrize(("number", "text"), [("1.500", "1.5"), ("100", "100"), ("0.000", "0"), ("-2.10", "-2.1")])
 def test_numbers_are_shown_without_needless_zeros(number: str, text: str) -> None:
     """In errors."""
-    assert plain_decimal(Decimal(number)) == text
+    assert plain_decimal_text(Decimal(number)) == text

@@ -80,7 +80,9 @@ def rows(*references: str | None) -> pl.DataFrame:
 def test_records_of_others_are_counted_and_left_out(tmp_path: Path) -> None:
     """A stranger's SO-1 is not ours, which is shop:SO-1, and has the key SO-1 here."""
     scan, tally = LatestRecords(ORDERS, "s.orders", tmp_path), Tally()
-    scan.read([RawBatch("page", rows("SO-1", "shop:SO-1", None, "erp:SO-1", "shop:SO%202"))], tally, lambda _: None)
+    scan.find_in_batches(
+        [RawBatch("page", rows("SO-1", "shop:SO-1", None, "erp:SO-1", "shop:SO%202"))], tally, lambda _: None
+    )
     found = [each.record for each in scan.read_records(scan.latest)]
     assert [each.key_parts for each in found] == [("SO-1",), ("SO 2",)]
     assert [each.row["reference"] for each in found] == ["shop:SO-1", "shop:SO%202"]
@@ -92,7 +94,7 @@ def test_records_of_others_do_not_keep_those_that_are_gone(tmp_path: Path) -> No
     """A row of others has no key of ours, and is no sign that the list of ours is not complete."""
     orders = Things(mode="snapshot", key=("reference",), ours=SHOP)
     scan, tally = LatestRecords(orders, "s.orders", tmp_path), Tally()
-    scan.read([RawBatch("page", rows("SO-1", "shop:SO-1"))], tally, lambda _: None)
+    scan.find_in_batches([RawBatch("page", rows("SO-1", "shop:SO-1"))], tally, lambda _: None)
     gone = compute_keys(orders, "page", rows("shop:SO-2"))[KEY_HASH]
     filtered, without_key = scan.filtered_keys_among(gone)
     assert (filtered.to_list(), without_key) == ([], 0)
@@ -103,7 +105,7 @@ def test_a_name_that_the_partner_may_have_changed_is_noticed(tmp_path: Path, nam
     """It is counted, and shows neither that its record is there nor that it is gone."""
     orders = Things(mode="snapshot", key=("reference",), columns={"reference": Repair(strip_prefix="shop")}, ours=SHOP)
     scan, tally = LatestRecords(orders, "s.orders", tmp_path), Tally()
-    scan.read([RawBatch("page", rows("SO-1", "shop:SO-1", "shopware:1", name))], tally, lambda _: None)
+    scan.find_in_batches([RawBatch("page", rows("SO-1", "shop:SO-1", "shopware:1", name))], tally, lambda _: None)
     gone = compute_keys(orders, "page", rows("shop:SO-2"))[KEY_HASH]
     assert (scan.changed_names, tally.rows_filtered) == (1, {NOT_OURS: 3})
     assert scan.filtered_keys_among(gone)[1] == 1

@@ -20,8 +20,8 @@ from crossdock.services.notifications.run_events_and_messages import (
     RunOverdue,
     RunWaiting,
     ScheduledRunEnded,
-    compose_group_message,
     compose_message,
+    compose_message_of_several_events,
     kinds_of_event,
 )
 from crossdock.values import exact_json
@@ -222,7 +222,7 @@ def test_the_events_of_many_tenants_are_one_message() -> None:
     degraded = replace(run, status="degraded", messages=(), open=OpenCounts(rejected=2))
     events: list[tuple[str, Event]] = [(f"t{number:02}", degraded) for number in range(30)]
     events += [("zinc", run), ("acme", RunWaiting("nightly", date(2026, 11, 24), AT, "no workers"))]
-    message = compose_group_message(events, 300, AT)
+    message = compose_message_of_several_events(events, 300, AT)
     assert message.subject == "32 of 300 tenants: 1 failed, 1 late, 30 degraded"
     assert message.lines[:4] == (
         "32 of 300 tenants: 1 failed, 1 late, 30 degraded.",
@@ -240,7 +240,7 @@ def test_a_line_about_a_tenant_keeps_the_reason_behind_a_long_path() -> None:
     """Its name is cut, and the reason follows the path of its config."""
     error = f"its config cannot be used: /srv/{'customers/' * 18}acme.yaml:1:9: is not valid YAML"
     run = ScheduledRunEnded("(all jobs)", date(2026, 11, 24), AT, None, "failed", 0.0, 0, failed(error), None)
-    (line,) = compose_group_message([("acme" * 60, run)], 1, AT).lines[1:]
+    (line,) = compose_message_of_several_events([("acme" * 60, run)], 1, AT).lines[1:]
     assert line.startswith("acmeacmeacmeacmeacmeacmeacmeacmeacmea...: (all jobs) failed for 2026-11-24. its config")
     assert line.endswith("acme.yaml:1:9: is not valid YAML")
 
@@ -256,6 +256,6 @@ def test_a_warning_that_is_cut_keeps_its_code() -> None:
 def test_an_error_without_a_text_is_told() -> None:
     """In the line of a tenant and in the message about one run: a state of an older version may have such an error."""
     ended = replace(GOOD, status="failed", messages=(*failed(""), *failed("no disk")))
-    (line,) = compose_group_message([("acme", ended)], 1, AT).lines[1:]
+    (line,) = compose_message_of_several_events([("acme", ended)], 1, AT).lines[1:]
     assert line.endswith("2026-03-14. an error without a text; no disk")
     assert "an error without a text" in compose_message(replace(ended, messages=failed("")), ["failed"], AT).lines

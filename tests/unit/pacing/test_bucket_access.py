@@ -28,7 +28,7 @@ def test_resizing_keeps_the_level() -> None:
     """The tokens stay, up to the new burst, at another rate if one is given."""
     _, view = view_of(configured(10, 100))
     view.set_level(60)
-    view.resize(configured(20, 50), rate_per_s=25.0)
+    view.resize_to_estimate(configured(20, 50), rate_per_s=25.0)
     assert view.state.bucket.level(view.now) == pytest.approx(50)
     assert view.state.bucket.rate_per_s == 25
 
@@ -37,5 +37,5 @@ def test_tokens_taken_before_the_burst_was_known_count_against_it() -> None:
     """Thirty tokens of an unknown burst leave seventy of a hundred."""
     _, view = view_of(LimitEstimate(10, "documented"))
     view.take(30, 0)
-    view.resize(LimitEstimate(10, "documented", 100, "reported"))
+    view.resize_to_estimate(LimitEstimate(10, "documented", 100, "reported"))
     assert view.state.bucket.tokens(view.now) == 70

@@ -29,7 +29,7 @@ class Bench:
         self.learner.learn_from_accepted(self._request(accepted, others), 2, is_reported=is_reported)
 
     def refuse(self, accepted: int, retry_after_s: float | None = None, *, others: int = 8) -> None:
-        self.learner.restart_with_empty_bucket(self._request(accepted, others), 2, retry_after_s)
+        self.learner.learn_from_refused_request(self._request(accepted, others), 2, retry_after_s)
 
     def _request(self, accepted: int, others: int) -> AnsweredRequest:
         now = self.clock.monotonic()

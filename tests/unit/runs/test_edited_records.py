@@ -25,7 +25,7 @@ def bound(state: State, *, contributed: str | None = None, **facts: Any) -> None
 
 def take(state: State, edited: EditedRecords, page: list[dict[str, Any]]) -> None:
     ids = [each["id"] for each in page if "id" in each]
-    edited.add_page("product", page, load_bindings_by_target_id(state, "product", ids))
+    edited.compare_page("product", page, load_bindings_by_target_id(state, "product", ids))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_the_list_shows_what_was_edited(
     take(state, edited, [{"id": "prd_1", "updatedAt": listed}, {"id": "prd_2", "updatedAt": LATER}, {}])
     assert edited.edited_ids("product", ["prd_1", "prd_2"]) == ({"prd_1"} if is_edited else set())
     assert edited.edited_ids("customer", ["prd_1"]) == set()
-    assert edited.may_ask is may_ask
+    assert edited.has_unsure_records is may_ask
 
 
 @pytest.mark.parametrize(("version", "is_edited"), [('"1"', False), ('"2"', True), (None, False)])

@@ -79,7 +79,7 @@ def test_groups_have_all_records(state: State, kind: str) -> None:
         assert sum(each.number for each in groups) == open_records.count_records_in_state(tx, kind, ALL, SCOPES)
         for each in groups:
             choice = RecordFilter(each.choice["stream"], code=each.choice.get("reason"))
-            group = open_record_browsing.waiting_group(tx, {}, each.choice.get("group", ""))
+            group = open_record_browsing.find_waiting_group_by_name(tx, {}, each.choice.get("group", ""))
             assert [len(found) for found in pages(tx, kind, 50, choice, group=group)] == [each.number]
 
 

@@ -96,4 +96,4 @@ def test_rows_of_a_record_are_found_in_all_batches_of_a_file() -> None:
     assert sorted((tried.record.key, len(tried.record.rows)) for tried in found.records) == [
         ("", 1), ("", 1), ("1", 1), ("2", 1), ("9", 2),
     ]  # fmt: skip
-    assert found.rejected == 2
+    assert found.rejected_count == 2

@@ -41,7 +41,7 @@ def targets(**changes: Any) -> dict[str, Target]:
 )
 def test_where_an_operation_goes(facts: dict[str, Any], changes: dict[str, Any], place: str, *, restored: bool) -> None:
     """It is sent first, held back or left in doubt, as a run that resumes it decides."""
-    left = UnsettledOperations.grouped(
+    left = UnsettledOperations.grouped_by_treatment(
         [intent(1, **facts)],
         targets(**changes),
         AT + timedelta(minutes=1),
@@ -54,7 +54,7 @@ def test_where_an_operation_goes(facts: dict[str, Any], changes: dict[str, Any],
 
 def test_what_is_held_for_no_stream_of_the_run_is_sent_first() -> None:
     """Only a stream that is read could show that the state is an old one."""
-    left = UnsettledOperations.grouped(
+    left = UnsettledOperations.grouped_by_treatment(
         [intent(1, scope=INVOICE)], targets(), AT, streams={"wms.other"}, state_restored=False
     )
     assert (len(left.sent_first), left.held) == (1, [])

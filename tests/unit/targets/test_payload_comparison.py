@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.writing.targets.payload_comparison import merge_patch, with_patch_applied
+from crossdock.writing.targets.payload_comparison import merge_patch_between, with_patch_applied
 
 VALUES = st.recursive(
     st.booleans() | st.integers() | st.text(max_size=3),
@@ -22,8 +22,8 @@ MEMBERS = st.dictionaries(st.sampled_from("abcd"), VALUES, max_size=4)
 @given(MEMBERS, MEMBERS)
 def test_a_patch_turns_one_into_the_other(before: dict[str, Any], after: dict[str, Any]) -> None:
     """Applying a difference yields the later members; equal members have none."""
-    assert with_patch_applied(before, merge_patch(before, after)) == after
-    assert merge_patch(after, after) == {}
+    assert with_patch_applied(before, merge_patch_between(before, after)) == after
+    assert merge_patch_between(after, after) == {}
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_patch_has_the_changed_members_only(
     before: dict[str, Any], after: dict[str, Any], patch: dict[str, Any]
 ) -> None:
     """A merge patch (RFC 7396) says what changed and nothing else."""
-    assert merge_patch(before, after) == patch
+    assert merge_patch_between(before, after) == patch
 
 
 def apply(target: Any, patch: Any) -> Any:
@@ -68,4 +68,4 @@ tree = st.recursive(
 @given(st.dictionaries(st.sampled_from("abc"), tree), st.dictionaries(st.sampled_from("abc"), tree))
 def test_a_patch_leads_from_before_to_after(before: dict[str, Any], after: dict[str, Any]) -> None:
     """Whoever applies the patch as the RFC says holds what we hold."""
-    assert apply(before, merge_patch(before, after)) == after
+    assert apply(before, merge_patch_between(before, after)) == after

@@ -50,5 +50,5 @@ def test_short_lists_are_in_one_line() -> None:
 
 def test_an_unchanged_text_stays_as_it_was() -> None:
     """White space is kept, unless the value changes."""
-    assert readable_json.change_json_text('{"a":1}', lambda value: value) == '{"a":1}'
-    assert readable_json.change_json_text('{"a":1}', lambda _: ["b"]) == '["b"]'
+    assert readable_json.apply_change_to_json_text('{"a":1}', lambda value: value) == '{"a":1}'
+    assert readable_json.apply_change_to_json_text('{"a":1}', lambda _: ["b"]) == '["b"]'

@@ -94,7 +94,7 @@ def create_input(payload: Mapping[str, Any], held: Mapping[str, Any]) -> dict[st
     }
 
 
-def outcome_of_refusal(outcome: Outcome) -> Outcome:
+def changed_outcome_if_units_taken(outcome: Outcome) -> Outcome:
     is_taken = outcome.kind == "rejected" and any(text in outcome.message.casefold() for text in _TAKEN)
     return Outcome("changed", outcome.message, outcome.status) if is_taken else outcome
 

@@ -52,7 +52,7 @@ def _has_paid_back(refund: Any) -> bool:
     return isinstance(amount, str) and not _is_zero(amount)
 
 
-def is_invoice_withdrawn(order: Any, when: Invoiced) -> bool:
+def may_invoice_need_withdrawal(order: Any, when: Invoiced) -> bool:
     """Return whether an order that is not due may have been invoiced before its payment expired or was given up."""
     payment = order.get("displayFinancialStatus") if isinstance(order, dict) else None
     return when != "paid" and isinstance(payment, str) and payment in _WITHOUT_PAYMENT

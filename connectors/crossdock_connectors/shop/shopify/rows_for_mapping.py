@@ -11,7 +11,7 @@ from crossdock_connectors.shop.record_values import GUEST, guest_key
 from crossdock_connectors.shop.shopify.invoicing_rules import (
     SETTLED,
     is_invoice_due,
-    is_invoice_withdrawn,
+    may_invoice_need_withdrawal,
     rows_of_refunds,
 )
 from crossdock_connectors.shop.shopify.pages import Item, number_in_gid
@@ -63,7 +63,7 @@ class ShopifyRows:
     def invoice_rows(self, orders: Iterable[Any]) -> Iterator[Any]:
         found = [(order, is_invoice_due(order, self._settings.invoices)) for order in orders]
         for order, is_due in found:
-            withdrawn = not is_due and is_invoice_withdrawn(order, self._settings.invoices)
+            withdrawn = not is_due and may_invoice_need_withdrawal(order, self._settings.invoices)
             due = WITHDRAWN if withdrawn else is_due
             yield with_members(with_gid_number_as_key(order), due=due, **{SETTLED: True})
         if self._settings.refunds == "credit_note":

@@ -137,7 +137,7 @@ class ShopifyTarget(ApiTarget):
         mutation = "fulfillmentCreate" if resource == "fulfillments" else "inventorySetQuantities"
         payload = at_path(body_of(answer), f"data.{mutation}")
         if refused := target_answers.outcome_of_user_errors(payload):
-            return fulfillments.outcome_of_refusal(refused) if resource == "fulfillments" else refused
+            return fulfillments.changed_outcome_if_units_taken(refused) if resource == "fulfillments" else refused
         if resource == "stock":
             return Outcome("delivered", status=200, target_id=expected.target_id)
         gid = at_path(payload, "fulfillment.id")

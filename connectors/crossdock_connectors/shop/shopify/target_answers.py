@@ -33,7 +33,7 @@ def outcome_of_answer_without_data(answer: Answer) -> Outcome | None:
 
 def _outcome_of_errors(body: Mapping[str, Any], errors: list[Any]) -> Outcome:
     message = _joined_messages(errors)
-    codes = {_text(at_path(error, "extensions.code")) for error in errors}
+    codes = {_text_or_none(at_path(error, "extensions.code")) for error in errors}
     if "THROTTLED" in codes:
         return Outcome("throttled", message, 200, _seconds_until_enough_points(body))
     if "ACCESS_DENIED" in codes:
@@ -49,7 +49,7 @@ def outcome_of_user_errors(payload: Any) -> Outcome | None:
         return Outcome("in_doubt", "the answer says nothing of the mutation", 200)
     if not errors:
         return None
-    codes = {_text(at_path(error, "code")) for error in errors}
+    codes = {_text_or_none(at_path(error, "code")) for error in errors}
     if codes & _RUNNING:
         return Outcome("in_doubt", _joined_messages(errors), 200)
     return Outcome("changed" if codes & _CHANGED else "rejected", _joined_messages(errors), 200)
@@ -77,11 +77,14 @@ def _seconds_until_enough_points(body: Mapping[str, Any]) -> float:
 
 
 def _joined_messages(errors: list[Any]) -> str:
-    texts = (_text(at_path(error, "message")) if isinstance(error, dict) else _text(error) for error in errors)
+    texts = (
+        _text_or_none(at_path(error, "message")) if isinstance(error, dict) else _text_or_none(error)
+        for error in errors
+    )
     return printable("; ".join(filter(None, dict.fromkeys(texts)))[:_LONGEST]) or "refused without a reason"
 
 
-def _text(value: Any) -> str | None:
+def _text_or_none(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 

@@ -39,7 +39,7 @@ def is_invoice_due(order: Any, when: Invoiced) -> bool:
     return paid_back or status not in _NOT_PLACED
 
 
-def is_invoice_withdrawn(order: Any) -> bool:
+def may_invoice_need_withdrawal(order: Any) -> bool:
     """Return whether an order that is not due may have been invoiced before it was given up."""
     return at_path(order, "status") in _GIVEN_UP
 

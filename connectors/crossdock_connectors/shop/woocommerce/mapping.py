@@ -105,7 +105,9 @@ def order(record: Record, settings: WooCommerceSettings) -> OrderDraft:
 def invoice(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
     reject_order_with_failed_payment(record, settings.invoices)
     amounts = Amounts.of_order(record, settings)
-    of_order = sale_amounts.charged_sale if settings.refunds == "credit_note" else sale_amounts.sale_less_refunds
+    of_order = (
+        sale_amounts.charged_sale if settings.refunds == "credit_note" else sale_amounts.sale_with_refunds_as_charge
+    )
     return InvoiceDraft(
         customer_id=_customer_of_order(record, settings),
         currency=amounts.currency,

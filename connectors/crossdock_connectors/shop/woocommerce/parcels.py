@@ -37,7 +37,7 @@ def tracking_item_body(payload: Mapping[str, Any]) -> dict[str, Any]:
     return {name: str(value) for name, value in body.items() if value is not None}
 
 
-def created_outcome(item: Any, status: int, name: str) -> Outcome:
+def outcome_of_parcel_creation(item: Any, status: int, name: str) -> Outcome:
     order, number = key_parts_of(name)
     target_id = _target_id_of_item(item, order)
     if target_id is None or column_text(item.get("tracking_number")) != number:

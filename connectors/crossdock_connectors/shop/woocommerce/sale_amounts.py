@@ -50,16 +50,16 @@ class Amounts(Struct, frozen=True):
 
     def read_total(self, record: Record, pointer: str) -> Decimal:
         """Return a sum that was charged or paid back. A shop may have set more decimals than its currency has."""
-        rounded = self.read_amount(record, pointer)
+        rounded = self.read_rounded_amount(record, pointer)
         if rounded != record.decimal(pointer):
             record.count("total rounded to the currency")
         return rounded
 
-    def read_amount(self, record: JsonAccess, pointer: str) -> Decimal:
+    def read_rounded_amount(self, record: JsonAccess, pointer: str) -> Decimal:
         return _rounded(record.decimal(pointer), self.unit)
 
     def sum(self, records: Iterable[JsonAccess], pointer: str) -> Decimal:
-        return sum((self.read_amount(record, pointer) for record in records), _NOTHING)
+        return sum((self.read_rounded_amount(record, pointer) for record in records), _NOTHING)
 
 
 def _shop_rounding_unit(order: JsonAccess) -> Decimal:
@@ -100,12 +100,12 @@ def charged_sale(order: Record, amounts: Amounts, settings: WooCommerceSettings)
     """Return what the buyer was charged. WooCommerce rounds lines or sums, so each line may be off by a minor unit."""
     lines, shipping, fees = (order.each(f"/{kind}") for kind in ("line_items", "shipping_lines", "fee_lines"))
     order.at("/refunds", list)
-    items = tuple(_sold_item(line, amounts.read_amount(line, "/subtotal"), settings) for line in lines)
+    items = tuple(_sold_item(line, amounts.read_rounded_amount(line, "/subtotal"), settings) for line in lines)
     charges: dict[ChargeKind, Decimal] = {
         "discount": amounts.sum(lines, "/total") - amounts.sum(lines, "/subtotal"),
         "shipping": amounts.sum(shipping, "/total"),
         "fee": amounts.sum(fees, "/total"),
-        "tax": amounts.read_amount(order, "/total_tax"),
+        "tax": amounts.read_rounded_amount(order, "/total_tax"),
         "custom_item": sum((item.amount for item in items if not item.quantity), _NOTHING),
     }
     rounding = _largest_rounding_difference([*lines, *shipping, *fees], amounts)
@@ -127,7 +127,7 @@ def sale_after_refunds(order: Record, amounts: Amounts, settings: WooCommerceSet
     if returned[None]:
         order.count("refunded units without a line")
     for line in order.each("/line_items"):
-        whole = _sold_item(line, amounts.read_amount(line, "/subtotal"), settings)
+        whole = _sold_item(line, amounts.read_rounded_amount(line, "/subtotal"), settings)
         if not whole.quantity:
             continue  # its amount is a charge
         left = max(whole.quantity - returned[line.at("/id", int)], _NOTHING)
@@ -163,7 +163,7 @@ def _product_ids(line: JsonAccess) -> tuple[int, int]:
     return line.at("/product_id", int, default=0), line.at("/variation_id", int, default=0)
 
 
-def sale_less_refunds(order: Record, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
+def sale_with_refunds_as_charge(order: Record, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
     sale, back = charged_sale(order, amounts, settings), amounts.sum(order.each("/refunds"), "/amount")
     return Sale(sale.currency, sale.items, sale.total - back, {**sale.charges, "refund": -back}, sale.rounding)
 
@@ -172,7 +172,9 @@ def sale_of_refund(refund: Record, amounts: Amounts, settings: WooCommerceSettin
     """Return a refund as a negative sale: returned units, and the part of its amount that its lines do not explain."""
     lines = objects_in_list(refund, "/line_items")
     shipping, fees = (objects_in_optional_list(refund, kind) for kind in ("shipping_lines", "fee_lines"))
-    items = _items_with_units([_sold_item(line, amounts.read_amount(line, "/total"), settings) for line in lines])
+    items = _items_with_units(
+        [_sold_item(line, amounts.read_rounded_amount(line, "/total"), settings) for line in lines]
+    )
     total = -amounts.read_total(refund, "/amount")
     charges: dict[ChargeKind, Decimal] = {
         "shipping": amounts.sum(shipping, "/total"),

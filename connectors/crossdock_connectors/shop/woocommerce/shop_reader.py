@@ -26,7 +26,11 @@ from crossdock_connectors.shop.record_values import GUEST, guest_key
 from crossdock_connectors.shop.repeated_skus import RepeatedSkus
 from crossdock_connectors.shop.streams import CREDIT_NOTE, WITHDRAWN, Read, ShopReader
 from crossdock_connectors.shop.woocommerce import lists, mapping, records_by_id
-from crossdock_connectors.shop.woocommerce.invoicing_rules import is_invoice_due, is_invoice_withdrawn, rows_of_refunds
+from crossdock_connectors.shop.woocommerce.invoicing_rules import (
+    is_invoice_due,
+    may_invoice_need_withdrawal,
+    rows_of_refunds,
+)
 from crossdock_connectors.shop.woocommerce.lists import Item, WooContext, id_of_record
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 from crossdock_connectors.unread_record_parts import UnreadParts
@@ -95,7 +99,7 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
 
     def _invoice_rows(self, order: Any) -> Iterator[Any]:
         due = is_invoice_due(order, self.settings.invoices)
-        withdrawn = not due and is_invoice_withdrawn(order)
+        withdrawn = not due and may_invoice_need_withdrawal(order)
         yield with_members(_with_id_as_key(order), test=False, due=WITHDRAWN if withdrawn else due)
         if self.settings.refunds == "credit_note":
             yield from rows_of_refunds(order, due=due)

@@ -134,9 +134,9 @@ class WooCommerceTarget(ApiTarget):
         if missing := _missing_record_outcome(answer):
             return missing
         if resource == "fulfillments" and 200 <= answer.status < 300:
-            return parcels.created_outcome(body_of(answer), answer.status, expected.name or "")
+            return parcels.outcome_of_parcel_creation(body_of(answer), answer.status, expected.name or "")
         if 200 <= answer.status < 300:
-            return _delivered_outcome(body_of(answer), answer.status, expected)
+            return _outcome_of_success_answer(body_of(answer), answer.status, expected)
         return super().outcome(resource, answer, expected)
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
@@ -145,7 +145,7 @@ class WooCommerceTarget(ApiTarget):
         if answer.status != 200:
             return _failed_look_up_outcome(super().outcome(resource, answer, expected))
         try:
-            return _found(resource, body_of(answer), expected)
+            return _outcome_of_look_up(resource, body_of(answer), expected)
         except RecordError as error:
             return unreadable_look_up_outcome(error)
 
@@ -160,7 +160,7 @@ class WooCommerceTarget(ApiTarget):
         return f"check {self.place}"
 
 
-def _found(resource: str, body: Any, expected: ExpectedRecord) -> Outcome:
+def _outcome_of_look_up(resource: str, body: Any, expected: ExpectedRecord) -> Outcome:
     match resource:
         case "fulfillments":
             return parcels.outcome_of_parcel_look_up(body, expected.name, expected.target_id)
@@ -191,7 +191,7 @@ def _failed_look_up_outcome(outcome: Outcome) -> Outcome:
     )
 
 
-def _delivered_outcome(body: Any, status: int, expected: ExpectedRecord) -> Outcome:
+def _outcome_of_success_answer(body: Any, status: int, expected: ExpectedRecord) -> Outcome:
     target_id = expected.target_id or ""
     if not isinstance(body, dict) or str(body.get("id")) != target_id.rpartition("-")[2]:
         return Outcome("in_doubt", "answered success for another record, or with a broken body", status)

@@ -127,12 +127,12 @@ def invoice_of_bill(record: Record, bills: Bills) -> InvoiceDraft:
         currency=currency,
         items=tuple(
             _bill_line(each, bills, tax)
-            for each, tax in zip(transactions, _taxes_added_in_total(record, transactions, taxes), strict=True)
+            for each, tax in zip(transactions, _taxes_on_top_of_amounts(record, transactions, taxes), strict=True)
         ),
     )
 
 
-def _taxes_added_in_total(
+def _taxes_on_top_of_amounts(
     record: Record, transactions: Sequence[JsonAccess], taxes: Sequence[Decimal]
 ) -> Sequence[Decimal]:
     """Return what each charge costs beside its own amount, by the total of the bill: its taxes, or nothing.

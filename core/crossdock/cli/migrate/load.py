@@ -143,10 +143,10 @@ def _show(loaded: LoadResult, *, as_json: bool) -> int:
 
 
 def _document(loaded: LoadResult) -> dict[str, Any]:
-    from crossdock.migration.migration_status import wave_document
+    from crossdock.migration.migration_status import wave_status_as_json
 
     return {
-        "runs": [wave_document(each.status) | {"report": each.report.as_json()} for each in loaded.runs],
+        "runs": [wave_status_as_json(each.status) | {"report": each.report.as_json()} for each in loaded.runs],
         "ended_at": loaded.wave and loaded.wave.name,
         "error": loaded.error and str(loaded.error),
         "messages": error_documents({"": loaded.error} if loaded.error else {}),

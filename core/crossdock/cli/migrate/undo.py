@@ -33,5 +33,5 @@ def undo(wave: str | None, config: Path, **options: Any) -> int:
     from crossdock.runs.undo import undo_plan
 
     return plan_and_print_undo(
-        load_project(config), lambda session: undo_plan.undone_migration(session, wave), **options
+        load_project(config), lambda session: undo_plan.migration_runs_to_undo(session, wave), **options
     )

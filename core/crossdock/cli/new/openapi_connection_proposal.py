@@ -33,7 +33,7 @@ class Credentials(Struct, frozen=True):
     unknown: str = ""
 
 
-def server_address(document: OpenApi) -> tuple[str, str]:
+def base_url_and_open_question(document: OpenApi) -> tuple[str, str]:
     """Return the base URL, and what the author must find out about it."""
     for server in map(mapping_or_empty, list_or_empty(document.data.get("servers"))):
         url = server.get("url")

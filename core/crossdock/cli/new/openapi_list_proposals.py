@@ -12,14 +12,14 @@ from msgspec import Struct, field, structs
 from crossdock.cli.new.openapi_operations_and_members import (
     Operation,
     Pointer,
-    json_content,
     json_pointer,
+    json_schema_and_example,
     json_type,
     members,
     needs_no_escaping,
     nested_members,
     normalized_name,
-    operations,
+    operations_of_path,
     success_response,
     words_of_name,
     yaml_value_as_json,
@@ -151,7 +151,9 @@ def propose_lists(document: OpenApi, chosen: Collection[str]) -> tuple[list[List
         if chosen and path not in chosen:
             continue
         try:
-            gets = [each for each in operations(document, str(path), mapping_or_empty(item)) if each.method == "GET"]
+            gets = [
+                each for each in operations_of_path(document, str(path), mapping_or_empty(item)) if each.method == "GET"
+            ]
             for operation in gets:
                 one = _proposed_list(document, operation)
                 if isinstance(one, ListProposal):
@@ -175,7 +177,7 @@ def propose_lists(document: OpenApi, chosen: Collection[str]) -> tuple[list[List
 
 def _proposed_list(document: OpenApi, operation: Operation) -> ListProposal | SkippedOperation:
     response = success_response(document, operation)
-    body, example = json_content(document, response)
+    body, example = json_schema_and_example(document, response)
     arrays = _record_arrays(document, body, operation.path.rstrip("/").rpartition("/")[2])
     if reason := _reason_not_a_list(operation, body, arrays):
         return SkippedOperation(operation.method_and_path, reason)
@@ -331,9 +333,9 @@ def _paging(document: OpenApi, operation: Operation, body: Json, response: Json,
     page = next((params[each] for each in params if each in _PAGES), ("", {}))
     offset = next((params[each] for each in params if each in _OFFSETS), ("", {}))
     first = 1 if normalized_name(offset[0]) == "startindex" else 0
-    total = _pointer_to_total(beside, _TOTALS)
+    total = _pointer_to_stated_count(beside, _TOTALS)
     sized: dict[str, Any] = {"size": size, "size_param": size_param}
-    pages = _pointer_to_total(beside, _PAGE_COUNTS)
+    pages = _pointer_to_stated_count(beside, _PAGE_COUNTS)
     has_link = "link" in {str(each).lower() for each in mapping_or_empty(response.get("headers"))}
     choices: list[tuple[bool, Paging]] = [
         (bool(cursor and next_cursor), Paging("cursor", cursor, next_cursor, **sized)),
@@ -342,11 +344,11 @@ def _paging(document: OpenApi, operation: Operation, body: Json, response: Json,
         (bool(next_url), Paging("next_url", place=next_url, **sized)),
         (
             bool(page[0]),
-            Paging("page", page[0], start=_first_page_number(page[1], 1), total=total, pages=pages, **sized),
+            Paging("page", page[0], start=_first_page_or_offset(page[1], 1), total=total, pages=pages, **sized),
         ),
         (
             bool(offset[0]),
-            Paging("offset", offset[0], start=_first_page_number(offset[1], first), total=total, **sized),
+            Paging("offset", offset[0], start=_first_page_or_offset(offset[1], first), total=total, **sized),
         ),
     ]
     return next((paging for is_one, paging in choices if is_one), Paging("none", **sized))
@@ -359,12 +361,12 @@ def _largest_page_size(schema: Json) -> int | None:
     return min(found, 1000) if found else None
 
 
-def _first_page_number(schema: Json, usual: int) -> int:
+def _first_page_or_offset(schema: Json, usual: int) -> int:
     stated = (schema.get(name) for name in ("default", "minimum"))
     return next((each for each in stated if type(each) is int and each in {0, 1}), usual)
 
 
-def _pointer_to_total(beside: Sequence[tuple[Pointer, Json]], names: Collection[str]) -> str:
+def _pointer_to_stated_count(beside: Sequence[tuple[Pointer, Json]], names: Collection[str]) -> str:
     return next(
         (json_pointer(at) for at, each in beside if json_type(each) == "integer" and normalized_name(at[-1]) in names),
         "",

@@ -41,7 +41,7 @@ class Operation(Struct, frozen=True):
                 yield each["name"], each
 
 
-def operations(document: OpenApi, path: str, item: Json) -> Iterator[Operation]:
+def operations_of_path(document: OpenApi, path: str, item: Json) -> Iterator[Operation]:
     """Yield the operations of a path. Raises ConfigError if a reference leads nowhere."""
     item = document.resolved(item)
     for method in METHODS:
@@ -59,7 +59,7 @@ def success_response(document: OpenApi, operation: Operation) -> Json:
     return next((document.resolved(mapping_or_empty(responses[code])) for code in _OK if code in responses), {})
 
 
-def json_content(document: OpenApi, holder: Json) -> tuple[Json, Any]:
+def json_schema_and_example(document: OpenApi, holder: Json) -> tuple[Json, Any]:
     """Return the schema of the JSON in an answer or a request, and an example; an empty schema if there is none."""
     for media, value in mapping_or_empty(holder.get("content")).items():
         if "json" in str(media) or media == "*/*":

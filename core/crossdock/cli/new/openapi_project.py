@@ -76,7 +76,7 @@ def propose_project(path: Path, *, with_target: bool, chosen: Collection[str]) -
 
 def _propose_from_document(document: OpenApi, *, with_target: bool, chosen: Collection[str]) -> Proposal:
     lists, left_out = openapi_list_proposals.propose_lists(document, chosen)
-    base_url, question = openapi_connection_proposal.server_address(document)
+    base_url, question = openapi_connection_proposal.base_url_and_open_question(document)
     found = openapi_connection_proposal.propose_credentials(document, base_url)
     target, refused = openapi_target_proposal.propose_target(document) if with_target else (None, [])
     drafts = [(one, openapi_mapping_proposals.propose_draft(document, one)) for one in lists]
@@ -158,7 +158,7 @@ def template_values(proposal: Proposal, package: str) -> dict[str, str]:
         "questions": "".join(f"    # TODO: {each}\n" for each in proposal.unknown),
         "streams": "\n\n\n".join(
             text
-            for (one, draft), taken in zip(lists, _needs_own_namespace(lists), strict=True)
+            for (one, draft), taken in zip(lists, _own_namespace_flags(lists), strict=True)
             for text in (*_model_classes(proposal.document, one, draft), _stream_class(one, draft, taken))
         ),
         "fields": "".join(f"\n{each}" for each in _settings_fields(proposal)),
@@ -234,7 +234,7 @@ def _auth_argument(proposal: Proposal) -> Call:
     return Call("", [] if auth is None else [Named("auth=", auth)])
 
 
-def _needs_own_namespace(lists: Sequence[tuple[ListProposal, DraftProposal]]) -> list[bool]:
+def _own_namespace_flags(lists: Sequence[tuple[ListProposal, DraftProposal]]) -> list[bool]:
     """Return for each list whether an earlier one has its resource: its keys need a namespace of their own."""
     resources = [one.resource for one, _ in lists]
     return [resource in resources[:number] for number, resource in enumerate(resources)]

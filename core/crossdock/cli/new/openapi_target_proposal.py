@@ -15,12 +15,12 @@ from crossdock.cli.new.openapi_list_proposals import (
 )
 from crossdock.cli.new.openapi_operations_and_members import (
     Operation,
-    json_content,
+    json_schema_and_example,
     json_type,
     members,
     needs_no_escaping,
     normalized_name,
-    operations,
+    operations_of_path,
     success_response,
     words_of_name,
 )
@@ -85,9 +85,9 @@ def _writable_resources(document: OpenApi, left_out: list[SkippedOperation]) -> 
         if "post" not in item or "{" in path:
             continue
         try:
-            of_list = {each.method: each for each in operations(document, path, item)}
+            of_list = {each.method: each for each in operations_of_path(document, path, item)}
             one, end = below.get(path, ("", ""))
-            of_item = {each.method: each for each in operations(document, one, paths[one])} if one else {}
+            of_item = {each.method: each for each in operations_of_path(document, one, paths[one])} if one else {}
         except ConfigError as error:
             left_out.append(SkippedOperation(f"POST {path}", f"{error.message} ({error.where})"))
             continue
@@ -105,11 +105,11 @@ def _proposed_target(document: OpenApi, one: _Resource) -> TargetProposal | Skip
         return refused("no GET reads one record by its id")
     if one.path_end or not needs_no_escaping(one.path) or len(one.path) > _LONGEST_PATH:
         return refused("its path is too long, or has a form that is not proposed")
-    body, _ = json_content(document, document.resolved(mapping_or_empty(post.data.get("requestBody"))))
+    body, _ = json_schema_and_example(document, document.resolved(mapping_or_empty(post.data.get("requestBody"))))
     sent_in, record = _wrapping_member_and_record(document, body)
     if not members(document, record):
         return refused("its body is not an object with members")
-    answered, _ = json_content(document, success_response(document, one.of_item["GET"]))
+    answered, _ = json_schema_and_example(document, success_response(document, one.of_item["GET"]))
     answered_in, shown = _wrapping_member_and_record(document, answered)
     id_member = _id_member(document, shown, one.path)
     if not id_member:
@@ -187,7 +187,7 @@ def _idempotency_key_header(post: Operation) -> str:
 def _list_member(document: OpenApi, listing: Operation | None) -> str:
     if listing is None:
         return "data"
-    body, _ = json_content(document, success_response(document, listing))
+    body, _ = json_schema_and_example(document, success_response(document, listing))
     if json_type(body) == "array":
         return ""
     return next((name for name, each in members(document, body).items() if json_type(each) == "array"), "data")

@@ -100,7 +100,7 @@ def new(
     if openapi is not None:
         _add_openapi_proposal(made, openapi, lists)
     elif target:
-        _add_target(made)
+        _add_example_target(made)
     chosen_files = project_files(kind, made.features, made.values)
     made.values["files"] = "\n".join(f"| `{path}` | {purpose} |" for path, (_, purpose) in chosen_files.items())
     contents = {
@@ -138,7 +138,7 @@ def _add_openapi_proposal(made: _ProjectContent, openapi: Path, lists: Collectio
     made.lines = list(openapi_project.report_lines(proposal))
 
 
-def _add_target(made: _ProjectContent) -> None:
+def _add_example_target(made: _ProjectContent) -> None:
     from crossdock.cli.new import target_code
 
     is_graphql = "graphql" in made.features

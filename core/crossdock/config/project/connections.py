@@ -17,7 +17,7 @@ from crossdock.config import connector_registry
 from crossdock.config.declarative_streams import DeclaredStream
 from crossdock.config.http_settings import HttpSettings
 from crossdock.config.project.stream_class_checks import check_and_complete_declaration, refuse_reserved_column_names
-from crossdock.config.project.stream_overrides import apply_overrides, settings_with_stream_overrides
+from crossdock.config.project.stream_overrides import apply_overrides, settings_accepting_stream_overrides
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.mapping.resource_types import ResourceType
@@ -31,8 +31,8 @@ from crossdock.values.author_code_errors import (
     AuthorCodeError,
     convert_author_errors,
     described_class,
+    described_value_type,
     place_of_code,
-    wrong_value_type,
 )
 from crossdock.values.clock import Clock
 from crossdock.values.config_file import Document
@@ -71,7 +71,7 @@ class Connection:
         return self.settings.namespace or self.name
 
     @property
-    def host(self) -> str | None:
+    def source_host(self) -> str | None:
         """The host that is read; None if there is none, or if the connector does not tell it."""
         with convert_author_errors("source_host", self.name, code=self.settings, settings=self.settings):
             host: object = self.settings.source_host
@@ -86,7 +86,7 @@ class Connection:
         if isinstance(settings, HttpSettings):
             return settings.base_url
         folder: object = getattr(settings, "path", None)
-        return self.host or (str(folder) if isinstance(folder, Path) else "")
+        return self.source_host or (str(folder) if isinstance(folder, Path) else "")
 
     def named_enabled_streams(self) -> Iterator[tuple[str, Stream[Any]]]:
         return ((f"{self.name}.{stream.name}", stream) for stream in self.streams if stream.enabled)
@@ -317,7 +317,7 @@ def _resources_by_target(document: Document, sections: Mapping[str, Mapping[str,
         if connector is not None and connector.target is not None:
             with _guard_author_code_on_load(document, name, "settings", connector.settings):
                 settings = document.validated_as_model(
-                    settings_with_stream_overrides(connector.settings), data, ("connections", name)
+                    settings_accepting_stream_overrides(connector.settings), data, ("connections", name)
                 )
             with _guard_author_code_on_load(document, name, "target", connector.target, settings, only_authors=False):
                 made = connector.target(settings)
@@ -348,7 +348,7 @@ def _checked_streams(connector: Connector[Any], settings: Settings) -> tuple[Str
 
 def _wrong_result_error(connector: Connector[Any], method: str, made: object, expected: str) -> AuthorCodeError:
     place = place_of_code(getattr(connector, method), method)
-    return AuthorCodeError(method, f"returned {wrong_value_type(made)} instead of {expected}{place}")
+    return AuthorCodeError(method, f"returned {described_value_type(made)} instead of {expected}{place}")
 
 
 def _stream_name(stream: Stream[Any]) -> str:
@@ -371,7 +371,7 @@ def _load_connection(
         raise ConfigError(error.message, where=document.where(kind), hint=error.hint, code=error.code) from error
     with _guard_author_code_on_load(document, name, "settings", connector.settings):
         settings = document.validated_as_model(
-            settings_with_stream_overrides(connector.settings), data, section, targets=targets, platform=platform
+            settings_accepting_stream_overrides(connector.settings), data, section, targets=targets, platform=platform
         )
     try:
         with _guard_author_code_on_load(document, name, "streams", connector.streams, settings, only_authors=False):

@@ -183,7 +183,7 @@ class Project(Struct, frozen=True):
         )
 
     @property
-    def resources_with_deletes(self) -> frozenset[ResourceName]:
+    def resources_with_deleting_streams(self) -> frozenset[ResourceName]:
         return frozenset(
             _written_resource(stream) for stream in self._streams_to_platform() if stream.on_gone == "delete"
         )

@@ -49,13 +49,11 @@ def checked_webhook_hints(connection: Connection, webhooks: Webhooks[Any], webho
             raise _webhook_hint_error(connection, f"names a key of {hint.stream} that is not text")
     wanted = [hint for hint in hints if streams[hint.stream].enabled and streams[hint.stream].fetches]
     return [
-        own
-        for hint in wanted
-        if (own := _hint_with_external_id_resolved(hint, streams[hint.stream].own_keys)) is not None
+        own for hint in wanted if (own := _external_id_replaced_by_key(hint, streams[hint.stream].own_keys)) is not None
     ]
 
 
-def _hint_with_external_id_resolved(hint: Hint, ours: Ours | None) -> Hint | None:
+def _external_id_replaced_by_key(hint: Hint, ours: Ours | None) -> Hint | None:
     """Return *hint* with the key of the record in place of its external id; None for a record of others."""
     if ours is None:
         return hint

@@ -10,7 +10,7 @@ from pydantic import Field, InstanceOf, StrictBool, StrictInt, StrictStr, Valida
 from pydantic_core import PydanticCustomError
 
 from crossdock.config.declarative_streams import DeclaredStream, check_mapped_members
-from crossdock.connector import Stream, columns_named_by
+from crossdock.connector import Stream, columns_in_stream_attributes
 from crossdock.errors import ConfigError
 from crossdock.mapping.declarative import Form, MemberOverrides
 from crossdock.mapping.external_id_recognition import ours_problem
@@ -32,7 +32,7 @@ from crossdock.mapping.stream_declaration import (
     reread_and_open_until_problem,
 )
 from crossdock.resources import ResourceName
-from crossdock.values.author_code_errors import described_class, wrong_value_type
+from crossdock.values.author_code_errors import described_class, described_value_type
 from crossdock.values.config_base_types import NAME_FORM, ConfigModel, is_valid_name
 from crossdock.values.config_file import (
     OF_TYPE,
@@ -86,7 +86,7 @@ def check_and_complete_declaration(name: str, stream: Stream[Any], targets: Dest
         raise ConfigError(f"{name}: {wrong[1]}", hint=_fix_hint(wrong[0]), code="connector_invalid")
     if isinstance(stream, DeclaredStream):
         return  # its model has checked the section
-    if problem := next(_declaration_problems(stream, targets), None):
+    if problem := next(_problems_found_while_completing(stream, targets), None):
         raise ConfigError(f"{name}: {problem}", hint=_fix_hint(type(stream)), code="connector_invalid")
 
 
@@ -94,7 +94,9 @@ def refuse_reserved_column_names(name: str, stream: Stream[Any], where: str) -> 
     """Check that no column in the config or class of *stream* is reserved. ``uses`` may name the whole record."""
     cursor = {stream.cursor.column} if stream.cursor is not None else set[str]()
     whole = () if isinstance(stream, DeclaredStream) else stream.uses or ()
-    if reserved := next(filter(is_reserved_column, sorted(columns_named_by(stream) - {*whole} | cursor)), None):
+    if reserved := next(
+        filter(is_reserved_column, sorted(columns_in_stream_attributes(stream) - {*whole} | cursor)), None
+    ):
         hint = f"'/{reserved}', a JSON pointer, is a member of this name; columns of files need other names"
         raise ConfigError(
             f"{name}: the name {reserved!r} is reserved", where=where, hint=hint, code="connector_invalid"
@@ -116,10 +118,10 @@ def _is_possible_value(name: str, value: Any) -> bool:
     return True
 
 
-def _declaration_problems(stream: Stream[Any], targets: Destinations) -> Iterator[str]:
+def _problems_found_while_completing(stream: Stream[Any], targets: Destinations) -> Iterator[str]:
     resource = getattr(stream, "resource", None)
     if resource is not None and not isinstance(resource, str):
-        yield f"resource must be text such as 'product', not {wrong_value_type(resource).removesuffix(',')}"
+        yield f"resource must be text such as 'product', not {described_value_type(resource).removesuffix(',')}"
         return
     if resource is not None and resource not in WRITTEN:
         advice = unknown_key_message(str(resource), list(WRITTEN)).removeprefix("unknown key; ")

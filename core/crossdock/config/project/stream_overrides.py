@@ -174,7 +174,7 @@ class _Overridable(ConfigModel):
     a connection that is only a target."""
 
 
-def settings_with_stream_overrides(settings: type[Settings]) -> type[Settings]:
+def settings_accepting_stream_overrides(settings: type[Settings]) -> type[Settings]:
     """Add the key ``streams`` for overrides to *settings*, unless they have a key of that name."""
     if "streams" in settings.model_fields:
         return settings

@@ -66,7 +66,9 @@ class AccountFile:
     def authenticate(self, name: str, password: str) -> Account | None:
         """Return the account if the password is right. Raises ConfigError or `BusyError`."""
         account = self.all().get(name)
-        return account if import_password_hashes().verify_password(password, account and account.password) else None
+        return (
+            account if import_password_hashes_module().verify_password(password, account and account.password) else None
+        )
 
     def current_person(self, signed_in: Account) -> Person | None:
         """Return who has *signed_in*, with the present roles; None if the account or its password is another by now."""
@@ -159,11 +161,11 @@ def _hash_of_valid_password(password: str) -> str:
         raise ConfigError(
             f"a password has {LEAST_CHARACTERS} to {MOST_CHARACTERS:,} characters", code="account_invalid"
         )
-    made: str = import_password_hashes().hash_password(password)
+    made: str = import_password_hashes_module().hash_password(password)
     return made
 
 
-def import_password_hashes() -> ModuleType:
+def import_password_hashes_module() -> ModuleType:
     """Return `password_hashes`. Raises ConfigError if its library is not installed."""
     if find_spec("argon2") is None:
         raise ConfigError("accounts need argon2-cffi", hint="pip install 'crossdock[console]'", code="library_missing")

@@ -35,7 +35,7 @@ class AttemptLimiter:
         self._clock, self._lock = clock, threading.Lock()
         self._buckets: OrderedDict[_Key, Bucket] = OrderedDict()
 
-    def count_attempt(self, name: str, address: str) -> None:
+    def count_or_refuse_attempt(self, name: str, address: str) -> None:
         """Count an attempt, before anything is computed. Raises TooManyAttemptsError."""
         now = self._clock.monotonic()
         with self._lock:

@@ -140,9 +140,9 @@ class OpenIdProvider:
             raise RefusedError(f"The provider refused: {code if _CODE.fullmatch(code) else 'it sent no code'}.")
         token = self._request_id_token(query["code"], origin, flow)
         found = self._verified_claims(token, flow)
-        return self._person_of_claims(found), flow.wanted
+        return self._person_with_roles(found), flow.wanted
 
-    def _person_of_claims(self, found: Mapping[str, Any]) -> Person:
+    def _person_with_roles(self, found: Mapping[str, Any]) -> Person:
         name = _name_of_person(found, self.settings.person)
         roles = dict[str, Role]()
         for rule in self.settings.roles:

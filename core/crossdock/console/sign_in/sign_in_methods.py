@@ -40,7 +40,7 @@ class SignIn(Struct, frozen=True):
         """Begin a session if the password is right. Raises ConfigError, BusyError or TooManyAttemptsError."""
         assert self.accounts is not None
         accounts = self.accounts
-        self.attempts.count_attempt(name, address)
+        self.attempts.count_or_refuse_attempt(name, address)
         account = accounts.authenticate(name, password)
         if account is None:
             _LOGGER.warning("a sign-in from %s was refused", address)  # the name may be a password in the wrong field

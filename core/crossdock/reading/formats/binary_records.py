@@ -146,7 +146,10 @@ class BinaryRecords:
             yield batch
 
     def frames_by_record_type(self, batch: _Batch) -> dict[str, pl.DataFrame]:
-        return {name: self._parse_records_of_type(name, found) for name, found in self._grouped_by_type(batch).items()}
+        return {
+            name: self._parse_records_of_type(name, found)
+            for name, found in self._grouped_by_type_and_padded(batch).items()
+        }
 
     def hex_cells(self, data: bytes, number: int, offset: int) -> Mapping[str, str]:
         name = self._record_type(data, number)
@@ -179,13 +182,15 @@ class BinaryRecords:
     def _record_size(self, stream: ByteStream) -> int:
         most = max(self._layout.record_length(name) for name in self._layout.types)
         data = stream.peek(most)
-        name = self._record_type(data, stream.record)
+        name = self._record_type(data, stream.record_number)
         length, first = self._layout.record_length(name), next(iter(self._with_count[name]), None)
         if first is None or (first.counter and len(data) < first.counter[1].end):
             return length  # such a record is cut, or has no count
         return (
             length
-            - self._record_with_padded_tables(name, data.ljust(most, b"\0"), stream.record, stream.offset).filled[0]
+            - self._record_with_padded_tables(
+                name, data.ljust(most, b"\0"), stream.record_number, stream.offset
+            ).filled[0]
         )
 
     def _record_type(self, data: bytes, number: int) -> str:
@@ -198,7 +203,7 @@ class BinaryRecords:
             self._refuse("a record of no declared type", number, place.at, hint)
         return name
 
-    def _grouped_by_type(self, batch: _Batch) -> dict[str, _RecordsOfType]:
+    def _grouped_by_type_and_padded(self, batch: _Batch) -> dict[str, _RecordsOfType]:
         if self._layout.type_code_place is None:
             numbers = list(range(batch.first, batch.first + len(batch.records)))
             only = _RecordsOfType(numbers, batch.offsets, batch.records)

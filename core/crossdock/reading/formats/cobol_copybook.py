@@ -258,7 +258,7 @@ class _Entry:
                 self._skip_optional_word("WHEN")
                 self._skip_optional_word("ZERO", "ZEROS", "ZEROES")
             case "VALUE" | "VALUES":
-                self._skip_words()
+                self._skip_to_next_clause()
             case "EXTERNAL" | "GLOBAL" | "IS":
                 pass
             case _ if word in _REFUSED:
@@ -285,7 +285,7 @@ class _Entry:
                 self._next_name()
             item.least = item.least if item.least != item.most else 0
         while self._skip_optional_word("ASCENDING", "DESCENDING", "INDEXED"):
-            self._skip_words("ASCENDING", "DESCENDING", "INDEXED")
+            self._skip_to_next_clause("ASCENDING", "DESCENDING", "INDEXED")
         if not 0 < item.most <= _MOST_ELEMENTS or item.least > item.most:
             self._refuse(f"OCCURS {item.least} TO {item.most} is impossible; the limit is {_MOST_ELEMENTS:,}")
         if item.least != item.most and item.depending is None:
@@ -304,7 +304,7 @@ class _Entry:
         if item.picture and item.usage in {"packed", "binary", "native"} and item.picture.decimals is None:
             self._refuse(f"{item.name} is not a number by its picture, but by its usage")
 
-    def _skip_words(self, *ends: str) -> None:
+    def _skip_to_next_clause(self, *ends: str) -> None:
         while self._at < len(self._words) and self._peek() not in _CLAUSES and self._peek() not in ends:
             self._at += 1
 

@@ -105,7 +105,7 @@ class ControlTotals:
                 self._refuse(message, row[LINE], "The file is truncated or damaged: fetch it again.")
             item = self._items[row[_ITEM]]
             what = "sum" if item in self._kind.sums else "number of records"
-            stated_as, has = plain_decimal(row[_STATED]), plain_decimal(row[_VALUE])
+            stated_as, has = plain_decimal_text(row[_STATED]), plain_decimal_text(row[_VALUE])
             self._refuse(
                 f"{self._name}.{item} states the {what} {stated_as}, the file has {has}", row[f"{LINE}_of"], _HINT
             )
@@ -136,6 +136,6 @@ def exact_numbers(frame: pl.DataFrame, column: str, *, file: str, may_be_empty: 
     return pl.when(text == "").then(pl.lit("0")).otherwise(text).cast(EXACT)
 
 
-def plain_decimal(number: Decimal) -> str:
+def plain_decimal_text(number: Decimal) -> str:
     text = format(number, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -102,15 +102,15 @@ class DelimitedRows:
             if self._trailer and piece.last:
                 body, self._tail = split_last_record(piece, self._strict_parser.quote)
             if body:
-                yield from self._split_by_cells(body)
+                yield from self._split_if_too_many_cells(body)
 
-    def _split_by_cells(self, body: Piece) -> Iterator[Piece]:
+    def _split_if_too_many_cells(self, body: Piece) -> Iterator[Piece]:
         cells, size = body.ends * len(self._names), len(body.data)
         if cells <= MAX_CELLS or size <= _SMALLEST_PART_BYTES:
             yield body
             return
         for part in split_piece(body, self._strict_parser.quote, max(size * MAX_CELLS // cells, _SMALLEST_PART_BYTES)):
-            yield from self._split_by_cells(part) if len(part.data) < size else (part,)
+            yield from self._split_if_too_many_cells(part) if len(part.data) < size else (part,)
 
     def parse_records_at_lines(self, records: Iterator[bytes], lines: Sequence[int]) -> Iterator[pl.DataFrame]:
         first = 0
@@ -255,7 +255,7 @@ class RowEnds:
         ends, held = declared, b""
         for block in blocks:
             data = held + block
-            if len(ends) > 1 and (first := _first_row_end(data, ends)):
+            if len(ends) > 1 and (first := _which_row_end_comes_first(data, ends)):
                 ends, self._ends = [first], [first.decode()]
             text, fault = self._text_before_fault(data, [end for end in declared if end not in ends])
             text = text.replace(ends[0], row) if len(ends) == 1 else text
@@ -293,7 +293,7 @@ class RowEnds:
         return data[:at], DecodingError(f"control character U+{ord(places[at]):04X}", hint)
 
 
-def _first_row_end(data: bytes, ends: list[bytes]) -> bytes | None:
+def _which_row_end_comes_first(data: bytes, ends: list[bytes]) -> bytes | None:
     places = {data.find(end): end for end in ends}
     places.pop(-1, None)
     return places[min(places)] if places else None

@@ -318,7 +318,7 @@ class _EdiReader(FormatReader[_L]):
             rows = EdiRows(layout, is_x12=self._kind == "x12")
             yield from _frames_of_sets(sets, rows, layout, f"{self._called} {layout.set_to_read}", batch_rows)
             if leniencies is not None:
-                leniencies.add("set", sets.others)
+                leniencies.add("set", sets.other_kind_count)
 
     def record_bytes_at_lines(
         self, path: Openable, layout: _L, lines: Sequence[int], *, name: str

@@ -76,7 +76,7 @@ class Separators(Struct, frozen=True):
         return {_HELD + number: character for number, character in enumerate(self.all_characters)}
 
 
-def _remember_valid_tag(tag: str, tags: set[str]) -> bool:
+def _remember_tag_if_valid(tag: str, tags: set[str]) -> bool:
     """Return whether *tag* has the form of one, and add it to *tags* then."""
     is_tag = SEGMENT_TAG.fullmatch(tag) is not None
     if is_tag:
@@ -113,7 +113,7 @@ class Segments:
 
     # ---- text
 
-    def _read_characters(self, size: int) -> None:
+    def _ensure_characters_ahead(self, size: int) -> None:
         """Have *size* characters from the present position on, if the file has them."""
         while len(self._text) - self._at < size and not self._is_whole:
             data = self._stream.read(_CHUNK_BYTES)
@@ -154,16 +154,18 @@ class Segments:
 
     def _begin_interchange(self) -> bool:
         """Read the separators of the next interchange. Return whether there is one."""
-        self._read_characters(_CHUNK_BYTES)
+        self._ensure_characters_ahead(_CHUNK_BYTES)
         while blank := _BLANKS.match(self._text, self._at):
             self._line += blank[0].count("\n")
             self._at = blank.end()
-            self._read_characters(1)
-        self._read_characters(HEAD)
+            self._ensure_characters_ahead(1)
+        self._ensure_characters_ahead(HEAD)
         head = self._text[self._at : self._at + HEAD]
         if not head and self._number:
             return False
-        self.separators = self._separators_of_isa(head) if self._kind == "x12" else self._separators_of_una(head)
+        self.separators = (
+            self._separators_of_isa(head) if self._kind == "x12" else self._separators_of_una_or_usual(head)
+        )
         own = self.separators.all_characters
         if len(set(own)) < len(own) or any(each.isalnum() or each == " " for each in own):
             self.refuse("the separators of the interchange are letters, digits, spaces or twice the same")
@@ -183,7 +185,7 @@ class Segments:
         repetition = "" if repetition.isalnum() or repetition == " " else repetition
         return Separators(head[3], elements[16][0], elements[16][1], repetition)
 
-    def _separators_of_una(self, head: str) -> Separators:
+    def _separators_of_una_or_usual(self, head: str) -> Separators:
         component, element, mark, release, repetition, terminator = tuple(":+.?*'")
         if head.startswith("UNA") and len(head) >= len("UNA:+.? '"):
             component, element, mark, release, repetition, terminator = tuple(head[3:9])
@@ -225,7 +227,7 @@ class Segments:
                 problem = "has a line break or another control character in it"
             elif not raw:
                 problem = "is empty"
-            elif tag not in tags and not _remember_valid_tag(tag, tags):
+            elif tag not in tags and not _remember_tag_if_valid(tag, tags):
                 problem = "begins with no tag of two or three letters and digits"
             if release and release in raw:
                 raw = self._released.sub(lambda found: self._held.get(found[1], found[1]), raw)
@@ -249,7 +251,7 @@ class Segments:
                 if self._text[self._at :].strip(_BLANK):
                     self.refuse("the file ends inside of this segment, so it is cut")
                 return -1
-            self._read_characters(searched + 1)
+            self._ensure_characters_ahead(searched + 1)
             start = self._at + searched
 
     def _is_released(self, end: int, release: str) -> bool:

@@ -105,7 +105,7 @@ class EdiSets:
 
     def __init__(self, segments: Segments, envelope: Envelope, kind: str, *, test: bool) -> None:
         self._segments, self._envelope, self._kind, self._test = segments, envelope, kind, test
-        self.others = 0
+        self.other_kind_count = 0
         self._state = _State()
         self._roles: dict[str, Callable[[Segment], None]] = {
             envelope.interchange[0]: self._begin_interchange,
@@ -130,7 +130,7 @@ class EdiSets:
                 self._refuse(segment, segment.problem)
             role(segment)
             if state.done:
-                yield from (each for each in state.done if self._is_kind_to_read(each))
+                yield from (each for each in state.done if self._is_wanted_counting_others(each))
                 state.done = []
         if state.interchange is not None:
             self._segments.refuse(f"the file ends without {self._envelope.interchange[2]}: it is cut")
@@ -142,9 +142,9 @@ class EdiSets:
     def control_number_of(self, found: EdiSet) -> str:
         return self._element_text(found.header_segment, self._envelope.set[1])
 
-    def _is_kind_to_read(self, found: EdiSet) -> bool:
+    def _is_wanted_counting_others(self, found: EdiSet) -> bool:
         is_wanted = self._element_text(found.header_segment, self._envelope.kind_at, found.separators) == self._kind
-        self.others += not is_wanted
+        self.other_kind_count += not is_wanted
         return is_wanted
 
     def _element_text(self, segment: Segment, element: int, separators: Separators | None = None) -> str:

@@ -35,7 +35,11 @@ from crossdock.reading.formats.parallel_map import map_in_parallel
 from crossdock.reading.formats.polars_parser import MAX_CELLS
 from crossdock.reading.formats.preamble_comments_blank_lines import without_blank_lines, without_preamble
 from crossdock.reading.formats.record_hierarchy import RecordHierarchy, check_and_select_rows
-from crossdock.reading.formats.record_type_declarations import ancestor_types_with_prefixes, field_places, type_code_of
+from crossdock.reading.formats.record_type_declarations import (
+    field_places,
+    own_and_ancestor_type_prefixes,
+    type_code_of,
+)
 from crossdock.reading.formats.text_encodings import FILLER, ByteWidthTable
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
@@ -153,7 +157,7 @@ class _FixedWidthRows:
             return lines
         is_short = sizes < length
         if layout.short_lines == "pad":
-            is_short = pl.lit(value=False) if layout.count else is_short & self._has_length_in_bytes(length)
+            is_short = pl.lit(value=False) if layout.count else is_short & self._has_right_length_in_bytes(length)
         is_long = sizes > length
         if layout.long_lines not in {None, "refuse"}:
             is_long &= (beyond.str.strip_chars(" ") != "") & (layout.long_lines != "drop")
@@ -184,7 +188,7 @@ class _FixedWidthRows:
         self._leniencies.add("long", long)
         return lines.with_columns(pl.col(TEXT).str.pad_end(length).str.slice(0, length))
 
-    def _has_length_in_bytes(self, length: int) -> pl.Expr:
+    def _has_right_length_in_bytes(self, length: int) -> pl.Expr:
         is_wide = pl.col(TEXT).str.contains(r"[^\x00-\x7F]")
         fills = pl.col(TEXT).map_elements(lambda text: self._is_as_many_bytes(text, length), return_dtype=pl.Boolean)
         return is_wide & fills
@@ -231,7 +235,7 @@ class FixedWidthReader(FormatReader[FixedWidthFormat]):
     def describe_cell_places(self, layout: FixedWidthFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del names, line
         found = dict(field_places(layout.type_to_read, layout.types))
-        for kind, of in ancestor_types_with_prefixes(layout.type_to_read, layout.types):
+        for kind, of in own_and_ancestor_type_prefixes(layout.type_to_read, layout.types):
             found |= {name: f"{of}{column.at}-{column.end}" for name, column in layout.types[kind].columns.items()}
         return found if layout.row_table_name is None else describe_table_row_columns(table_read_as_rows(layout), found)
 

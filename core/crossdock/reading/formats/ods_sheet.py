@@ -108,7 +108,7 @@ class _SheetContent:
         }
         self._values: dict[str, Callable[[str], Any]] = {
             _NUMBER: self._parse_number,
-            f"{_OFFICE}date-value": _iso_date,
+            f"{_OFFICE}date-value": _date_cut_to_microseconds,
             f"{_OFFICE}time-value": _time_text,
             f"{_OFFICE}boolean-value": self._parse_boolean,
             f"{_OFFICE}string-value": str,
@@ -188,7 +188,7 @@ class _SheetContent:
         if self._blank > _MAX_BLANK or self._row + self._row_repeats > _MAX_ROW:
             self._refuse_far_cell(self._row + 1, len(self._cells))
         line = json.dumps(self._cells).encode() + b"\n"
-        self._count_repeated_characters(len(line) * (self._row_repeats - 1))
+        self._limit_repeated_characters(len(line) * (self._row_repeats - 1))
         self._write(b"[]\n" * self._blank)
         self._blank = 0
         for _ in range(self._row_repeats):
@@ -217,7 +217,7 @@ class _SheetContent:
         if self._column > _MAX_COLUMN:
             self._refuse_far_cell(self._row + 1, self._column)
         if repeats > 1 and isinstance(value, str):
-            self._count_repeated_characters(len(value) * (repeats - 1))
+            self._limit_repeated_characters(len(value) * (repeats - 1))
         self._cells += [""] * (first - len(self._cells)) + [value] * repeats
 
     def _start_paragraph(self, _: Mapping[str, str]) -> None:
@@ -231,7 +231,7 @@ class _SheetContent:
 
     def _start_spaces(self, attributes: Mapping[str, str]) -> None:
         count = self._positive_count(attributes.get(f"{_TEXT}c", "1"))
-        self._count_repeated_characters(count - 1)
+        self._limit_repeated_characters(count - 1)
         self._texts.append(" " * count)
 
     def _cell_value(self) -> Any:
@@ -279,7 +279,7 @@ class _SheetContent:
             self._refuse("a number of repeats or merged cells that is not positive", _NO_PROGRAM)
         return int(text)
 
-    def _count_repeated_characters(self, characters: int) -> None:
+    def _limit_repeated_characters(self, characters: int) -> None:
         self._repeated += characters
         if self._repeated > self._most:
             message = "texts or rows are repeated too often for a file of its size"
@@ -293,7 +293,7 @@ class _SheetContent:
         raise CellError(message, f"{self._title}!{cell_name(self._row + 1, self._column + 1)}", hint)
 
 
-def _iso_date(text: str) -> str:
+def _date_cut_to_microseconds(text: str) -> str:
     found = _DATE_TEXT.fullmatch(text)
     return found[1] + _fraction_text(found[2]) if found else text
 

@@ -41,13 +41,13 @@ _CONTROLS = [bytes([code]) for code in (*range(0x09), 0x0B, 0x0C, *range(0x0E, 0
 
 
 class RecordFormat(Struct, frozen=True):
-    """The form of records. No row begins with `never`, the trailer's prefix split at delimiters, or is the header."""
+    """The form of records. No row is the header, or begins with `trailer_prefix_cells`, which end the file."""
 
     names: Sequence[str]
     delimiter: str
     quote: str | None
     crlf: bool
-    never: Sequence[str] | None
+    trailer_prefix_cells: Sequence[str] | None
     marks: str = ""
 
 
@@ -72,12 +72,18 @@ class PolarsParser:
         self._quoted = (
             _quoted_cell_pattern(self._round_trip.quote.encode(), delimiter, self._end) if self._round_trip else None
         )
-        self._never = form.never if form.never is not None and len(form.never) <= len(self._names) else None
+        self._trailer_prefix_cells = (
+            form.trailer_prefix_cells
+            if form.trailer_prefix_cells is not None and len(form.trailer_prefix_cells) <= len(self._names)
+            else None
+        )
         allowed = {delimiter, *(mark.encode() for mark in form.marks)}
         self._controls = [control for control in _CONTROLS if control not in allowed]
         self._rewriting = Lock()  # rewriting takes much memory: one piece at a time
         # guesses that save time and decide nothing, so threads may overwrite each other's guesses
-        self._always: Sequence[str] | None = None  # columns that are quoted in every row; None before the first piece
+        self._always_quoted_columns: Sequence[str] | None = (
+            None  # columns that are quoted in every row; None before the first piece
+        )
         self._failures = 0  # failed round trips minus successful ones
 
     def parse(self, piece: Piece) -> pl.DataFrame | None:
@@ -131,9 +137,9 @@ class PolarsParser:
     def _has_header_or_trailer(self, frame: pl.DataFrame) -> bool:
         if _rows_that_begin_with(frame, names_that_identify_header(self._names)).height:
             return True
-        if self._never is None:
+        if self._trailer_prefix_cells is None:
             return False
-        *whole, begin = self._never
+        *whole, begin = self._trailer_prefix_cells
         last = cells_named(_rows_that_begin_with(frame, whole), self._names[len(whole)])
         return bool(last.str.starts_with(begin).any())
 
@@ -171,9 +177,9 @@ class PolarsParser:
         if frame is None:
             self._failures += 1
             return None
-        if self._always is None:
-            self._always = round_trip.needlessly_quoted_columns(data, frame)
-        same = round_trip.reproduces(data, frame, self._always)
+        if self._always_quoted_columns is None:
+            self._always_quoted_columns = round_trip.needlessly_quoted_columns(data, frame)
+        same = round_trip.reproduces(data, frame, self._always_quoted_columns)
         self._failures += -1 if same else 1
         if not same or self._has_lone_return(data, ends, frame.height):
             return None

@@ -29,7 +29,7 @@ class ByteStream:
     def __init__(self, stream: Readable, name: str) -> None:
         self._stream, self._name = stream, name
         self._data, self._at, self._before = b"", 0, 0
-        self.record = 0
+        self.record_number = 0
         """The number of the last record, from 1."""
 
     @property
@@ -66,7 +66,7 @@ class ByteStream:
         return data, True
 
     def refuse(self, message: str, offset: int, hint: str = _CUT) -> NoReturn:
-        where = f"{self._name}:{self.record}"
+        where = f"{self._name}:{self.record_number}"
         raise RefusedError(
             f"{message}, at byte {offset} of the file (from 0)", where=where, hint=hint, code="file_damaged"
         )
@@ -85,7 +85,7 @@ def records_of_fixed_length(stream: ByteStream, length: int, ends: Sequence[byte
     """Yield records of *length* bytes, each followed by one of *ends*, the same in the whole file."""
     end = b""
     while data := stream.take(length):
-        stream.record += 1
+        stream.record_number += 1
         offset = stream.offset - len(data)
         if len(data) < length:
             stream.refuse(f"the file ends after {len(data):,} of the {length:,} bytes of a record", offset)
@@ -103,7 +103,7 @@ def records_with_line_ends(stream: ByteStream, ends: Sequence[bytes]) -> Iterato
     plain, has_return = ends[-1], None
     while stream.peek(1):
         offset = stream.offset
-        stream.record += 1
+        stream.record_number += 1
         data, is_ended = stream.take_until(plain)
         if len(ends) > 1 and is_ended:
             returned = data.endswith(ends[0].removesuffix(plain))
@@ -137,7 +137,7 @@ def records_in_blocks(stream: ByteStream) -> Iterator[FramedRecord]:
 
 
 def _record_after_descriptor_word(stream: ByteStream, word: bytes, block_end: int | None) -> FramedRecord:
-    stream.record += 1
+    stream.record_number += 1
     offset, size = stream.offset, int.from_bytes(word[:2], "big")
     if len(word) < _WORD or size < _WORD or word[2:] != b"\0\0" or (block_end and offset - _WORD + size > block_end):
         _refuse_descriptor_word(stream, word, offset - len(word), size)
@@ -169,7 +169,7 @@ def _descriptor_word_text(word: bytes) -> str:
 def records_of_computed_size(stream: ByteStream, size_of: Callable[[ByteStream], int]) -> Iterator[FramedRecord]:
     """Yield records whose size depends on what they hold; *size_of* finds it without taking bytes."""
     while stream.peek(1):
-        stream.record += 1
+        stream.record_number += 1
         offset, size = stream.offset, size_of(stream)
         data = stream.take(size)
         if len(data) < size:

@@ -18,7 +18,7 @@ from crossdock.reading.formats.invalid_or_repeated_column_names import check_col
 from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.formats.limited_process import cell_errors_as_refusals
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_than_sheet
-from crossdock.reading.formats.sheet_reader_process import SheetCells, check_sheets_can_be_read, opened_sheet
+from crossdock.reading.formats.sheet_reader_process import SheetCells, check_sheet_library_installed, opened_sheet
 from crossdock.reading.formats.xlsx_check import cell_name
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.records import LINE
@@ -82,7 +82,7 @@ def read_sheet(
     and truth values TRUE and FALSE. A formula has the value that was stored last. ``_line`` is the number of the row in
     the sheet, after those of the sheets before.
     """
-    check_sheets_can_be_read(name)
+    check_sheet_library_installed(name)
     with cell_errors_as_refusals(name), path.open("rb") as file:
         if file.seek(0, 2) > MAX_BYTES:
             message = f"a sheet file of more than {MAX_BYTES >> 20} MiB"
@@ -103,9 +103,9 @@ def _read_chosen_sheets(
         chosen, finds_errors = wanted.popleft(), layout.error_cells == "refuse"
         with opened_sheet(file, chosen, finds_errors=finds_errors, shows_zeros=layout.leading_zeros) as cells:
             if is_all and chosen == 1:
-                wanted.extend(range(2, cells.visible + 1))
+                wanted.extend(range(2, cells.visible_sheet_count + 1))
             if "sheet" not in layout.model_fields_set:
-                leniencies.add("sheet", cells.visible - 1)
+                leniencies.add("sheet", cells.visible_sheet_count - 1)
             if is_all and cells.is_empty and (wanted or before):
                 continue
             sheet = _Sheet(cells, layout, names, name)

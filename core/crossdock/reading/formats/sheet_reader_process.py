@@ -52,13 +52,13 @@ class SheetCells(Struct, frozen=True):
     """One sheet, with its cells from A1 on. `merged` has the first and the last of merged cells, counted from 0."""
 
     title: str
-    visible: int
+    visible_sheet_count: int
     is_empty: bool
     merged: Sequence[Range]
     rows: Iterator[list[Any]]
 
 
-def check_sheets_can_be_read(name: str) -> None:
+def check_sheet_library_installed(name: str) -> None:
     """Raise ConfigError at the file *name* if no library for sheets is installed."""
     if find_spec("python_calamine") is None:
         raise ConfigError(

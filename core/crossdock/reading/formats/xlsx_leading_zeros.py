@@ -84,7 +84,7 @@ def parse_number_format(code: str) -> Sections | None:
     return tuple(sections) if any(section.shape for section in sections) else None
 
 
-def _format_shape_for_number(number: Decimal, sections: Sequence[Section]) -> Shape | None:
+def _shape_of_matching_section(number: Decimal, sections: Sequence[Section]) -> Shape | None:
     tests = sum(section.test is not None for section in sections[:2])
     if not tests:
         return sections[2 if not number and sections[2:] else 0].shape
@@ -100,7 +100,7 @@ def with_leading_zeros(value: Any, sections: Sequence[Section]) -> Any:
     number = Decimal(repr(value))
     if not 0 <= number < _EXACT or number != number.to_integral_value():
         return value
-    shape = _format_shape_for_number(number, sections)
+    shape = _shape_of_matching_section(number, sections)
     if shape is None:
         return value
     text = str(int(number)).zfill(shape.count(""))

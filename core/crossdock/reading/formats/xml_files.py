@@ -436,7 +436,7 @@ class XmlReader(FormatReader[XmlFormat]):
         plan, found, first, fed = _RowPlan(layout), set[int](), 1, 0
         made = _RowCollector(plan, layout, name)
         with open_and_unpack_gzip(path, name=name) as stream:
-            for block in _blocks_in_utf_8(stream, layout, name, made.parser):
+            for block in _blocks_transcoded_if_declared(stream, layout, name, made.parser):
                 made.feed(block, is_last=not block)
                 fed += len(block)
                 size = fed + made.repeated
@@ -457,7 +457,9 @@ class XmlReader(FormatReader[XmlFormat]):
         return {name: layout.columns[name] for name in names}
 
 
-def _blocks_in_utf_8(stream: Readable, layout: XmlFormat, name: str, parser: expat.XMLParserType) -> Iterator[bytes]:
+def _blocks_transcoded_if_declared(
+    stream: Readable, layout: XmlFormat, name: str, parser: expat.XMLParserType
+) -> Iterator[bytes]:
     """Yield the bytes of a file, or with a declared encoding its text in UTF-8, and an empty block at the end."""
     if layout.encoding:
         is_begun = False

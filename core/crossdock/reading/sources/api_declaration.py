@@ -13,7 +13,12 @@ from crossdock.pacing.rate_limit_settings import LimitSettings, RateLimit
 from crossdock.pacing.throttling_wait import Throttling, throttling_said_by_connector
 from crossdock.reading.transport.http_answers_and_failures import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
 from crossdock.reading.transport.proxy_and_certificates import DIRECT, HttpConnection
-from crossdock.values.author_code_errors import AuthorCodeError, convert_author_errors, place_of_code, wrong_value_type
+from crossdock.values.author_code_errors import (
+    AuthorCodeError,
+    convert_author_errors,
+    described_value_type,
+    place_of_code,
+)
 from crossdock.values.web_address_checks import check_base_url
 
 if TYPE_CHECKING:
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 
 
-def _method_check(method: str) -> Callable[[Any], bool]:
+def _has_method_predicate(method: str) -> Callable[[Any], bool]:
     return lambda value: value is None or (callable(getattr(value, method, None)) and not isinstance(value, type))
 
 
@@ -41,15 +46,15 @@ _ERRORS = range(400, 600)
 _NUMBERS = ("timeout_s", "total_timeout_s", "max_answer_bytes", "max_file_bytes", "total_download_s")
 _TEXTS = _is_text_mapping, "a dict whose names and values are texts"
 _ARGUMENTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "auth": (_method_check("auth_flow"), "a credential such as BearerAuth(settings.token)"),
+    "auth": (_has_method_predicate("auth_flow"), "a credential such as BearerAuth(settings.token)"),
     **dict.fromkeys(("headers", "plain_headers", "params"), _TEXTS),
     "rate": (
-        _method_check("estimate"),
+        _has_method_predicate("estimate"),
         "a limit such as RateLimit(per_minute=120)",
     ),
     "throttled": (callable, "a function"),
     "failed": (callable, "a function"),
-    "transport": (_method_check("handle_request"), "a transport such as httpx.MockTransport(handler)"),
+    "transport": (_has_method_predicate("handle_request"), "a transport such as httpx.MockTransport(handler)"),
     **dict.fromkeys(_NUMBERS, (_is_number, "a number")),
 }
 """How the arguments of `Api` are checked, and what each must be."""
@@ -115,7 +120,7 @@ class Api:
             object.__setattr__(self, "rate", RateLimit())
         for name, (is_right, expected) in _ARGUMENTS.items():
             if not is_right(given := getattr(self, name)):
-                raise TypeError(f"{name} of Api is {wrong_value_type(given)} instead of {expected}")
+                raise TypeError(f"{name} of Api is {described_value_type(given)} instead of {expected}")
         try:
             check_base_url(self.base_url)
         except ValueError as error:
@@ -137,7 +142,7 @@ class Api:
         raise self._wrong_result_error("failed", said, "None or a status from 400 to 599")
 
     def _wrong_result_error(self, function: str, said: object, expected: str) -> AuthorCodeError:
-        given = str(said) if type(said) in {int, bool} else wrong_value_type(said)
+        given = str(said) if type(said) in {int, bool} else described_value_type(said)
         what = f"returned {given} instead of {expected}{place_of_code(getattr(self, function), function)}"
         return AuthorCodeError(function, what, where=self.base_url)
 
@@ -163,7 +168,7 @@ def declared_api(
     with convert_author_errors("api", connection, code=declare, settings=settings):
         made: object = declare(settings)
     if not isinstance(made, Api):
-        what = f"returned {wrong_value_type(made)} instead of an Api{place_of_code(declare, 'api')}"
+        what = f"returned {described_value_type(made)} instead of an Api{place_of_code(declare, 'api')}"
         raise AuthorCodeError("api", what, where=connection)
     if isinstance(made.auth, AuthorizationCodeAuth):
         made.auth.keep(tokens, connection)

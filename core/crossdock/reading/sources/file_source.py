@@ -17,7 +17,7 @@ import polars as pl
 from msgspec import Struct
 
 from crossdock.errors import CrossdockError, RefusedError
-from crossdock.reading.formats.control_totals import exact_numbers, plain_decimal
+from crossdock.reading.formats.control_totals import exact_numbers, plain_decimal_text
 from crossdock.reading.formats.file_formats import FileFormat, looks_cut, read_rows, read_rows_at_lines
 from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.sources.expected_files import NO_FILE_EXPECTED, Expectation
@@ -237,7 +237,7 @@ class FileSource:
             raise self._failure
         if self._files is None:
             try:
-                files = self._wait_for_files(stream_id) if self._late_file_watch else self._fetch_new_files()
+                files = self._fetch_files_or_raise_late(stream_id) if self._late_file_watch else self._fetch_new_files()
                 self._files = [TakenFile(facts) for facts in files]
             except LateError:
                 self.forget_unaccepted()  # each attempt fetches a growing file once more
@@ -247,7 +247,7 @@ class FileSource:
                 raise
         return self._files
 
-    def _wait_for_files(self, stream_id: StreamId) -> list[FileFacts]:
+    def _fetch_files_or_raise_late(self, stream_id: StreamId) -> list[FileFacts]:
         assert self._late_file_watch is not None
 
         def take() -> list[FileFacts]:
@@ -386,10 +386,9 @@ class StatedSums:
     def check(self) -> None:
         for column, stated in self._stated.items():
             if self._found[column] != stated:
-                message = (
-                    f"the sum of column {column!r} is {plain_decimal(self._found[column])}, but {self._where} states"
-                )
+                found = plain_decimal_text(self._found[column])
+                message = f"the sum of column {column!r} is {found}, but {self._where} states"
                 hint = "the file or the manifest is not whole, or they are of different days: fetch them again"
                 raise RefusedError(
-                    f"{message} {plain_decimal(stated)}", where=self._file, hint=hint, code="control_total_differs"
+                    f"{message} {plain_decimal_text(stated)}", where=self._file, hint=hint, code="control_total_differs"
                 )

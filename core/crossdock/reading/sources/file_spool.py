@@ -55,9 +55,9 @@ class Spool:
         if self.is_lasting or not isinstance(store, LocalStore):
             return [self._fetch_to_spool(store, file) for file in files]
         sizes = Counter([*set(known()), *(file.size for file in files)])
-        return [self._find_in_place(store, file, hashed=sizes[file.size] > 1) for file in files]
+        return [self._register_file_in_place(store, file, hashed=sizes[file.size] > 1) for file in files]
 
-    def _find_in_place(self, store: LocalStore, file: RemoteFile, *, hashed: bool) -> str:
+    def _register_file_in_place(self, store: LocalStore, file: RemoteFile, *, hashed: bool) -> str:
         name = self._fetch_and_hash(store, file) if hashed else f"{_NOT_HASHED}{secrets.token_hex(16)}"
         self._in_place[name] = store.in_place(file)
         return name

@@ -79,7 +79,7 @@ class FileListing:
 
     def offered_files(self, store: FileStore) -> list[RemoteFile]:
         """Return the files that count, by name. Snapshots are refused if nothing shows which is the newest."""
-        listed, self.older = self._list_files(store), []
+        listed, self.older = self._list_complete_files(store), []
         if not self._order.snapshot or not listed:
             return listed
         order, now = self._order, self._run.clock.now()
@@ -125,7 +125,7 @@ class FileListing:
         return self._markers.marker_name(file.name) if self._markers else ""
 
     def remember_files_before_pause(self, store: FileStore) -> None:
-        files = self._list_files(store)
+        files = self._list_complete_files(store)
         self._ahead = {file.name for file in files}, self._run.clock.monotonic()
 
     def wait_and_refuse_growing_files(self, store: FileStore, files: Sequence[RemoteFile]) -> None:
@@ -145,7 +145,7 @@ class FileListing:
         left = self._settle_s - looks.paused + max(self._since[file] for file in files)
         if changed is None and (left > 0 or not self._settle_s):
             looks.look_and_pause(left, self._run.clock, self._connection, store, self.remember_files_before_pause)
-            again = set(self._list_files(store))
+            again = set(self._list_complete_files(store))
             changed = next((file for file in files if file not in again), None)
         if changed is not None:
             raise RefusedError(
@@ -161,7 +161,7 @@ class FileListing:
             (each for each in files if each.name in names and self._since[each] == self._run.growth_checks.paused), None
         )
 
-    def _list_files(self, store: FileStore) -> list[RemoteFile]:
+    def _list_complete_files(self, store: FileStore) -> list[RemoteFile]:
         files, self.left_out = list[RemoteFile](), {}
         markers = self.markers(store)
         for file in list_below(store, self._folder, self._pattern):

@@ -38,7 +38,7 @@ from crossdock.reading.sources.redacting_request_sender import ApiRequestSender
 from crossdock.reading.sources.retried_requests import RequestRefusedError, RetriedRequests, Smaller
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.signs_of_unread_records import SignsOfUnreadRecords
-from crossdock.values.author_code_errors import wrong_value_type
+from crossdock.values.author_code_errors import described_value_type
 from crossdock.values.clock import InterruptibleClock
 from crossdock.values.json_paths import (
     MISSING,
@@ -176,7 +176,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         given: object = paginator
         if given is not None and not isinstance(given, Paginator):
             raise TypeError(
-                f"paginator is {wrong_value_type(given)} instead of one such as PageNumber('/items', 'page')"
+                f"paginator is {described_value_type(given)} instead of one such as PageNumber('/items', 'page')"
             )
         paginator, method = paginator or LinkHeader(), "GET" if json is None and graphql is None else "POST"
         if method == "POST" and paginator.has_params and paginator.place is None:

@@ -65,22 +65,22 @@ def read_whole_list(read: Callable[[], Iterable[ApiAnswer]], place: str, where: 
 
     Raises RefusedError if a page has no list at *place*, or the list is another one each time.
     """
-    pages = _read_nonempty_pages(read, place)
+    pages = _elements_of_nonempty_pages(read, place)
     if len(pages) > 1 and not by_record:
-        pages = _read_until_same(read, place, where, pages)
+        pages = _read_until_readings_agree(read, place, where, pages)
     return [element for page in pages for element in page]
 
 
-def _read_until_same(
+def _read_until_readings_agree(
     read: Callable[[], Iterable[ApiAnswer]], place: str, where: str, pages: list[list[Any]]
 ) -> list[list[Any]]:
     for _ in range(_READINGS):
-        before, pages = pages, _read_nonempty_pages(read, place)
+        before, pages = pages, _elements_of_nonempty_pages(read, place)
         if pages == before:
             return pages
     raise RefusedError("has other elements each time that it is read", where=where, code="list_changed")
 
 
-def _read_nonempty_pages(read: Callable[[], Iterable[ApiAnswer]], place: str) -> list[list[Any]]:
+def _elements_of_nonempty_pages(read: Callable[[], Iterable[ApiAnswer]], place: str) -> list[list[Any]]:
     pages = (page.items(place) for page in read())
     return [elements for elements in pages if elements]

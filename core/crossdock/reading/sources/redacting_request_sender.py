@@ -30,7 +30,7 @@ from crossdock.values.author_code_errors import (
     AuthorCodeError,
     convert_author_errors,
     described_exception,
-    is_interruption,
+    is_interruption_or_engine_error,
 )
 from crossdock.values.clock import Clock
 from crossdock.values.config_base_types import secrets_in
@@ -138,7 +138,7 @@ class ApiRequestSender:
         except CrossdockError:
             raise
         except BaseException as error:
-            if self._has_left or is_interruption(error):
+            if self._has_left or is_interruption_or_engine_error(error):
                 raise
             what = f"raised {described_exception(error, self._api.auth, 'auth_flow', settings=self._api.connection)}"
             raise AuthorCodeError(AUTH, what, where=self._api.base_url) from error

@@ -123,7 +123,7 @@ class RetriedRequests(Struct, frozen=True):
             sent = self.allowance.wait_for_token(request.graphql)
             try:
                 answer = send(request)
-                body, unreadable = json_of_body(answer)
+                body, unreadable = json_or_unreadable_reason(answer)
                 read = ApiAnswer(shown, body, answer.status, answer.headers)
                 stands_for = self._failure_status_in_success(read, unreadable)
                 answer = answer if stands_for is None else replace(answer, status=stands_for)
@@ -207,7 +207,7 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _NOT_JSON = "cannot be read as JSON: "
 
 
-def json_of_body(answer: Answer) -> tuple[Any, str]:
+def json_or_unreadable_reason(answer: Answer) -> tuple[Any, str]:
     """Return the value, or None for an empty body, and the reason why it cannot be read, or an empty text.
 
     A byte order mark is ignored, as RFC 8259 section 8.1 permits. The reason quotes nothing of the body.

@@ -305,11 +305,11 @@ class SignsOfUnreadRecords:
         return _possible_failure_sign(name, value) if is_verdict else None
 
 
-def error_of_empty_list(
+def error_beside_empty_list(
     answer: ApiAnswer, records: str, ignored: Collection[str] = (), other: ApiAnswer | None = None
 ) -> str | None:
-    """Return what shows that *answer*, which has no record, failed, or None. For *other* see `signs_of_empty_list`."""
-    return signs_of_empty_list(answer, records, ignored, other).error
+    """Return what shows that *answer* without a record failed, or None. For *other* see `signs_beside_empty_list`."""
+    return signs_beside_empty_list(answer, records, ignored, other).error
 
 
 def sign_of_incomplete_record(
@@ -324,11 +324,11 @@ def sign_of_incomplete_record(
         return _NO_RECORD[answer.status]
     found = answer.at(place)
     if not found or (isinstance(found, dict) and all(value is None for value in found.values())):
-        return error_of_empty_list(answer, place, ignored, other)
+        return error_beside_empty_list(answer, place, ignored, other)
     if isinstance(found, list):
-        return signs_of_empty_list(answer, place, ignored, left_out=len(found)).sign_of_more_records()
+        return signs_beside_empty_list(answer, place, ignored, left_out=len(found)).sign_of_more_records()
     if place:
-        return signs_of_empty_list(answer, place, ignored, left_out=1).error
+        return signs_beside_empty_list(answer, place, ignored, left_out=1).error
     if not isinstance(found, dict) or (
         other is not None and isinstance(other.body, dict) and {*found} == {*other.body}
     ):
@@ -336,7 +336,7 @@ def sign_of_incomplete_record(
     told = [pagination_members.plain_name(name) for name, value in found.items() if value not in (None, "", [], {})]
     is_report = all(_matches_any(name, *_REPORTED) for name in told)
     is_word = len(told) == 1 and (_MESSAGE.fullmatch(told[0]) or _STATUS.fullmatch(told[0]))
-    return error_of_empty_list(answer, place, ignored) if is_report and not is_word else None
+    return error_beside_empty_list(answer, place, ignored) if is_report and not is_word else None
 
 
 def _possible_failure_sign(name: str, value: Any) -> tuple[str, tuple[str, Any]]:
@@ -371,7 +371,7 @@ def _sign_about_pages(name: str, value: Any) -> tuple[str, Any] | None:
     return ("next", True) if is_left else None
 
 
-def signs_of_empty_list(
+def signs_beside_empty_list(
     answer: ApiAnswer,
     records: str | None,
     ignored: Collection[str] = (),

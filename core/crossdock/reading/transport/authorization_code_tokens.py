@@ -125,7 +125,9 @@ class AuthorizationCodeAuth(TokenAuth):
         return self._client_request({"grant_type": DEVICE_GRANT, "device_code": device_code} | self._token_extra)
 
     def token_request(self) -> httpx.Request:
-        return self._client_request({"grant_type": "refresh_token", "refresh_token": self._read_tokens().refresh_token})
+        return self._client_request(
+            {"grant_type": "refresh_token", "refresh_token": self._read_usable_tokens().refresh_token}
+        )
 
     def _client_request(self, form: Mapping[str, str], url: str | None = None) -> httpx.Request:
         client_id, secret = secret_text(self._client_id), secret_text(self._client_secret)
@@ -152,11 +154,11 @@ class AuthorizationCodeAuth(TokenAuth):
 
     def status(self) -> str:
         """Return since when the account is connected. Raises UnauthorizedError if it is not."""
-        stored = self._read_tokens()
+        stored = self._read_usable_tokens()
         pending = f"; a renewal of {stored.renewing_since} was not finished" if stored.renewing_since else ""
         return f"connected since {stored.connected_at}{pending}"
 
-    def _read_tokens(self) -> StoredTokens:
+    def _read_usable_tokens(self) -> StoredTokens:
         stored = self.file.read()
         if stored is None:
             raise UnauthorizedError(
@@ -182,7 +184,7 @@ class AuthorizationCodeAuth(TokenAuth):
 
     def _renew(self) -> Flow:
         with self.file.locked():
-            stored = self._read_tokens()
+            stored = self._read_usable_tokens()
             left_s = stored.renew_at - self.clock.now().timestamp()
             if stored.access_token != self._token and left_s > 0:  # another process has renewed it, or an earlier one
                 self._token = stored.access_token

@@ -73,7 +73,7 @@ class FolderStore:
                         links.append(entry.name)
             files = {file.revision for file in found}
             for name in links:
-                if not _is_harmless_link(files, name, inside):
+                if not _is_ignorable_link(files, name, inside):
                     raise link_refused_error(name, pattern, self._where)
         return matching_files(found, pattern, self._where)
 
@@ -325,7 +325,7 @@ def _regular_file_or_none(name: str, folder: str, status: os.stat_result) -> Rem
     return RemoteFile(name, status.st_size, seconds, folder, revision)
 
 
-def _is_harmless_link(files: Container[tuple[int, ...]], link: str, folder: int) -> bool:
+def _is_ignorable_link(files: Container[tuple[int, ...]], link: str, folder: int) -> bool:
     try:
         status = os.stat(link, dir_fd=folder)
     except OSError:  # it leads nowhere, in a circle, or to where this user may not look

@@ -88,7 +88,7 @@ class SftpSession:
                     found.append(file)
             listed = {(file.name, file.size, file.mtime) for file in found}
             for link in links:
-                if not self._is_harmless_link(listed, link):
+                if not self._is_ignorable_link(listed, link):
                     raise link_refused_error(link.name, pattern, self._where)
         return matching_files(found, pattern, self._where)
 
@@ -108,7 +108,7 @@ class SftpSession:
         budget = TimeBudget(_LISTING * self._connection.login.timeout_s, advice)
         return self._limited_wait_with_translated_errors(f"listing folder {folder!r}", missing, budget)
 
-    def _is_harmless_link(self, listed: Container[tuple[str, int | None, int | None]], link: RemoteFile) -> bool:
+    def _is_ignorable_link(self, listed: Container[tuple[str, int | None, int | None]], link: RemoteFile) -> bool:
         path = link.path.encode(errors="surrogateescape")
         try:
             target, attributes = self._wire.readlink(path), self._wire.stat(path)

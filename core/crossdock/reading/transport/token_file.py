@@ -17,7 +17,7 @@ from crossdock.values import exact_json
 from crossdock.values.local_files import (
     check_replaceable,
     create_private_folder,
-    open_private,
+    open_or_create_private,
     open_regular,
     read_bounded,
     read_regular,
@@ -116,7 +116,7 @@ class TokenFile:
         """Hold the lock. Raises UnavailableError if others hold it for too long."""
         try:
             create_private_folder(self.path.parent, "tokens are kept in it", "name another file as `tokens`")
-            lock = open_private(self.path.with_name(f"{self.path.name}.lock"))
+            lock = open_or_create_private(self.path.with_name(f"{self.path.name}.lock"))
         except OSError as error:
             raise self._unusable_file_error(f"the tokens cannot be locked: {error.strerror}") from error
         except StateError as error:

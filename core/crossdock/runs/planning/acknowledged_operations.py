@@ -47,7 +47,7 @@ class AcknowledgedOperations:
         about = self._operations_handed_over.operations_about(said, batch)
         found = [intent for intent in about if intent.awaits_acknowledgement]
         if not found:
-            self._refuse_unless_repeated(said, batch, about)
+            self._refuse_unless_repeating_acknowledgement(said, batch, about)
             return "ignored", []
         return "acknowledged", [self._settle_intent(intent, said) for intent in found]
 
@@ -86,14 +86,16 @@ class AcknowledgedOperations:
         with self._state.begin_read_only() as tx:
             awaited = tx.intents.awaiting_acknowledgement(self._target.name)
         found = _OperationIndex()
-        found.add((intent, self._name_at_target(intent)) for intent in awaited)
+        found.add((intent, self._record_name_at_target(intent)) for intent in awaited)
         return found
 
-    def _name_at_target(self, intent: Intent) -> str:
+    def _record_name_at_target(self, intent: Intent) -> str:
         own = self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
         return intent.target_id or own or ""
 
-    def _refuse_unless_repeated(self, said: Mapping[str, Any], batch: int | None, now: Iterable[Intent]) -> None:
+    def _refuse_unless_repeating_acknowledgement(
+        self, said: Mapping[str, Any], batch: int | None, now: Iterable[Intent]
+    ) -> None:
         """Raise RecordError unless *said* only repeats what settled operations earlier, or *now* in this run."""
         latest = dict[tuple[object, ...], Intent]()
         found = {intent.id: intent for intent in self._settled_operations_about(said, batch)} | {
@@ -127,11 +129,11 @@ class AcknowledgedOperations:
             with self._state.begin_read_only() as tx:
                 settled = tx.intents.settled_in_batch(batch)
             self._settled_batch = batch, _OperationIndex()
-            self._settled_batch[1].add((intent, self._name_at_target(intent)) for intent in settled)
+            self._settled_batch[1].add((intent, self._record_name_at_target(intent)) for intent in settled)
         return self._settled_batch[1].operations_about(said, batch)
 
     def _settle_intent(self, intent: Intent, said: Mapping[str, Any]) -> Settlement:
-        intent.target_id = self._name_at_target(intent)
+        intent.target_id = self._record_name_at_target(intent)
         if said["accepted"]:
             intent.status = "delivered"
             return Settlement(intent, Outcome("delivered", target_id=intent.target_id), acknowledged=True)

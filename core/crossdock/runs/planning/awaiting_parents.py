@@ -93,7 +93,7 @@ class AwaitingParents:
             self._drop_if_first_step_rejected(tx)
             opened = self._keys_with_first_step()
             bound = set(tx.bindings.target_id_by_key_hash(self.bound.scope, opened))
-        bound |= {each for each in opened if self.references.planned_binding(self.bound.scope, each)}
+        bound |= {each for each in opened if self.references.planned_first_step_binding(self.bound.scope, each)}
         return [
             key_hash
             for key_hash, held in self._held.items()

@@ -17,7 +17,7 @@ from crossdock.values import exact_json
 from crossdock.values.author_code_errors import (
     AuthorCodeError,
     described_exception,
-    is_interruption,
+    is_interruption_or_engine_error,
     shortened_error,
     shortened_text,
 )
@@ -46,7 +46,7 @@ def draft_of_record(bound: BoundStream, record: Record) -> tuple[dict[str, Any],
             _invalid_draft(error, bound.resource_type.draft) if ours else _mapping_error(error, bound, record)
         ) from None
     except BaseException as error:
-        if is_interruption(error):
+        if is_interruption_or_engine_error(error):
             raise
         raise _mapping_error(error, bound, record) from None
     _check_value_counts(members)

@@ -26,7 +26,7 @@ from crossdock.values import exact_json
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations_and_intents import Kind, Operation, make_intent
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.targets.payload_comparison import merge_patch
+from crossdock.writing.targets.payload_comparison import merge_patch_between
 from crossdock.writing.targets.target import TargetResource
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Planner:
             return planned
         for number, (read, members, keys) in enumerate(drafts, 1):
             key_hash = read.identity.key_hash
-            binding = bindings.get(key_hash) or self._references.planned_binding(scope, key_hash)
+            binding = bindings.get(key_hash) or self._references.planned_first_step_binding(scope, key_hash)
             missing = self._references.missing(keys)
             if binding is None and not missing and self._contributions.needed:
                 binding = self._contributions.empty_contribution_to_planned_record(read)
@@ -384,7 +384,7 @@ class Planner:
         self, read: KeyedRecord, after: dict[str, Any], binding: Binding | None, *, step: Step = "whole"
     ) -> Operation:
         kind: Kind = "create" if binding is None else "update"
-        changes = after if binding is None else merge_patch(binding.payload, after)
+        changes = after if binding is None else merge_patch_between(binding.payload, after)
         return Operation(kind, read.identity, self._bound.scope, read.record, after, changes, binding, step)
 
     def _reject_if_request_code_fails(self, operation: Operation) -> Operation:

@@ -61,7 +61,7 @@ class References:
             1,
         )
 
-    def planned_binding(self, scope: Scope, key_hash: int) -> Binding | None:
+    def planned_first_step_binding(self, scope: Scope, key_hash: int) -> Binding | None:
         """Return the binding of a planned first step; None in a sync, where the state has it."""
         return self._first_steps.get((scope, key_hash))
 

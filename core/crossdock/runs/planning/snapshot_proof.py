@@ -163,11 +163,11 @@ def remember_snapshot(
     content, export = completeness.content_name(), completeness.export_name()
     name = (export if unproved else content) or f"run-{run_id}"
     counts = bound.stream.on_gone != "nothing"  # which is slow for many records
-    past = PastSnapshot(rows, tx.snapshots.count_present(bound.scope) if counts else None)
+    past = PastSnapshot(rows, tx.snapshots.count_unarchived_at_target(bound.scope) if counts else None)
     tx.snapshots.record_snapshot(bound.name, name, past, at=bound.context.run.clock.now(), instead_of=export)
 
 
-def warn_about_snapshot(
+def warn_if_snapshot_differs(
     bound: BoundStream, state: State, completeness: Completeness, rows: int, known: int, gone: int, new: int
 ) -> None:
     with state.begin_read_only() as tx:

@@ -55,7 +55,7 @@ class PlatformStreamConfig(StreamConfig):
         return f"{PLATFORM}.{self.read}" if tuple(self.key) == ("id",) else None
 
     @model_validator(mode="after")
-    def _check_members(self) -> Self:
+    def _check_expand_key_and_mode(self) -> Self:
         kinds = reference_members(self.read)
         for number, name in enumerate(self.expand):
             if name not in kinds:

@@ -55,7 +55,7 @@ def reconcile(
     project, state = session.project, session.state
     streams = streams_to_reconcile(project, names)
     found = Reconciliation(session.clock.now(), sample)
-    run = platform_context(session, progress)
+    run = platform_reading_context(session, progress)
     with run.at_end:
         with state.begin_read_only() as tx:
             found.known = Counter(tx.bindings.counts_by_resource())
@@ -89,7 +89,7 @@ def reconcile(
     return found
 
 
-def platform_context(session: Session, progress: Progress) -> SourceContext:
+def platform_reading_context(session: Session, progress: Progress) -> SourceContext:
     """Make a context to read the platform in. Its requests take the tokens of deliveries."""
     stack = ExitStack()
     work = create_run_folder(stack, None)

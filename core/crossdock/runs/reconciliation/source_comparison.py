@@ -92,7 +92,7 @@ class SourceComparison:
             self._add_resend,
             self._add_in_doubt,
             _ignore,
-            suppressed=self._add_unchanged_record,
+            suppressed=self._count_unchanged_record,
         )
         corrections = [
             ExpectedDelivery(name, scope, key_hash, each.binding)
@@ -113,8 +113,8 @@ class SourceComparison:
         self._found.sources, self._found.errors = planned.sources, planned.errors
         self._add_rejected_before()
         if not planned.errors:
-            self._add_unlisted()
-            self._add_extra(references)
+            self._classify_unlisted_records()
+            self._plan_removals_of_extra_records(references)
 
     def _new_input(self, bound: BoundStream, tally: Tally) -> FullInput:
         only = None if self._chosen is None else self._chosen.get(bound.scope, set())
@@ -133,7 +133,7 @@ class SourceComparison:
         self._found.operations[operation.kind] += 1
         scope, identity = operation.scope, operation.identity
         if identity.source != FROM_STATE:
-            self._add_record_of_source(scope, identity.key_hash, operation.after)
+            self._count_source_record(scope, identity.key_hash, operation.after)
         members = () if operation.kind == "create" else tuple(operation.changes)
         self._add_difference("missing" if operation.kind == "create" else "stale", scope, identity.key, members=members)
 
@@ -147,17 +147,17 @@ class SourceComparison:
         copy = Scope(PLATFORM, scope.resource, ""), target_id
         if self._found.differences.pop(copy, None) is None:
             self._platform.totals[scope.resource][1].add(after)
-        self._add_record_of_source(scope, identity.key_hash, after)
+        self._count_source_record(scope, identity.key_hash, after)
         self._add_difference("extra", scope, identity.key, target_id, remark=UNKNOWN)
         binding = Binding(identity.key_hash, identity.key, target_id, None, identity.position, "import", after, None, 0)
         made = Correction(scope, identity.key_hash, identity.key, binding, None, after)
         self._found.corrections[scope, identity.key_hash] = made
         return True
 
-    def _add_unchanged_record(self, scope: Scope, binding: Binding) -> None:
-        self._add_record_of_source(scope, binding.key_hash, binding.payload)
+    def _count_unchanged_record(self, scope: Scope, binding: Binding) -> None:
+        self._count_source_record(scope, binding.key_hash, binding.payload)
 
-    def _add_record_of_source(self, scope: Scope, key_hash: int, payload: Mapping[str, object]) -> None:
+    def _count_source_record(self, scope: Scope, key_hash: int, payload: Mapping[str, object]) -> None:
         self._unseen.discard((scope, key_hash))
         if not scope.is_contribution:
             self.totals[scope.resource].add(payload)
@@ -238,7 +238,7 @@ class SourceComparison:
 
     # ---- records that the source does not name
 
-    def _add_unlisted(self) -> None:
+    def _classify_unlisted_records(self) -> None:
         """Handle records of the state that the source does not name: gone if it lists everything, else unavailable."""
         for name, scope in self._scopes.items():
             stream = self._project.stream(name)
@@ -262,7 +262,7 @@ class SourceComparison:
         if not scope.is_contribution:
             self.unavailable[scope.resource].add(binding.payload)
 
-    def _add_extra(self, references: ReferredRecords | None) -> None:
+    def _plan_removals_of_extra_records(self, references: ReferredRecords | None) -> None:
         """List records that only the platform has. They are not taken over, since no source names them."""
         removable = defaultdict[str, list[Binding]](list)
         for place in sorted(self._unseen, key=lambda each: (each[0].resource, each[0].namespace, each[1])):
@@ -288,7 +288,7 @@ class SourceComparison:
                 place = scope, binding.key
                 self._found.differences[place] = structs.replace(self._found.differences[place], remark=remark)
                 continue
-            operation = _delete_operation(name, scope, binding)
+            operation = _make_delete_operation(name, scope, binding)
             self._found.removals.append(operation)
             self._found.operations["delete"] += 1
             self._decisions.operation(operation)
@@ -305,7 +305,7 @@ class SourceComparison:
         return found
 
 
-def _delete_operation(stream: str, scope: Scope, binding: Binding) -> Operation:
+def _make_delete_operation(stream: str, scope: Scope, binding: Binding) -> Operation:
     identity = RecordIdentity(stream, binding.key, binding.key_hash, None, None, FROM_STATE, 0)
     record = Record(binding.key, (), FROM_STATE, (0,))
     return Operation("delete", identity, scope, record, {}, {}, binding, "remove")

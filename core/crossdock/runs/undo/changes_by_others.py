@@ -15,7 +15,7 @@ from crossdock.resources import ResourceName
 from crossdock.runs.bindings_by_target_id import Bound, load_bindings_by_target_id
 from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.runs.reconciliation.platform_comparison import PlatformComparison
-from crossdock.runs.reconciliation.reconcile import platform_context, store_bucket
+from crossdock.runs.reconciliation.reconcile import platform_reading_context, store_bucket
 from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
 from crossdock.runs.still_referenced import ListedReferences, in_pages
 from crossdock.runs.undo.records_to_undo import UndoneStreams, operations_of_records
@@ -46,10 +46,12 @@ class ChangesByOthers:
         session = self._undone.session
         wanted = {each for each in self._undone.scopes if each.target == PLATFORM and each.resource in RESOURCES}
         found = Reconciliation(session.clock.now(), None)
-        run = platform_context(session, progress)
+        run = platform_reading_context(session, progress)
         with run.at_end, LiveRecords(session.project.platform, run) as live:
             try:
-                PlatformComparison(self._state, wanted, run, found).compare_all_records(live, self._add_page)
+                PlatformComparison(self._state, wanted, run, found).compare_all_records(
+                    live, self._compare_page_and_add_references
+                )
                 self._differing = {
                     (each.scope.resource, each.target_id)
                     for each in found.differences.values()
@@ -60,13 +62,13 @@ class ChangesByOthers:
             finally:
                 store_bucket(session, live)
 
-    def _add_page(self, resource: str, page: Sequence[dict[str, Any]], bound: Bound) -> None:
-        self._edited.add_page(resource, page, bound)
+    def _compare_page_and_add_references(self, resource: str, page: Sequence[dict[str, Any]], bound: Bound) -> None:
+        self._edited.compare_page(resource, page, bound)
         self.references.add_page(resource, page, bound)
 
     def _look_up_versions(self, live: LiveRecords) -> None:
         """Look up the versions of records that would be written, as far as the lists do not show them."""
-        if not self._edited.may_ask:
+        if not self._edited.has_unsure_records:
             return
         with self._undone.bind() as streams:
             for bound in streams:
@@ -113,9 +115,9 @@ class EditedRecords:
     def __init__(self, state: State) -> None:
         self._state = state
         self._edited, self._unsure = IdSet(), IdSet()
-        self.may_ask = False  # whether some records must be looked up
+        self.has_unsure_records = False  # whether some records must be looked up
 
-    def add_page(self, resource: str, page: Sequence[dict[str, Any]], bound: Bound) -> None:
+    def compare_page(self, resource: str, page: Sequence[dict[str, Any]], bound: Bound) -> None:
         held = {each["id"]: each.get(CHANGED) for each in page if isinstance(each.get("id"), str)}
         edited, unsure = list[str](), list[str]()
         for target_id, binding in _whole_record_bindings(bound).items():
@@ -125,7 +127,7 @@ class EditedRecords:
                 unsure.append(target_id)
         self._edited.add([_record_address(resource, each) for each in edited])
         self._unsure.add([_record_address(resource, each) for each in unsure])
-        self.may_ask |= bool(unsure)
+        self.has_unsure_records |= bool(unsure)
 
     def look_up_versions(self, resource: str, ids: Sequence[str], version: Version) -> None:
         unsure = self._unsure.ids_already_added([_record_address(resource, each) for each in ids])

@@ -28,9 +28,9 @@ from crossdock.runs.undo.undo_decisions import UndoneRecord
 from crossdock.runs.undo.undo_plan import (
     UndoFacts,
     check_streams_unchanged,
+    migration_runs_to_undo,
     plan_from_facts,
-    undone_migration,
-    undone_run,
+    run_to_undo,
 )
 from crossdock.state import BegunUndo, Intent, MigrationPart, Transaction
 from crossdock.state.tables.pending_approvals import packed_key_hashes
@@ -59,7 +59,7 @@ def apply(
         return _Application(session, approved, progress, interrupt).begin()
 
 
-def resume(project: Project, *, clock: Clock, progress: Progress, interrupt: threading.Event) -> Report:
+def settle_and_resume(project: Project, *, clock: Clock, progress: Progress, interrupt: threading.Event) -> Report:
     """Settle the operations of earlier runs, and complete a begun undo. No source is read."""
     attempt = RunRequest(command="apply --resume", action="apply --resume")
     with open_session(project, clock, attempt=attempt) as session:
@@ -94,7 +94,7 @@ def give_up(project: Project, *, clock: Clock) -> AbandonedUndo:
         for each in unsent:
             each.status = "dropped"
         tx.intents.write_outcomes(unsent, at=clock.now())
-        _end_undo(tx, PlanFile.model_validate(begun[0].plan), streams)
+        _end_undo_and_release_streams(tx, PlanFile.model_validate(begun[0].plan), streams)
         ended = AbandonedUndo(streams, len(unsent), len(left) - len(unsent))
         change.store_audit_entry(
             tx, before={"streams": streams}, after={"unsent": ended.unsent, "unanswered": ended.unanswered}
@@ -108,7 +108,7 @@ class _Application:
     def __init__(self, session: Session, approved: PlanFile, progress: Progress, interrupt: threading.Event) -> None:
         self._session, self._approved, self._progress = session, approved, progress
         run, wave = approved.run, approved.wave
-        self._undone = undone_migration(session, wave) if run is None else undone_run(session, run)
+        self._undone = migration_runs_to_undo(session, wave) if run is None else run_to_undo(session, run)
         migration = self._undone.migration_id
         part = None if migration is None else MigrationPart(migration, "undo", wave)
         attempt = RunRequest(command=f"apply: undo of {self._undone.title}", action="apply")
@@ -170,7 +170,7 @@ class _Application:
         with self._session.state.begin_read_only() as tx:
             left = [each for each in tx.intents.unsettled() if each.identity.stream in names]
         if self._run.report.completed and all(self._needs_a_person(each) for each in left):
-            self._session.state.run_transaction(lambda tx: _end_undo(tx, self._approved, names))
+            self._session.state.run_transaction(lambda tx: _end_undo_and_release_streams(tx, self._approved, names))
         else:
             text = f"the undo has not ended, and its streams are not synced; {undo_in_progress.ADVICE}"
             self._progress.warn(add_code_to_first_line(text, "undo_in_progress"))
@@ -187,7 +187,7 @@ def _empty_undo_input(bound: BoundStream, _tally: Tally, _run_id: int) -> UndoIn
     return UndoInput(bound, (), 0)
 
 
-def _end_undo(tx: Transaction, plan: PlanFile, names: Iterable[str]) -> None:
+def _end_undo_and_release_streams(tx: Transaction, plan: PlanFile, names: Iterable[str]) -> None:
     """Let the streams sync again. Those of a migration are read from their beginning, so that a load is complete."""
     tx.begun_undos.end()
     undone = None if plan.run is None else tx.runs.get(plan.run)

@@ -13,7 +13,7 @@ from crossdock.state import Binding, RecordIdentity, Scope, State, Transaction
 from crossdock.state.queries.delivered_history import DeliveredOperation
 from crossdock.values.records import Record
 from crossdock.writing.delivery.operations_and_intents import Kind, Operation
-from crossdock.writing.targets.payload_comparison import merge_patch
+from crossdock.writing.targets.payload_comparison import merge_patch_between
 
 _SOURCE = "undo"
 AT_ONCE = 1_000  # records that are looked up together
@@ -40,7 +40,7 @@ class UndoneRecord(Struct, frozen=True):
     operation: Operation | None = None
 
     @property
-    def deleted_id(self) -> str | None:
+    def id_to_delete(self) -> str | None:
         if self.operation is None or self.operation.kind != "delete" or self.operation.binding is None:
             return None
         return self.operation.binding.target_id
@@ -75,7 +75,7 @@ def decide_undo_of_records(
             found = decision.decide(runs, changed_ids)
             if found is not None:
                 page.append(found)
-        yield from _keep_referred(page, referred)
+        yield from _leave_referred_alone(page, referred)
         if len(keys) < AT_ONCE:
             return
         after = keys[-1]
@@ -93,10 +93,10 @@ def _bindings(tx: Transaction, scope: Scope, keys: Sequence[int]) -> dict[int, B
     }
 
 
-def _keep_referred(page: Sequence[UndoneRecord], referred: Referred) -> Iterator[UndoneRecord]:
-    ids = referred([each.deleted_id for each in page if each.deleted_id is not None])
+def _leave_referred_alone(page: Sequence[UndoneRecord], referred: Referred) -> Iterator[UndoneRecord]:
+    ids = referred([each.id_to_delete for each in page if each.id_to_delete is not None])
     for each in page:
-        resource = None if each.deleted_id is None else ids.get(each.deleted_id)
+        resource = None if each.id_to_delete is None else ids.get(each.id_to_delete)
         if resource is None:
             yield each
         else:
@@ -165,7 +165,7 @@ class _Decision(Struct, frozen=True):
         record, scope = Record(binding.key, (), _SOURCE, (0,)), self.bound.scope
         if kind == "delete":
             return Operation(kind, identity, scope, record, {}, {}, binding, "remove")
-        return Operation(kind, identity, scope, record, after, merge_patch(binding.payload, after), binding)
+        return Operation(kind, identity, scope, record, after, merge_patch_between(binding.payload, after), binding)
 
     def _left_unchanged(self, undoing: Undoing, reason: str) -> UndoneRecord:
         return UndoneRecord(self.bound.name, self.bound.scope, self._key, undoing, reason)

@@ -52,19 +52,19 @@ class UndoPlan(Struct):
         return sum(self.kept.values())
 
 
-def undone_run(session: Session, run_id: int) -> UndoneRuns:
+def run_to_undo(session: Session, run_id: int) -> UndoneRuns:
     with session.state.begin_read_only() as tx:
         if tx.runs.get(run_id) is None:
             raise ConfigError(f"there is no run {run_id}", hint="'crossdock runs' lists them", code="run_unknown")
     return UndoneRuns(f"run {run_id}", frozenset({run_id}))
 
 
-def undone_migration(session: Session, wave: str | None = None) -> UndoneRuns:
+def migration_runs_to_undo(session: Session, wave: str | None = None) -> UndoneRuns:
     """Return all runs of the open migration, or those that have loaded one of its waves."""
     with session.state.begin_read_only() as tx:
         current, last = tx.migrations.current(), tx.migrations.last()
         if current is not None and wave is not None:
-            return _undone_wave(tx, current, wave)
+            return _wave_runs_to_undo(tx, current, wave)
         if current is not None:
             runs = frozenset(each.run_id for each in tx.migrations.runs(current.id))
             return UndoneRuns(f"migration {current.name}", runs, current.id)
@@ -78,7 +78,7 @@ def undone_migration(session: Session, wave: str | None = None) -> UndoneRuns:
     )
 
 
-def _undone_wave(tx: Transaction, migration: Migration, wave: str) -> UndoneRuns:
+def _wave_runs_to_undo(tx: Transaction, migration: Migration, wave: str) -> UndoneRuns:
     if runs := runs_of_wave(tx, migration, wave):
         return UndoneRuns(f"wave {wave} of migration {migration.name}", runs, migration.id, wave)
     message = f"the migration {migration.name} has loaded no wave {wave}"
@@ -186,7 +186,7 @@ def _is_unverified(session: Session, tx: Transaction, scope: Scope) -> bool:
     """Return whether a restored backup, or imported bindings, were not compared with the target yet."""
     kind = session.targets[scope.target].resources.get(scope.resource) if scope.target in session.targets else None
     forgotten = tx.unverified.marked_resources(scope.target) if kind is not None and not kind.write_once else set[str]()
-    return scope.resource in tx.unverified.resources_with_bindings(scope.target) | forgotten
+    return scope.resource in tx.unverified.resources_with_unverified_bindings(scope.target) | forgotten
 
 
 def check_streams_unchanged(session: Session, delivered: Iterable[tuple[str, Scope]], title: str) -> None:

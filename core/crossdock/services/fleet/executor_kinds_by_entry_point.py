@@ -16,7 +16,7 @@ from msgspec import Struct
 from crossdock.errors import ConfigError
 from crossdock.values.author_code_errors import (
     convert_author_errors,
-    is_interruption,
+    is_interruption_or_engine_error,
     masked_error_text,
     shortened_text,
 )
@@ -88,7 +88,7 @@ def _load_kind(point: EntryPoint) -> ExecutorKind:
     try:
         kind = point.load()
     except BaseException as error:  # any class: the module belongs to another package
-        if is_interruption(error):
+        if is_interruption_or_engine_error(error):
             raise
         message = (
             f"the executor {point.name!r} cannot be loaded: {shortened_text(type(error).__name__)}: "

@@ -100,7 +100,7 @@ class FleetSchedule:
             if found is not None and found.version == version:
                 yield tenant
 
-    def call_due_now(self, tenant: str, now: datetime) -> DueCall | None:
+    def decide_due_call(self, tenant: str, now: datetime) -> DueCall | None:
         """Return the call for a tenant now. If there is none, the next decision is when something is due."""
         found = self._tenants[tenant]
         if not found.are_all_jobs_known:

@@ -182,7 +182,7 @@ class FleetScheduler:
             _cancel_futures(each.futures)
         self._close_executor()
         for name, each in self.running.items():
-            for result in filter(None, map(_call_result, each.futures)):
+            for result in filter(None, map(_call_result_unless_lost, each.futures)):
                 self._apply_result(name, each.call, result)
         self.running.clear()
         self.waiting.clear()
@@ -191,7 +191,7 @@ class FleetScheduler:
         ended = [name for name, each in self.running.items() if self._has_ended(each)]
         for name in ended:
             running = self.running.pop(name)
-            results = list(map(_call_result, running.futures))
+            results = list(map(_call_result_unless_lost, running.futures))
             result = next((each for each in results if each is not None and each.outcome != "busy"), results[0])
             _cancel_futures(running.futures)
             if result is not None:
@@ -213,7 +213,7 @@ class FleetScheduler:
     def _has_ended(running: RunningCall) -> bool:
         """Return whether the call has ended, or a second call found that the first was lost or had ended."""
         if running.second_future is not None and running.second_future.done():
-            result = _call_result(running.second_future)
+            result = _call_result_unless_lost(running.second_future)
             if result is not None and result.outcome != "busy":
                 return True
             running.second_future = None
@@ -287,7 +287,7 @@ class FleetScheduler:
         for name in self.schedule.pop_tenants_to_decide_about(now):
             if name in self.running or name in self.waiting:
                 continue  # decided about again when its call has ended
-            call = self.schedule.call_due_now(name, now)
+            call = self.schedule.decide_due_call(name, now)
             if call is not None:
                 self.waiting[name] = call
         self._looks = {name: look for name, look in self._looks.items() if name in self._tenants}
@@ -369,7 +369,7 @@ class FleetScheduler:
             self._listener.report_component_status("executor", _error_text(error))
 
 
-def _call_result(future: Future[str]) -> CallResult | None:
+def _call_result_unless_lost(future: Future[str]) -> CallResult | None:
     if not future.done() or future.cancelled() or future.exception() is not None:
         return None
     try:

@@ -95,7 +95,7 @@ class GroupedNotices:
 
     def _deliver(self, events: list[TenantEvent], tenants: int) -> bool:
         assert self._notifier is not None  # else there are no events
-        problems = self._notifier.notify_group(events, tenants)
+        problems = self._notifier.notify_of_several_events(events, tenants)
         for problem in problems:
             LOGGER.error("notification failed: %s", problem)
         return not problems

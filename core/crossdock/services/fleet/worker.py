@@ -47,7 +47,7 @@ def wait_until_idle() -> None:
 
 
 @contextmanager
-def _count_in_progress() -> Iterator[None]:
+def _counted_as_in_progress() -> Iterator[None]:
     global _in_progress  # noqa: PLW0603  one number for the whole process
     with _CALLS:
         _in_progress += 1
@@ -67,7 +67,7 @@ def execute(text: str) -> str:
     if (theirs := sender_version(text)) != VERSION:
         error = f"this worker has crossdock {VERSION}, the scheduler has {theirs or 'an unknown version'}"
         return CallResult(outcome="refused", error=error).model_dump_json()
-    with _count_in_progress():
+    with _counted_as_in_progress():
         return _execute_call(ScheduledCall.model_validate_json(text)).model_dump_json()
 
 

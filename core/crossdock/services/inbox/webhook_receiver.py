@@ -57,7 +57,9 @@ class Receiver:
         self.app = Starlette(routes=[Route(f"{PATH}{{connection}}", self._receive, methods=["POST"])])
         self.app.router.redirect_slashes = False
 
-    def replace_endpoints(self, endpoints: Mapping[str, WebhookEndpoint], open_state: Callable[[], State]) -> None:
+    def replace_endpoints_and_state(
+        self, endpoints: Mapping[str, WebhookEndpoint], open_state: Callable[[], State]
+    ) -> None:
         self._endpoints = endpoints
         self._writer.replace_state(open_state)
 

@@ -223,11 +223,11 @@ class InboxWorker:
             if self._break_missed_at is not None and work.began < self._break_missed_at:
                 self._break_at, self._break_missed_at = now, None
             if now >= self._break_at and not self._is_break:
-                self._wait_for_common_break()
+                self._wait_to_end_together()
             work.begin_part(self._clock.monotonic())
             return self._is_break
 
-    def _wait_for_common_break(self) -> None:
+    def _wait_to_end_together(self) -> None:
         self._ready += 1
         self._begin_break_if_ready()
         for each in self._works:

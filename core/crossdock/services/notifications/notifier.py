@@ -14,8 +14,8 @@ from crossdock.services.notifications.mail import MailChannel
 from crossdock.services.notifications.run_events_and_messages import (
     Event,
     Message,
-    compose_group_message,
     compose_message,
+    compose_message_of_several_events,
     kinds_of_event,
 )
 from crossdock.services.notifications.webhook_channel import WebhookChannel
@@ -55,9 +55,9 @@ class Notifier:
     def is_selected(self, event: Event) -> bool:
         return bool(kinds_of_event(event) & self._when)
 
-    def notify_group(self, events: Sequence[tuple[str, Event]], tenants: int) -> list[str]:
+    def notify_of_several_events(self, events: Sequence[tuple[str, Event]], tenants: int) -> list[str]:
         """Send one message about at least one selected event, each with its tenant. The rest is as in `notify`."""
-        return self._send_on_all_channels(compose_group_message(events, tenants, self._clock.now()))
+        return self._send_on_all_channels(compose_message_of_several_events(events, tenants, self._clock.now()))
 
     def _send_on_all_channels(self, message: Message) -> list[str]:
         deadline = time.monotonic() + 2.5 * self._attempt_s

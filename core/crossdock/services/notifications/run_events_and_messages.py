@@ -130,14 +130,14 @@ def compose_message(event: Event, selected: Collection[Kind], at: datetime) -> M
     return Message(f"msg_{uuid4().hex}", f"{job} {outcome} ({event.business_date})", lines, payload)
 
 
-def compose_group_message(events: Sequence[tuple[str, Event]], tenants: int, at: datetime) -> Message:
+def compose_message_of_several_events(events: Sequence[tuple[str, Event]], tenants: int, at: datetime) -> Message:
     """Make one message about several events, each with its tenant. *tenants* is the number of tenants in the fleet."""
     found = {kind: sum(kind in kinds_of_event(event) for _, event in events) for kind in BY_SEVERITY}
     counts = ", ".join(f"{number:,} {kind}" for kind, number in found.items() if number)
     names = {tenant for tenant, _ in events}
     subject = f"{len(names):,} of {tenants:,} tenants: {counts}"
     ordered = sorted(events, key=lambda each: (_severity(each[1]), each[0], each[1].job))
-    lines = [f"{subject}.", *(_group_line(tenant, event) for tenant, event in ordered[:_MAX_GROUP_LINES])]
+    lines = [f"{subject}.", *(_tenant_event_line(tenant, event) for tenant, event in ordered[:_MAX_GROUP_LINES])]
     if (more := len(ordered) - _MAX_GROUP_LINES) > 0:
         lines.append(f"... and {more:,} more; 'crossdock runs --fleet' lists them")
     listed = [
@@ -157,7 +157,7 @@ def _severity(event: Event) -> int:
     return min(BY_SEVERITY.index(kind) for kind in kinds_of_event(event))
 
 
-def _group_line(tenant: str, event: Event) -> str:
+def _tenant_event_line(tenant: str, event: Event) -> str:
     job = _shortened(printable(event.job), _MAX_NAME)
     errors = error_texts(event.messages) if isinstance(event, ScheduledRunEnded) else []
     fact = next((text for text in _detail_lines(event) if not text.startswith("Due: ")), "")

@@ -142,7 +142,7 @@ class MonitoredScheduler:
             suppress(CrossdockError),
             self.project.read_state() as tx,
         ):  # a state that cannot be read was reported above
-            failing = sum(number for _, number in tx.inbox.failed_fetch_counts())
+            failing = sum(number for _, number in tx.inbox.failing_record_counts())
             self._metrics.set_inbox_counts(tx.inbox.count_records_to_fetch() - failing, failing)
         report_refused_webhooks(self._webhooks.refused, self._metrics)
         slow = self._webhooks.inbox_worker.list_slow_partners()

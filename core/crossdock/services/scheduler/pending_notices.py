@@ -112,7 +112,7 @@ def event_of_run(
         requests=record.requests,
         messages=tuple(_with_retry_advice(tx, run, day, record.messages)),
         previous=None,
-        open=record.open_records or NOTHING_OPEN,
+        open=record.open_record_counts or NOTHING_OPEN,
     )
     return run_event_builders.event_with_previous_run(tx, event, run.due)
 

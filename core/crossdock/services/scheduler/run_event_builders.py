@@ -166,5 +166,5 @@ def as_previous_run(tx: Transaction, run: ScheduledRun) -> PreviousRun:
     assert run.status != "running"
     record = tx.runs.get(run.run_id) if run.run_id is not None else None
     since = tx.scheduled_runs.degraded_since(run.job, run.due + timedelta.resolution)
-    left = record.open_records if record is not None else None
+    left = record.open_record_counts if record is not None else None
     return PreviousRun(run.due, run.status, left or NOTHING_OPEN, since)

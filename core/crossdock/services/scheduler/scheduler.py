@@ -100,7 +100,7 @@ class Scheduler:
 
     def report_or_start_runs(self, *, may_start: bool = True) -> bool:
         """Report ended runs, or else start runs that may start. Return False if there were none."""
-        if self._collect_ended_runs():
+        if self._collect_and_report_ended():
             return True
         if not may_start:
             return False
@@ -132,7 +132,7 @@ class Scheduler:
     def next_due_by_job(self) -> dict[str, datetime]:
         return self._due_jobs.next_due_by_job(self._clock.now())
 
-    def _collect_ended_runs(self) -> bool:
+    def _collect_and_report_ended(self) -> bool:
         """Report what has ended. After the last run, release the lease."""
         hints_ended = self._collect_ended_inbox_work()
         ended = [job for job, running in self._running.items() if running.future.done()]

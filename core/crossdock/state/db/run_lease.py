@@ -28,7 +28,7 @@ from crossdock.state.db.engine import read_only_connection
 from crossdock.state.db.schema import leases as table
 from crossdock.state.db.schema_migrations import LONG_AGO
 from crossdock.values.clock import SystemClock
-from crossdock.values.local_files import is_process_alive, open_private
+from crossdock.values.local_files import is_process_alive, open_or_create_private
 from crossdock.values.periodic_background_calls import call_periodically_in_thread
 
 LEASE_S = 60.0
@@ -73,7 +73,7 @@ def current_fence(engine: Engine) -> int:
         return int(connection.execute(_LAST).one().fence)
 
 
-def is_killed(connection: Connection, fence: Column[int]) -> ColumnElement[bool]:
+def killed_run_condition(connection: Connection, fence: Column[int]) -> ColumnElement[bool]:
     """Return the condition that what was begun under the lease with this *fence* cannot have its end recorded any more.
 
     It is met once the process has ended on this host, another process holds the lease, or the lease has expired.
@@ -96,7 +96,7 @@ def hold(engine: Engine, url: URL, owner: str, *, above: int = 0, waits_s: float
 
     Raises StateBusyError if another run holds it for longer than *waits_s*.
     """
-    with _lock(engine, url) as try_lock:
+    with _opened_lock(engine, url) as try_lock:
         lease = Lease(url, _acquire_within(waits_s, engine, url, owner, above, try_lock))
         try:
             with _kept_alive(engine, lease):
@@ -181,10 +181,10 @@ def _kept_alive(engine: Engine, lease: Lease) -> Iterator[None]:
 
 
 @contextmanager
-def _lock(engine: Engine, url: URL) -> Iterator[Callable[[], bool]]:
+def _opened_lock(engine: Engine, url: URL) -> Iterator[Callable[[], bool]]:
     if url.drivername == "sqlite":
         with translated_os_errors(url):
-            file = open_private(Path(f"{url.database}.lock"))
+            file = open_or_create_private(Path(f"{url.database}.lock"))
         with file:
             yield lambda: _flock(file, url)
         return

@@ -493,7 +493,7 @@ audit_log = Table(
 )
 
 
-def source_is(table: Table, source: str) -> ColumnElement[bool]:
+def source_equals_condition(table: Table, source: str) -> ColumnElement[bool]:
     """Compare ``source`` by the index on its beginning: PostgreSQL indexes no text of more than 2,700 bytes."""
     start, rest = (literal_column(f"substr({table.name}.source, {place})", Text) for place in ("1, 200", "201"))
     return and_(start == source[:200], rest == source[200:])

@@ -87,7 +87,10 @@ class DeliveredHistory:
         """Return how often *run_ids* have delivered each operation to a target, by stream."""
         columns = (intents.c.stream, intents.c.operation)
         query = (
-            select(*columns, func.count()).where(*_is_delivered_by_runs(run_ids)).group_by(*columns).order_by(*columns)
+            select(*columns, func.count())
+            .where(*_written_by_runs_conditions(run_ids))
+            .group_by(*columns)
+            .order_by(*columns)
         )
         return [(stream, operation, number) for stream, operation, number in self._connection.execute(query)]
 
@@ -96,7 +99,7 @@ class DeliveredHistory:
     ) -> list[DeliveredOperationFacts]:
         """Return at most *limit* delivered operations of a run with an id *after* this one, in their order."""
         names = ("id", "stream", "key", "operation", "settled_at", "target", "target_id", "source", "line")
-        query = select(*(intents.c[name] for name in names)).where(*_is_delivered_by_runs([run_id]))
+        query = select(*(intents.c[name] for name in names)).where(*_written_by_runs_conditions([run_id]))
         for name, value in (("stream", stream), ("operation", operation)):
             query = query if value is None else query.where(intents.c[name] == value)
         order = sql_statements.order_without_index(self._connection, intents.c.id)
@@ -114,6 +117,6 @@ class DeliveredHistory:
         return {(stream, Scope(*rest)) for stream, *rest in self._connection.execute(query)}
 
 
-def _is_delivered_by_runs(run_ids: Sequence[int]) -> list[ColumnElement[bool]]:
+def _written_by_runs_conditions(run_ids: Sequence[int]) -> list[ColumnElement[bool]]:
     status = sql_statements.without_index(intents.c.status)  # most operations have it
     return [intents.c.run_id.in_(run_ids), status == "delivered", intents.c.untouched.is_not(True)]

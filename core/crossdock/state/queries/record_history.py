@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, literal, select, tuple_
 
-from crossdock.state.db.schema import attempts, bindings, dead_letters, intents, source_is, waiting_records
+from crossdock.state.db.schema import (
+    attempts,
+    bindings,
+    dead_letters,
+    intents,
+    source_equals_condition,
+    waiting_records,
+)
 from crossdock.state.tables.record_identity_and_scope import Scope, in_scope
 from crossdock.state.tables.stored_batches_and_numbers import Batches
 from crossdock.values import exact_json
@@ -83,7 +90,7 @@ class RecordHistory:
     def nearest_records_up_to_line(self, source: str, line: int) -> tuple[int, set[FoundRecord]]:
         """Return the last line up to *line* at which known records begin, and these; 0 if there is none."""
         tables = (intents, dead_letters, waiting_records)
-        of_source = {table: source_is(table, source) for table in tables}
+        of_source = {table: source_equals_condition(table, source) for table in tables}
         lines = {table: self._last_line(table, condition, line) for table, condition in of_source.items()}
         first_line = max(lines.values())
         found: set[FoundRecord] = set()
@@ -93,23 +100,23 @@ class RecordHistory:
         return first_line, found
 
     def bindings(self, scope: Scope, key_hash: int) -> list[dict[str, Any]]:
-        return self._rows(bindings, and_(in_scope(bindings, scope), bindings.c.key_hash == key_hash))
+        return self._rows_without_payloads(bindings, and_(in_scope(bindings, scope), bindings.c.key_hash == key_hash))
 
     def dead_letters(self, stream: str, key_hash: int) -> list[dict[str, Any]]:
-        return self._rows(dead_letters, _is_record_of_stream(dead_letters, stream, key_hash))
+        return self._rows_without_payloads(dead_letters, _is_record_of_stream(dead_letters, stream, key_hash))
 
     def waits_of_record(self, stream: str, key_hash: int) -> list[dict[str, Any]]:
-        return self._rows(waiting_records, _is_record_of_stream(waiting_records, stream, key_hash))
+        return self._rows_without_payloads(waiting_records, _is_record_of_stream(waiting_records, stream, key_hash))
 
     def operations(self, scope: Scope, key_hash: int) -> list[dict[str, Any]]:
         """Return the record's intents, oldest first, each with its attempts as ``sendings``, and its stored batch as
         ``file``.
         """
-        found = self._rows(intents, and_(in_scope(intents, scope), intents.c.key_hash == key_hash))
+        found = self._rows_without_payloads(intents, and_(in_scope(intents, scope), intents.c.key_hash == key_hash))
         files = Batches(self._connection).facts_by_id({row["batch_id"] for row in found if row["batch_id"] is not None})
         for row in found:
             row["file"] = files.get(row["batch_id"])
-            row["sendings"] = self._rows(attempts, attempts.c.intent_id == row["id"])
+            row["sendings"] = self._rows_without_payloads(attempts, attempts.c.intent_id == row["id"])
         return sorted(found, key=lambda row: row["id"])
 
     def payloads_of_updates(self, scope: Scope, key_hash: int) -> dict[int, tuple[dict[str, Any], dict[str, Any]]]:
@@ -160,7 +167,7 @@ class RecordHistory:
             scope = Scope(row["target"], resource, row["namespace"]) if resource else None
             yield FoundRecord(scope, row.get("stream"), row["key_hash"])
 
-    def _rows(self, table: Table, condition: ColumnElement[bool]) -> list[dict[str, Any]]:
+    def _rows_without_payloads(self, table: Table, condition: ColumnElement[bool]) -> list[dict[str, Any]]:
         columns = [column for column in table.c if column.name not in _DATA]
         return [dict(row) for row in self._connection.execute(select(*columns).where(condition)).mappings()]
 

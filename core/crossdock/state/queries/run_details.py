@@ -117,12 +117,12 @@ class RunDetails:
     def count_rejected_later(self, run_id: int) -> int:
         return self._count(dead_letters, and_(dead_letters.c.run_id > run_id, dead_letters.c.status == "rejected"))
 
-    def oldest_waiting(self, *, limit: int) -> tuple[int, list[Row]]:
+    def count_and_oldest_waiting(self, *, limit: int) -> tuple[int, list[Row]]:
         names = ("stream", "key", "waits_for", "source", "line", "since")
         order = (waiting_records.c.since, waiting_records.c.stream, waiting_records.c.key)
         return self._count(waiting_records, true()), self._rows(waiting_records, names, true(), order, limit)
 
-    def oldest_unsettled(self, status: str, *, limit: int) -> tuple[int, list[Row]]:
+    def count_and_oldest_unsettled(self, status: str, *, limit: int) -> tuple[int, list[Row]]:
         """Return the number of operations that are ``in_doubt`` or ``overdue``, and the oldest ones."""
         names = ("stream", "key", "operation", "attempts", "source", "line", "first_sent_at")
         unsettled = intents.c.status == status

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from msgspec import Struct, structs
 
-from crossdock.values.local_files import open_private
+from crossdock.values.local_files import open_or_create_private
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _PLACE = 4096
@@ -50,7 +50,7 @@ class CrashMarks:
     def open(self) -> None:
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._file = open_private(self._path)
+            self._file = open_or_create_private(self._path)
             self._file.truncate()
             self._write(0, self._owner)
 

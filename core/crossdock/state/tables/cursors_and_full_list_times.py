@@ -43,5 +43,5 @@ class FullLists:
         """Return when the last full list of *stream* was read to its end; None if there was none."""
         return self._connection.execute(select(full_lists.c.read_at).where(full_lists.c.stream == stream)).scalar()
 
-    def put(self, stream: str, *, at: datetime) -> None:
+    def put_read_time(self, stream: str, *, at: datetime) -> None:
         sql_statements.upsert(self._connection, full_lists, [{"stream": stream, "read_at": at}])

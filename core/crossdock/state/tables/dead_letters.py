@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 
 from crossdock.state.db import sql_statements
-from crossdock.state.db.schema import attempts, batches, hints, intents, runs, source_is, waiting_records
+from crossdock.state.db.schema import attempts, batches, hints, intents, runs, source_equals_condition, waiting_records
 from crossdock.state.db.schema import dead_letters as table
 from crossdock.state.tables.record_identity_and_scope import COLUMNS as IDENTITY
 from crossdock.state.tables.record_identity_and_scope import DeleteByKey, RecordIdentity, Step, in_stream_of_parameter
@@ -84,7 +84,7 @@ class RecordFilter(Struct, frozen=True):
         if self.since is not None and any_table is table:
             found.append(table.c.refused_at >= self.since)
         if self.source is not None and "source" in any_table.c:
-            found.append(source_is(any_table, self.source))
+            found.append(source_equals_condition(any_table, self.source))
         if self.text is not None and any_table in _SAYS:
             found.append(_SAYS[any_table](self.text))
         if self.handed_over_in is not None and any_table is intents:

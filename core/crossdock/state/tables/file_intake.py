@@ -213,7 +213,7 @@ class FileIntake:
     def forget(self, stream: str) -> None:
         self._connection.execute(delete(table).where(table.c.stream == stream))
         self.replace_passed_over_snapshots(stream, set())
-        purged_input_digests.forget(self._connection, stream)
+        purged_input_digests.forget_files(self._connection, stream)
 
     def _files_by_content_hash(self, *conditions: ColumnElement[bool]) -> dict[str, FileFacts]:
         query = select(*_FACTS).where(*conditions).order_by(table.c.accepted_at, table.c.stamp)

@@ -47,7 +47,7 @@ def add(connection: Connection, kind: Kind, stream: str, version: str, contents:
     sql_statements.upsert(connection, table, [{"kind": kind, "stream": stream, "version": version, "packed": packed}])
 
 
-def forget(connection: Connection, stream: str) -> None:
+def forget_files(connection: Connection, stream: str) -> None:
     connection.execute(delete(table).where(table.c.kind == "file", table.c.stream == stream))
 
 

@@ -70,7 +70,7 @@ class RunRecord(Struct, frozen=True):
         return None if self.duration_ms is None else timedelta(milliseconds=self.duration_ms)
 
     @property
-    def open_records(self) -> OpenCounts | None:
+    def open_record_counts(self) -> OpenCounts | None:
         """The open records of all streams at its end; None if that is unknown, as for a killed run."""
         counts = [OpenCounts.of_json(each["open"]) for each in (self.tally or {}).values() if "open" in each]
         return sum(counts, NOTHING_OPEN) if counts else None
@@ -204,13 +204,13 @@ class Runs:
         self._connection.execute(update(runs).where(runs.c.id == run_id).values({**changes, "finished_at": at}))
         self._write_messages(run_id, result.messages)
 
-    def declare_restored(self, *, at: datetime, remembered: datetime | None = None) -> None:
+    def declare_state_restored(self, *, at: datetime, remembered: datetime | None = None) -> None:
         """Mark this state as a restored backup. Only the first declaration sets *remembered*.
 
         Args:
             remembered: See `newest_change_in_backup`.
         """
-        before = self.newest_change_in_backup() if self.is_restored() else remembered
+        before = self.newest_change_in_backup() if self.is_state_restored() else remembered
         last = self._connection.execute(select(func.max(intents.c.id))).scalar_one() or 0
         rows = [{"name": _RESTORED, "value": at.isoformat()}, {"name": _LAST_INTENT, "value": str(last)}]
         sql_statements.upsert(self._connection, meta, rows)
@@ -220,8 +220,8 @@ class Runs:
         was_resolved = intents.c.status.in_(UNSETTLED), intents.c.resolved_at.is_not(None)
         self._connection.execute(update(intents).where(*was_resolved).values(resolved_at=None))  # it may be sent since
 
-    def is_restored(self) -> bool:
-        """Return True from `declare_restored` until a complete run calls `forget_restored`."""
+    def is_state_restored(self) -> bool:
+        """Return True from `declare_state_restored` until a complete run calls `forget_state_was_restored`."""
         return self._connection.execute(select(meta.c.value).where(meta.c.name == _RESTORED)).first() is not None
 
     def newest_change_in_backup(self) -> datetime | None:
@@ -241,7 +241,7 @@ class Runs:
     def is_restored_state_compared(self) -> bool:
         return self._connection.execute(select(meta.c.value).where(meta.c.name == _COMPARED)).first() is not None
 
-    def forget_restored(self) -> None:
+    def forget_state_was_restored(self) -> None:
         self._connection.execute(delete(meta).where(meta.c.name.in_([_RESTORED, _LAST_INTENT, _COMPARED, _REMEMBERED])))
 
     def listed(
@@ -268,7 +268,7 @@ class Runs:
             if value is not None:
                 query = query.where(column == value)
         found = [RunRecord(*row) for row in self._connection.execute(query)]
-        said = self._messages([run.id for run in found])
+        said = self._messages_by_run([run.id for run in found])
         return _with_unrecorded_end_message([structs.replace(run, messages=said.get(run.id, ())) for run in found])
 
     def run_and_predecessors(self, run: RunRecord, *, limit: int) -> list[RunRecord]:
@@ -315,7 +315,7 @@ class Runs:
 
     def _columns_with_corrected_status(self) -> dict[str, ColumnElement[Any]]:
         """Return the columns of a list, with the status ``incomplete`` of killed runs that no other run has ended."""
-        is_killed = and_(runs.c.status == "running", run_lease.is_killed(self._connection, runs.c.fence))
+        is_killed = and_(runs.c.status == "running", run_lease.killed_run_condition(self._connection, runs.c.fence))
         status = case((is_killed, "incomplete"), else_=runs.c.status)
         return {column.name: column for column in _LISTED} | {"status": status}
 
@@ -331,9 +331,9 @@ class Runs:
         return found
 
     def messages(self, run_id: int) -> tuple[RunMessage, ...]:
-        return self._messages([run_id]).get(run_id, ())
+        return self._messages_by_run([run_id]).get(run_id, ())
 
-    def _messages(self, run_ids: Sequence[int]) -> dict[int, tuple[RunMessage, ...]]:
+    def _messages_by_run(self, run_ids: Sequence[int]) -> dict[int, tuple[RunMessage, ...]]:
         """Return the messages of *run_ids*."""
         if not run_ids:
             return {}

@@ -274,7 +274,9 @@ class ScheduledRuns:
         found = [run.with_shown_status for run in rows]
         if all(run.finished for run in found):
             return found
-        query = select(*_KEY).where(table.c.status == "running", run_lease.is_killed(self._connection, table.c.fence))
+        query = select(*_KEY).where(
+            table.c.status == "running", run_lease.killed_run_condition(self._connection, table.c.fence)
+        )
         killed = {tuple(row) for row in self._connection.execute(query)}
         return [
             replace(run, status="incomplete", note=UNRECORDED.message)

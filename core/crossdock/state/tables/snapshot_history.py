@@ -62,11 +62,11 @@ class SnapshotHistory:
         found: datetime | None = self._connection.execute(query).scalar_one()
         return found
 
-    def accepted_steps(self, scope: Scope, key_hashes: Sequence[int]) -> Iterator[tuple[int, Step]]:
+    def last_accepted_steps(self, scope: Scope, key_hashes: Sequence[int]) -> Iterator[tuple[int, Step]]:
         """Yield key hash and last accepted step of the live bindings among *key_hashes*; ``import`` if unverified."""
         yield from _STEPS.rows(self._connection, scope.columns, key_hashes)
 
-    def count_present(self, scope: Scope) -> int:
+    def count_unarchived_at_target(self, scope: Scope) -> int:
         """Count the records of *scope* at the target that no removal has archived."""
         query = select(func.count()).where(in_scope(bindings, scope), _IS_LIVE, bindings.c.step != "remove")
         return int(self._connection.execute(query).scalar_one())

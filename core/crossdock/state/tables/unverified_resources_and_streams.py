@@ -51,7 +51,7 @@ class UnverifiedParts:
         self.mark_resource(scope.target, scope.resource)
         self._bindings.mark_unverified(scope, items)
 
-    def resources_with_bindings(self, target: str) -> set[str]:
+    def resources_with_unverified_bindings(self, target: str) -> set[str]:
         query = select(bindings.c.resource).where(_IS_UNVERIFIED, bindings.c.target == target).distinct()
         return {resource for (resource,) in self._connection.execute(query)}
 

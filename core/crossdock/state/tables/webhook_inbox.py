@@ -250,11 +250,11 @@ class Inbox:
         rows = self._connection.execute(query.order_by(number.desc(), hints.c.stream))
         return [InboxGroup(*row) for row in rows]
 
-    def failed_fetch_counts(self) -> Iterator[tuple[str, int]]:
+    def failing_record_counts(self) -> Iterator[tuple[str, int]]:
         query = select(hints.c.stream, func.count()).where(hints.c.error.is_not(None)).group_by(hints.c.stream)
         yield from ((stream, number) for stream, number in self._connection.execute(query))
 
-    def fetch_counts_by_stream(self) -> list[InboxCount]:
+    def record_counts_by_stream(self) -> list[InboxCount]:
         number, failing = func.count(), func.count(hints.c.error)
         query = select(hints.c.stream, number, failing, func.min(hints.c.first_at)).group_by(hints.c.stream)
         return [InboxCount(*row) for row in self._connection.execute(query.order_by(hints.c.stream))]

@@ -99,7 +99,7 @@ def create_folder(folder: Path) -> None:
         raise ConfigError(f"cannot be created: {error.strerror}", where=str(folder), code="file_unwritable") from error
 
 
-def write_and_set_variables(folder: Path, variables: Mapping[str, str]) -> None:
+def write_and_set_environment_variables(folder: Path, variables: Mapping[str, str]) -> None:
     """Write the variables that a config names to ``environment.sh``, and set them for this process."""
     _write_secret(folder / "environment.sh", "".join(f"export {n}={quote(text)}\n" for n, text in variables.items()))
     os.environ.update(variables)

@@ -43,7 +43,7 @@ class BodyBudget:
             self._release(held)
             self._return_memory_to_system()
 
-    def count_bytes(self, held: HeldBody, size: int) -> None:
+    def count_bytes_dropping_oldest(self, held: HeldBody, size: int) -> None:
         self._held[held] += size
         self._total += size
         self._peak = max(self._peak, self._total)
@@ -75,7 +75,7 @@ class HeldBody:
         """Count *size* bytes that were read and are kept. Raises OverBudgetError if this body must be dropped."""
         before, self._size = self._size, self._size + size
         if counted := max(self._size - FREE_BYTES, 0) - max(before - FREE_BYTES, 0):
-            self._budget.count_bytes(self, counted)
+            self._budget.count_bytes_dropping_oldest(self, counted)
 
     def cancel_reading(self) -> None:
         self.is_given_up = True

@@ -77,10 +77,10 @@ class DeliveryContext:
         mixed = {name: profile.by for name, profile in profiles.items() if profile.mixed}
         limited = {name: profile.most_bytes for name, profile in profiles.items() if profile.most_bytes is not None}
         self.queue = SendQueue(
-            self.clock, self.target.in_flight, self.rng, sizes, mixed, limited, self._bytes_in_stored_batch
+            self.clock, self.target.in_flight, self.rng, sizes, mixed, limited, self._intent_bytes_in_stored_batch
         )
 
-    def _bytes_in_stored_batch(self, intent: Intent) -> int:
+    def _intent_bytes_in_stored_batch(self, intent: Intent) -> int:
         return self.target.stored_size(intent.resource, batch_item(intent, self.target))
 
     def stop_with(self, error: BaseException) -> None:

@@ -38,7 +38,7 @@ def sent_intent_rule(intent: Intent, target: Target, now: datetime) -> Rule:
     return rule
 
 
-def is_held_back(intent: Intent, target: Target, *, state_restored: bool) -> bool:
+def is_held_back_as_unverifiable(intent: Intent, target: Target, *, state_restored: bool) -> bool:
     """Return whether an unsent *intent* waits: an old state may have forgotten that such records were sent."""
     return not (state_restored or target.resources[intent.resource].endpoint.can_verify(intent.operation))
 
@@ -155,5 +155,5 @@ def count_in_doubt_since_backup(tx: Transaction) -> int:
 def trust_state_if_settled(tx: Transaction) -> None:
     """Trust the state again after a complete comparison, if no create is in doubt because of the backup."""
     if tx.runs.is_restored_state_compared() and not any(map(may_be_executed_since_backup, tx.intents.unsettled())):
-        tx.runs.forget_restored()
+        tx.runs.forget_state_was_restored()
         tx.unverified.clear_all()

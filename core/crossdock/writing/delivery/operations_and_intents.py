@@ -11,7 +11,11 @@ from msgspec import Struct, structs
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, Step
 from crossdock.values import exact_json
 from crossdock.values.records import Record
-from crossdock.writing.targets.payload_comparison import merge_patch, with_patch_applied, without_unwanted_members
+from crossdock.writing.targets.payload_comparison import (
+    merge_patch_between,
+    with_patch_applied,
+    without_unwanted_members,
+)
 from crossdock.writing.targets.target import BatchItem, EndpointProfile, Request, Target, Update
 
 Kind = Literal["create", "update", "delete"]
@@ -141,7 +145,7 @@ def current_request(intent: Intent, target: Target) -> Request | None:
     if intent.operation == "delete":
         return target.delete(intent.resource, intent.target_id)
     before = intent.before or {}
-    return target.update(intent.resource, intent.target_id, Update(before, merge_patch(before, after), after))
+    return target.update(intent.resource, intent.target_id, Update(before, merge_patch_between(before, after), after))
 
 
 def payload_after(intent: Intent) -> dict[str, Any]:
@@ -189,7 +193,7 @@ def member_changed_by_others(intent: Intent, held: dict[str, Any], target: Targe
     before, after = kind.comparable(intent.before or {}), kind.comparable(payload_after(intent))
     if not before:
         return None
-    for name in merge_patch(before, after):
+    for name in merge_patch_between(before, after):
         values = before.get(name), held.get(name), after.get(name)
         if values[1] not in (values[0], values[2]):
             are_numbers = all(isinstance(value, int | Decimal) and not isinstance(value, bool) for value in values)
@@ -208,9 +212,9 @@ def intent_after_look_up(intent: Intent, target: Target, held: dict[str, Any], e
     assert intent.target_id is not None
     after = payload_after(intent)
     known = None if is_take_over(intent, target) else intent.before
-    wanted = after if known is None else merge_patch(known, after)
+    wanted = after if known is None else merge_patch_between(known, after)
     before = without_unwanted_members(target.resources[intent.resource].comparable(held), wanted)
-    changes = merge_patch(before, with_patch_applied(before, wanted))
+    changes = merge_patch_between(before, with_patch_applied(before, wanted))
     if intent.operation == "delete":
         kind: Kind = "delete"
         request = target.delete(intent.resource, intent.target_id)

@@ -158,7 +158,9 @@ class OutcomePolicy:
         if intent.operation == "create":
             request = request_to_create(intent.resource, payload_after(intent), self._target)
             intent.method, intent.path = request.method, request.path
-        if in_doubt_and_refusal_rules.is_held_back(intent, self._target, state_restored=self._run.doubts.restored):
+        if in_doubt_and_refusal_rules.is_held_back_as_unverifiable(
+            intent, self._target, state_restored=self._run.doubts.restored
+        ):
             self._run.queue.hold_back(SendTask(intent))
         elif intent.operation != "create" and self._changed_request(intent) is not None:
             self._run.queue.put(SendTask(intent, "look_up"))  # it is made again from what the target holds

@@ -155,7 +155,9 @@ class Senders:
         self._work: queue.SimpleQueue[SendBatch | None] = queue.SimpleQueue()
         self.results: queue.SimpleQueue[SendResult] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
-        self._filtered: set[str] = set()  # resources whose look-up by name was verified in this run
+        self._resources_with_verified_filter: set[str] = (
+            set()
+        )  # resources whose look-up by name was verified in this run
         self._verifying = threading.Lock()
 
     def send_batches(self, batches: Sequence[SendBatch], in_flight: int) -> None:
@@ -215,7 +217,9 @@ class Senders:
         if task.purpose == "look_up" and intent.target_id is None:
             with self._verifying:
                 failed = (
-                    None if intent.resource in self._filtered else self._verify_look_up_filter(client, intent.resource)
+                    None
+                    if intent.resource in self._resources_with_verified_filter
+                    else self._verify_look_up_filter(client, intent.resource)
                 )
             if failed is not None:
                 return failed
@@ -249,7 +253,7 @@ class Senders:
         answer = target.send(client, resource, target.look_up(resource, name, None))
         outcome = _interpret_answer(lambda: target.found(resource, answer, ExpectedRecord(name=name)), answer)
         if outcome.kind == "absent":
-            self._filtered.add(resource)
+            self._resources_with_verified_filter.add(resource)
             return None
         if outcome.status == 200 and outcome.kind != "undecided":
             setting = f"{target.place}.{kind.look_up_setting}"

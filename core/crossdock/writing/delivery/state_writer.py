@@ -101,7 +101,7 @@ class StateWriter:
         new, known = [*fresh, *decisions.successors], [intent for intent in sending if intent.id]
 
         def write(tx: Transaction) -> None:
-            tx.intents.add(new, run_id=run.id, fence=run.state.fence, at=now)
+            tx.intents.add(new, run_id=run.id, fence=run.state.fence_number, at=now)
             settlement.store_outcomes_and_bindings(tx, decisions.settled, run_id=run.id, at=now, doubts=self._doubts)
             settlement.clear_payloads_of_changed_records(tx, decisions.settled, self._target)
             tx.intents.write_outcomes(decisions.intents_with_new_status, at=now)
@@ -113,7 +113,7 @@ class StateWriter:
                 self._store_batch(tx, batch, at=now)
             for batch_id, receipt in decisions.receipts.items():
                 tx.batches.store_receipt(batch_id, receipt)
-            self._mark_handed_over(tx, decisions.settled, at=now)
+            self._mark_batches_handed_over(tx, decisions.settled, at=now)
             if leaving:
                 tx.buckets.put(self._target.name, self._allowance.bucket_state)
                 tx.runs.store_request_counts(run.id, requests=run.counters.requests, throttled=run.counters.throttled)
@@ -169,7 +169,7 @@ class StateWriter:
     def _external_id(self, intent: Intent) -> str | None:
         return self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
 
-    def _mark_handed_over(self, tx: Transaction, settled: Sequence[Settlement], *, at: datetime) -> None:
+    def _mark_batches_handed_over(self, tx: Transaction, settled: Sequence[Settlement], *, at: datetime) -> None:
         ids: dict[str, set[int]] = defaultdict(set)
         for intent in (item.intent for item in settled):
             if intent.batch_id is not None and intent.status in {"delivered", "handed_over"}:

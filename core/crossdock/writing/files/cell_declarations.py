@@ -246,9 +246,11 @@ class Cell(ConfigModel):
         if self.sum is not None:
             return self._sum(scope), self.sum
         if self.count is not None:
-            return Decimal(sum(self._one_if_present(*each) for each in scope.all_values_at(self.count))), self.count
+            return Decimal(
+                sum(self._count_one_or_refuse(*each) for each in scope.all_values_at(self.count))
+            ), self.count
         value, place = scope.value_and_place(self.from_ or "")
-        return (None if self._is_defaulted(value, place) else self._exact_number(value, place)), place
+        return (None if self._is_replaced_by_default(value, place) else self._exact_number(value, place)), place
 
     def _text_of_any_length(self, scope: NamedValues, notation: NumberDefaults) -> tuple[str, str]:
         if self.template is not None and "{" not in self.template:
@@ -262,11 +264,11 @@ class Cell(ConfigModel):
             number, place = self.number(scope)
             return (self.default or "" if number is None else self.number_text(number, place, notation)), place
         value, place = scope.value_and_place(self.from_ or "")
-        if self._is_defaulted(value, place):
+        if self._is_replaced_by_default(value, place):
             return self.default or "", place
         return self._value_text(value, place), place
 
-    def _is_defaulted(self, value: Any, place: str) -> bool:
+    def _is_replaced_by_default(self, value: Any, place: str) -> bool:
         if not _is_empty(value):
             return False
         if self.default is None:
@@ -337,7 +339,7 @@ class Cell(ConfigModel):
             raise invalid_value_error("has a sum of more than 60 digits", self.sum or "") from None
 
     @staticmethod
-    def _one_if_present(value: Any, place: str) -> int:
+    def _count_one_or_refuse(value: Any, place: str) -> int:
         if value is MISSING or value is None:
             raise _missing_value_error(place)
         return 1

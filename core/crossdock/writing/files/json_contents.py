@@ -53,7 +53,7 @@ class JsonRow(RowPart):
         members = {name: _json_value(value, scope) for name, value in (self.object or {}).items()}
         return {name: value for name, value in members.items() if value is not MISSING}
 
-    def value_in_object(self, scope: NamedValues) -> Any:
+    def value_as_member(self, scope: NamedValues) -> Any:
         """Return the value of this part of an object, or `MISSING`."""
         made = [row.json_value(each) for row, each in self.expanded_rows(scope)]
         if self.each is None and not self.inner_rows:
@@ -62,7 +62,7 @@ class JsonRow(RowPart):
 
 
 def _json_value(value: Cell | JsonRow, scope: NamedValues) -> Any:
-    return value.value_in_object(scope) if isinstance(value, JsonRow) else value.value(scope, _NOTATION)
+    return value.value_as_member(scope) if isinstance(value, JsonRow) else value.value(scope, _NOTATION)
 
 
 def json_text(value: Any) -> str:

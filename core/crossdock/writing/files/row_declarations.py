@@ -141,9 +141,9 @@ class RowsContent(FileContent, Generic[R]):
     """The rows of a delete, likewise."""
 
     def declared_rows_for_operation(self, operation: FileOperation) -> Sequence[R]:
-        return self._own_rows(operation) or self.rows
+        return self._rows_without_fallback(operation) or self.rows
 
-    def _own_rows(self, operation: FileOperation) -> Sequence[R] | None:
+    def _rows_without_fallback(self, operation: FileOperation) -> Sequence[R] | None:
         return {"create": self.rows, "update": self.update, "delete": self.delete}[operation]
 
     @cached_property
@@ -153,7 +153,7 @@ class RowsContent(FileContent, Generic[R]):
     def _expresses(self, operation: FileOperation) -> bool:
         cells = [cell for row in self.declared_rows_for_operation(operation) for cell in row.cells()]
         shown = [told for cell in cells if (told := cell.distinguished_operations())]
-        return all(operation in each for each in shown) and bool(shown or self._own_rows(operation))
+        return all(operation in each for each in shown) and bool(shown or self._rows_without_fallback(operation))
 
     def cells_outside_records(self) -> Iterator[Cell]:
         """Yield the cells outside of the rows of records."""

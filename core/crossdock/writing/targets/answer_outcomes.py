@@ -300,11 +300,11 @@ def outcome_without_record(answer: Answer, body: Any, shape: RecordShape, place:
     Args:
         others: How many records it has there that are left out.
     """
-    from crossdock.reading.sources.signs_of_unread_records import signs_of_empty_list  # noqa: PLC0415  a plan needs neither its patterns nor pagination
+    from crossdock.reading.sources.signs_of_unread_records import signs_beside_empty_list  # noqa: PLC0415  a plan needs neither its patterns nor pagination
 
     read = ApiAnswer("", body, answer.status, answer.headers)
     records = place.partition("/*")[0] or None
-    sign = signs_of_empty_list(read, records, shape.ignored, left_out=others).sign_of_more_records()
+    sign = signs_beside_empty_list(read, records, shape.ignored, left_out=others).sign_of_more_records()
     if sign is None:
         return Outcome("absent", status=answer.status)
     reason = api_error_messages.error_message_in(body, str)
@@ -402,7 +402,7 @@ def _text_of_nothing_done(
     """Return what in an answer of success to an update or delete says that nothing was done, or None."""
     if subject.target_id is None:
         return None
-    if subject.deletes and shape.deleted is not None and _has_any_member(record, shape.deleted):
+    if subject.deletes and shape.deleted is not None and _has_member_of_filter(record, shape.deleted):
         return None if shape.deleted.json_predicate()(record) else "shows a record that is not deleted"
     if (name := next((name for name in subject.changes if _shows_old_value(record, name, subject)), None)) is not None:
         return f"shows the old value of {name}"
@@ -424,7 +424,7 @@ def _shows_old_value(record: Any, name: str, subject: ExpectedRecord) -> bool:
     return has_wanted_members(record[name], old) and not has_wanted_members(record[name], new)
 
 
-def _has_any_member(record: Any, condition: Filter) -> bool:
+def _has_member_of_filter(record: Any, condition: Filter) -> bool:
     return isinstance(record, dict) and any(at_path(record, column) is not MISSING for column in condition.columns())
 
 
@@ -464,7 +464,7 @@ def _place_of_reported_error(
     """
     from crossdock.reading.sources.signs_of_unread_records import (  # noqa: PLC0415  as above
         member_reporting_failure,
-        signs_of_empty_list,
+        signs_beside_empty_list,
     )
 
     names = shape.record.split("/")
@@ -474,7 +474,7 @@ def _place_of_reported_error(
     if not shape.record and (shape.id is None or _shows_record(record, subject, shape)):
         return None
     read = ApiAnswer("", body, answer.status, answer.headers)
-    return signs_of_empty_list(read, shape.record or None, _COPIES).place_of_error
+    return signs_beside_empty_list(read, shape.record or None, _COPIES).place_of_error
 
 
 def _text_of_error(body: Any, place: str) -> str:

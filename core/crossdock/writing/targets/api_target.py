@@ -34,7 +34,7 @@ def outcome_of_look_up_with_deleted(
     ``absent`` by its id. By its external id it is left out beside others, and ``removed`` if there is no other.
     """
     if subject.target_id is not None:
-        return _outcome_of_look_up_by_id(answer, subject, shape, deleted)
+        return _outcome_by_id_with_deleted(answer, subject, shape, deleted)
     is_deleted = deleted.json_predicate()
     listed = shape.without_other_records(find_list_at_pointer(body_of(answer), shape.listed or ""), subject)
     kept = []
@@ -47,7 +47,9 @@ def outcome_of_look_up_with_deleted(
     return replace(made, kind="removed") if is_removed else made
 
 
-def _outcome_of_look_up_by_id(answer: Answer, subject: ExpectedRecord, shape: RecordShape, deleted: Filter) -> Outcome:
+def _outcome_by_id_with_deleted(
+    answer: Answer, subject: ExpectedRecord, shape: RecordShape, deleted: Filter
+) -> Outcome:
     from crossdock.reading.sources.signs_of_unread_records import member_reporting_failure  # noqa: PLC0415  not in a plan
 
     made, body = outcome_of_look_up(answer, subject, shape), body_of(answer)
@@ -132,14 +134,14 @@ class ApiTarget(ConnectorTarget):
             return throttled
         is_success = 200 <= answer.status < 300
         told = self.with_status(resource, answer)
-        made = explained_outcome(
-            told, expected, self.shape(resource), judged=is_success and self._has_rule_for_success()
+        made = outcome_of_write_with_reason(
+            told, expected, self.shape(resource), judged=is_success and self._has_rule_for_hidden_failures()
         )
         kind = self.resources[resource]
         is_repeat = is_success and told.status == _TAKEN and made.reason == "conflict"
         return replace(made, pointer=kind.name_pointer) if is_repeat and kind.name_member is not None else made
 
-    def _has_rule_for_success(self) -> bool:
+    def _has_rule_for_hidden_failures(self) -> bool:
         """Return whether something says which answers of success are failures."""
         return bool(self.errors) or type(self).failed is not ApiTarget.failed or self.api.failed is not succeeds
 
@@ -287,7 +289,9 @@ def _check_unknown_name_is_absent(target: Target, client: Client, resource: str)
     raise UnavailableError(message, where=target.address, hint=hint, code="target_unavailable")
 
 
-def explained_outcome(answer: Answer, expected: ExpectedRecord, shape: RecordShape, *, judged: bool = False) -> Outcome:
+def outcome_of_write_with_reason(
+    answer: Answer, expected: ExpectedRecord, shape: RecordShape, *, judged: bool = False
+) -> Outcome:
     """Return the outcome of a write, as `outcome_of_write`, with the reason in an answer that is no problem
     document.
     """

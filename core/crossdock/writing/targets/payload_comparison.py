@@ -9,14 +9,14 @@ PERSONAL = "(personal)"
 _ABSENT = object()
 
 
-def merge_patch(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+def merge_patch_between(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     changes: dict[str, Any] = {name: None for name in before if name not in after}
     for name, value in after.items():
         old = before.get(name, _ABSENT)
         if old == value:
             continue
         both = isinstance(value, dict) and isinstance(old, dict)
-        changes[name] = merge_patch(old, value) if both else value
+        changes[name] = merge_patch_between(old, value) if both else value
     return changes
 
 

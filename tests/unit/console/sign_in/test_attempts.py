@@ -64,7 +64,7 @@ def refusals(tried: Sequence[tuple[str, str]]) -> list[bool]:
     made, found = AttemptLimiter(ManualClock()), list[bool]()
     for name, address in tried:
         try:
-            made.count_attempt(name, address)
+            made.count_or_refuse_attempt(name, address)
         except TooManyAttemptsError:
             found.append(True)
         else:
@@ -94,7 +94,7 @@ def test_the_memory_of_attempts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(attempt_limiter, "_REMEMBERED", 9)
     made = AttemptLimiter(ManualClock())
     for number in range(20):
-        made.count_attempt(f"n{number}", f"192.0.2.{number}")
+        made.count_or_refuse_attempt(f"n{number}", f"192.0.2.{number}")
     assert len(made._buckets) == 9
 
 

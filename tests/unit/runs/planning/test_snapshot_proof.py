@@ -65,7 +65,7 @@ def found(
     listed = [{"K": f"{number}"} for number in range(rows)] + [{"K": ""}] * keyless
     scan, tally = LatestRecords(Things(), bound.name, folder), Tally()
     batches = [batch(listed)] if listed else []
-    scan.read(batches, tally, lambda _rows: None)
+    scan.find_in_batches(batches, tally, lambda _rows: None)
     return SnapshotFacts("a.csv", tally.rows_read, tally.rows_rejected, scan.latest.height, collected(proof), [], [])
 
 

@@ -57,10 +57,10 @@ def test_what_waits_and_what_is_in_doubt_is_counted_and_cut_off(state: State) ->
         tx.waiting_records.put([waiting(2), waiting(3)], run_id=run, at=AT)
         tx.intents.add([*unsettled, intent(4), intent(5, status="sending")], run_id=run, fence=1, at=AT)
     with state.begin() as tx:
-        number, rows = tx.run_details.oldest_waiting(limit=2)
+        number, rows = tx.run_details.count_and_oldest_waiting(limit=2)
         assert (number, [row["key"] for row in rows]) == (3, ["W2", "W3"])
         assert not DATA & set(rows[0])
-        number, rows = tx.run_details.oldest_unsettled("in_doubt", limit=2)
+        number, rows = tx.run_details.count_and_oldest_unsettled("in_doubt", limit=2)
         assert (number, [row["key"] for row in rows]) == (3, ["K1", "K2"])
         assert not DATA & set(rows[0])
         assert tx.run_details.count_unsent() == 2

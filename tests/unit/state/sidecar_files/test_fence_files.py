@@ -39,9 +39,9 @@ def test_a_run_that_sends_leaves_a_mark(state_url: StateUrl, tmp_path: Path) -> 
             pass
         assert "crossdock state restored" in str(refused.value)
     with opened(state_url, keys, restored=True) as state:
-        assert state.fence == 51
+        assert state.fence_number == 51
     with opened(state_url, keys) as state:
-        assert state.fence == 52
+        assert state.fence_number == 52
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"state": "a"}', b'{"state": "a", "fence": "x"}', b"\xff"])

@@ -29,7 +29,7 @@ def test_a_full_list_is_remembered_by_stream(state: State) -> None:
     """The time is that of the newest one."""
     with state.begin() as tx:
         assert tx.full_lists.last_read_time(STREAM) is None
-        tx.full_lists.put(STREAM, at=AT)
-        tx.full_lists.put(STREAM, at=AT + timedelta(days=7))
+        tx.full_lists.put_read_time(STREAM, at=AT)
+        tx.full_lists.put_read_time(STREAM, at=AT + timedelta(days=7))
     with state.begin_read_only() as tx:
         assert tx.full_lists.last_read_time(STREAM) == AT + timedelta(days=7)

@@ -49,7 +49,7 @@ def test_many_hints_for_a_record_are_one(state: State) -> None:
         tx.inbox.retry_later([structs.replace(first, due_at=LATER, attempts=1, error="unavailable")])
         assert tx.inbox.due_records(AT, OF, limit=5) == []
         assert tx.inbox.next_due_time(OF) == LATER
-        assert list(tx.inbox.failed_fetch_counts()) == [("shop.orders", 1)]
+        assert list(tx.inbox.failing_record_counts()) == [("shop.orders", 1)]
         tx.inbox.receive([_received("b", ONE)], at=AT + timedelta(seconds=1))
         (again,) = tx.inbox.due_records(AT + timedelta(seconds=1), OF, limit=5)
     assert (again.number, again.attempts, again.first_at, again.error) == (2, 0, AT, "unavailable")

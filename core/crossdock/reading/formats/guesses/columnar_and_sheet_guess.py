@@ -12,7 +12,7 @@ from crossdock.reading.formats.guesses.guess import Guess, Setting, count_of_tot
 from crossdock.reading.formats.limited_process import cell_errors_as_refusals
 from crossdock.reading.formats.parquet_and_arrow_files import ArrowReader, ParquetReader
 from crossdock.reading.formats.parquet_and_arrow_reader_process import FLOAT, NESTED
-from crossdock.reading.formats.sheet_reader_process import check_sheets_can_be_read, opened_sheet
+from crossdock.reading.formats.sheet_reader_process import check_sheet_library_installed, opened_sheet
 
 _COLUMNAR = (ParquetReader(), ArrowReader())
 _ARCHIVE = b"PK\x03\x04"
@@ -59,14 +59,14 @@ def _guess_columnar(path: Path, reader: ParquetReader | ArrowReader) -> Guess:
 
 
 def _guess_sheet(path: Path, head: bytes) -> Guess:
-    check_sheets_can_be_read(path.name)
+    check_sheet_library_installed(path.name)
     with (
         cell_errors_as_refusals(path.name),
         path.open("rb") as file,
         opened_sheet(file, 1, finds_errors=False, shows_zeros=True) as cells,
     ):
         rows = [row for row, _ in zip(cells.rows, range(_MOST_ROWS), strict=False)]
-        sheets, title = cells.visible, cells.title
+        sheets, title = cells.visible_sheet_count, cells.title
     settings = [Setting("kind", "sheet", "it begins as a workbook of Excel or OpenDocument")]
     notes = [f'unsure: there are {sheets} sheets; sheet: "*" reads all as one table'] if sheets > 1 else []
     settings.append(Setting("sheet", title if sheets > 1 else 1, f"the first of {sheets}", notes=notes))

@@ -29,7 +29,7 @@ def is_ebcdic(data: bytes) -> bool:
     return 100 * text > _MOSTLY * len(part) and text > 2 * letters and 100 * plain < (100 - _MOSTLY) * len(part)
 
 
-def decode_sample(sample: Sample) -> TextSample:
+def guess_encoding_and_decode(sample: Sample) -> TextSample:
     """Decode the whole lines of *sample*."""
     setting = _guess_encoding(sample)
     text = (
@@ -61,7 +61,7 @@ def _guess_encoding(sample: Sample) -> Setting:
 def _guess_single_byte_encoding(data: bytes, high: int) -> Setting:
     if _is_shift_jis(data):
         return Setting("encoding", "shift_jis", "it is not UTF-8, and reads as kana and kanji")
-    found = {name: _count_adjacent_letters(data, name) for name in _OTHERS}
+    found = {name: _count_non_ascii_beside_letters(data, name) for name in _OTHERS}
     best = max(_OTHERS, key=lambda name: found[name])
     basis = (
         f"it is not UTF-8; {count_of_total_text(found[best], high, 'byte')} beyond ASCII would be letters beside "
@@ -85,7 +85,7 @@ def _is_shift_jis(data: bytes) -> bool:
     return 100 * beside > _MOSTLY * sum(wide) > 0
 
 
-def _count_adjacent_letters(data: bytes, encoding: str) -> int:
+def _count_non_ascii_beside_letters(data: bytes, encoding: str) -> int:
     text = data.decode(encoding, "replace")
     return sum(
         character.isalpha() and ord(character) >= 0x80 and (before.isalpha() or after.isalpha())

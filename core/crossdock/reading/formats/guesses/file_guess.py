@@ -23,7 +23,7 @@ from crossdock.reading.formats.guesses.columnar_and_sheet_guess import (
 )
 from crossdock.reading.formats.guesses.delimited_guess import guess_delimited, guess_single_column
 from crossdock.reading.formats.guesses.edi_guess import guess_edi
-from crossdock.reading.formats.guesses.encoding_guess import decode_sample
+from crossdock.reading.formats.guesses.encoding_guess import guess_encoding_and_decode
 from crossdock.reading.formats.guesses.fixed_width_guess import guess_fixed_width
 from crossdock.reading.formats.guesses.guess import Guess, Sample, Setting, TextSample
 from crossdock.reading.formats.guesses.json_guess import guess_json, is_json
@@ -123,7 +123,7 @@ def _guess_format_of_sample(sample: Sample, name: str) -> Guess:
     for guess_bytes in _BYTES:
         if (found := guess_bytes(sample)) is not None:
             return found
-    text = decode_sample(sample)
+    text = guess_encoding_and_decode(sample)
     refuse_other_kind(sample.data[:HEAD], text.encoding.value, name=name, expected="JSON")
     if sum(not (each.isprintable() or each in "\t\n\x1f\x85") for each in text.text[:HEAD]) * 20 > len(
         text.text[:HEAD]

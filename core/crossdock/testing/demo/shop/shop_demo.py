@@ -15,7 +15,7 @@ from crossdock.sandbox import SandboxServer
 from crossdock.testing.demo.demo_folder_and_servers import (
     create_folder,
     free_port_below_ephemeral,
-    write_and_set_variables,
+    write_and_set_environment_variables,
 )
 from crossdock.testing.demo.shop.json_server import serve_api
 from crossdock.testing.demo.shop.sample_3pl import Sample3pl
@@ -71,5 +71,5 @@ def run_shop_demo(folder: Path, kind: Kind, *, ships_when_asked: bool = False) -
         }
         config = files("crossdock.testing.demo.shop").joinpath(f"{kind}.yaml").read_text("utf-8")
         (folder / CONFIG).write_text(config, "utf-8")
-        write_and_set_variables(folder, variables)
+        write_and_set_environment_variables(folder, variables)
         yield ShopDemo(shop, depot, platform, variables)

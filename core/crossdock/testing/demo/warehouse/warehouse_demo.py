@@ -17,7 +17,7 @@ from crossdock.sandbox import SandboxServer
 from crossdock.testing.demo.demo_folder_and_servers import (
     create_folder,
     free_port_below_ephemeral,
-    write_and_set_variables,
+    write_and_set_environment_variables,
 )
 from crossdock.testing.demo.warehouse import depot
 from crossdock.values import exact_json
@@ -107,7 +107,7 @@ def run_warehouse_demo(folder: Path) -> Iterator[WarehouseDemo]:
     shutil.copyfile(depot.__file__, folder / "depot.py")
     with SandboxServer(folder / "sandbox", port=free_port_below_ephemeral()) as platform:
         variables = {"PLATFORM_URL": platform.base_url, "CROSSDOCK_API_KEY": platform.api_key}
-        write_and_set_variables(folder, variables)
+        write_and_set_environment_variables(folder, variables)
         yield WarehouseDemo(folder, variables)
 
 

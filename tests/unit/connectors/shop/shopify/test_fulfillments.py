@@ -9,7 +9,11 @@ import pytest
 from crossdock import RecordError
 from crossdock.targets import Outcome
 from crossdock.values.json_paths import at_pointer
-from crossdock_connectors.shop.shopify.fulfillments import create_input, outcome_of_order_look_up, outcome_of_refusal
+from crossdock_connectors.shop.shopify.fulfillments import (
+    changed_outcome_if_units_taken,
+    create_input,
+    outcome_of_order_look_up,
+)
 
 
 def line(number: int, sku: str | None, units: int) -> dict[str, Any]:
@@ -211,5 +215,5 @@ def test_tracking_has_what_is_known() -> None:
 )
 def test_a_refusal_may_show_that_others_were_faster(message: str, kind: str) -> None:
     """Then the order is looked up again."""
-    assert outcome_of_refusal(Outcome("rejected", message, 200)).kind == kind
-    assert outcome_of_refusal(Outcome("in_doubt", message, 200)).kind == "in_doubt"
+    assert changed_outcome_if_units_taken(Outcome("rejected", message, 200)).kind == kind
+    assert changed_outcome_if_units_taken(Outcome("in_doubt", message, 200)).kind == "in_doubt"

@@ -32,7 +32,7 @@ def test_an_item_that_cannot_be_read_may_be_the_parcel(odd: Any) -> None:
 
 def test_a_created_item_with_a_number_as_a_number() -> None:
     """It is the parcel that was sent."""
-    outcome = parcels.created_outcome(item(47), 201, "17|47")
+    outcome = parcels.outcome_of_parcel_creation(item(47), 201, "17|47")
     assert (outcome.kind, outcome.target_id) == ("delivered", "17-abc")
 
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from crossdock.values.docstring_schemas import docstring_by_class_member
 from crossdock.values.json_documents import common, migration, projects, records, runs, state
 from crossdock.values.json_documents.by_command import DOCUMENTS
+from crossdock.values.schema_descriptions_from_docstrings import docstring_by_class_member
 from crossdock.values.state_words import RecordState, RecordTerm, RowTerm, StateWord
 from site_builder.markdown_text import code, escaped, paragraphs, table
 from site_builder.schema_types import Schema, Types, references

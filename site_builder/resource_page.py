@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from crossdock.mapping.resource_types import WRITTEN, personal_members
-from crossdock.values.docstring_schemas import DocumentedModel
+from crossdock.values.schema_descriptions_from_docstrings import DocumentedModel
 from site_builder.markdown_text import code, escaped, paragraphs, table
 from site_builder.schema_types import Types
 

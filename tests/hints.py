@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossdock.runs.state_session import Session
+from crossdock.runs.session_shared_by_runs import Session
 from crossdock.services.inbox.webhook_record_delivery import InboxWorker
 
 

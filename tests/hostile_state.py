@@ -15,7 +15,7 @@ from crossdock.config.project import project
 from crossdock.console.started_commands import StartedCommands
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.state.db import schema
-from crossdock.values.local_files import create_private_folder, replace_file
+from crossdock.values.safe_local_files import create_private_folder, replace_file
 
 ROWS = 60  # of each list: more than one page of it
 STREAM = "wms.items"

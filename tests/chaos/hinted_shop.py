@@ -23,7 +23,7 @@ from tests.hints import work_on_hints
 from crossdock import Context, OrderBy, RawBatch, Record, Stream
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.named_record_delivery import named_records
-from crossdock.runs.state_session import Session, open_session
+from crossdock.runs.session_shared_by_runs import Session, open_session
 from crossdock.services.inbox import webhook_record_delivery
 from crossdock.services.inbox.webhook_record_delivery import InboxWorker
 from crossdock.sources import Checkpoint

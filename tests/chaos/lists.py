@@ -233,7 +233,7 @@ class Api:
         self.case, self._now, self._random = case, now, Random(case.seed)
         start = now() - timedelta(days=9)
         self.records: dict[int, Item] = {
-            n: {"id": n, "sku": f"00{n}", "title": "v1", "changed": _text(start, n)} for n in _ids(case)
+            n: {"id": n, "sku": f"00{n}", "title": "v1", "changed": _text(start, 900 * n)} for n in _ids(case)
         }
         self.touched, self.deleted = set[int](), set[int]()
         self.is_honest = True
@@ -289,6 +289,12 @@ class Api:
     def change_one(self) -> None:
         """A record changes between two runs."""
         self._happen("changed")
+
+    def show_late(self) -> None:
+        """A record appears whose time is five minutes before the latest one."""
+        number = max(self.records, default=0) + 1
+        latest = max((datetime.fromisoformat(item["changed"]) for item in self.records.values()), default=self._now())
+        self.records[number] = self._record(number, "late") | {"changed": _text(latest, -300)}
 
     def _happen(self, event: str) -> None:
         known = sorted(self.records)
@@ -499,6 +505,11 @@ class Stage:
         is_refused = case.mode == "snapshot" and not api.records  # an empty snapshot, unless it is declared
         if last.exit_code and is_documented and not case.removes and not is_refused:
             return f"a list that stands still: exit {last.exit_code}: {last.errors}"
+        if case.has_cursor and last.exit_code == 0:
+            api.show_late()
+            last = self._sync(read, clock, api, honest=True)
+            if last.exit_code == 0 and not case.is_blind and (wrong := _wrong(platform, api.records)):
+                return f"after a record was shown late, the platform {wrong}"
         gone = {int(body["sku"]) for operation, _, body in platform.effects if operation == "delete"}
         wrongly = gone - api.deleted
         return f"{sorted(wrongly)} were deleted" if wrongly else "" if report.balanced else "the tally does not balance"

@@ -17,7 +17,7 @@ from tests.plan_and_sync import differences
 from crossdock.client import Client, Customer, Product, StoredProduct
 from crossdock.config.project import project
 from crossdock.runs.active_run import ActiveRun
-from crossdock.runs.state_session import open_session
+from crossdock.runs.session_shared_by_runs import open_session
 from crossdock.sandbox import SandboxServer
 from crossdock.testing import ManualClock
 from crossdock.values.progress import SilentProgress

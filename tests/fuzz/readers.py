@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from crossdock.pacing import rate_limit_headers
 from crossdock.reading.sources.pagination import link_target
 from crossdock.reading.transport import problem_answers
-from crossdock.reading.transport.http_answers_and_failures import Answer
+from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.values import exact_json
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome

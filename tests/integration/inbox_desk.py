@@ -12,7 +12,7 @@ from tests.hints import work_on_hints
 
 from crossdock.config.project.project import Project
 from crossdock.runs.named_record_delivery import named_records
-from crossdock.runs.state_session import Session, open_session
+from crossdock.runs.session_shared_by_runs import Session, open_session
 from crossdock.services.inbox.webhook_record_delivery import InboxWorker, WorkResult
 from crossdock.state import InboxRecord, PendingApproval, RunRecord
 from crossdock.values.progress import SilentProgress

@@ -20,7 +20,7 @@ from tests.waiting import eventually
 
 from crossdock.config.project import project
 from crossdock.runs.named_record_delivery import named_records
-from crossdock.runs.state_session import open_session
+from crossdock.runs.session_shared_by_runs import open_session
 from crossdock.services.inbox import webhook_record_delivery
 from crossdock.services.inbox.webhook_record_delivery import InboxWorker, Partners
 from crossdock.state import Scope

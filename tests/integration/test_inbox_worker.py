@@ -15,7 +15,7 @@ from tests.integration.inbox_desk import InboxDesk
 from crossdock.cli import approve
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.named_record_delivery import named_records
-from crossdock.runs.state_session import Session
+from crossdock.runs.session_shared_by_runs import Session
 from crossdock.services.inbox import webhook_record_delivery
 from crossdock.services.inbox.webhook_record_delivery import WorkResult
 from crossdock.state import NamedRecord, ReceivedWebhook, StateUrl

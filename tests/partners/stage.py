@@ -17,7 +17,7 @@ from tests.hints import work_on_hints
 from crossdock.config.project import project
 from crossdock.runs import sync_and_replay
 from crossdock.runs.run_report import Report
-from crossdock.runs.state_session import open_session
+from crossdock.runs.session_shared_by_runs import open_session
 from crossdock.sandbox import SandboxServer
 from crossdock.services.inbox import webhook_record_delivery
 from crossdock.services.inbox.webhook_receiver import Receiver

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from crossdock.config import connector_registry
 from crossdock.config.project.config_schema import config_schema
-from crossdock.values.docstring_schemas import DocumentedModel, field_docstrings
+from crossdock.values.schema_descriptions_from_docstrings import DocumentedModel, field_docstrings
 
 
 class Mixin:

@@ -7,6 +7,7 @@ import importlib
 import re
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -41,15 +42,16 @@ def test_money_never_meets_a_float() -> None:
     )  # fmt: skip
     durations = {  # modules whose floats are seconds or percent, or what a file holds of a number
         "floating_point_precision.py",
-        "sync_and_replay.py", "stop_requests.py", "engine.py", "open_state.py", "run_lease.py", "dispatcher.py",
+        "sync_and_replay.py", "stop_requests.py", "database_creation_and_opening.py", "open_state.py", "run_lease.py",
+        "dispatcher.py",
         "answer_outcomes.py",
         "effective_config.py", "senders.py", "outcome_policy.py", "retries_and_look_ups.py", "state_writer.py",
         "send_queue.py", "circuit_breaker.py", "confidence_bounds.py",
         "token_buckets.py",
         "run_report.py", "timing_lines.py", "scheduled_runs.py", "fleet_leadership_and_jobs.py",
-        "incremental_cursors.py", "cursors_and_full_lists.py",
-        "stream_declaration.py",
+        "incremental_cursors.py", "stream_declaration.py",
     }  # fmt: skip
+    assert {*money, *durations} <= {part for path in MODULES for part in path.parts}
     for path in MODULES:
         if path.name in durations or not any(part in money for part in path.relative_to(ROOT).parts):
             continue
@@ -71,6 +73,66 @@ def test_only_fields_of_structs_are_replaced() -> None:
     replaced = [call for call in calls if ast.unparse(call.func) == "structs.replace"]
     assert replaced
     assert not [ast.unparse(each) for each in replaced if {k.arg for k in each.keywords} - {*fields, None}]
+
+
+def test_no_validator_replaces_that_of_a_base_class() -> None:
+    """pydantic keeps validators by their name: one of the same name in a subclass would run in place of the other."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in MODULES]
+    classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    bases = {each.name: {ast.unparse(base).partition("[")[0] for base in each.bases} for each in classes}
+    validators = {
+        each.name: {m.name for m in each.body if isinstance(m, ast.FunctionDef) and _validates(m)} for each in classes
+    }
+    assert any(validators.values())
+    for name, parents in bases.items():
+        above, found = {*parents}, set[str]()
+        while above:
+            base = above.pop()
+            found |= validators.get(base, set())
+            above |= bases.get(base, set())
+        assert not validators[name] & found, f"{name}: {validators[name] & found}"
+
+
+def _validates(method: ast.FunctionDef) -> bool:
+    return any(re.match("(model|field)_(validator|serializer)", ast.unparse(each)) for each in method.decorator_list)
+
+
+def test_docstrings_name_what_is_there() -> None:
+    """What stands between stars, or as an attribute of a class, is a member, an argument or a variable around it."""
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
+    classes = {node.name: node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    unknown, found = [], 0
+    for path, tree in trees.items():
+        for node, around in _documented(tree, set()):
+            known = {*around, *_names_in(node, classes)}
+            text = ast.get_docstring(node) or ""
+            named = re.findall(r"(?<![\w*`])\*([a-z_]\w*)\*(?![\w*`])", text)
+            _, _, attributes = text.partition("Attributes:\n")
+            named += re.findall(r"^    ([a-z_]\w*):", attributes, re.MULTILINE)
+            found += len(named)
+            unknown += [f"{path}:{node.lineno} {name}" for name in named if name not in known]
+    assert found
+    assert not unknown
+
+
+def _documented(node: ast.AST, around: set[str]) -> Iterator[tuple[ast.ClassDef | ast.FunctionDef, set[str]]]:
+    for child in ast.iter_child_nodes(node):
+        is_documented = isinstance(child, (ast.ClassDef, ast.FunctionDef))
+        if isinstance(child, (ast.ClassDef, ast.FunctionDef)):
+            yield child, around
+        yield from _documented(child, {*around, *_names_in(child, {})} if is_documented else around)
+
+
+def _names_in(node: ast.AST, classes: Mapping[str, ast.ClassDef]) -> set[str]:
+    """The arguments, variables, attributes and functions in *node*, and those of its bases among *classes*."""
+    found = set[str]()
+    for each in ast.walk(node):
+        match each:
+            case ast.arg(arg=name) | ast.Name(id=name) | ast.FunctionDef(name=name) | ast.Attribute(attr=name):
+                found.add(name)
+    bases = [ast.unparse(base).partition("[")[0] for base in node.bases] if isinstance(node, ast.ClassDef) else []
+    others = {name: each for name, each in classes.items() if each is not node}
+    return found.union(*(_names_in(others[name], others) for name in bases if name in others))
 
 
 def test_the_facade_gives_what_it_names() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.values.local_files import (
+from crossdock.values.safe_local_files import (
     create_private,
     open_or_create_private,
     open_regular,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crossdock.errors import StateError
-from crossdock.values.local_files import create_private, create_private_folder
+from crossdock.values.safe_local_files import create_private, create_private_folder
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 STRANGER = 4711

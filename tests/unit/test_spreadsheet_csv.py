@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.values.spreadsheet_csv import guard_formulas, unguard_formulas, write_rows
+from crossdock.values.formula_guarded_csv import guard_formulas, unguard_formulas, write_rows
 
 CELLS = st.text(st.sampled_from("=+-@',;\"\t\r\n 5a.\uff1d"), max_size=8)
 

@@ -12,7 +12,7 @@ from crossdock import ConfigModel, Filter
 from crossdock.sources import NameForm
 from crossdock.values.config_base_types import MAX_S, finding_about_key
 from crossdock_connectors.file_record_settings import FileRecordConfig
-from crossdock_connectors.http_json.pagination import Place
+from crossdock_connectors.http_json.pagination_settings import Place
 from crossdock_connectors.http_json.request_declarations import DeclaredRequest
 from crossdock_connectors.http_json.request_templates import Path, texts_in
 

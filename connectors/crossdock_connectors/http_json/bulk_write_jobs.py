@@ -17,7 +17,7 @@ import httpx
 from crossdock import ConfigModel
 from crossdock.errors import RefusedError, UnauthorizedError
 from crossdock.reading.sources.api_requests_and_answers import parameter_pairs
-from crossdock.reading.sources.record_paths_and_answers import columns_in_braces, fill_path
+from crossdock.reading.sources.path_filling_and_answered_records import columns_in_braces, fill_path
 from crossdock.targets import (
     AmbiguousError,
     Answer,

@@ -9,12 +9,12 @@ from pydantic import model_validator
 
 from crossdock import Context, RecordError, RefusedError
 from crossdock.errors import CrossdockError, RemoteError, StoppedError, UnauthorizedError
-from crossdock.reading.sources import record_paths_and_answers
+from crossdock.reading.sources import path_filling_and_answered_records
 from crossdock.sources import ApiAnswer, UnavailableError
 from crossdock.values.config_base_types import differs_from_default, finding_about_key
 from crossdock.values.json_paths import at_path, column_text
 from crossdock_connectors.http_json import request_templates
-from crossdock_connectors.http_json.pagination import Pagination, Place
+from crossdock_connectors.http_json.pagination_settings import Pagination, Place
 from crossdock_connectors.http_json.request_declarations import DeclaredRequest
 
 _FAILED = "\x1dfailed"
@@ -50,7 +50,7 @@ class ExpandedMember(DeclaredRequest):
     def record_members_in_request(self) -> list[str]:
         """The members of the record that the request has."""
         texts = request_templates.texts_in([self.path, self.params, self.body, self.variables])
-        return [name for text in texts for name in record_paths_and_answers.columns_in_braces(text)]
+        return [name for text in texts for name in path_filling_and_answered_records.columns_in_braces(text)]
 
 
 def add_requested_members(
@@ -106,7 +106,7 @@ def _request_member(
     answers: dict[str, ApiAnswer],
 ) -> Any:
     values = {name: column_text(at_path(item, name)) or "" for name in member.record_members_in_request}
-    path = record_paths_and_answers.fill_path(member.path, values)
+    path = path_filling_and_answered_records.fill_path(member.path, values)
     if path is None or not all(values.values()):
         return None
     try:
@@ -117,7 +117,7 @@ def _request_member(
     request: Any = {"params": params, "json": body, "graphql": member.graphql, "variables": variables}
     if member.records is None:
         answer = ctx.api.request("POST" if member.is_post else "GET", path, **request)
-        found = record_paths_and_answers.record_at_place(
+        found = path_filling_and_answered_records.record_at_place(
             answer, member.record, paging.ignored_members_and_headers, answers.get(key)
         )
         answers[key] = answer
@@ -129,4 +129,4 @@ def _request_member(
             path, paginator=paginator, records=place, ignore=paging.ignored_members_and_headers, **request
         )
 
-    return record_paths_and_answers.read_whole_list(read, place, path, by_record=paginator.by_record)
+    return path_filling_and_answered_records.read_whole_list(read, place, path, by_record=paginator.by_record)

@@ -11,8 +11,8 @@ from pydantic import AfterValidator, model_validator
 from crossdock import ConfigModel
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import finding_about_key
-from crossdock_connectors.http_json.credentials import refuse_literal_secrets
-from crossdock_connectors.http_json.pagination import Place
+from crossdock_connectors.http_json.credential_settings import refuse_literal_secrets
+from crossdock_connectors.http_json.pagination_settings import Place
 from crossdock_connectors.http_json.request_templates import Param, Path, fill_columns, texts_in
 
 _OF_RECORD = re.compile(r"\{(?:changes|record(?:\.([^{}.]+)[^{}]*)?)\}")

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, WithJsonSchema
 
 from crossdock.errors import RefusedError
-from crossdock.reading.sources.record_paths_and_answers import IN_BRACES
+from crossdock.reading.sources.path_filling_and_answered_records import IN_BRACES
 from crossdock.values import exact_json
 from crossdock.values.json_paths import MISSING, at_path
 

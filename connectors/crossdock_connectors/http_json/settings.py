@@ -10,18 +10,23 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel, Filter, StreamConfig
 from crossdock.mapping.stream_declaration import MARKS_IN_SNAPSHOT
-from crossdock.reading.sources import record_paths_and_answers
+from crossdock.reading.sources import path_filling_and_answered_records
 from crossdock.sources import Api, ApiAnswer, Cursor, HttpSettings, Name, RateLimit
 from crossdock.values.config_base_types import duration_schema, finding_about_key, is_duration
 from crossdock.values.time_zones import check_zone_name
 from crossdock_connectors.http_json import request_templates
-from crossdock_connectors.http_json.credentials import Credential, HeaderName, TextOrSecret, refuse_literal_secrets
+from crossdock_connectors.http_json.credential_settings import (
+    Credential,
+    HeaderName,
+    TextOrSecret,
+    refuse_literal_secrets,
+)
 from crossdock_connectors.http_json.members_from_further_requests import ExpandedMember
-from crossdock_connectors.http_json.nested_connections import RestOfConnection
-from crossdock_connectors.http_json.pagination import Pagination, Place, check_parameter_place, is_for_post
+from crossdock_connectors.http_json.pagination_settings import Pagination, Place, check_parameter_place, is_for_post
 from crossdock_connectors.http_json.recognized_answers import REFUSED, FailedAnswer, ThrottledAnswer
 from crossdock_connectors.http_json.request_declarations import DeclaredRequest, check_body_or_graphql
 from crossdock_connectors.http_json.request_templates import Param, Path
+from crossdock_connectors.http_json.rest_of_graphql_connections import RestOfConnection
 from crossdock_connectors.http_json.target_settings import TargetConfig
 from crossdock_connectors.http_json.webhook_settings import HttpJsonWebhooks, check_hint_rules
 from crossdock_connectors.request_time_formats import UNIX, UNIX_MS, TimeLayout
@@ -84,7 +89,7 @@ class FetchedRecord(DeclaredRequest):
     def key_columns_in_request(self, key: Sequence[str]) -> set[str]:
         """Return the columns of *key* that the request has."""
         texts = request_templates.texts_in([self.path, self.params, self.body, self.variables])
-        return {name for text in texts for name in record_paths_and_answers.columns_in_braces(text)} & {*key}
+        return {name for text in texts for name in path_filling_and_answered_records.columns_in_braces(text)} & {*key}
 
 
 class HttpJsonStreamConfig(StreamConfig):
@@ -192,7 +197,7 @@ class HttpJsonStreamConfig(StreamConfig):
         if self.fetch is None:
             return self
         fetch = self.fetch
-        columns = record_paths_and_answers.columns_in_braces(fetch.path)
+        columns = path_filling_and_answered_records.columns_in_braces(fetch.path)
         texts = request_templates.texts_in([fetch.params, fetch.body, fetch.variables])
         if not columns and not any(f"{{{column}}}" in text for text in texts for column in self.key):
             raise finding_about_key(("fetch", "path"), f"names no column of the key, such as {{{self.key[0]}}}")

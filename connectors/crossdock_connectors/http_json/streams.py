@@ -13,7 +13,7 @@ import polars as pl
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RecordError, RefusedError
 from crossdock.mapping.incremental_cursors import instant_cursor, stored_instant
-from crossdock.reading.sources import record_paths_and_answers
+from crossdock.reading.sources import path_filling_and_answered_records
 from crossdock.reading.sources.list_completeness_evidence import list_changed_error
 from crossdock.reading.sources.pagination import SizedPages
 from crossdock.reading.sources.signs_of_unread_records import sign_of_incomplete_record
@@ -46,8 +46,8 @@ from crossdock_connectors import request_time_formats
 from crossdock_connectors.http_json import members_from_further_requests, request_templates
 from crossdock_connectors.http_json.failing_records_set_aside import FailingRecords
 from crossdock_connectors.http_json.moved_rows import COARSE_S, MovedRows
-from crossdock_connectors.http_json.nested_connections import complete_connections
-from crossdock_connectors.http_json.pagination import Pagination
+from crossdock_connectors.http_json.pagination_settings import Pagination
+from crossdock_connectors.http_json.rest_of_graphql_connections import complete_connections
 from crossdock_connectors.http_json.settings import FetchedRecord, HttpJsonSettings, HttpJsonStreamConfig
 
 _REQUEST = {
@@ -366,7 +366,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
     def _fetch_request_of_key(self, fetch: FetchedRecord, texts: tuple[str, ...]) -> Mapping[str, Any] | None:
         key = dict(zip(self.key, texts, strict=True))
-        path = record_paths_and_answers.fill_path(fetch.path, key)
+        path = path_filling_and_answered_records.fill_path(fetch.path, key)
         try:
             sent = request_templates.fill_columns([fetch.params, fetch.body, fetch.variables], key, fetch.numbers)
         except ValueError:

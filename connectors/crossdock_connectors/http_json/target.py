@@ -31,7 +31,7 @@ from crossdock.values.json_paths import MISSING, find_at_pointer
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.api_target import outcome_of_write_with_reason
 from crossdock_connectors.declared_draft_models import draft_model
-from crossdock_connectors.http_json.pagination import pointers_and_headers_to_ignore
+from crossdock_connectors.http_json.pagination_settings import pointers_and_headers_to_ignore
 from crossdock_connectors.http_json.recognized_answers import REFUSED, RepeatedAnswer, errors_in
 from crossdock_connectors.http_json.request_declarations import DeclaredRequest, PostedRequest
 from crossdock_connectors.http_json.target_settings import (

@@ -14,8 +14,8 @@ from crossdock.sources import NameForm
 from crossdock.values.config_base_types import MAX_S, differs_from_default, finding_about_key
 from crossdock_connectors.declared_draft_models import MemberName, Members, ResourceKey
 from crossdock_connectors.http_json.bulk_write_job_settings import JobResourceConfig
-from crossdock_connectors.http_json.credentials import HeaderName
-from crossdock_connectors.http_json.pagination import Ignored, Place
+from crossdock_connectors.http_json.credential_settings import HeaderName
+from crossdock_connectors.http_json.pagination_settings import Ignored, Place
 from crossdock_connectors.http_json.recognized_answers import FailedAnswer, OutdatedAnswer, RepeatedAnswer
 from crossdock_connectors.http_json.request_declarations import DeclaredRequest, PostedRequest
 from crossdock_connectors.http_json.request_templates import texts_in

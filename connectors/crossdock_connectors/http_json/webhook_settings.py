@@ -13,7 +13,7 @@ from crossdock.sources import Name
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.values.json_paths import is_pointer
 from crossdock.webhooks import Hint, Webhook, WebhookScheme, WebhookSettings
-from crossdock_connectors.http_json.credentials import HeaderName
+from crossdock_connectors.http_json.credential_settings import HeaderName
 
 
 def _check_pointer(text: str) -> str:

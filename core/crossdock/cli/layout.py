@@ -45,9 +45,9 @@ def show_outgoing_record_file(
 
     Nothing is handed over, and no number is used up.
     """
-    from crossdock.runs.outgoing_file_preview import outgoing_file_of_record
-    from crossdock.values.local_files import replace_file
+    from crossdock.runs.file_preview_for_one_record import outgoing_file_of_record
     from crossdock.values.record_keys import key_text_of_input
+    from crossdock.values.safe_local_files import replace_file
 
     if not raw and out is None:
         raise ConfigError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from crossdock.errors import ConfigError
-from crossdock.values.local_files import check_replaceable
+from crossdock.values.safe_local_files import check_replaceable
 
 
 def absolute_path(path: Path | None) -> Path | None:

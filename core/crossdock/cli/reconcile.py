@@ -110,7 +110,7 @@ def reconcile_and_print(
     """Reconcile, print the findings, save a repair, and for a migration store the result in the state."""
     from crossdock.runs.reconciliation import repair
     from crossdock.runs.reconciliation.reconciliation_result import Sample
-    from crossdock.runs.state_session import open_session
+    from crossdock.runs.session_shared_by_runs import open_session
     from crossdock.state import AuditEntry
 
     _check_options(out, sample, seed, remove_extra=remove_extra)

@@ -17,9 +17,9 @@ from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due, due_between
 from crossdock.config.schedules.job_and_schedule_config import jobs_in_order
 from crossdock.errors import ConfigError, CrossdockError
-from crossdock.runs import state_session, sync_and_replay
-from crossdock.runs.requested_run import RunRequest
+from crossdock.runs import session_shared_by_runs, sync_and_replay
 from crossdock.runs.run_report import Report
+from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.runs.timings import Timings
 from crossdock.services.notifications.run_events_and_messages import Event, ScheduledRunEnded
 from crossdock.services.observability.optional_trace_export import open_trace_export
@@ -127,7 +127,7 @@ class _JobRuns:
         self, at: Due, log: RunLog, timings: Timings, interrupt: threading.Event, earlier: ScheduledRun | None
     ) -> _Ended | None:
         due_run = DueRun(self._job, at.instant, at.business_date)
-        with state_session.open_session(
+        with session_shared_by_runs.open_session(
             self._loaded, self._clock, attempt=RunRequest(due_run, action=_ACTION)
         ) as session:
             if session.state.run_read_only(lambda tx: self._job in tx.scheduled_runs.paused_jobs()):

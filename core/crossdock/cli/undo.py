@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from crossdock.config.project.project import Project
-    from crossdock.runs.state_session import Session
+    from crossdock.runs.session_shared_by_runs import Session
     from crossdock.runs.undo.undo_decisions import UndoneRecord
     from crossdock.runs.undo.undo_plan import UndoneRuns, UndoPlan
     from crossdock.values.json_documents import runs as run_documents
@@ -70,7 +70,7 @@ def plan_and_print_undo(
     execute: bool,
     as_json: bool,
 ) -> int:
-    from crossdock.runs.state_session import open_session
+    from crossdock.runs.session_shared_by_runs import open_session
     from crossdock.runs.undo import undo_plan as undoing
 
     if execute and out is not None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from crossdock.values.local_files import replace_file
+from crossdock.values.safe_local_files import replace_file
 
 
 def main(folder: str, lock: str, *arguments: str) -> None:

@@ -33,7 +33,7 @@ _EXCEPTIONS = "Nothing differs, was rejected or waits, or a person accepts that"
 
 
 class MigrationFacts(Struct, frozen=True):
-    """What the pages show of a migration. *missing* are the requirements of a sign-off; none if it has one."""
+    """What the pages show of a migration. *requirements* are what a sign-off still needs; none if it has one."""
 
     status: MigrationStatus
     open: Mapping[str, OpenCounts]

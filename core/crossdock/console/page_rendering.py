@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from crossdock.errors import ConfigError
 from crossdock.printable import printable
-from crossdock.values.local_files import replace_file
+from crossdock.values.safe_local_files import replace_file
 
 if TYPE_CHECKING:
     from crossdock.values.html_templates import PageTemplates

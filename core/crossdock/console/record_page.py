@@ -54,7 +54,7 @@ def show_record(visit: PageRequest) -> Response:
 
 
 def show_record_fetched_live(visit: PageRequest) -> Response:
-    """Ask the target, or the source of the stream *of*, what it holds now, and show it on the record's page."""
+    """Show what the target holds now, or the source of the stream in the parameter ``of``, on the record's page."""
     named, of = _record_parameters(visit), visit.parameter("of")
     if of:
         return _page(visit, named, fetched=_fetch_from_source(visit, of, named["key"]))

@@ -29,7 +29,7 @@ from crossdock.printable import printable
 from crossdock.state import PinnedTenant
 from crossdock.values.actor import Actor
 from crossdock.values.json_times import time_text
-from crossdock.values.local_files import (
+from crossdock.values.safe_local_files import (
     create_private,
     create_private_folder,
     open_or_create_private,

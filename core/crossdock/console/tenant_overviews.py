@@ -75,7 +75,7 @@ class Overview(Struct, frozen=True):
     Attributes:
         held: How many changes of *held_streams* are beyond a limit. Those of *approved* streams may be made.
         problem: Why the config cannot be loaded; empty if it can.
-        late: Files that a partner has not acknowledged in time, and whether a run has marked them as overdue.
+        overdue_files: Files that a partner has not acknowledged in time, and whether a run has marked them as overdue.
     """
 
     jobs: tuple[JobOverview, ...]

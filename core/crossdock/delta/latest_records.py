@@ -15,14 +15,13 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from crossdock.connector import Stream
-from crossdock.delta import fingerprint, order_by_positions
+from crossdock.delta import fingerprint, sortable_row_positions
 from crossdock.delta.changed_record_reading import (
     KeyedRecord,
     read_records_of_unit,
     records_from_held_rows,
     rows_after_last_deletion,
 )
-from crossdock.delta.order_by_positions import TimeNotations
 from crossdock.delta.rereadable_source_units import SmallBatches, SourceUnit, size_in_memory, without_shared_buffers
 from crossdock.delta.row_preparation import (
     BEFORE,
@@ -42,6 +41,7 @@ from crossdock.delta.row_preparation import (
     rows_with_given_keys,
     split_by_key,
 )
+from crossdock.delta.sortable_row_positions import TimeNotations
 from crossdock.delta.state_comparison import KeyOrder
 from crossdock.errors import RefusedError
 from crossdock.mapping.external_id_recognition import NOT_OURS
@@ -392,7 +392,7 @@ class LatestRecords:
                 rows = prepare(self._stream, unit.source, with_path_columns(frame, [cursor.column]))
                 if cursor.column in rows.columns:
                     rows = rows.filter(pl.col(SKIP).is_null()).join(differing, on=KEY_HASH, how="semi")
-                    at = order_by_positions.column_positions(cursor, rows).alias(POSITION)
+                    at = sortable_row_positions.column_positions(cursor, rows).alias(POSITION)
                     found.append(rows.select(KEY_HASH, of_unit, pl.col(LINE).cast(pl.UInt32), at))
         if not self._stream.group_by:
             return competing.join(pl.concat(found), on=[KEY_HASH, UNIT, LINE], how="left")

@@ -15,8 +15,8 @@ from crossdock.connector import Stream
 from crossdock.delta.row_preparation import UNIT, prepare
 from crossdock.errors import CrossdockError
 from crossdock.reading.sources.run_context import os_errors_as_state_errors
-from crossdock.values.local_files import create_private
 from crossdock.values.records import LINE, Again, RawBatch, read_arrow_rows
+from crossdock.values.safe_local_files import create_private
 
 AT_ONCE = 10_000  # rows per frame
 _VIEW_BYTES = 16  # for each cell, in addition to its text

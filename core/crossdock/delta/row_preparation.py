@@ -10,7 +10,7 @@ from urllib.parse import quote
 import polars as pl
 
 from crossdock.connector import Stream
-from crossdock.delta import fingerprint, order_by_positions
+from crossdock.delta import fingerprint, sortable_row_positions
 from crossdock.errors import RefusedError
 from crossdock.mapping.external_id_recognition import NOT_OURS, Ours
 from crossdock.mapping.repairs_and_filters import Repair, first_matching_filter
@@ -101,7 +101,7 @@ def _with_keys_in_external_ids(ours: Ours | None, frame: pl.DataFrame) -> pl.Dat
 
 
 def _position(order_by: Sequence[OrderBy], frame: pl.DataFrame, incomplete: pl.Expr) -> pl.Expr:
-    return pl.when(~incomplete).then(order_by_positions.row_positions(order_by, frame)).alias(POSITION)
+    return pl.when(~incomplete).then(sortable_row_positions.row_positions(order_by, frame)).alias(POSITION)
 
 
 def with_key_columns(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:

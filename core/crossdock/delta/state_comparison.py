@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import polars as pl
 from msgspec import Struct
 
-from crossdock.delta import fingerprint, order_by_positions
+from crossdock.delta import fingerprint, sortable_row_positions
 from crossdock.delta.row_preparation import (
     DELETED,
     FP,
@@ -160,11 +160,11 @@ def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequenc
         return flag(pl.col(FP) == pl.col(kind + _FP), kind)
 
     def older_than(position: str) -> pl.Expr:
-        older = (pl.col(POSITION) < pl.col(position)) & order_by_positions.are_comparable(POSITION, position)
+        older = (pl.col(POSITION) < pl.col(position)) & sortable_row_positions.are_comparable(POSITION, position)
         return flag(older, position, POSITION)
 
     def in_another_zone(position: str) -> pl.Expr:
-        differs = order_by_positions.zones_differ(POSITION, position) & order_by_positions.are_comparable(
+        differs = sortable_row_positions.zones_differ(POSITION, position) & sortable_row_positions.are_comparable(
             POSITION, position
         )
         return flag(differs, position, POSITION)

@@ -24,8 +24,8 @@ from crossdock.values.author_code_errors import (
     shortened_text,
 )
 from crossdock.values.config_file import MAX_BYTES
-from crossdock.values.local_files import open_regular, read_bounded
 from crossdock.values.records import Record
+from crossdock.values.safe_local_files import open_regular, read_bounded
 
 
 class PythonFunction(Struct, frozen=True):

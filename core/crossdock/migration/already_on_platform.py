@@ -92,7 +92,7 @@ class AlreadyOnPlatform(Struct, frozen=True):
     """The planned creates that the platform has already, by stream.
 
     Attributes:
-        named: Those with the same external id; without streams whose resource has none, such as invoices.
+        with_same_external_id: Without streams whose resource has none, such as invoices.
         conflicts: The keys of those that would be rejected, because another record has the external id.
     """
 

@@ -33,8 +33,8 @@ class RehearsalResult(Struct, frozen=True):
 
     Attributes:
         profiles: The profile of what each stream read, also of an incomplete reading.
-        joined: The profiles of look-ups and joins, by stream and their name.
-        matching: The member by which a stream takes over records with other names.
+        joined_profiles: The profiles of look-ups and joins, by stream and their name.
+        adoption_members: The member by which a stream takes over records with other names.
         already_there: None if the platform was not read.
     """
 

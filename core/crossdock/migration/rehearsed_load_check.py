@@ -13,7 +13,7 @@ from crossdock.migration.rehearsal_file import Rehearsal
 from crossdock.migration.waves import NumberedWave, numbered_waves
 from crossdock.runs.run_input_protocol import RunInputFactory
 from crossdock.runs.saved_hashes_to_compare import ExpectedInput
-from crossdock.runs.state_session import Session
+from crossdock.runs.session_shared_by_runs import Session
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Migration, State
 from crossdock.state.tables.run_history import COMPLETED

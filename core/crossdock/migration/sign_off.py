@@ -18,7 +18,7 @@ from crossdock.migration.waves import migration_config, numbered_waves, streams_
 from crossdock.runs.audited_changes import logged_change
 from crossdock.runs.plan_result import PlanResult
 from crossdock.runs.planning import undo_in_progress
-from crossdock.runs.state_session import open_session
+from crossdock.runs.session_shared_by_runs import open_session
 from crossdock.state import Migration, Scope, Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.display_texts import instant_text

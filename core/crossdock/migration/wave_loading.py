@@ -29,9 +29,9 @@ from crossdock.migration.rehearsed_load_check import (
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import NumberedWave, migration_config, numbered_waves, wave_named
 from crossdock.runs.active_run import ActiveRun
-from crossdock.runs.requested_run import RunRequest
 from crossdock.runs.run_report import Report
-from crossdock.runs.state_session import Session, open_session
+from crossdock.runs.run_requests_and_failed_starts import RunRequest
+from crossdock.runs.session_shared_by_runs import Session, open_session
 from crossdock.state import Migration, MigrationPart, State, Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.display_texts import instant_text

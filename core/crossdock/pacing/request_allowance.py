@@ -135,7 +135,7 @@ class Allowance:
         return None if self.limit_estimate.burst is None else self._view.state.bucket.tokens(self._view.now)
 
     def take(self, wanted: int) -> Sequence[Token]:
-        """Take at most *wanted* tokens. The caller must call `record_delay_of_first_answer` or `record_unanswered` for
+        """Take at most *wanted* tokens. The caller must call `record_answer` or `record_unanswered` for
         each.
         """
         now = self._clock.monotonic()

@@ -13,7 +13,7 @@ from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.pacing.backoff import pause_s
 from crossdock.platform.platform_config import ClientCredentials, Profile
 from crossdock.reading.transport import oauth_messages
-from crossdock.reading.transport.http_answers_and_failures import Answer
+from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.values.clock import Clock
 
 ATTEMPTS = 3

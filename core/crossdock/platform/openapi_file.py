@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from crossdock.errors import ConfigError
 from crossdock.values import exact_json, yaml_reader
 from crossdock.values.json_paths import escaped_pointer_part
-from crossdock.values.local_files import open_regular, read_bounded
+from crossdock.values.safe_local_files import open_regular, read_bounded
 
 Json = Mapping[str, Any]
 

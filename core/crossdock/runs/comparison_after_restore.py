@@ -30,7 +30,7 @@ from crossdock.runs import unrecorded_references
 from crossdock.runs.difference_classes import Correction
 from crossdock.runs.doubtful_operation_look_ups import LookUps
 from crossdock.runs.live_comparison import ComparedResource, LiveComparison, customer_and_items_hash
-from crossdock.runs.state_session import Session
+from crossdock.runs.session_shared_by_runs import Session
 from crossdock.state import Binding, Intent, Scope, Transaction
 from crossdock.writing.delivery.operations_and_intents import payload_after
 from crossdock.writing.targets.target import Target

@@ -16,8 +16,8 @@ from crossdock.pacing import rate_limit_headers
 from crossdock.pacing.request_allowance import Allowance
 from crossdock.pacing.throttling_wait import wait_before_retry_s
 from crossdock.reading.transport import problem_answers
-from crossdock.reading.transport.http_answers_and_failures import Answer
-from crossdock.runs.state_session import open_session
+from crossdock.reading.transport.http_answer_and_error_types import Answer
+from crossdock.runs.session_shared_by_runs import open_session
 from crossdock.state import Intent, State
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock

@@ -16,8 +16,8 @@ from msgspec import Struct, field, structs
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.latest_records import LatestRecords
-from crossdock.delta.order_by_positions import are_comparable
 from crossdock.delta.row_preparation import DELETED, FP, KEY, KEY_HASH, POSITION, compute_keys
+from crossdock.delta.sortable_row_positions import are_comparable
 from crossdock.delta.state_comparison import Delta, keys_not_listed
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, IncompleteListError

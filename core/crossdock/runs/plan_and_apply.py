@@ -17,10 +17,10 @@ from crossdock.runs import dry_run
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.plan_result import PlanListener, PlanResult
 from crossdock.runs.planning import undo_in_progress
-from crossdock.runs.requested_run import RunRequest
 from crossdock.runs.run_report import Report
+from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.runs.saved_hashes_to_compare import DigestFile, ExpectedInput
-from crossdock.runs.state_session import open_session
+from crossdock.runs.session_shared_by_runs import open_session
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
 from crossdock.values import exact_json

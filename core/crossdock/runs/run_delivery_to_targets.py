@@ -15,7 +15,7 @@ from crossdock.reading.sources.wait_for_late_files import LateError
 from crossdock.runs.comparison_after_restore import written_resources
 from crossdock.runs.run_input_protocol import RunInputFactory
 from crossdock.runs.run_report import Report, SettlementCount
-from crossdock.runs.state_session import Session
+from crossdock.runs.session_shared_by_runs import Session
 from crossdock.runs.stream_runner import Steps, StreamRunner
 from crossdock.runs.timings import Timings
 from crossdock.state import Intent, Transaction

@@ -13,7 +13,7 @@ from crossdock.runs.stream_input import StreamInput
 from crossdock.state import State
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import ConfigModel
-from crossdock.values.local_files import read_regular, replace_file
+from crossdock.values.safe_local_files import read_regular, replace_file
 from crossdock.values.tally import Tally
 
 MAX_BYTES = 1 << 20

@@ -14,8 +14,8 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.delta import state_comparison
 from crossdock.delta.changed_record_reading import KeyedRecord, keys_filtered_out_now, stored_records_prepared_again
 from crossdock.delta.latest_records import LatestRecords
-from crossdock.delta.order_by_positions import mixed_zones_error
 from crossdock.delta.row_preparation import KEY_HASH, UNIT, split_by_key
+from crossdock.delta.sortable_row_positions import mixed_zones_error
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.external_id_recognition import NOT_OURS
 from crossdock.mapping.incremental_cursors import Cursor, stored_instant

@@ -14,9 +14,9 @@ from crossdock.reading.sources.run_context import WaitingRun
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.dead_letter_replay import ReplayInput
 from crossdock.runs.named_record_delivery import NamedRecordDelivery, check_streams_can_fetch
-from crossdock.runs.requested_run import RunRequest
 from crossdock.runs.run_report import Report
-from crossdock.runs.state_session import Session, open_session
+from crossdock.runs.run_requests_and_failed_starts import RunRequest
+from crossdock.runs.session_shared_by_runs import Session, open_session
 from crossdock.state import DueRun, NamedRecord, RecordFilter, State
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from crossdock.values.local_files import create_private
+from crossdock.values.safe_local_files import create_private
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]

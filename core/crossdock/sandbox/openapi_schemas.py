@@ -19,7 +19,7 @@ from pydantic.json_schema import models_json_schema
 from crossdock.sandbox import webhook_openapi
 from crossdock.sandbox.body_validation import REFERENCES, WHOLE_CURRENCIES, Movement, text_pattern
 from crossdock.sandbox.resource_paths import COLLECTIONS, Collection
-from crossdock.values.docstring_schemas import DocumentedModel
+from crossdock.values.schema_descriptions_from_docstrings import DocumentedModel
 
 _TEXT = files("crossdock.sandbox").joinpath("openapi_examples.yaml").read_text("utf-8")
 _DATA: Mapping[str, Mapping[str, Any]] = yaml.safe_load(_TEXT)

@@ -121,7 +121,7 @@ def _described_schema(name: str, schema: Json) -> Json:
 
 
 def _described_type(schema: Json) -> Json:
-    """Describe the type: *before*, the name of the schema that it is a *link* to, and *after*."""
+    """Describe the type: the text ``before`` a ``link``, which is the name of a schema, and the text ``after`` it."""
     if "$ref" in schema:
         return {"before": "", "link": schema["$ref"].removeprefix(_SCHEMAS), "after": ""}
     if "anyOf" in schema or "oneOf" in schema:

@@ -22,7 +22,7 @@ from crossdock.errors import ConfigError
 from crossdock.sandbox.app import Sandbox, SandboxSettings
 from crossdock.sandbox.broken_connections import BreakableConnection
 from crossdock.values import serving
-from crossdock.values.local_files import open_or_create_private, replace_file
+from crossdock.values.safe_local_files import open_or_create_private, replace_file
 from crossdock.values.serving import ConnectionLimits, StoppableServer
 
 Facts = dict[str, str | None]

@@ -5,7 +5,7 @@ Input: facts of runs, in transactions. Output: the same facts after a kill at an
 sub-packages; only this package imports SQLAlchemy.
 """
 
-from crossdock.state.db.engine import PinnedTenant, StateUrl, parse_url
+from crossdock.state.db.database_creation_and_opening import PinnedTenant, StateUrl, parse_url
 from crossdock.state.open_state import State, Transaction, create_or_upgrade
 from crossdock.state.queries.record_history import FoundRecord
 from crossdock.state.state_after_planned_deliveries import ExpectedDeliveries, ExpectedDelivery

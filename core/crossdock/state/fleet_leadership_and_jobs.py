@@ -18,8 +18,13 @@ from sqlalchemy import select as select_columns
 from crossdock.errors import StateError
 from crossdock.state.db import run_lease, schema, schema_migrations, sql_statements
 from crossdock.state.db.column_types import UtcDateTime
+from crossdock.state.db.database_creation_and_opening import (
+    StateUrl,
+    exclusive_schema_change,
+    open_shared_database,
+    read_only_connection,
+)
 from crossdock.state.db.database_errors import translated_database_errors, url_without_password
-from crossdock.state.db.engine import StateUrl, exclusive_schema_change, open_shared_database, read_only_connection
 from crossdock.state.tables.scheduled_runs import ScheduledRun
 
 _metadata = MetaData()

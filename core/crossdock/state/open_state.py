@@ -16,9 +16,8 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
 from crossdock.errors import StateBusyError, StateError
-from crossdock.state.db import engine, run_lease
-from crossdock.state.db.database_errors import is_transient, translated_database_errors, url_without_password
-from crossdock.state.db.engine import (
+from crossdock.state.db import database_creation_and_opening, run_lease
+from crossdock.state.db.database_creation_and_opening import (
     BUSY_S,
     PinnedTenant,
     open_engine,
@@ -26,6 +25,7 @@ from crossdock.state.db.engine import (
     read_only_connection,
     state_id,
 )
+from crossdock.state.db.database_errors import is_transient, translated_database_errors, url_without_password
 from crossdock.state.queries.delivered_history import DeliveredHistory
 from crossdock.state.queries.migration_sign_off_facts import MigrationOutcome
 from crossdock.state.queries.record_counts import KnownRecordCounts, OpenRecordCounts, OpenRecordTotals
@@ -49,7 +49,7 @@ from crossdock.state.tables.cursors_and_full_list_times import Cursors, FullList
 from crossdock.state.tables.dead_letters import DeadLetters
 from crossdock.state.tables.delivery_intents import Intents
 from crossdock.state.tables.file_intake import FileIntake
-from crossdock.state.tables.key_index_stamps import KeyIndexStamps, stamp_of_scope
+from crossdock.state.tables.key_index_version_stamps import KeyIndexStamps, stamp_of_scope
 from crossdock.state.tables.pending_approvals import PendingApprovals
 from crossdock.state.tables.record_bindings import Bindings, UntrimmedKeys
 from crossdock.state.tables.record_identity_and_scope import Scope
@@ -64,7 +64,7 @@ from crossdock.state.tables.unrecorded_references_at_target import UnrecordedRef
 from crossdock.state.tables.unverified_resources_and_streams import UnverifiedParts
 from crossdock.state.tables.waiting_records import WaitingRecords
 from crossdock.state.tables.webhook_inbox import Inbox
-from crossdock.state.upkeep.retention import Retention
+from crossdock.state.upkeep.retention_steps import Retention
 from crossdock.values.display_texts import instant_text
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def create_or_upgrade(
 
     *changed* is called in the transaction, with the version that the state had before, which is 0 for a new one.
     """
-    return engine.create_or_upgrade(
+    return database_creation_and_opening.create_or_upgrade(
         url, pin, lambda connection, version: changed(Transaction(connection, lambda _: 0), version)
     )
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from sqlalchemy import Connection
 
 from crossdock.state.tables.dead_letters import DeadLetterFacts, DeadLetters
-from crossdock.state.tables.key_index_stamps import KeyIndexChange, KeyIndexStamps
+from crossdock.state.tables.key_index_version_stamps import KeyIndexChange, KeyIndexStamps
 from crossdock.state.tables.record_bindings import Binding, Bindings
 from crossdock.state.tables.record_identity_and_scope import Scope, Step
 from crossdock.state.tables.snapshot_history import SnapshotHistory

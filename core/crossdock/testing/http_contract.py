@@ -25,7 +25,6 @@ from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.stream_trial import Trial, TriedRecord
 from crossdock.testing.connector_under_test import shown_method_name, shown_record_place
 from crossdock.testing.context_and_stream_reading import bound_stream
-from crossdock.testing.continued_lists import ContinuedList, UnpagedLists, record_paths_read_in_pages
 from crossdock.testing.contract import StreamContract
 from crossdock.testing.faulty_transport import FAULTS, transport_with_faults
 from crossdock.testing.graphql_selection_transport import SelectedMembersTransport
@@ -33,6 +32,7 @@ from crossdock.testing.record_lists_in_pages import RecordList, pages_with_rever
 from crossdock.testing.requested_times import contains_cursor, find_descending_order, parse_instant
 from crossdock.testing.schema_drift_variants import drifted_objects
 from crossdock.testing.silent_losses import PART, describe_silent_loss, reports_new_problem
+from crossdock.testing.simulated_list_continuation import ContinuedList, UnpagedLists, record_paths_read_in_pages
 from crossdock.testing.transport_recorders import RequestRecorder
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path, column_text

@@ -19,7 +19,7 @@ from crossdock.runs.stream_trial import Trial
 from crossdock.sandbox.write_operations import GIVEN_ID
 from crossdock.values import exact_json
 from crossdock.values.clock import SystemClock
-from crossdock.values.spreadsheet_csv import write_rows
+from crossdock.values.formula_guarded_csv import write_rows
 from crossdock.writing.targets.platform_target import PlatformTarget
 
 _PLENTY = 1_000_000  # units of a lot, from which movements may take some

@@ -19,7 +19,7 @@ from crossdock.errors import ConfigError, RefusedError
 from crossdock.testing.recorded_exchange import RecordedExchange, body_as_file_members
 from crossdock.testing.sensitive_data import PersonalMembers, is_secret_name
 from crossdock.testing.sensitive_data_removal import SensitiveDataRemover
-from crossdock.values.local_files import read_regular
+from crossdock.values.safe_local_files import read_regular
 
 MAX_BYTES = 64 << 20
 _CHALLENGES = frozenset({"www-authenticate", "proxy-authenticate", "authentication-info"})
@@ -59,7 +59,7 @@ class Recording:
     For the arguments and errors see `record`.
 
     Attributes:
-        requests: The number of requests.
+        request_count: The number of requests.
         replaced: The number of different values that were replaced.
     """
 

@@ -29,7 +29,7 @@ from pydantic_core import PydanticCustomError, core_schema
 
 from crossdock.errors import ConfigError
 from crossdock.values.config_file import unknown_key_message
-from crossdock.values.local_files import open_regular, read_bounded
+from crossdock.values.safe_local_files import open_regular, read_bounded
 from crossdock.values.web_address_checks import check_base_url, check_host_name
 from crossdock.values.yaml_reader import Place
 

@@ -18,7 +18,7 @@ from msgspec import Struct, structs
 
 from crossdock.errors import ConfigError, CrossdockError, FindingsError
 from crossdock.values import yaml_reader
-from crossdock.values.local_files import read_bounded
+from crossdock.values.safe_local_files import read_bounded
 from crossdock.values.yaml_reader import Content, Place, substitute_variables
 
 if TYPE_CHECKING:

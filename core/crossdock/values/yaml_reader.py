@@ -23,7 +23,7 @@ _FORM = re.compile(r"\$\$|\$\{(?:([A-Za-z_][A-Za-z0-9_]{0,199})(?::-([^{}]*))?\}
 def substitute_variables(text: str, environment: Mapping[str, str]) -> str:
     """Replace each ``${NAME}`` in *text* by that variable, and ``$$`` by a dollar.
 
-    ``${NAME:-default}`` is *default* if the variable is unset or empty. Values are not searched for further variables.
+    ``${NAME:-default}`` is ``default`` if the variable is unset or empty. No variables are replaced in values.
     Raises ValueError if a variable is not set, ``${`` begins neither form, or the values have more than
     `MAX_SUBSTITUTED` characters. It names the variable, never a value.
     """

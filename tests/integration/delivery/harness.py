@@ -18,7 +18,7 @@ from msgspec import structs
 from tests.allowances import allowance
 
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.transport.http_answers_and_failures import Answer as HttpAnswer
+from crossdock.reading.transport.http_answer_and_error_types import Answer as HttpAnswer
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, State, Transaction, Unchanged
 from crossdock.state.tables.delivery_intents import Status
 from crossdock.targets import Client, Request

@@ -28,7 +28,7 @@ from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.errors import CrossdockError, StateBusyError, StateError
 from crossdock.platform.platform_config import Profile
 from crossdock.runs.run_report import Report
-from crossdock.runs.state_session import Session
+from crossdock.runs.session_shared_by_runs import Session
 from crossdock.services.scheduler.scheduler import ON_TIME, FinishedRun, Scheduler, WorkerPool
 from crossdock.state import DueRun, RunResult, ScheduledRun, State, StateUrl, create_or_upgrade
 from crossdock.state.db import schema

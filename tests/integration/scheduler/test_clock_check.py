@@ -20,7 +20,7 @@ from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project.project import Project
 from crossdock.errors import ClockError
 from crossdock.runs.run_report import Report
-from crossdock.runs.state_session import Session
+from crossdock.runs.session_shared_by_runs import Session
 from crossdock.sandbox import SandboxServer
 from crossdock.services.inbox import webhook_record_delivery
 from crossdock.services.inbox.webhook_record_delivery import InboxWorker

@@ -17,7 +17,7 @@ from crossdock.config.project import project
 from crossdock.config.project.project import Project
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.run_report import Report
-from crossdock.runs.state_session import Session, open_session
+from crossdock.runs.session_shared_by_runs import Session, open_session
 from crossdock.services.inbox.webhook_record_delivery import InboxWorker
 from crossdock.services.scheduler.scheduler import FinishedRun, Scheduler, WorkerPool
 from crossdock.state import DueRun

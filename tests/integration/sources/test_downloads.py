@@ -12,7 +12,7 @@ from tests.servers import served
 
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.reading.transport.http_answers_and_failures import MAX_RESPONSE_BYTES
+from crossdock.reading.transport.http_answer_and_error_types import MAX_RESPONSE_BYTES
 from crossdock.runs.imported_file_log import NoIntake
 from crossdock.sources import Api, ApiClient
 from crossdock.testing.manual_clock import ManualClock

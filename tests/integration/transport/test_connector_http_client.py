@@ -24,7 +24,7 @@ from tests.servers import served
 from crossdock.errors import UnavailableError
 from crossdock.reading.transport.connector_http_client import AnswerLimits, httpx_client, httpx_errors_as_unavailable
 from crossdock.reading.transport.failure_sentences import AMBIGUOUS, NOT_SENT
-from crossdock.reading.transport.http_answers_and_failures import TooLargeError, UnreadableError
+from crossdock.reading.transport.http_answer_and_error_types import TooLargeError, UnreadableError
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.reading.transport.proxy_and_certificates import HttpConnection
 

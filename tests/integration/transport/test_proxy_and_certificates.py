@@ -19,7 +19,7 @@ from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.connector_http_client import httpx_client
-from crossdock.reading.transport.http_answers_and_failures import AmbiguousError, NotSentError
+from crossdock.reading.transport.http_answer_and_error_types import AmbiguousError, NotSentError
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.reading.transport.proxy_and_certificates import HttpConnection
 from crossdock.runs.imported_file_log import NoIntake

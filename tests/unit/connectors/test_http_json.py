@@ -28,7 +28,7 @@ from crossdock.testing.context_and_stream_reading import bound_stream
 from crossdock.testing.http_contract import HttpStreamContract
 from crossdock.values.json_paths import MISSING, find_at_pointer
 from crossdock_connectors.http_json import CONNECTOR, request_templates
-from crossdock_connectors.http_json.pagination import pointer_of_path
+from crossdock_connectors.http_json.pagination_settings import pointer_of_path
 from crossdock_connectors.http_json.settings import HttpJsonSettings
 
 TOKEN = "token-of-the-shop"

@@ -16,7 +16,7 @@ from tests.unit.connectors.test_http_json import ITEMS, Api
 from tests.unit.connectors.test_http_json import TestContract as Contract
 
 from crossdock.errors import RefusedError, RemoteError
-from crossdock.reading.sources import record_paths_and_answers
+from crossdock.reading.sources import path_filling_and_answered_records
 from crossdock_connectors.http_json import CONNECTOR
 
 ONE = {"fetch": {"path": "/items/{id}"}}
@@ -259,7 +259,7 @@ def test_an_answer_with_other_records_is_refused(listed: list[Any], stream: dict
 @given(st.text(min_size=1).filter(lambda text: text not in {".", ".."} and text.isprintable()))
 def test_a_key_stays_in_its_place(key: str) -> None:
     """It is percent-encoded, so it cannot become another path or a query."""
-    path = record_paths_and_answers.fill_path("/items/{id}/full", {"id": key})
+    path = path_filling_and_answered_records.fill_path("/items/{id}/full", {"id": key})
     assert path is not None
     assert path.count("/") == 3
     assert not set(path) & set("?# ")

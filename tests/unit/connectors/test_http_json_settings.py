@@ -43,6 +43,8 @@ WRONG = """
 - {change: {pagination: {kind: graphql_connection, path: data}}, says: "needs graphql"}
 - {change: {variables: {a: 1}}, says: "variables: needs graphql"}
 - {change: {graphql: "{a}", body: {}}, says: "body: cannot be used with graphql"}
+- {change: {expand: {x: {path: "/x/{id}", graphql: "{a}", body: {}}}}, says: "x.body: cannot be used with graphql"}
+- {change: {expand: {x: {path: "/x/{id}", variables: {a: 1}}}}, says: "x.variables: needs graphql"}
 - {change: {cursor: {column: id}}, says: "cursor: needs mode: incremental"}
 - {change: {mode: incremental, cursor: {column: id}}, says: "cursor: the request does not use {since}"}
 - {change: {existing: {path: /ids, records: ids}}, says: "existing: is for other modes"}

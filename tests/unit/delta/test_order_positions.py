@@ -13,8 +13,8 @@ from tests.unit.delta.things import Rows, Things, batch, records, scanned
 
 from crossdock.delta import row_preparation, state_comparison
 from crossdock.delta.latest_records import LatestRecords
-from crossdock.delta.order_by_positions import row_positions
 from crossdock.delta.row_preparation import FP, KEY_HASH, POSITION
+from crossdock.delta.sortable_row_positions import row_positions
 from crossdock.errors import RecordError, RefusedError
 from crossdock.mapping.row_order_columns import OrderBy, position_prefix
 from crossdock.state.sidecar_files.key_index import KNOWN_FP, KNOWN_POSITION

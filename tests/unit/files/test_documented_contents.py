@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from tests.unit.files.contents import FACTS, content_of, record
 
 from crossdock.values import yaml_reader
-from crossdock.values.docstring_schemas import DocumentedModel
+from crossdock.values.schema_descriptions_from_docstrings import DocumentedModel
 from crossdock.writing.files.cell_declarations import Cell
 from crossdock.writing.files.content_kinds import CONTENTS, FileContentConfig
 from crossdock.writing.files.edi_content import ready_layouts_by_name

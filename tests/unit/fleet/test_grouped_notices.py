@@ -28,7 +28,7 @@ class Recorder:
     def is_selected(self, event: Event) -> bool:
         return self._selects
 
-    def notify_group(self, events: Sequence[tuple[str, Event]], tenants: int) -> list[str]:
+    def notify_of_several_events(self, events: Sequence[tuple[str, Event]], tenants: int) -> list[str]:
         with self.answering:
             self.groups.append(([tenant for tenant, _ in events], tenants))
         return [self.problem] if self.problem else []

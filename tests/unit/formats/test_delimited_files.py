@@ -22,7 +22,7 @@ from crossdock.reading.formats.delimited_files import read_rows, read_rows_at_li
 from crossdock.reading.formats.delimited_layout import DelimitedFormat, Trailer
 from crossdock.reading.formats.polars_parser import PolarsParser
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS, StrictParser
-from crossdock.values.docstring_schemas import DocumentedModel
+from crossdock.values.schema_descriptions_from_docstrings import DocumentedModel
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from crossdock.services.notifications.notifier import Notifier
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import config_file
 from crossdock.values.config_base_types import ConfigModel
-from crossdock.values.docstring_schemas import DocumentedModel
+from crossdock.values.schema_descriptions_from_docstrings import DocumentedModel
 
 MAIL = "host: mail.example.com, port: 587, tls: starttls, sender: sync@example.com"
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.targets.test_platform_access import profile_of
 
-from crossdock.platform import access_scopes
-from crossdock.platform.access_scopes import ScopeComparison
+from crossdock.platform import needed_and_granted_scopes
+from crossdock.platform.needed_and_granted_scopes import ScopeComparison
 from crossdock.resources import ResourceName
 
 PROFILE = profile_of("https://api.example.com")
@@ -19,10 +19,10 @@ RESOURCE = st.sets(st.sampled_from(get_args(ResourceName)))
 
 def compared(granted: str | None, **settings: object) -> ScopeComparison:
     """For a config that writes products and accounts, and looks up orders."""
-    wanted = access_scopes.needed_scopes(
+    wanted = needed_and_granted_scopes.needed_scopes(
         profile_of(PROFILE.base_url, **settings), ["product", "ledger_account"], ["order"]
     )
-    return access_scopes.compare_scopes(wanted, None if granted is None else granted.split())
+    return needed_and_granted_scopes.compare_scopes(wanted, None if granted is None else granted.split())
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,11 @@ def test_names_are_a_setting() -> None:
 @given(written=RESOURCE, read=RESOURCE)
 def test_what_is_needed_is_sufficient_and_no_less(written: set[ResourceName], read: set[ResourceName]) -> None:
     """Granting exactly what is needed leaves nothing to say, and without any one of them it is missing."""
-    wanted = access_scopes.needed_scopes(PROFILE, written, read)
+    wanted = needed_and_granted_scopes.needed_scopes(PROFILE, written, read)
     names = [scope.name for scope in wanted]
-    whole = access_scopes.compare_scopes(wanted, names)
+    whole = needed_and_granted_scopes.compare_scopes(wanted, names)
     assert (whole.missing, whole.narrowed, whole.extra) == ((), (), ())
     for name in names:
-        assert access_scopes.compare_scopes(wanted, [each for each in names if each != name]).missing == (name,)
+        assert needed_and_granted_scopes.compare_scopes(wanted, [each for each in names if each != name]).missing == (
+            name,
+        )

@@ -11,9 +11,9 @@ from tests.unit.state.samples import AT, binding, intent, start
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.mapping.resource_types import WRITTEN
-from crossdock.runs import still_referenced
+from crossdock.runs import records_kept_for_references
 from crossdock.runs.bindings_by_target_id import load_bindings_by_target_id
-from crossdock.runs.still_referenced import ListedReferences, StillReferenced
+from crossdock.runs.records_kept_for_references import ListedReferences, StillReferenced
 from crossdock.state import Binding, RecordIdentity, Scope, State
 from crossdock.targets import Target
 from crossdock.values import exact_json
@@ -191,7 +191,7 @@ def test_what_others_have_made_a_record_name_stays(books: Books) -> None:
 
 def test_many_records_are_read_in_pages(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
     """None is left out between two pages."""
-    monkeypatch.setattr(still_referenced, "_PAGE", 2)
+    monkeypatch.setattr(records_kept_for_references, "_PAGE", 2)
     for number in range(7):
         books.bind("invoice", f"inv_{number}", sold(f"cus_{number}", "prd_1"))
         books.delete("customer", f"cus_{number}")

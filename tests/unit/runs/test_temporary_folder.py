@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from crossdock.reading.sources.run_context import create_run_folder
-from crossdock.values.local_files import is_process_alive
+from crossdock.values.safe_local_files import is_process_alive
 
 
 def ended_process() -> int:

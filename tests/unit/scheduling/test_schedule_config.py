@@ -14,7 +14,7 @@ from crossdock.config.schedules.job_and_schedule_config import Schedule
 from crossdock.errors import ConfigError
 from crossdock.values import config_file
 from crossdock.values.config_base_types import ConfigModel
-from crossdock.values.docstring_schemas import DocumentedModel
+from crossdock.values.schema_descriptions_from_docstrings import DocumentedModel
 
 GOOD = [
     'at: "02:30"',

@@ -16,7 +16,7 @@ from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit_settings import RateLimit
 from crossdock.reading.sources.rate_limit_allowance_per_run import SourceAllowance
 from crossdock.reading.sources.shared_token_buckets import ApiBucket, SharedBuckets, make_api_bucket
-from crossdock.reading.transport.http_answers_and_failures import Answer
+from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.testing.manual_clock import ManualClock
 
 BATCH, LIVE = 400, 60

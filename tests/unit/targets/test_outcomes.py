@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.reading.transport import problem_answers
-from crossdock.reading.transport.http_answers_and_failures import AmbiguousError, Answer, NotSentError
+from crossdock.reading.transport.http_answer_and_error_types import AmbiguousError, Answer, NotSentError
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.state import Intent, RecordIdentity, Scope
 from crossdock.values import exact_json

@@ -12,9 +12,9 @@ import pytest
 from crossdock import Connector, Context, LineDraft, OrderDraft, RawBatch, Record, RecordError, Reference, Stream
 from crossdock.errors import CrossdockError
 from crossdock.sources import Cursor, HttpSettings
-from crossdock.testing.continued_lists import path_of_only_list
 from crossdock.testing.http_contract import HttpStreamContract
 from crossdock.testing.requested_times import contains_cursor
+from crossdock.testing.simulated_list_continuation import path_of_only_list
 
 PAGES = [
     {"orders": [{"id": 1, "customer": 7, "at": "2026-11-01T10:00:00Z"}]},

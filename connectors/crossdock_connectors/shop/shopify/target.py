@@ -26,10 +26,10 @@ from crossdock.targets import (
 )
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.shop.fulfillment_and_stock_drafts import Fulfillment, StockLevel, split_key_in_two
 from crossdock_connectors.shop.shopify import fulfillments, stock_updates, target_answers
 from crossdock_connectors.shop.shopify.pages import number_in_gid
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
+from crossdock_connectors.shop.written_back_fulfillments_and_stock import Fulfillment, StockLevel, split_key_in_two
 from crossdock_connectors.unread_record_parts import unreadable_look_up_outcome
 
 _OF_FULFILLMENT = "the id of the shop's order and the tracking number"

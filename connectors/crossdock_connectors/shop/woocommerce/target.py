@@ -25,9 +25,9 @@ from crossdock.targets import (
     key_parts_of,
 )
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.shop.fulfillment_and_stock_drafts import StockLevel
 from crossdock_connectors.shop.woocommerce import parcels, stock_look_ups
 from crossdock_connectors.shop.woocommerce.lists import API
+from crossdock_connectors.shop.written_back_fulfillments_and_stock import StockLevel
 from crossdock_connectors.unread_record_parts import unreadable_look_up_outcome
 
 

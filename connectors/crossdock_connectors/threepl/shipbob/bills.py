@@ -11,7 +11,7 @@ from crossdock.sources import Checkpoint
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import with_members
 from crossdock_connectors.threepl.shipbob import mapping
-from crossdock_connectors.threepl.shipbob.lists import (
+from crossdock_connectors.threepl.shipbob.stream_base_and_list_pages import (
     ShipBobContext,
     ShipBobStream,
     cursor_pages,

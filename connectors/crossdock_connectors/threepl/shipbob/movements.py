@@ -18,7 +18,8 @@ from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import at_path, column_text
 from crossdock_connectors.json_record_members import objects_in_list
 from crossdock_connectors.threepl.shipbob import mapping
-from crossdock_connectors.threepl.shipbob.lists import (
+from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
+from crossdock_connectors.threepl.shipbob.stream_base_and_list_pages import (
     Item,
     ShipBobContext,
     ShipBobStream,
@@ -27,7 +28,6 @@ from crossdock_connectors.threepl.shipbob.lists import (
     owner_of_item,
     rows_of_readable_items,
 )
-from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
 from crossdock_connectors.unread_record_parts import UnreadParts, check_part_was_read, read_part_or_reason
 
 Place = tuple[str | None, str | None, str | None]

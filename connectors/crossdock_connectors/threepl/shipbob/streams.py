@@ -20,7 +20,9 @@ from crossdock_connectors.json_record_members import objects_in_list, with_membe
 from crossdock_connectors.threepl.record_values import external_ids_of_key, key_of_external_id
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.bills import Bills
-from crossdock_connectors.threepl.shipbob.lists import (
+from crossdock_connectors.threepl.shipbob.movements import Departures, Receipts
+from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
+from crossdock_connectors.threepl.shipbob.stream_base_and_list_pages import (
     Item,
     ShipBobContext,
     ShipBobStream,
@@ -30,8 +32,6 @@ from crossdock_connectors.threepl.shipbob.lists import (
     owner_of_item,
     rows_of_readable_items,
 )
-from crossdock_connectors.threepl.shipbob.movements import Departures, Receipts
-from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
 from crossdock_connectors.unread_record_parts import UnreadParts
 
 

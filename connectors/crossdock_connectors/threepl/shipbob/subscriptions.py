@@ -16,8 +16,8 @@ from crossdock.errors import ConfigError
 from crossdock.sources import NextUrl, NotFoundError
 from crossdock.values.json_paths import at_path
 from crossdock.webhooks import Subscription, SubscriptionApi, created_once, read_subscription
-from crossdock_connectors.threepl.shipbob.lists import PAGE_SIZE, ShipBobContext
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
+from crossdock_connectors.threepl.shipbob.stream_base_and_list_pages import PAGE_SIZE, ShipBobContext
 
 _PATH = "/webhook"
 _SECRET = re.compile(r"whsec_[a-zA-Z0-9+/]{32}")

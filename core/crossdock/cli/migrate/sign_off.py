@@ -48,7 +48,7 @@ def sign_off(by: str, out: Path, accept_exceptions: str | None, config: Path, *,
     Exit codes: 0 signed off; 2 wrong usage or config; 3 a source or the state cannot be read; 4 refused: each reason is
     listed with what to do; 130 interrupted.
     """
-    from crossdock.console import page_checksum, page_rendering, sign_off_report_page
+    from crossdock.console import embedded_page_checksum, page_rendering, sign_off_report_page
     from crossdock.errors import ConfigError
     from crossdock.migration import sign_off as signing
     from crossdock.values.clock import SystemClock
@@ -64,7 +64,9 @@ def sign_off(by: str, out: Path, accept_exceptions: str | None, config: Path, *,
     loaded, digests = load_project(config), list[str]()
 
     def write(document: dict[str, Any]) -> str:
-        content, digest = page_checksum.append_checksum_line(sign_off_report_page.self_contained_page(document))
+        content, digest = embedded_page_checksum.append_checksum_line(
+            sign_off_report_page.self_contained_page(document)
+        )
         page_rendering.write(place, content.decode())
         digests.append(digest)
         return digest

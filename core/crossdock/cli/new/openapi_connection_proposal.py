@@ -22,8 +22,9 @@ class Credentials(Struct, frozen=True):
     """What a connection is configured with, and the object that sends it.
 
     Attributes:
-        fields: The settings: secrets, and with a value in the config other texts.
         auth: The expression; None without credentials.
+        secrets: The settings that are secrets.
+        texts: The other settings, with their values in the config.
     """
 
     auth: Call | None

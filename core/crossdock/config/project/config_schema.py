@@ -15,7 +15,7 @@ from crossdock.config.project.stream_overrides import settings_accepting_stream_
 from crossdock.connector import Settings
 from crossdock.mapping.resource_types import WRITTEN, ResourceType
 from crossdock.values.config_base_types import IGNORED, ConfigModel
-from crossdock.values.docstring_schemas import DocumentedModel, field_docstrings
+from crossdock.values.schema_descriptions_from_docstrings import DocumentedModel, field_docstrings
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _MODE: JsonSchemaMode = "validation"

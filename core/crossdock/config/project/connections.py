@@ -171,9 +171,9 @@ class BoundStream(Struct, frozen=True):
     """A stream of a connection, in a run.
 
     Attributes:
-        read: The target and the type of the records that it reads, if they are records of a target.
-        origins: The namespaces of records of the system that it writes to.
-        as_written: The scopes whose keys are not trimmed.
+        read_target_and_type: Those of the records that it reads, if they are records of a target.
+        namespaces_of_target_system: Those of records of the system that it writes to.
+        untrimmed_key_scopes: The scopes whose keys are not trimmed.
     """
 
     name: str

@@ -63,7 +63,7 @@ class Project(Struct, frozen=True):
         values: All values, if some of them were given in memory and *path* and *overrides* do not have them.
         shared_bucket: The platform's bucket in the database of ``platform.rate.shared``; default: that of the tenant.
         warnings: What must be changed in the file before a later release, each with its place.
-        file: All sections, for the effective config.
+        config_sections: All sections, for the effective config.
     """
 
     path: Path

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from crossdock.console.visitors_and_roles import Person, Role
 from crossdock.errors import ConfigError
-from crossdock.values.local_files import open_regular, read_bounded, replace_file
+from crossdock.values.safe_local_files import open_regular, read_bounded, replace_file
 
 LEAST_CHARACTERS, MOST_CHARACTERS = 12, 1_000
 _MAX_BYTES = 1 << 20

@@ -14,7 +14,7 @@ from crossdock.pacing.backoff import pause_s
 from crossdock.pacing.rate_limit_headers import retry_after_s
 from crossdock.platform.client.refused_request_errors import ProblemError
 from crossdock.reading.transport.connector_http_client import httpx_errors_as_unavailable
-from crossdock.reading.transport.http_answers_and_failures import UnreadableError
+from crossdock.reading.transport.http_answer_and_error_types import UnreadableError
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
 

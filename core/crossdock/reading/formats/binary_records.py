@@ -33,7 +33,7 @@ from crossdock.reading.formats.record_framing import (
     records_with_descriptor_words,
     records_with_line_ends,
 )
-from crossdock.reading.formats.record_hierarchy import RecordHierarchy, check_and_select_rows
+from crossdock.reading.formats.record_order_and_parent_columns import RecordHierarchy, check_and_select_rows
 from crossdock.reading.formats.record_type_declarations import type_code_of
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip
 from crossdock.reading.wrappers.wrapper import Openable

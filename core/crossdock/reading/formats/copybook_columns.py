@@ -24,7 +24,7 @@ from crossdock.reading.formats.cobol_copybook import (
 from crossdock.reading.formats.fixed_columns import MAX_LENGTH, MAX_POSITION, FixedColumn, FixedUsage
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
 from crossdock.values.config_base_types import ConfigModel, ConfigPath, finding_about_key
-from crossdock.values.local_files import read_regular
+from crossdock.values.safe_local_files import read_regular
 
 Items = tuple[Annotated[str, Field(min_length=1)], ...]
 

@@ -36,7 +36,7 @@ from crossdock.reading.formats.preamble_comments_blank_lines import (
     without_comments,
     without_preamble,
 )
-from crossdock.reading.formats.record_hierarchy import RecordHierarchy, check_and_select_rows
+from crossdock.reading.formats.record_order_and_parent_columns import RecordHierarchy, check_and_select_rows
 from crossdock.reading.formats.record_type_declarations import field_places, type_code_of
 from crossdock.reading.formats.strict_parser import StrictParser
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip

@@ -16,8 +16,8 @@ from crossdock.reading.formats.misdeclared_files import HEAD
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values import exact_json
-from crossdock.values.local_files import open_regular
 from crossdock.values.records import JSON, LINE, REFUSED
+from crossdock.values.safe_local_files import open_regular
 
 _MOST_BYTES = 1 << 20
 _LINE_END = re.compile("\r\n|\n|\x85")

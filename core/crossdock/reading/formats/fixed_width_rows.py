@@ -34,7 +34,7 @@ from crossdock.reading.formats.original_record_bytes import bytes_of_lines
 from crossdock.reading.formats.parallel_map import map_in_parallel
 from crossdock.reading.formats.polars_parser import MAX_CELLS
 from crossdock.reading.formats.preamble_comments_blank_lines import without_blank_lines, without_preamble
-from crossdock.reading.formats.record_hierarchy import RecordHierarchy, check_and_select_rows
+from crossdock.reading.formats.record_order_and_parent_columns import RecordHierarchy, check_and_select_rows
 from crossdock.reading.formats.record_type_declarations import (
     field_places,
     own_and_ancestor_type_prefixes,

@@ -1,4 +1,4 @@
-"""A request to an HTTP API that is read, its answer, and how many a run has sent."""
+"""A request to an HTTP API that is read, and its answer."""
 
 from __future__ import annotations
 

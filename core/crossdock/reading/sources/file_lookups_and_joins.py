@@ -26,8 +26,8 @@ from crossdock.reading.sources.file_source import FileSource, TakenFile
 from crossdock.reading.sources.known_files import StreamId
 from crossdock.reading.sources.run_context import SourceContext, os_errors_as_state_errors
 from crossdock.reading.sources.shared_growth_check_pauses import Look
-from crossdock.values.local_files import create_private
 from crossdock.values.records import LINE, REFUSED, Proof, RawBatch, column_named, columns_named, internal_column_name
+from crossdock.values.safe_local_files import create_private
 
 FILE, NUMBER = internal_column_name("file"), internal_column_name("file_number")
 _ROW, _OF_FILE = (

@@ -35,8 +35,8 @@ from crossdock.reading.transport.file_store import FileStore, RemoteFile
 from crossdock.reading.wrappers.wrapper import Part, WrapperSettings
 from crossdock.state import FileFacts
 from crossdock.values.fixed_decimal_contexts import EXACT
-from crossdock.values.local_files import create_private, create_private_folder
 from crossdock.values.records import Again, Empty, Proof, RawBatch, read_arrow_rows
+from crossdock.values.safe_local_files import create_private, create_private_folder
 
 __all__ = ["FileSource", "StreamId"]
 

@@ -23,7 +23,7 @@ from crossdock.reading.transport.file_store import (
 )
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.author_code_errors import convert_author_errors
-from crossdock.values.local_files import create_private
+from crossdock.values.safe_local_files import create_private
 
 _NOT_HASHED = "not-hashed-"  # begins a name that is not a hash
 _BEYOND = 16 << 20  # bytes after which a file that has grown is read no further; stores say more about smaller ones

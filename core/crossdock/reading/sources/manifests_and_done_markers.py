@@ -23,8 +23,8 @@ from crossdock.reading.sources.run_context import SourceContext, os_errors_as_st
 from crossdock.reading.transport.file_store import FileStore, RemoteFile, matches_pattern, split_pattern
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.config_base_types import ConfigModel
-from crossdock.values.local_files import create_private
 from crossdock.values.records import LINE, column_named
+from crossdock.values.safe_local_files import create_private
 
 _BLOCK = 1 << 20
 _FORMS = {"rows": "[0-9]{1,18}", "bytes": "[0-9]{1,18}", "sha256": "[0-9a-fA-F]{64}", "md5": "[0-9a-fA-F]{32}"}

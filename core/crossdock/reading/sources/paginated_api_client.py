@@ -22,7 +22,7 @@ from crossdock.errors import (
     UnavailableError,
 )
 from crossdock.pacing.rate_limit_headers import cache_age_s, cache_hit_header, server_clock_lag_s
-from crossdock.reading.sources import api_error_messages, graphql_errors, record_paths_and_answers
+from crossdock.reading.sources import api_error_messages, graphql_errors, path_filling_and_answered_records
 from crossdock.reading.sources.api_declaration import Api
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest, Params, parameter_pairs
 from crossdock.reading.sources.list_completeness_evidence import (
@@ -232,7 +232,9 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         for item in items:
             if self._run.interrupt.is_set():
                 raise StoppedError("stopped between two records", hint="run again to continue")
-            address = record_paths_and_answers.fill_path_from_item(path, item) if isinstance(item, dict) else None
+            address = (
+                path_filling_and_answered_records.fill_path_from_item(path, item) if isinstance(item, dict) else None
+            )
             part = (
                 None
                 if address is None
@@ -254,9 +256,9 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         ignore: Collection[str],
     ) -> Any:
         if records is None:
-            return record_paths_and_answers.record_at_place(self.get(path, params), record, ignore)
+            return path_filling_and_answered_records.record_at_place(self.get(path, params), record, ignore)
         read = partial(self.pages, path, params, paginator=paginator, records=records, ignore=ignore)
-        return record_paths_and_answers.read_whole_list(
+        return path_filling_and_answered_records.read_whole_list(
             read, records, path, by_record=paginator is not None and paginator.by_record
         )
 

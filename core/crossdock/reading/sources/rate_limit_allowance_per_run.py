@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.reading.sources.shared_token_buckets import ApiBucket, SentRequest
-from crossdock.reading.transport.http_answers_and_failures import Answer
+from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.values.clock import Clock
 
 LEAST_WAIT_S = 0.00001
@@ -73,7 +73,7 @@ class SourceAllowance:
         """Learn from *answer*.
 
         Args:
-            sent: What `take` returned.
+            sent: What `wait_for_token` returned.
             throttled: Whether the rate limit refused the request, whatever the status says.
             wait_s: The wait that the connector reads off a throttled answer; None for that of a header or a text.
             body: The JSON of a GraphQL answer.

@@ -20,7 +20,7 @@ from crossdock.reading.transport.connector_http_client import (
     httpx_errors_as_delivery_errors,
     httpx_errors_as_unavailable,
 )
-from crossdock.reading.transport.http_answers_and_failures import Answer, redacted_answer
+from crossdock.reading.transport.http_answer_and_error_types import Answer, redacted_answer
 from crossdock.reading.transport.http_auth import TimedAuth
 from crossdock.reading.transport.httpcore_client import UNQUOTED
 from crossdock.reading.transport.token_auth import TokenAuth

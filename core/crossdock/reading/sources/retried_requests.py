@@ -20,7 +20,7 @@ from crossdock.reading.sources import api_error_messages, graphql_errors
 from crossdock.reading.sources.api_declaration import succeeds
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest
 from crossdock.reading.sources.rate_limit_allowance_per_run import SourceAllowance
-from crossdock.reading.transport.http_answers_and_failures import (
+from crossdock.reading.transport.http_answer_and_error_types import (
     Answer,
     TimedOutError,
     TooLargeError,

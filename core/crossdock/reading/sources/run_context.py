@@ -26,10 +26,10 @@ from crossdock.reading.sources.stream_input_report import InputFacts
 from crossdock.state import Digests, FileDescription, FileFacts
 from crossdock.values.author_code_errors import AuthorCodeError, convert_author_errors
 from crossdock.values.clock import Clock
-from crossdock.values.local_files import create_private_folder, is_process_alive
 from crossdock.values.progress import Progress
 from crossdock.values.records import RawBatch
 from crossdock.values.run_messages import RunMessages, warning_texts, warnings_and_notes_by_stream
+from crossdock.values.safe_local_files import create_private_folder, is_process_alive
 
 if TYPE_CHECKING:
     import httpx
@@ -165,7 +165,7 @@ class SourceContext:
         work: Folder for this run, removed at its end.
         kept: Folder with copies from earlier runs that did not finish them; the spool, except in a plan.
         patience: None if the run does not wait for late files.
-        messages: Notes and warnings; `add_note` and `add_warning` add to them.
+        messages: Notes and warnings; `note` and `warn` add to them.
         job: None if the run is not scheduled.
         inputs: What the sources of files found, by the stream's name.
         intakes: What was read to the end, until it is taken in.
@@ -224,7 +224,7 @@ class SourceContext:
         self.messages.add_note(stream, text)
 
     def warn(self, stream: str, text: str, *, code: str | None = None) -> None:
-        """Do the same as `add_note` for a text about which people are notified. *code* names what happened."""
+        """Do the same as `note` for a text about which people are notified. *code* names what happened."""
         shown = add_code_to_first_line(text, code)
         self.progress.warn(f"{stream}: {shown}" if stream else shown)
         self.messages.add_warning(stream, text, code=code)

@@ -19,7 +19,7 @@ from crossdock.pacing.rate_limit_settings import LimitSettings
 from crossdock.pacing.request_allowance import Allowance, Token
 from crossdock.pacing.throttling_wait import Throttling
 from crossdock.pacing.token_bucket import Bucket
-from crossdock.reading.transport.http_answers_and_failures import Answer
+from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.values.clock import Clock
 from crossdock.values.json_paths import object_or_empty
 

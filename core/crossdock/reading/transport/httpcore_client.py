@@ -27,7 +27,7 @@ from crossdock.reading.transport.failure_sentences import (
     http_failure_reason,
     is_client_certificate_refused,
 )
-from crossdock.reading.transport.http_answers_and_failures import (
+from crossdock.reading.transport.http_answer_and_error_types import (
     MAX_RESPONSE_BYTES,
     TOTAL_TIMEOUT_S,
     AmbiguousError,

@@ -11,7 +11,7 @@ from pathlib import Path
 from crossdock.errors import ConfigError
 from crossdock.reading.transport.proxy_and_certificates import DIRECT, HttpConnection
 from crossdock.values.config_base_types import Secret
-from crossdock.values.local_files import open_regular
+from crossdock.values.safe_local_files import open_regular
 
 _CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 _Version = tuple[int, int, int, int]

@@ -14,7 +14,7 @@ from pathlib import Path
 from crossdock.errors import StateError, UnauthorizedError, UnavailableError
 from crossdock.state.sidecar_files import fence_files
 from crossdock.values import exact_json
-from crossdock.values.local_files import (
+from crossdock.values.safe_local_files import (
     check_replaceable,
     create_private_folder,
     open_or_create_private,

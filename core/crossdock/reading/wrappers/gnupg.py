@@ -21,7 +21,7 @@ from typing import BinaryIO, Self
 from crossdock.errors import ConfigError
 from crossdock.reading.wrappers.wrapper import BLOCK
 from crossdock.values.config_base_types import Secret
-from crossdock.values.local_files import read_regular
+from crossdock.values.safe_local_files import read_regular
 
 _MAX_KEY_FILE = 1 << 20
 _MAX_PASSPHRASE = 4096  # fits into a pipe

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol, TypeVar
 
 from crossdock.reading.wrappers.unpacking_limits import UnpackingLimits, UnpackingMeter
-from crossdock.values.local_files import create_private
+from crossdock.values.safe_local_files import create_private
 
 BLOCK = 64 << 10
 
@@ -93,8 +93,8 @@ class Wrapper(Protocol[S_contra]):
 
     Attributes:
         settings: The model of its settings.
-        what: What a wrapped file is, such as ``a zip archive``.
-        ending: What the name of a wrapped file ends with.
+        wrapped_file_description: What a wrapped file is, such as ``a zip archive``.
+        file_name_ending: What the name of a wrapped file ends with.
     """
 
     @property

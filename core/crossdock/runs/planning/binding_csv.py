@@ -17,7 +17,7 @@ from crossdock.runs.planning.reference_resolution import ScopedKey
 from crossdock.runs.planning.undo_in_progress import RESUME, check_no_undo_in_progress
 from crossdock.state import Binding, RunResult, Scope, Transaction
 from crossdock.values.field_types import MAX_ID_LENGTH, is_target_id
-from crossdock.values.spreadsheet_csv import unguard_formulas, write_rows
+from crossdock.values.formula_guarded_csv import unguard_formulas, write_rows
 from crossdock.writing.targets.target import Target
 
 COLUMNS = ("target", "resource", "namespace", "key", "target_id")

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from crossdock.connector import Context
 from crossdock.errors import UnauthorizedError
-from crossdock.platform import access_scopes
+from crossdock.platform import needed_and_granted_scopes
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.sources.retried_requests import NotFoundError
@@ -57,7 +57,7 @@ def naming_missing_access_scope(profile: Profile, resource: ResourceName) -> Ite
     try:
         yield
     except UnauthorizedError as error:
-        (scope,) = access_scopes.needed_scopes(profile, (), (resource,))
+        (scope,) = needed_and_granted_scopes.needed_scopes(profile, (), (resource,))
         plural = f"{resource.replace('_', ' ')}s"
         hint = f"check platform.auth: to read {plural}, its credential needs the scope {scope.name}"
         raise UnauthorizedError(error.message, where=error.where, hint=hint, code=error.code) from None

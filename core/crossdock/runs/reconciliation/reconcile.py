@@ -18,9 +18,9 @@ from crossdock.runs.reconciliation import reconciliation_result
 from crossdock.runs.reconciliation.platform_comparison import Chosen, PlatformComparison
 from crossdock.runs.reconciliation.reconciliation_result import Reconciliation, Sample
 from crossdock.runs.reconciliation.source_comparison import SourceComparison
+from crossdock.runs.records_kept_for_references import ListedReferences
 from crossdock.runs.resource_control_totals import ResourceTotals
-from crossdock.runs.state_session import Session
-from crossdock.runs.still_referenced import ListedReferences
+from crossdock.runs.session_shared_by_runs import Session
 from crossdock.values.progress import Progress
 
 

@@ -16,10 +16,10 @@ from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.reconciliation.reconcile import reconcile, streams_to_reconcile
 from crossdock.runs.reconciliation.reconciliation_result import LISTED_AT_MOST, Reconciliation, Sample
 from crossdock.runs.reconciliation.source_comparison import wanted_and_corrected_bindings
-from crossdock.runs.requested_run import RunRequest
 from crossdock.runs.run_report import Report
+from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.runs.saved_hashes_to_compare import refuse_changed_input
-from crossdock.runs.state_session import Session, open_session
+from crossdock.runs.session_shared_by_runs import Session, open_session
 from crossdock.state import MigrationPart, Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress, SilentProgress

@@ -22,8 +22,8 @@ from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.planning.referred_ids import referred_ids
 from crossdock.runs.reconciliation.platform_comparison import Chosen, PlatformComparison
 from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
+from crossdock.runs.records_kept_for_references import ReferredRecords
 from crossdock.runs.resource_control_totals import ResourceTotals
-from crossdock.runs.still_referenced import ReferredRecords
 from crossdock.state import (
     Binding,
     DeadLetter,

@@ -17,8 +17,8 @@ from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.runs.reconciliation.platform_comparison import PlatformComparison
 from crossdock.runs.reconciliation.reconcile import platform_reading_context, store_bucket
 from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
-from crossdock.runs.still_referenced import ListedReferences, in_pages
-from crossdock.runs.undo.records_to_undo import UndoneStreams, operations_of_records
+from crossdock.runs.records_kept_for_references import ListedReferences, in_pages
+from crossdock.runs.undo.streams_with_records_to_undo import UndoneStreams, operations_of_records
 from crossdock.state import Binding, Scope, State
 from crossdock.values.progress import Progress
 from crossdock.writing.delivery.operations_and_intents import Operation

@@ -20,10 +20,10 @@ from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.unchanged_waits import IdleWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
-from crossdock.runs.requested_run import RunRequest
 from crossdock.runs.run_report import Report
-from crossdock.runs.state_session import Session, open_session
-from crossdock.runs.undo.records_to_undo import operations_of_records
+from crossdock.runs.run_requests_and_failed_starts import RunRequest
+from crossdock.runs.session_shared_by_runs import Session, open_session
+from crossdock.runs.undo.streams_with_records_to_undo import operations_of_records
 from crossdock.runs.undo.undo_decisions import UndoneRecord
 from crossdock.runs.undo.undo_plan import (
     UndoFacts,

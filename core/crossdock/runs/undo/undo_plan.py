@@ -12,10 +12,10 @@ from crossdock.errors import ConfigError, RefusedError
 from crossdock.runs.plan_and_apply import DecisionHash, PlanFile
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.planning import undo_in_progress
-from crossdock.runs.state_session import Session
-from crossdock.runs.still_referenced import StillReferenced
+from crossdock.runs.records_kept_for_references import StillReferenced
+from crossdock.runs.session_shared_by_runs import Session
 from crossdock.runs.undo.changes_by_others import ChangesByOthers
-from crossdock.runs.undo.records_to_undo import Covers, UndoneStreams
+from crossdock.runs.undo.streams_with_records_to_undo import Covers, UndoneStreams
 from crossdock.runs.undo.undo_decisions import Undoing, UndoneRecord
 from crossdock.state import Migration, Scope, Transaction
 from crossdock.values.progress import Progress

@@ -66,7 +66,7 @@ have lost it. If the first is still executed, the second finds the state in use.
 
 
 class RunningCall(Struct):
-    """A call given to the executor. *again* is the second call, which is made at *ask_at*."""
+    """A call given to the executor. *second_future* is of the second call, which is made at *ask_at*."""
 
     call: DueCall
     queued_run: QueuedRun

@@ -13,9 +13,9 @@ from crossdock.config.project import project as projects
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due
 from crossdock.errors import CrossdockError, StateBusyError, as_crossdock_error, text_with_code
-from crossdock.runs import state_session, sync_and_replay
-from crossdock.runs.requested_run import RunRequest
+from crossdock.runs import session_shared_by_runs, sync_and_replay
 from crossdock.runs.run_report import Report
+from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.runs.timings import Timings
 from crossdock.services.fleet.tenants_from_config_files import digest_of_files
 from crossdock.services.fleet.worker_messages import VERSION, CallResult, RunFacts, ScheduledCall, sender_version
@@ -136,7 +136,7 @@ def _run_or_notify_of_failure(loaded: Project, call: ScheduledCall, due_run: Due
 
 
 def _run_job(loaded: Project, due_run: DueRun, clock: Clock) -> CallResult:
-    with state_session.open_session(loaded, clock, attempt=RunRequest(due_run, waits=True)) as session:
+    with session_shared_by_runs.open_session(loaded, clock, attempt=RunRequest(due_run, waits=True)) as session:
         state = session.state
         if due_run.job in state.run_read_only(lambda tx: tx.scheduled_runs.paused_jobs()):
             return CallResult(outcome="paused", jobs=state.run_transaction(lambda tx: _job_facts(tx, loaded)))

@@ -22,8 +22,8 @@ from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.named_record_delivery import NamedDeliveryResult, NamedRecordDelivery
 from crossdock.runs.planning.removals import withheld_removals_error
-from crossdock.runs.requested_run import RunRequest
-from crossdock.runs.state_session import Session
+from crossdock.runs.run_requests_and_failed_starts import RunRequest
+from crossdock.runs.session_shared_by_runs import Session
 from crossdock.state import InboxRecord, NamedRecord, Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress

@@ -15,10 +15,10 @@ from crossdock.config.schedules.due_times import Due, due_between
 from crossdock.config.schedules.job_and_schedule_config import JobConfig, Schedule
 from crossdock.errors import ClockError, CrossdockError, text_with_code
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.runs import requested_run, sync_and_replay
-from crossdock.runs.requested_run import RunRequest
+from crossdock.runs import run_requests_and_failed_starts, sync_and_replay
 from crossdock.runs.run_report import Report
-from crossdock.runs.state_session import Session
+from crossdock.runs.run_requests_and_failed_starts import RunRequest
+from crossdock.runs.session_shared_by_runs import Session
 from crossdock.runs.timings import Timings
 from crossdock.services.inbox.webhook_receiver import RefusedCounts
 from crossdock.services.inbox.webhook_record_delivery import InboxWorker
@@ -169,7 +169,9 @@ class MonitoredScheduler:
         for name, job in self.project.jobs.items():
             one = next(due_between(job.schedule, self._runs_unknown_since(job, now), now), None)
             if one is not None and name not in self._reported_lost and now >= self._notify_at:
-                requested_run.store_failed_start(self.project, self._clock, error, RunRequest(job=name))
+                run_requests_and_failed_starts.store_failed_start(
+                    self.project, self._clock, error, RunRequest(job=name)
+                )
                 event = run_event_builders.could_not_start_event(name, one, RunMessage.of_error("", error))
                 if self._notify(event, RunLog(name, one.business_date)):
                     self._reported_lost.add(name)

@@ -14,7 +14,7 @@ from crossdock.config.schedules.due_times import Due
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.errors import CrossdockError
 from crossdock.runs.run_report import Report
-from crossdock.runs.state_session import Session
+from crossdock.runs.session_shared_by_runs import Session
 from crossdock.services.notifications.run_events_and_messages import RunOverdue, RunWaiting, ScheduledRunEnded, Status
 from crossdock.state import DueRun, ScheduledRun, Transaction
 from crossdock.values.clock import Clock

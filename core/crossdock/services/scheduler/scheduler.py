@@ -13,10 +13,10 @@ from msgspec import Struct
 from crossdock.config.project.project import Project, host_and_process_id
 from crossdock.config.schedules.due_times import Due
 from crossdock.errors import CrossdockError, StateBusyError, StateError, as_crossdock_error, text_with_code
-from crossdock.runs import state_session
-from crossdock.runs.requested_run import RunRequest
+from crossdock.runs import session_shared_by_runs
 from crossdock.runs.run_report import Report
-from crossdock.runs.state_session import Session
+from crossdock.runs.run_requests_and_failed_starts import RunRequest
+from crossdock.runs.session_shared_by_runs import Session
 from crossdock.services.inbox.webhook_record_delivery import JOB, InboxWorker, Partners
 from crossdock.services.scheduler.due_and_skipped_runs import DueJob, DueJobs
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
@@ -303,7 +303,7 @@ class Scheduler:
     def _open_session(self, attempt: RunRequest) -> Session:
         if self._session is None:
             width = self._at_once + (self._inbox_worker is not None)  # all works on the inbox have the part of one run
-            opening = state_session.open_session(self._project, self._clock, width=width, attempt=attempt)
+            opening = session_shared_by_runs.open_session(self._project, self._clock, width=width, attempt=attempt)
             self._session = self._resources.enter_context(opening)
         return self._session
 

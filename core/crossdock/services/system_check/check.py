@@ -19,7 +19,7 @@ from crossdock.connector import Context, Finding, Stream
 from crossdock.errors import CrossdockError, UnavailableError, add_code_to_first_line
 from crossdock.mapping.incremental_cursors import Checkpoint
 from crossdock.pacing.rate_limit_estimate import limit_text
-from crossdock.platform import access_scopes
+from crossdock.platform import needed_and_granted_scopes
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
@@ -109,10 +109,10 @@ def _platform_findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
                 "platform",
                 Finding(ok=True, text=f"may not read {_plural(resource)}; look-ups are not possible, writes need none"),
             )
-    needed = access_scopes.needed_scopes(
+    needed = needed_and_granted_scopes.needed_scopes(
         loaded.platform, loaded.written_resources, {*loaded.looked_up_resources, *loaded.read_resources}
     )
-    compared = access_scopes.compare_scopes(needed, access.scopes)
+    compared = needed_and_granted_scopes.compare_scopes(needed, access.scopes)
     code = "scopes_missing" if compared.missing else None
     yield "scopes", Finding(ok=not compared.missing, text=compared.text, code=code)
 

@@ -23,13 +23,13 @@ from sqlalchemy.exc import DBAPIError
 
 from crossdock.errors import StateBusyError, StateError
 from crossdock.state.db import sql_statements
+from crossdock.state.db.database_creation_and_opening import read_only_connection
 from crossdock.state.db.database_errors import translated_os_errors, url_without_password
-from crossdock.state.db.engine import read_only_connection
 from crossdock.state.db.schema import leases as table
 from crossdock.state.db.schema_migrations import LONG_AGO
 from crossdock.values.clock import SystemClock
-from crossdock.values.local_files import is_process_alive, open_or_create_private
 from crossdock.values.periodic_background_calls import call_periodically_in_thread
+from crossdock.values.safe_local_files import is_process_alive, open_or_create_private
 
 LEASE_S = 60.0
 _GRACE_S = 1.0  # a process that has the lock but no lease for longer than this is paused, not starting

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from msgspec import Struct, structs
 
-from crossdock.values.local_files import open_or_create_private
+from crossdock.values.safe_local_files import open_or_create_private
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _PLACE = 4096

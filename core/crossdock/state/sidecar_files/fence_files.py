@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from crossdock.errors import RefusedError
-from crossdock.values.local_files import replace_file
+from crossdock.values.safe_local_files import replace_file
 
 NAME = "fence.json"
 

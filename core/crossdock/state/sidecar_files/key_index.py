@@ -22,10 +22,10 @@ from sqlalchemy import ColumnElement, Connection, case, null, select
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings
-from crossdock.state.tables.key_index_stamps import KeyIndexChange, ScopeChanges
+from crossdock.state.tables.key_index_version_stamps import KeyIndexChange, ScopeChanges
 from crossdock.state.tables.record_identity_and_scope import Scope, in_scope, in_scope_of_parameters
-from crossdock.values.local_files import create_private, replace_file
 from crossdock.values.records import internal_column_name
+from crossdock.values.safe_local_files import create_private, replace_file
 
 KEY_HASH, KNOWN_FP, KNOWN_POSITION = (
     internal_column_name("key_hash"),

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Select, Text, bindparam, exists, func, select
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings as table
 from crossdock.state.db.schema import dead_letters, untrimmed_keys, waiting_records
-from crossdock.state.tables.key_index_stamps import KeyIndexChange, KeyIndexStamps
+from crossdock.state.tables.key_index_version_stamps import KeyIndexChange, KeyIndexStamps
 from crossdock.state.tables.record_identity_and_scope import CONTRIBUTION, Scope, Step, in_scope, in_scope_of_parameters
 from crossdock.values import exact_json
 from crossdock.values.record_keys import trimmed_key

@@ -30,8 +30,13 @@ from crossdock.pacing.bucket_store import BucketState, TakenTokens
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.state.db import sql_statements
+from crossdock.state.db.database_creation_and_opening import (
+    StateUrl,
+    exclusive_schema_change,
+    open_shared_database,
+    read_only_connection,
+)
 from crossdock.state.db.database_errors import translated_database_errors
-from crossdock.state.db.engine import StateUrl, exclusive_schema_change, open_shared_database, read_only_connection
 from crossdock.state.db.schema import buckets
 from crossdock.values.clock import Clock
 

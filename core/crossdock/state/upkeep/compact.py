@@ -9,9 +9,9 @@ from pathlib import Path
 from sqlalchemy import text
 
 from crossdock.errors import StateError
-from crossdock.state.db import engine
+from crossdock.state.db import database_creation_and_opening
+from crossdock.state.db.database_creation_and_opening import StateUrl
 from crossdock.state.db.database_errors import translated_database_errors, url_without_password
-from crossdock.state.db.engine import StateUrl
 from crossdock.state.db.schema import metadata
 
 
@@ -31,7 +31,11 @@ def compact(url: StateUrl) -> None:
 def rewrite_sqlite_file(url: StateUrl) -> str | None:
     """Rewrite a SQLite file without remnants in its pages and its log. Return why that failed, or None."""
     try:
-        with closing(sqlite3.connect(Path(url.database or ""), timeout=engine.BUSY_S, isolation_level=None)) as file:
+        with closing(
+            sqlite3.connect(
+                Path(url.database or ""), timeout=database_creation_and_opening.BUSY_S, isolation_level=None
+            )
+        ) as file:
             file.execute("VACUUM")
             (busy, _, _) = file.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     except sqlite3.Error as error:
@@ -40,7 +44,7 @@ def rewrite_sqlite_file(url: StateUrl) -> str | None:
 
 
 def _vacuum_postgresql(url: StateUrl) -> None:
-    server = engine.open_shared_database(url)
+    server = database_creation_and_opening.open_shared_database(url)
     try:
         with translated_database_errors(url), server.connect() as connection:
             autocommit = connection.execution_options(isolation_level="AUTOCOMMIT")

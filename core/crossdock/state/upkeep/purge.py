@@ -1,4 +1,4 @@
-"""Purge of a state: all steps of `crossdock.state.upkeep.retention`, then the remnants in the file."""
+"""Purge of a state: all steps of `crossdock.state.upkeep.retention_steps`, then the remnants in the file."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import sys
 from collections import Counter
 
 from crossdock.errors import StateError
+from crossdock.state.db.database_creation_and_opening import StateUrl
 from crossdock.state.db.database_errors import url_without_password
-from crossdock.state.db.engine import StateUrl
 from crossdock.state.open_state import State
-from crossdock.state.upkeep import compact, retention
+from crossdock.state.upkeep import compact, retention_steps
 from crossdock.state.upkeep.removable_rows import PurgeTimes
-from crossdock.state.upkeep.retention import PurgeResult
+from crossdock.state.upkeep.retention_steps import PurgeResult
 
 
 def purge(state: State, url: StateUrl, ages: PurgeTimes) -> PurgeResult:
@@ -41,5 +41,5 @@ def purge_in_batches(state: State, ages: PurgeTimes, *, batches: int) -> tuple[P
             with state.begin() as tx:
                 number = tx.retention.steps[name](ages)
             done[name] += number
-            more, batches = number >= retention.BATCH, batches - 1
+            more, batches = number >= retention_steps.BATCH, batches - 1
     return PurgeResult(**done), True

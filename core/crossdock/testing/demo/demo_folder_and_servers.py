@@ -18,7 +18,7 @@ from crossdock.errors import ConfigError
 from crossdock.sandbox import SandboxServer, serve
 from crossdock.testing.demo.sample_warehouse_exports import exports
 from crossdock.testing.sftp_server import SftpServer
-from crossdock.values.local_files import replace_file
+from crossdock.values.safe_local_files import replace_file
 
 CONFIG = "crossdock.yaml"
 _MARK = "# written by 'crossdock demo --serve' at each start"

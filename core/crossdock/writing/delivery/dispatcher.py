@@ -105,7 +105,7 @@ class Dispatcher:
         return self._delivery.take_left_out_batch_errors()
 
     def deliver_held_back(self) -> bool:
-        """Deliver what `resume` held back. Returns and fails as `deliver`."""
+        """Deliver what `resume_unsettled_intents` held back. Returns and fails as `deliver`."""
         self._queue.release_held_back()
         return self.deliver(iter(()))
 

@@ -19,7 +19,7 @@ from msgspec import Struct, field, structs
 from crossdock.errors import RecordError
 from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.pacing.request_allowance import Token
-from crossdock.reading.transport.http_answers_and_failures import AmbiguousError, Answer, NotSentError
+from crossdock.reading.transport.http_answer_and_error_types import AmbiguousError, Answer, NotSentError
 from crossdock.reading.transport.problem_answers import MAX_POINTER, SHOWN
 from crossdock.state import Intent, Scope, StoredBatch
 from crossdock.values.author_code_errors import AUTH, AuthorCodeError, convert_author_errors

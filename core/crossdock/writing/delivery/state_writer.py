@@ -190,7 +190,7 @@ class StateWriter:
 
 
 class Decisions(Struct):
-    """The decisions of one turn. *moved* intents get a new status only; *successors* are made from a look-up.
+    """The decisions of one turn. *intents_with_new_status* get nothing else; *successors* are made from a look-up.
 
     *receipts* are what targets answered to parts of stored batches, by the ids of these.
     """

@@ -16,7 +16,7 @@ from crossdock.pacing.throttling_wait import wait_before_retry_s
 from crossdock.reading.sources import api_error_messages
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.transport import problem_answers
-from crossdock.reading.transport.http_answers_and_failures import AmbiguousError, Answer, ExpiredError, NotSentError
+from crossdock.reading.transport.http_answer_and_error_types import AmbiguousError, Answer, ExpiredError, NotSentError
 from crossdock.reading.transport.problem_answers import Problem
 from crossdock.values import exact_json
 from crossdock.values.field_types import is_target_id

@@ -14,7 +14,7 @@ from crossdock.pacing.throttling_wait import Throttling
 from crossdock.reading.sources import api_error_messages, graphql_errors
 from crossdock.reading.sources.api_declaration import Api, succeeds
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
-from crossdock.reading.transport.http_answers_and_failures import Answer
+from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.values import exact_json
 from crossdock.values.json_paths import MISSING, at_path, find_at_pointer, find_list_at_pointer
 from crossdock.writing.targets import answer_outcomes

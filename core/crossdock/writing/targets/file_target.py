@@ -18,7 +18,7 @@ from crossdock.errors import CrossdockError, RecordError, UnavailableError
 from crossdock.pacing.rate_limit_settings import LimitSettings, RateLimit
 from crossdock.platform.retry_and_in_flight_settings import Retry
 from crossdock.reading.transport.file_store import WritableStore
-from crossdock.reading.transport.http_answers_and_failures import Answer, NotSentError
+from crossdock.reading.transport.http_answer_and_error_types import Answer, NotSentError
 from crossdock.reading.wrappers.wrapper import WrapperSettings
 from crossdock.reading.wrappers.wrapping_and_unwrapping import wrap_file, wrapped_name_ending
 from crossdock.resources import ResourceModel

@@ -11,11 +11,11 @@ from msgspec import Struct
 
 from crossdock.errors import ClockError, CrossdockError, UnauthorizedError, UnavailableError
 from crossdock.pacing.rate_limit_headers import parse_http_date
-from crossdock.platform import access_scopes
+from crossdock.platform import needed_and_granted_scopes
 from crossdock.platform.client_credentials_token_requests import GrantedToken
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.transport import problem_answers
-from crossdock.reading.transport.http_answers_and_failures import Answer
+from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.writing.targets.platform_target import PlatformTarget
 
@@ -64,7 +64,9 @@ def check_access(profile: Profile, resources: Sequence[str]) -> PlatformAccess:
     token = target.credential.token
     text = f"{profile.base_url} grants access" + (_token_description(token) if token else "")
     if profile.introspection_url is not None:
-        scopes = access_scopes.introspect_granted_scopes(profile, profile.introspection_url, target.credential)
+        scopes = needed_and_granted_scopes.introspect_granted_scopes(
+            profile, profile.introspection_url, target.credential
+        )
     else:
         scopes = (token.scopes or None) if token else None
     return PlatformAccess(text, tuple(forbidden), scopes, *ahead)

@@ -7,9 +7,9 @@ from urllib.parse import quote, urlencode
 
 from crossdock.mapping.resource_types import ACTIONS, WRITTEN, PlatformResource, ResourceType
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.platform import request_credentials
+from crossdock.platform import api_key_and_token_credentials
 from crossdock.platform.platform_config import Profile, Rate
-from crossdock.reading.transport.http_answers_and_failures import Answer
+from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.field_types import MAX_EXTERNAL_ID
@@ -31,7 +31,7 @@ class PlatformTarget(Target):
         self.resources = {name: _target_resource(kind, profile) for name, kind in WRITTEN.items()}
         self.account, self.retry, self.in_flight = profile.tenant, profile.retry, profile.in_flight
         self.kept_s, self.settle_s = profile.idempotency.kept_s, profile.lookup.settle_s
-        self.credential = request_credentials.make_credential(profile, clock or SystemClock())
+        self.credential = api_key_and_token_credentials.make_credential(profile, clock or SystemClock())
 
     @property
     def address(self) -> str:
@@ -97,7 +97,7 @@ class PlatformTarget(Target):
     # ---- sending
 
     def client(self) -> HttpClient:
-        from crossdock.platform.request_credentials import AuthorizedClient  # noqa: PLC0415  most commands send nothing
+        from crossdock.platform.api_key_and_token_credentials import AuthorizedClient  # noqa: PLC0415  most commands send nothing
 
         profile = self.profile
         self.credential.read_secret()

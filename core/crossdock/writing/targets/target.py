@@ -23,7 +23,7 @@ from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.pacing.rate_limit_settings import LimitSettings
 from crossdock.platform.retry_and_in_flight_settings import Retry
-from crossdock.reading.transport.http_answers_and_failures import Answer
+from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.values import exact_json
 from crossdock.values.json_paths import with_value_at_path
 from crossdock.writing.targets.answer_outcomes import STANDARD, ExpectedRecord, Outcome, RecordShape
@@ -88,7 +88,7 @@ class Client(Protocol):
         """Send one request and read its whole answer.
 
         Raises:
-            NotSentError, AmbiguousError: See `crossdock.reading.transport.http_answers_and_failures`.
+            NotSentError, AmbiguousError: See `crossdock.reading.transport.http_answer_and_error_types`.
             UnauthorizedError: If no token is granted; nothing was sent.
         """
 

@@ -22,7 +22,7 @@ from crossdock.state.tables.delivery_intents import Status
 from crossdock.state.tables.scheduled_runs import Status as Ending
 from crossdock.state.upkeep import purge as purging
 from crossdock.state.upkeep.removable_rows import PurgeTimes
-from crossdock.state.upkeep.retention import PurgeResult
+from crossdock.state.upkeep.retention_steps import PurgeResult
 from crossdock.values.run_messages import RunMessage
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

@@ -13,7 +13,7 @@ from tests.unit.state.samples import SCOPE, start
 
 from crossdock.errors import StateError
 from crossdock.state import State, StateUrl, create_or_upgrade, parse_url
-from crossdock.state.db import engine as state_engine
+from crossdock.state.db import database_creation_and_opening as state_engine
 from crossdock.state.upkeep import compact
 
 

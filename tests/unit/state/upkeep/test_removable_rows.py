@@ -31,7 +31,7 @@ from crossdock.state import (
 )
 from crossdock.state.db.schema import attempts, batches, intents, run_messages, runs
 from crossdock.state.tables.delivery_intents import Status
-from crossdock.state.upkeep.retention import PurgeResult
+from crossdock.state.upkeep.retention_steps import PurgeResult
 
 
 def test_old_delivered_operations_go(state: State, state_url: StateUrl) -> None:

@@ -17,7 +17,7 @@ from crossdock.config.connector_registry import load_connector
 from crossdock.errors import ConfigError, RefusedError, RemoteError
 from crossdock.testing import ManualClock, context
 from crossdock.values.config_base_types import Secret
-from crossdock_connectors.threepl.shipbob.lists import ShipBobContext
+from crossdock_connectors.threepl.shipbob.stream_base_and_list_pages import ShipBobContext
 from crossdock_connectors.threepl.shipbob.subscriptions import ShipBobSubscriptions
 
 HOOK = "https://hooks.example/3pl"

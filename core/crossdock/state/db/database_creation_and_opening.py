@@ -25,7 +25,7 @@ from sqlalchemy.util import LRUCache
 from crossdock.errors import ConfigError, StateError
 from crossdock.state.db import schema, schema_migrations
 from crossdock.state.db.database_errors import translated_database_errors, translated_os_errors, url_without_password
-from crossdock.values.local_files import create_private
+from crossdock.values.safe_local_files import create_private
 from crossdock.values.web_address_checks import has_secret_parameter
 
 _FORMS = "sqlite:///acme.db or postgresql://user@host/database"
@@ -102,7 +102,7 @@ class PinnedTenant(Struct, frozen=True):
 
 
 def create_or_upgrade(url: URL, pin: PinnedTenant, changed: Callable[[Connection, int], None]) -> bool:
-    """Create the state and return True, or upgrade an existing one: see `crossdock.state.open_state.create`."""
+    """Create the state and return True, or upgrade an old one: see `crossdock.state.open_state.create_or_upgrade`."""
     if url.drivername == "sqlite":
         _create_file(url, restrict=True)
     engine = _engine(url, read_only=False)

@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.mapping.resource_types import RESOURCES
+from crossdock.platform.api_key_and_token_credentials import Credential
 from crossdock.platform.client_credentials_token_requests import MAX_ANSWER_BYTES
 from crossdock.platform.platform_config import SCOPE_NAMES, ClientCredentials, Profile
-from crossdock.platform.request_credentials import Credential
 from crossdock.reading.transport import oauth_messages
 
 

@@ -18,9 +18,9 @@ from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.pacing.request_allowance import Allowance, BucketShare
 from crossdock.reading.sources.run_context import READS, CrashMarker
 from crossdock.reading.sources.shared_token_buckets import ApiBucket, SharedBuckets
-from crossdock.runs import requested_run
+from crossdock.runs import run_requests_and_failed_starts
 from crossdock.runs.crashing_input_detection import open_crash_marker, planning_kills_trial_process
-from crossdock.runs.requested_run import RunRequest
+from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.state import Intent, State
 from crossdock.values.author_code_errors import AuthorCodeError, as_author_code_error, convert_author_errors
 from crossdock.values.clock import Clock
@@ -121,7 +121,7 @@ class Session:
         try:
             yield
         except CrossdockError as error:
-            requested_run.store_failed_start(self.project, self.clock, error, attempt, self.state)
+            run_requests_and_failed_starts.store_failed_start(self.project, self.clock, error, attempt, self.state)
             raise
         finally:
             self.begun = True
@@ -149,7 +149,7 @@ def open_session(
     except Exception as error:
         is_usage = session is not None and isinstance(error, ConfigError)
         if attempt is not None and not is_usage and (session is None or not session.begun):
-            requested_run.store_failed_start(
+            run_requests_and_failed_starts.store_failed_start(
                 project, clock, as_author_code_error(error) or as_crossdock_error(error), attempt
             )
         raise

@@ -14,7 +14,7 @@ from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.platform.client_credentials_token_requests import GrantedToken, TokenEndpoint
 from crossdock.platform.platform_config import ClientCredentials, Profile
 from crossdock.printable import redacted
-from crossdock.reading.transport.http_answers_and_failures import Answer, NotSentError, redacted_answer
+from crossdock.reading.transport.http_answer_and_error_types import Answer, NotSentError, redacted_answer
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.values.clock import Clock
 from crossdock.values.config_base_types import Secret

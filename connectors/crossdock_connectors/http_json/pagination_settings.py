@@ -25,7 +25,7 @@ from crossdock.sources import (
 )
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.values.json_paths import at_path, is_pointer, with_value_at_path
-from crossdock_connectors.http_json.credentials import HeaderName
+from crossdock_connectors.http_json.credential_settings import HeaderName
 
 
 def pointer_of_path(path: str) -> str:

@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.runs.reconciliation.reconcile import platform_reading_context
-from crossdock.runs.state_session import Session
+from crossdock.runs.session_shared_by_runs import Session
 from crossdock.runs.undo.undo_decisions import Referred, UndoneRecord, decide_undo_of_records, nothing_referred
 from crossdock.state import Scope
 from crossdock.values.progress import SilentProgress

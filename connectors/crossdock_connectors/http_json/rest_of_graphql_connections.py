@@ -8,11 +8,11 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from crossdock import ConfigModel, Context
-from crossdock.reading.sources.record_paths_and_answers import columns_in_braces
+from crossdock.reading.sources.path_filling_and_answered_records import columns_in_braces
 from crossdock.sources import GraphQLConnection
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.values.json_paths import at_path, column_text, with_value_at_path
-from crossdock_connectors.http_json.pagination import Place
+from crossdock_connectors.http_json.pagination_settings import Place
 from crossdock_connectors.http_json.request_templates import Path, fill_columns, texts_in
 
 _MOST = 50_000  # elements; a record with more is a dead letter

@@ -61,7 +61,7 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
     "spooled": Failpoint("pathlib", "Path.replace", "stream"),
     "batch_read": Failpoint("crossdock.delta.latest_records", "prepare", "stream"),
     "accepted": Failpoint("crossdock.runs.imported_file_log", "StateIntake.accept", "stream", _BOTH),
-    "scan_done": Failpoint("crossdock.delta.latest_records", "LatestRecords.read", "stream"),
+    "scan_done": Failpoint("crossdock.delta.latest_records", "LatestRecords.find_in_batches", "stream"),
     "chunk_decided": Failpoint("crossdock.runs.planning.planner", "Planner._decide_chunk", "stream"),
     "dead_letter_written": Failpoint("crossdock.state.tables.dead_letters", "DeadLetters.put", "night", filled=1),
     "waiting_written": Failpoint("crossdock.state.tables.waiting_records", "WaitingRecords.put", "night", filled=1),

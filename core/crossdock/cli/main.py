@@ -25,9 +25,10 @@ from crossdock.errors import CrossdockError, InternalError, StateError, StoppedE
 from crossdock.printable import printable, printable_lines
 
 _GARBAGE_AT = 200_000  # objects; imports create about as many that stay, and the default of 700 scans them repeatedly
-# For the allocator of polars, which by default keeps what it has freed (pola-rs/polars#23128). A reconciliation of
-# 300,000 records takes an eighth less memory if that is returned at once.
-_RETURN_FREED = "dirty_decay_ms:0,muzzy_decay_ms:0"
+# For the allocator of polars, which by default keeps what it has freed (pola-rs/polars#23128): a reconciliation of
+# 300,000 records then takes an eighth more memory. Returned at once, each frame needs new pages of the system, which is
+# 30 % of the CPU time of a plan of 2,000,000 rows; after 10 ms, from one arena, it needs few, and 3 to 8 % more memory.
+_RETURN_FREED = "dirty_decay_ms:10,muzzy_decay_ms:0,narenas:1"
 LEFT_THREADS_S = 10.0  # for threads that are left at the end of a command
 _COMMANDS = {  # command -> module
     "demo": "demo",

@@ -392,6 +392,6 @@ def _write_connector_packages(connector: Connector[Any], packages: Path, author:
     module, name = find_module_and_constant(connector, apart_from=author)
     home = connector_without_target_waits.__module__
     write_entry_points(packages, {connector.name: f"{_MODULE}:CONNECTOR", SOURCE.name: f"{home}:SOURCE"})
-    imports = f"from {home} import without_waits\nfrom {module} import {name} as connector\n"
-    text = f"{imports}\nCONNECTOR = without_waits(connector)\n"
+    imports = f"from {home} import connector_without_target_waits\nfrom {module} import {name} as connector\n"
+    text = f"{imports}\nCONNECTOR = connector_without_target_waits(connector)\n"
     (packages / f"{_MODULE}.py").write_text(text, encoding="utf-8")

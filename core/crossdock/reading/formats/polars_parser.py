@@ -289,9 +289,8 @@ def _quoted_cell_pattern(quote: bytes, delimiter: bytes, end: bytes) -> re.Patte
 
 def _rows_that_begin_with(frame: pl.DataFrame, cells: Sequence[str]) -> pl.DataFrame:
     for name, cell in zip(frame.columns, cells, strict=False):
-        frame = frame.filter(frame[name] == cell)
-        if frame.is_empty():
-            break
+        found = frame[name] == cell
+        frame = frame.filter(found) if found.any() else frame.clear()
     return frame
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from crossdock.values import explanations
-from crossdock.values.records import REASONS
+from crossdock.values.raw_rows_and_records import REASONS
 from site_builder.markdown_text import code, escaped, table
 
 FOLDER = "reference/errors"

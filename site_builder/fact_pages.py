@@ -13,9 +13,9 @@ from crossdock.reading.wrappers.unpacking_limits import FREE_BYTES, FREE_LINES, 
 from crossdock.reading.wrappers.zip_archives import MAX_DIRECTORY, ZipSettings
 from crossdock.values import config_file, exact_json, yaml_reader
 from crossdock.values.config_base_types import MAX_SECRET_BYTES
-from crossdock.values.display_texts import size_text
 from crossdock.values.field_types import MAX_ID_LENGTH
 from crossdock.values.record_keys import MAX_KEY_BYTES
+from crossdock.values.texts_of_numbers_and_times import size_text
 from site_builder.markdown_text import code, table
 
 

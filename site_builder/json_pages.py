@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from crossdock.values.json_documents import common, migration, projects, records, runs, state
+from crossdock.values.json_documents import (
+    common,
+    migration_commands,
+    project_commands,
+    record_commands,
+    runs,
+    state_subscriptions_and_credentials,
+)
 from crossdock.values.json_documents.by_command import DOCUMENTS
 from crossdock.values.schema_descriptions_from_docstrings import docstring_by_class_member
 from crossdock.values.state_words import RecordState, RecordTerm, RowTerm, StateWord
@@ -20,7 +27,7 @@ from site_builder.markdown_text import code, escaped, paragraphs, table
 from site_builder.schema_types import Schema, Types, references
 
 _PAGE = "json_output"
-_MODULES = (common, projects, runs, records, migration, state)
+_MODULES = (common, project_commands, runs, record_commands, migration_commands, state_subscriptions_and_credentials)
 _TITLES = {"ApiUsage": "API usage", "SignOffReport": "The line of JSON in a sign-off report"}
 _WORDS: Mapping[type, type[StateWord]] = {
     common.Rows: RowTerm,
@@ -68,7 +75,7 @@ class _Schemas(NamedTuple):
 def pages() -> Iterator[tuple[str, str]]:
     """Yield the path and the text of the page."""
     writer = _Writer(_PAGE)
-    names = [*_schemas().shared, migration.SignOffReport.__name__]
+    names = [*_schemas().shared, migration_commands.SignOffReport.__name__]
     yield f"reference/{_PAGE}.md", "\n".join((_INTRODUCTION, *map(writer.section, names)))
 
 
@@ -144,7 +151,7 @@ def _step(member: Schema) -> str:
 
 @cache
 def _schemas() -> _Schemas:
-    kinds = [*DOCUMENTS.values(), migration.SignOffReport]
+    kinds = [*DOCUMENTS.values(), migration_commands.SignOffReport]
     documents, objects = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
     ordered = {
         name: objects[name] | {"properties": _described(objects[name]["properties"], kind, docstrings)}

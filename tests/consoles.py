@@ -12,7 +12,7 @@ import httpx
 
 from crossdock.config.project import project
 from crossdock.console import server, tenant_configs_and_states
-from crossdock.console.access_protection import Protection
+from crossdock.console.tls_proxy_and_sign_in import Protection
 from crossdock.state import create_or_upgrade
 from crossdock.testing.manual_clock import ManualClock
 

@@ -11,7 +11,7 @@ from crossdock.sources import NameForm
 from crossdock.targets import BatchProfile, EndpointProfile, FileContentConfig, FileRecord, RecordShape, TargetResource
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.values.field_types import MAX_ID_LENGTH
-from crossdock_connectors.declared_draft_models import MemberName, Members, draft_model, full_example
+from crossdock_connectors.draft_models_declared_in_config import MemberName, Members, draft_model, full_example
 
 
 class FileRecordConfig(ConfigModel):

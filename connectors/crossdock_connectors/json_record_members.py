@@ -25,6 +25,6 @@ def objects_in_optional_list(record: JsonAccess, name: str) -> list[JsonElement]
     return objects_in_list(record, f"/{name}") if name in record.at("", dict) else []
 
 
-def text_or_null(record: JsonAccess, name: str) -> str | None:
+def required_text_or_null(record: JsonAccess, name: str) -> str | None:
     """Return the text of the member *name*, and None for null. Raises RecordError if it is missing."""
     return None if record.at("", dict).get(name, MISSING) is None else record.at(f"/{name}", str)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         Reference,
         WarehouseBinDraft,
     )
-    from crossdock.runs.init_plan_and_run import init, plan, run
+    from crossdock.runs.init_plan_run_for_programs import init, plan, run
     from crossdock.runs.plan_result import PlanListener, PlanResult
     from crossdock.runs.run_report import Report
     from crossdock.services.fleet.executor_kinds_by_entry_point import ExecutorKind
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from crossdock.services.system_check.check import CheckResult, check
     from crossdock.values.config_base_types import ConfigModel, SecretRef
     from crossdock.values.progress import Progress
-    from crossdock.values.records import RawBatch, Record
+    from crossdock.values.raw_rows_and_records import RawBatch, Record
     from crossdock.values.tally import Tally
 
 _NAMES = {
@@ -56,8 +56,8 @@ _NAMES = {
     "mapping": "convert",
     "mapping.row_order_columns": "OrderBy",
     "mapping.repairs_and_filters": "Filter Repair",
-    "values.records": "RawBatch Record",
-    "runs.init_plan_and_run": "init plan run",
+    "values.raw_rows_and_records": "RawBatch Record",
+    "runs.init_plan_run_for_programs": "init plan run",
     "runs.run_report": "Report",
     "runs.plan_result": "PlanListener PlanResult",
     "services.fleet.executor_kinds_by_entry_point": "ExecutorKind",

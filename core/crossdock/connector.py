@@ -15,19 +15,19 @@ from crossdock.mapping.declarative import MemberOverrides
 from crossdock.mapping.external_id_recognition import Ours
 from crossdock.mapping.incremental_cursors import Checkpoint, Cursor
 from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.mapping.resource_types import WRITTEN, ResourceType, partial_model
+from crossdock.mapping.resource_types import WRITTEN, ResourceType, subset_model_with_optional_members
 from crossdock.mapping.row_order_columns import OrderBy
 from crossdock.mapping.stream_declaration import PLATFORM, Mode, StreamDeclaration
 from crossdock.reading.sources.stream_context import Context, Settings
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.values import exact_json
 from crossdock.values.author_code_errors import described_value_type
-from crossdock.values.records import JSON, RawBatch, Record
+from crossdock.values.raw_rows_and_records import JSON, RawBatch, Record
 
 if TYPE_CHECKING:
     from crossdock.reading.sources.api_declaration import Api
     from crossdock.webhooks import Webhooks
-    from crossdock.writing.targets.connector_target import ConnectorTarget
+    from crossdock.writing.targets.connector_target_base import ConnectorTarget
 
 
 __all__ = ["Connector", "Context", "Finding", "Settings", "Stream"]
@@ -119,7 +119,7 @@ class Stream(StreamDeclaration, ABC, Generic[S]):
     def _draft_model(self) -> type[ResourceModel]:
         """The model of what the mapping makes: a draft, or its contributed members."""
         draft = self.resource_type.draft
-        return partial_model(draft, tuple(self.contributes)) if self.contributes else draft
+        return subset_model_with_optional_members(draft, tuple(self.contributes)) if self.contributes else draft
 
     @property
     def resource_type(self) -> ResourceType:

@@ -117,7 +117,7 @@ class RecordError(CrossdockError):
     """One record cannot be mapped or delivered.
 
     Args:
-        code: The reason, from the closed list `crossdock.values.records.Reason`.
+        code: The reason, from the closed list `crossdock.values.raw_rows_and_records.Reason`.
         message: What is wrong, without personal data.
         pointer: The place in the record or draft: a column name or a JSON pointer.
     """
@@ -192,7 +192,7 @@ def text_with_code(error: CrossdockError) -> str:
     return add_code_to_first_line(str(error), error.code)
 
 
-def without_traceback(error: _Error) -> _Error:
+def strip_traceback_and_causes(error: _Error) -> _Error:
     """Prepare *error* for storage: otherwise it keeps what frames hold, its own and those of its causes.
 
     To clear the frames would not be enough: the one that stores the error still runs, and closures keep what they refer

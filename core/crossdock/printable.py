@@ -29,9 +29,7 @@ _INVISIBLE_IN_JSON = re.compile(f"[{_BUT_LINE_BREAKS}]")  # JSON has line breaks
 
 
 def printable(text: str) -> str:
-    r"""Return *text* on one line, with escapes such as ``
-    ``, ``\x1b`` and ``\u202e`` for invisible characters. Idempotent.
-    """
+    r"""Return *text* on one line, with escapes such as ``\n``, ``\x1b`` and ``\u202e``. Idempotent."""
     return text if text.isprintable() else _INVISIBLE.sub(_escape, text)
 
 

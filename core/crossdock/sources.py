@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crossdock.config.http_settings import HttpSettings
+    from crossdock.config.http_api_connector_settings import HttpSettings
     from crossdock.errors import ConfigError, RemoteError, UnavailableError
     from crossdock.mapping.external_id_recognition import NameForm, Ours
     from crossdock.mapping.incremental_cursors import Checkpoint, Cursor, Window, windows
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from crossdock.reading.formats.file_formats import FileFormat
     from crossdock.reading.sources.api_declaration import Api
     from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest
-    from crossdock.reading.sources.damaged_cells_in_newest_file import warnings_about_newest
     from crossdock.reading.sources.expected_files import Expect, Expectation
     from crossdock.reading.sources.file_archiving import ArchiveFolder
     from crossdock.reading.sources.file_lookups_and_joins import Joined, JoinedFiles, Part, Rule
@@ -47,19 +46,20 @@ if TYPE_CHECKING:
     from crossdock.reading.sources.retried_requests import NotFoundError
     from crossdock.reading.sources.run_context import SourceContext
     from crossdock.reading.sources.wait_for_late_files import Wait
+    from crossdock.reading.sources.warnings_about_damaged_cells import warnings_about_newest
     from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
     from crossdock.reading.transport.client_assertions import ClientAssertion, SignatureAlgorithm
     from crossdock.reading.transport.file_store import FileStore, WritableStore, any_case, list_below, split_pattern
     from crossdock.reading.transport.folder_store import FolderStore
     from crossdock.reading.transport.http_auth import BasicAuth, BearerAuth, HeaderAuth, TimedAuth
-    from crossdock.reading.transport.proxy_and_certificates import HttpConnection
+    from crossdock.reading.transport.proxy_and_certificate_settings import HttpConnection
     from crossdock.reading.transport.sftp_store import SftpLogin, connect
     from crossdock.reading.transport.ssh_connection import OldAlgorithm
     from crossdock.reading.transport.token_auth import ClientCredentialsAuth, LoginAuth, RefreshTokenAuth
     from crossdock.reading.wrappers.wrapping_and_unwrapping import Wrapped, WrappedIn
     from crossdock.values.config_base_types import BaseUrl, ConfigPath, HostName, Name, SecretRef
     from crossdock.values.json_access import JsonAccess
-    from crossdock.values.records import Proof
+    from crossdock.values.raw_rows_and_records import Proof
 
 _NAMES = {
     "values.config_base_types": "BaseUrl ConfigPath HostName Name SecretRef",
@@ -67,12 +67,12 @@ _NAMES = {
     "errors": "ConfigError RemoteError UnavailableError",
     "reading.formats.delimited_layout": "DelimitedFormat",
     "reading.formats.file_formats": "FileFormat",
-    "config.http_settings": "HttpSettings",
+    "config.http_api_connector_settings": "HttpSettings",
     "mapping.lookups_and_joins": "Join Lookup",
     "mapping.external_id_recognition": "NameForm Ours",
     "mapping.stream_declaration": "AdoptBy OpenUntil Reread",
     "values.json_access": "JsonAccess",
-    "values.records": "Proof",
+    "values.raw_rows_and_records": "Proof",
     "pacing.rate_limit_settings": "RateLimit",
     "pacing.throttling_wait": "stated_wait_s",
     "reading.sources.api_declaration": "Api",
@@ -86,7 +86,7 @@ _NAMES = {
     "reading.transport.client_assertions": "ClientAssertion SignatureAlgorithm",
     "reading.transport.http_auth": "BasicAuth BearerAuth HeaderAuth TimedAuth",
     "reading.transport.token_auth": "ClientCredentialsAuth LoginAuth RefreshTokenAuth",
-    "reading.transport.proxy_and_certificates": "HttpConnection",
+    "reading.transport.proxy_and_certificate_settings": "HttpConnection",
     "reading.sources.file_archiving": "ArchiveFolder",
     "reading.sources.expected_files": "Expect Expectation",
     "reading.sources.listing_of_complete_files": "check_intake",
@@ -95,7 +95,7 @@ _NAMES = {
     "reading.sources.file_lookups_and_joins": "Joined JoinedFiles Part Rule",
     "reading.sources.wait_for_late_files": "Wait",
     "reading.sources.manifests_and_done_markers": "Manifest MarkerTemplate",
-    "reading.sources.damaged_cells_in_newest_file": "warnings_about_newest",
+    "reading.sources.warnings_about_damaged_cells": "warnings_about_newest",
     "reading.sources.retried_requests": "NotFoundError",
     "reading.sources.run_context": "SourceContext",
     "reading.transport.file_store": "FileStore WritableStore any_case list_below split_pattern",

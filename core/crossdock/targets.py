@@ -6,7 +6,7 @@ from crossdock.values.record_keys import key_parts_of, key_text
 from crossdock.writing.files.content_kinds import FileContentConfig, FileRecord
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome, RecordShape, body_of
 from crossdock.writing.targets.api_target import ApiTarget
-from crossdock.writing.targets.connector_target import ConnectorTarget
+from crossdock.writing.targets.connector_target_base import ConnectorTarget
 from crossdock.writing.targets.errors_in_success_answers import AnswerErrors
 from crossdock.writing.targets.file_hand_over import HandOver, IfMissing
 from crossdock.writing.targets.file_target import ACKNOWLEDGEMENTS, FileForm, FileResource, FileTarget

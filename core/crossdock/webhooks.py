@@ -108,7 +108,7 @@ class Webhook(JsonAccess):
     body: Any
 
     @property
-    def _document(self) -> Any:
+    def _parsed_json(self) -> Any:
         return self.body
 
     def _full_pointer(self, pointer: str) -> str:
@@ -241,12 +241,14 @@ def created_once(
     except (RemoteError, RefusedError):
         added = [each for each in _subscriptions_to(api, ctx, topic, address) if each.id not in known]
         kept = added[:1] if secret_is_known else []
-        _remove_all(api, ctx, added[len(kept) :])
+        _remove_extra_subscriptions(api, ctx, added[len(kept) :])
         if not kept:
             raise
         return kept[0]
     known.add(made.id)
-    _remove_all(api, ctx, [each for each in _subscriptions_to(api, ctx, topic, address) if each.id not in known])
+    _remove_extra_subscriptions(
+        api, ctx, [each for each in _subscriptions_to(api, ctx, topic, address) if each.id not in known]
+    )
     return made
 
 
@@ -254,7 +256,7 @@ def _subscriptions_to(api: SubscriptionApi[S], ctx: Context[S], topic: str, addr
     return [each for each in api.listed(ctx) if (each.topic, each.address) == (topic, address)]
 
 
-def _remove_all(api: SubscriptionApi[S], ctx: Context[S], extra: list[Subscription]) -> None:
+def _remove_extra_subscriptions(api: SubscriptionApi[S], ctx: Context[S], extra: list[Subscription]) -> None:
     for each in extra:
         api.remove(ctx, each)
 
@@ -362,7 +364,7 @@ class WebhookVerifier:
         scheme = self.scheme
         if len(body) > scheme.max_body_bytes:
             raise WebhookError("too_large", f"the body has more than {scheme.max_body_bytes:,} bytes")
-        found = _scheme_headers(headers, scheme)
+        found = _values_of_scheme_headers(headers, scheme)
         signatures = found[scheme.signature_header].split(" ")
         if len(signatures) > MAX_SIGNATURES:
             raise WebhookError(
@@ -474,7 +476,7 @@ def _secret_bytes(secret: str, scheme: WebhookScheme) -> bytes:
     return key
 
 
-def _scheme_headers(headers: Headers, scheme: WebhookScheme) -> dict[str, str]:
+def _values_of_scheme_headers(headers: Headers, scheme: WebhookScheme) -> dict[str, str]:
     wanted = {
         name.lower(): name for name in (scheme.signature_header, scheme.id_header, scheme.timestamp_header) if name
     }

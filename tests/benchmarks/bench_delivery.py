@@ -22,7 +22,7 @@ from tests.benchmarks.delivery_peer import product
 from crossdock.platform.platform_config import Profile
 from crossdock.state import PinnedTenant, RecordIdentity, Scope, State, Transaction, create_or_upgrade, parse_url
 from crossdock.values.clock import SystemClock
-from crossdock.values.records import Record
+from crossdock.values.raw_rows_and_records import Record
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations_and_intents import Operation

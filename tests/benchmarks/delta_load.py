@@ -36,7 +36,7 @@ BOUND_AT_ONCE = 10_000
 class Answering(Senders):
     """Answers every errand with 201 and an id before it could have left."""
 
-    def send_batches(self, batches: Sequence[SendBatch], in_flight: int) -> None:
+    def give_batches_to_threads(self, batches: Sequence[SendBatch], in_flight: int) -> None:
         for batch in batches:
             intent = batch.tasks[0].intent
             answer = Answer(201, {}, b'{"id":"prd_%d"}' % intent.id)
@@ -66,7 +66,7 @@ class Filling:
         """Nothing was held back."""
         return True
 
-    def take_left_out_batch_errors(self) -> Sequence[CrossdockError]:
+    def take_undelivered_batch_errors(self) -> Sequence[CrossdockError]:
         """Nothing was left out."""
         return ()
 

@@ -60,13 +60,15 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
     "downloaded": Failpoint("crossdock.reading.transport.sftp_store", "SftpSession.fetch", "stream"),
     "spooled": Failpoint("pathlib", "Path.replace", "stream"),
     "batch_read": Failpoint("crossdock.delta.latest_records", "prepare", "stream"),
-    "accepted": Failpoint("crossdock.runs.imported_file_log", "StateIntake.accept", "stream", _BOTH),
-    "scan_done": Failpoint("crossdock.delta.latest_records", "LatestRecords.find_in_batches", "stream"),
+    "accepted": Failpoint("crossdock.runs.imported_file_log", "StateIntake.record_accepted_files", "stream", _BOTH),
+    "scan_done": Failpoint("crossdock.delta.latest_records", "LatestRecords.find_latest_of_each_key", "stream"),
     "chunk_decided": Failpoint("crossdock.runs.planning.planner", "Planner._decide_chunk", "stream"),
     "dead_letter_written": Failpoint("crossdock.state.tables.dead_letters", "DeadLetters.put", "night", filled=1),
     "waiting_written": Failpoint("crossdock.state.tables.waiting_records", "WaitingRecords.put", "night", filled=1),
     "intents_added": Failpoint("crossdock.state.tables.delivery_intents", "Intents.add", "stream", filled=1),
-    "committed": Failpoint("crossdock.writing.delivery.senders", "Senders.send_batches", "turn", _BOTH, filled=1),
+    "committed": Failpoint(
+        "crossdock.writing.delivery.senders", "Senders.give_batches_to_threads", "turn", _BOTH, filled=1
+    ),
     "sent": Failpoint("crossdock.writing.targets.target", "Target.send", "record", _BOTH),
     "settle_written": Failpoint(
         "crossdock.writing.delivery.settlement", "store_outcomes_and_bindings", "turn", _BOTH, filled=1
@@ -81,10 +83,12 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
 }
 
 LISTENING: Mapping[str, Failpoint] = {  # in the order of a webhook's way; those of delivery follow it
-    "received": Failpoint("crossdock.state.tables.webhook_inbox", "Inbox.receive", "turn"),
+    "received": Failpoint("crossdock.state.tables.webhooks_and_records_to_fetch", "Inbox.receive", "turn"),
     "stored": Failpoint("crossdock.services.inbox.webhook_writer", "WebhookWriter._write", "turn"),
     "fetching": Failpoint("crossdock.runs.named_record_delivery", "NamedRecordDelivery.deliver", "turn", _BOTH),
-    "hints_removed": Failpoint("crossdock.state.tables.webhook_inbox", "Inbox.remove_fetched", "turn", _BOTH, filled=1),
+    "hints_removed": Failpoint(
+        "crossdock.state.tables.webhooks_and_records_to_fetch", "Inbox.remove_fetched", "turn", _BOTH, filled=1
+    ),
 }
 """``received``: written and not committed. ``stored``: committed and not answered. ``fetching``: answered, and not
 delivered or not settled."""

@@ -93,7 +93,7 @@ class FleetStage:
         loaded = project.load(self.base, path)
         loaded.create_or_upgrade_state()
         with closing(loaded.open_state()) as opened, opened.begin() as tx:
-            tx.scheduled_runs.register_job(JOB, self.due - timedelta(hours=1))
+            tx.scheduled_runs.get_or_register_first_seen(JOB, self.due - timedelta(hours=1))
 
     def config(self, name: str) -> Path:
         return self.folder / "tenants" / f"{name}.yaml"

@@ -36,7 +36,7 @@ from crossdock.targets import (
 )
 from crossdock.values import exact_json
 from crossdock.values.field_types import Exact, Text
-from crossdock.values.records import Proof
+from crossdock.values.raw_rows_and_records import Proof
 
 BASE = "https://depot.example.com"
 

@@ -150,7 +150,7 @@ def killed_reads(folder: Path, *, seed: int, records: int, kills: int) -> Counte
         assert copier.copies() == copier.names, f"seed {seed}"
         created = Counter(
             each["body"]["externalId"]
-            for each in sandbox_effects_comparison.list_effects(project.load(folder / "c.yaml").platform)
+            for each in sandbox_effects_comparison.list_effects_of_tenant(project.load(folder / "c.yaml").platform)
             if each["operation"] == "create"
         )
         assert set(created.values()) == {1}, f"seed {seed}"

@@ -155,7 +155,7 @@ class ListenStage:
     # ---- the platform
 
     def effects(self) -> list[dict[str, Any]]:
-        return list(sandbox_effects_comparison.list_effects(self.project.platform))
+        return list(sandbox_effects_comparison.list_effects_of_tenant(self.project.platform))
 
     def stored(self) -> Counter[str]:
         """What the platform has, by its witness: a text for each record that tells its version."""

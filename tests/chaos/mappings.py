@@ -35,8 +35,8 @@ from crossdock.state import DeadLetter, PinnedTenant, RecordFilter, StateUrl, cr
 from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import SilentProgress
+from crossdock.values.raw_rows_and_records import LINE, REASONS
 from crossdock.values.record_keys import MAX_KEY_BYTES, key_text
-from crossdock.values.records import LINE, REASONS
 from crossdock.webhooks import Webhooks
 
 Row = dict[str, str | None]

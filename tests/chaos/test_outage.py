@@ -17,7 +17,7 @@ from tests.chaos.scripted import Asked, Said, Scripted
 from crossdock.platform.platform_config import Profile
 from crossdock.state import RecordIdentity, Scope, State, Transaction
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.records import Record
+from crossdock.values.raw_rows_and_records import Record
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations_and_intents import Operation

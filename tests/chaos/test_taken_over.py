@@ -83,4 +83,4 @@ def _syncs(folder: Path, server: SandboxServer, random: Random, wanted: list[str
 
 
 def _effects(folder: Path) -> list[dict[str, Any]]:
-    return list(sandbox_effects_comparison.list_effects(project.load(folder / "c.yaml").platform))
+    return list(sandbox_effects_comparison.list_effects_of_tenant(project.load(folder / "c.yaml").platform))

@@ -318,7 +318,7 @@ def a_state_stays_small(
             _same_night(exports, site.clock.now())
             site.serve()
         with closing(site.loaded.open_state(read_only=True)) as opened, opened.begin_read_only() as tx:
-            size = tx.state_size.size()
+            size = tx.state_size.total_size()
         halves.append((counted(site.loaded.state_url), size))
     (half, half_size), (whole, whole_size) = halves
     with site.loaded.read_state() as tx:

@@ -165,7 +165,7 @@ def test_a_removed_name_is_a_break(package: griffe.Module, monkeypatch: pytest.M
 def test_a_removed_parameter_is_a_break(package: griffe.Module, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that names it would fail."""
     before = {*planted(package)}
-    function = package["runs.init_plan_and_run.run"]
+    function = package["runs.init_plan_run_for_programs.run"]
     monkeypatch.setattr(function, "parameters", griffe.Parameters(*list(function.parameters)[:-1]))
     assert {*planted(package)} - before == {
         "crossdock.run(interrupt): no longer default None", "crossdock.run(interrupt): no longer keyword",
@@ -178,7 +178,7 @@ def test_a_new_required_parameter_is_a_break_and_an_optional_one_is_not(
 ) -> None:
     """Calls that were right stay right without the optional one."""
     before = {*planted(package)}
-    function = package["runs.init_plan_and_run.run"]
+    function = package["runs.init_plan_run_for_programs.run"]
     added = griffe.Parameter("added", kind=griffe.ParameterKind.keyword_only, default="None")
     monkeypatch.setattr(function, "parameters", griffe.Parameters(*function.parameters, added))
     assert {*planted(package)} == before
@@ -189,7 +189,7 @@ def test_a_new_required_parameter_is_a_break_and_an_optional_one_is_not(
 def test_a_changed_default_is_a_break(package: griffe.Module, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a call without the parameter does would change."""
     before = {*planted(package)}
-    monkeypatch.setattr(package["runs.init_plan_and_run.run"].parameters["wait"], "default", "True")
+    monkeypatch.setattr(package["runs.init_plan_run_for_programs.run"].parameters["wait"], "default", "True")
     assert {*planted(package)} - before == {"crossdock.run(wait): no longer default False"}
 
 
@@ -197,7 +197,7 @@ def test_a_narrower_parameter_is_a_break_and_a_wider_one_is_to_be_accepted(
     package: griffe.Module, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Type checkers would refuse a call that was right."""
-    parameter = package["runs.init_plan_and_run.run"].parameters["interrupt"]
+    parameter = package["runs.init_plan_run_for_programs.run"].parameters["interrupt"]
     before = str(parameter.annotation)
     assert "None" in before
     monkeypatch.setattr(parameter, "annotation", f"Planted | {before}")
@@ -211,7 +211,7 @@ def test_another_type_of_a_result_or_an_attribute_is_a_break(
     package: griffe.Module, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also a wider one, which callers do not expect."""
-    monkeypatch.setattr(package["runs.init_plan_and_run.run"], "returns", "Report | None")
+    monkeypatch.setattr(package["runs.init_plan_run_for_programs.run"], "returns", "Report | None")
     attribute = package["values.tally.Tally"].members["parts"]
     monkeypatch.setattr(attribute, "annotation", "list[str]")
     assert planted(package) == [

@@ -49,7 +49,7 @@ def schedule(stage: Stage, scheduled_runs: int) -> list[date]:
     first = due - timedelta(days=scheduled_runs - 1)
     with closing(project.load(stage.config).open_state()) as state, state.begin() as tx:
         for name in JOBS:
-            tx.scheduled_runs.register_job(name, first - timedelta(hours=1))
+            tx.scheduled_runs.get_or_register_first_seen(name, first - timedelta(hours=1))
     return [(first + timedelta(days=number)).date() for number in range(scheduled_runs)]
 
 
@@ -182,7 +182,7 @@ def owners_are_killed(stage: Stage, exports: Sequence[Path], *, kills: int) -> N
 
 def _unfinished(stage: Stage, scheduled_runs: int) -> int:
     with project.load(stage.config).read_state() as tx:
-        return scheduled_runs * len(JOBS) - sum(run.finished for run in tx.scheduled_runs.listed(limit=100_000))
+        return scheduled_runs * len(JOBS) - sum(run.is_finished for run in tx.scheduled_runs.listed(limit=100_000))
 
 
 def _each_run_once(stage: Stage, dates: Sequence[date]) -> int:

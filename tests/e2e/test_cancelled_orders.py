@@ -22,7 +22,7 @@ def test_the_3pl_is_told_of_a_cancellation(
     tmp_path: Path, kind: shop_demo.Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It cancels the order, and ships the others; one that it has shipped is a dead letter, which says so."""
-    with shop_demo.run_shop_demo(tmp_path / "demo", kind) as demo:
+    with shop_demo.create_and_serve_shop_demo(tmp_path / "demo", kind) as demo:
         for name, value in demo.variables.items():
             monkeypatch.setenv(name, value)
         synced = project.load(tmp_path / "demo" / shop_demo.CONFIG)

@@ -17,7 +17,7 @@ from crossdock.config.project import project
 from crossdock.migration import rehearsed_load_check
 from crossdock.migration.load_dry_run import dry_run_load
 from crossdock.migration.rehearsal_file import Rehearsal, RehearsedStream, RehearsedWave
-from crossdock.migration.waves import numbered_waves
+from crossdock.migration.waves import waves_numbered_in_config_order
 from crossdock.runs.plan_result import PlanResult
 from crossdock.sandbox import SandboxServer
 from crossdock.values.clock import SystemClock
@@ -34,7 +34,7 @@ def migrated(tmp_path: Path) -> Iterator[MigratedFolder]:
 def rehearsed(migrated: MigratedFolder) -> Path:
     """Rehearse what the folder has now; the file."""
     loaded, path = project.load(migrated.config), migrated.folder / "acme.rehearsal"
-    numbered = numbered_waves(loaded)
+    numbered = waves_numbered_in_config_order(loaded)
     names = [name for wave in numbered for name in wave.streams]
     found = dry_run_load(loaded, names, clock=SystemClock(), interrupt=Event())
     streams = {

@@ -88,7 +88,7 @@ class Nights:
 
     def lots(self) -> dict[str, Decimal]:
         """The quantities that the platform has, by external id."""
-        effects = sandbox_effects_comparison.list_effects(self.project.platform)
+        effects = sandbox_effects_comparison.list_effects_of_tenant(self.project.platform)
         lots = [each["body"] for each in effects if each["resource"] == "inventory_lot"]
         return {each["externalId"]: Decimal(each["quantity"]) for each in lots}
 

@@ -162,7 +162,7 @@ def test_a_run_that_was_stopped_is_started_again(site: Site) -> None:
     site.config.write_text(f"{site.config.read_text()}jobs:\n  nightly: {{schedule: {schedule}}}\n")
     site.init()
     with closing(project.load(site.config).open_state()) as state, state.begin() as tx:
-        tx.scheduled_runs.register_job("nightly", due - timedelta(hours=1))
+        tx.scheduled_runs.get_or_register_first_seen("nightly", due - timedelta(hours=1))
     site.export("CUST_1.csv", CUSTOMERS)
     site.export("PROD_1.csv", PRODUCTS)
     site.export("INV_1.csv", MANY)
@@ -176,7 +176,7 @@ def test_a_run_that_was_stopped_is_started_again(site: Site) -> None:
     loaded = project.load(site.config)
     workers = WorkerPool(Inline())
     scheduler = Scheduler(loaded, SystemClock(), lambda _, due_run: asked.append(due_run), lambda _: None, workers)
-    scheduler.report_or_start_runs()
+    scheduler.report_ended_or_start_due()
     scheduler.close()
     assert [due_run.business_date for due_run in asked] == [due.date()]
 

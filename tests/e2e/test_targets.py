@@ -417,7 +417,7 @@ def two_targets(folder: Path, platform: SandboxServer) -> Iterator[tuple[Depot, 
             with mock.patch.dict(os.environ, plain.environment):
                 profile = project.load(folder / "c.yaml").platform
                 direct = profile.model_copy(update={"base_url": platform.base_url})
-                return sorted(each["body"]["sku"] for each in sandbox_effects_comparison.list_effects(direct))
+                return sorted(each["body"]["sku"] for each in sandbox_effects_comparison.list_effects_of_tenant(direct))
 
         yield plain, front, products
 

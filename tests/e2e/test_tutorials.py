@@ -73,7 +73,7 @@ def test_the_connector_of_the_tutorial_sends_what_changed(tmp_path: Path, monkey
 
 def test_the_config_of_the_tutorial_brings_parcels_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The numbers are those that the page shows, and the run after all others sends nothing."""
-    with shop_demo.run_shop_demo(tmp_path / "demo", "shopify", ships_when_asked=True) as demo:
+    with shop_demo.create_and_serve_shop_demo(tmp_path / "demo", "shopify", ships_when_asked=True) as demo:
         for name, value in demo.variables.items():
             monkeypatch.setenv(name, value)
         config = tmp_path / "lamps.yaml"

@@ -98,7 +98,7 @@ def json_bytes(examples: int) -> None:
             return
         canonical = exact_json.dumps(value)
         assert exact_json.dumps(exact_json.loads(canonical)) == canonical
-        assert exact_json.dumps(exact_json.loads_canonical(canonical.decode())) == canonical
+        assert exact_json.dumps(exact_json.loads_trusted_canonical(canonical.decode())) == canonical
 
     _try(check, _bodies, examples)
 

@@ -17,7 +17,7 @@ from crossdock.delta import rereadable_source_units
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.stream_declaration import GoneLimits, OnGone
 from crossdock.state import StateUrl, parse_url
-from crossdock.values.records import LINE, Proof
+from crossdock.values.raw_rows_and_records import LINE, Proof
 from crossdock.writing.delivery.senders import Senders
 
 SECRET = "erika@example.com"

@@ -17,7 +17,7 @@ from crossdock.mapping.incremental_cursors import Checkpoint
 from crossdock.mapping.stream_declaration import GoneLimits, OnGone
 from crossdock.runs import parts_between_checkpoints
 from crossdock.state import StateUrl
-from crossdock.values.records import with_path_columns
+from crossdock.values.raw_rows_and_records import with_path_columns
 
 
 class Changes(Stream[BenchSettings]):

@@ -111,18 +111,18 @@ def test_works_end_together_now_and_then_and_wait_for_none_that_is_stuck() -> No
     worker = InboxWorker(clock, SilentProgress, threading.Event(), lambda *_: None)
     with ExitStack() as stack, ThreadPoolExecutor(1) as pool:
         one, other = (
-            stack.enter_context(worker._registered_work(Partners(name, "platform"), [])) for name in ("a", "b")
+            stack.enter_context(worker._registering_work(Partners(name, "platform"), [])) for name in ("a", "b")
         )
-        assert not worker._must_end_with_others(one)
+        assert not worker._must_end_with_other_works(one)
         clock.advance(webhook_record_delivery.WORKS_S)
         with mock.patch.object(webhook_record_delivery, "BREAK_S", 0.0):
-            assert not worker._must_end_with_others(one), "the other one is stuck"
+            assert not worker._must_end_with_other_works(one), "the other one is stuck"
         clock.advance(1)
-        assert not worker._must_end_with_others(one)
+        assert not worker._must_end_with_other_works(one)
         with mock.patch.object(webhook_record_delivery, "BREAK_S", 60.0):
-            late = pool.submit(worker._must_end_with_others, other)
+            late = pool.submit(worker._must_end_with_other_works, other)
             eventually(lambda: worker._ready == 1)
-            assert worker._must_end_with_others(one)
+            assert worker._must_end_with_other_works(one)
             assert late.result(60)
 
 

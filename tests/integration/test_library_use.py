@@ -66,7 +66,9 @@ def made(folder: Path, server: SandboxServer, rows: int) -> Config:
 
 def skus(config: Config) -> list[str]:
     """Of each effect at the platform."""
-    return [each["body"]["sku"] for each in sandbox_effects_comparison.list_effects(project.load(config).platform)]
+    return [
+        each["body"]["sku"] for each in sandbox_effects_comparison.list_effects_of_tenant(project.load(config).platform)
+    ]
 
 
 def test_a_config_in_memory_is_checked_planned_and_run(tmp_path: Path, server: SandboxServer) -> None:
@@ -153,7 +155,7 @@ def test_a_run_logs_to_its_own_logger(
 def test_what_a_server_logs_about_a_defect_is_shown_where_nothing_is_configured() -> None:
     """Only the messages of a run, which its report has too, are left to the program."""
     code = (
-        "import logging, crossdock, crossdock.runs.init_plan_and_run\n"
+        "import logging, crossdock, crossdock.runs.init_plan_run_for_programs\n"
         "logging.getLogger('crossdock.serving').error('a defect')\n"
         "logging.getLogger('crossdock.run').error('in the report')"
     )

@@ -348,7 +348,7 @@ def test_a_run_that_stops_before_its_end_leaves_no_record_idle(bench: Bench, mon
     stream = Counted([("a", "p")])
     bench.begin([stream])
     with monkeypatch.context() as patch:
-        patch.setattr(AwaitingParents, "make_idle", lambda _held: None)
+        patch.setattr(AwaitingParents, "make_held_records_idle", lambda _held: None)
         nights(bench, stream)
     assert mapped == ["a", "a"]
     nights(bench, stream)

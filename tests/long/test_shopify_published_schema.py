@@ -16,7 +16,7 @@ from tests.partners.shopify.sent_queries import bulk_queries, documents
 from tests.partners.shopify.site import ORDERS_BY_CHANGE
 from tests.servers import require
 
-from crossdock_connectors.shop.shopify.subscriptions import SCOPES, header_topic, schema_topic
+from crossdock_connectors.shop.shopify.subscriptions import SCOPES, schema_topic, topic_in_header_form
 
 
 @pytest.fixture(name="file", scope="module")
@@ -75,7 +75,7 @@ def test_topics_and_their_scopes_are_the_published_ones(file: Path) -> None:
     }
     assert len(topics) > 150
     for name, topic in topics.items():
-        assert (header_topic(name), schema_topic(topic)) == (topic, name)
+        assert (topic_in_header_form(name), schema_topic(topic)) == (topic, name)
         resource = topic.partition("/")[0]
         if topic != "customers/merge":
             assert SCOPES.get(resource, "") in descriptions[name], name

@@ -20,8 +20,8 @@ from tests.partners.plain_3pl_habits import Habits
 from tests.partners.shipbob import ShipBob
 from tests.partners.woocommerce.shop import FakeShop
 
+from crossdock.testing.httpx_transport_server import SERVED_AT
 from crossdock.testing.target_acceptance import TargetAcceptance
-from crossdock.testing.transport_server import SERVED_AT
 from crossdock.values.clock import SystemClock
 
 pytestmark = pytest.mark.usefixtures("commands_are_forked")

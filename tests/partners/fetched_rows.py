@@ -8,7 +8,7 @@ from typing import Any
 
 from crossdock import Context, RawBatch
 from crossdock.connector import Connector, Stream
-from crossdock.values.records import JSON, with_path_columns
+from crossdock.values.raw_rows_and_records import JSON, with_path_columns
 
 
 @dataclass

@@ -22,7 +22,7 @@ from crossdock.sandbox import SandboxServer
 from crossdock.services.inbox import webhook_record_delivery
 from crossdock.services.inbox.webhook_receiver import Receiver
 from crossdock.services.inbox.webhook_record_delivery import InboxWorker
-from crossdock.services.inbox.webhook_subscriptions import open_subscriptions
+from crossdock.services.inbox.webhook_subscriptions import open_subscriptions_of_connection
 from crossdock.services.inbox.webhook_verification_and_parsing import endpoints_by_connection
 from crossdock.state import InboxRecord
 from crossdock.state.tables.dead_letters import ALL
@@ -86,7 +86,7 @@ class Project:
 
     def subscribe(self, connection: str) -> list[Subscription]:
         """Register for the webhooks of a connection, as the command does."""
-        with open_subscriptions(self._project, connection, self.clock) as opened:
+        with open_subscriptions_of_connection(self._project, connection, self.clock) as opened:
             registered = opened.register()
             assert not registered.refused, registered.refused
             return registered.subscriptions
@@ -134,7 +134,7 @@ class Project:
 
     def effects(self, resource: str) -> list[dict[str, Any]]:
         """What happened to these resources at the platform, oldest first."""
-        effects = sandbox_effects_comparison.list_effects(self._project.platform)
+        effects = sandbox_effects_comparison.list_effects_of_tenant(self._project.platform)
         return [dict(each) for each in effects if each["resource"] == resource]
 
     def invoices(self) -> list[dict[str, Any]]:

@@ -6,8 +6,8 @@ import pytest
 
 from crossdock.values.web_address_checks import (
     check_address_without_query,
-    check_web_address,
-    forbidden_address_reason,
+    check_https_or_loopback_address,
+    forbidden_setting_address_reason,
     has_secret_parameter,
     query_has_secret,
 )
@@ -36,15 +36,15 @@ CANARY = "hunter2"
 def test_no_user_stands_in_an_address(url: str) -> None:
     """Neither a user nor a password is taken, and the refusal does not repeat it."""
     with pytest.raises(ValueError, match="must be an address such as") as refused:
-        check_web_address(url)
+        check_https_or_loopback_address(url)
     assert CANARY not in str(refused.value)
 
 
 def test_an_empty_port_is_refused() -> None:
     """A variable that is set and empty would leave the address of another server."""
     with pytest.raises(ValueError, match="the port is empty"):
-        check_web_address("http://127.0.0.1:")
-    assert check_web_address("http://127.0.0.1:8080") == "http://127.0.0.1:8080"
+        check_https_or_loopback_address("http://127.0.0.1:")
+    assert check_https_or_loopback_address("http://127.0.0.1:8080") == "http://127.0.0.1:8080"
 
 
 def test_an_endpoint_has_no_query() -> None:
@@ -117,7 +117,7 @@ def test_secrets_are_looked_for_in_linear_time() -> None:
 )
 def test_settings_must_not_be_unsafe_addresses(name: str | None, text: str, fault: str | None) -> None:
     """Credentials are found in every setting, plain http in those that are named like addresses."""
-    found = forbidden_address_reason(name, text)
+    found = forbidden_setting_address_reason(name, text)
     assert (fault is None) == (found is None)
     assert (fault or "") in (found or "")
     assert "canary" not in (found or "")

@@ -22,7 +22,7 @@ from crossdock.errors import (
     StoppedError,
     UnavailableError,
 )
-from crossdock.runs.checked_batches import existing_batches, fetched_batches, pulled_batches
+from crossdock.runs.checked_batches import batches_of_existing_records, fetched_batches, pulled_batches
 from crossdock.runs.planning.mapping_to_drafts import draft_of_record
 from crossdock.values.author_code_errors import (
     AuthorCodeError,
@@ -32,7 +32,7 @@ from crossdock.values.author_code_errors import (
     shortened_text,
 )
 from crossdock.values.config_base_types import ConfigModel, SecretRef
-from crossdock.values.records import LINE, Proof, RawBatch
+from crossdock.values.raw_rows_and_records import LINE, Proof, RawBatch
 
 HERE = Path(__file__).name
 
@@ -225,7 +225,7 @@ def test_none_is_not_the_end_of_a_source(method: str) -> None:
     setattr(bound.stream, method, lambda *_: iter([page, None, page]))
     read: dict[str, Callable[[], Iterator[Any]]] = {
         "pull": lambda: pulled_batches(bound, None),
-        "existing": lambda: existing_batches(bound),
+        "existing": lambda: batches_of_existing_records(bound),
         "fetch": lambda: fetched_batches(bound, [("1",)]),
     }
     with pytest.raises(ConnectorError, match=f"{method} yielded a NoneType instead of a RawBatch after page 1"):

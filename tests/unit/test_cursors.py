@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crossdock.mapping.incremental_cursors import Checkpoint, Cursor, Window, instant_cursor, stored_instant, windows
+from crossdock.mapping.incremental_cursors import (
+    Checkpoint,
+    Cursor,
+    Window,
+    format_instant_cursor,
+    format_stored_instant,
+    windows,
+)
 
 MOMENTS = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001  zones follow
 OFFSETS = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
@@ -32,12 +39,12 @@ def test_stored_instants_sort_as_time_does(moment: datetime, other: datetime, of
     cursor = Cursor(column="at", as_="instant")
     first, second = cursor.value({"at": moment.isoformat()}), cursor.value({"at": other.astimezone(offset).isoformat()})
     assert (first < second) is (moment < other)
-    assert (first <= stored_instant(other)) is (moment <= other)
+    assert (first <= format_stored_instant(other)) is (moment <= other)
 
 
 def test_instants_are_read_again_within_the_overlap() -> None:
     """Ten minutes by default: a source may show an earlier one late."""
-    stored = stored_instant(datetime(2026, 3, 1, 12, tzinfo=UTC))
+    stored = format_stored_instant(datetime(2026, 3, 1, 12, tzinfo=UTC))
     assert Cursor(column="at", as_="instant").pull_since(stored) == "2026-03-01T11:50:00Z"
     assert Cursor(column="at", as_="instant", overlap_s=1.5).pull_since(stored) == "2026-03-01T11:59:58.500000Z"
     assert Cursor(column="at", as_="instant").pull_since(None) is None
@@ -83,7 +90,7 @@ def test_windows_cover_the_time_without_gaps(since: datetime | None, length: tim
     first, overlap = datetime(2026, 1, 1, tzinfo=UTC), timedelta(minutes=5)
     begin = first if since is None else since - overlap
     until = begin + length
-    given_since = None if since is None else instant_cursor(since)
+    given_since = None if since is None else format_instant_cursor(since)
     found = list(windows(given_since, until, size=size, first=first, overlap=overlap))
     assert [window.start for window in found] == [*([begin] if found else []), *(each.end for each in found[:-1])]
     assert not found or found[-1].end == until

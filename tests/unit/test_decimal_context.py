@@ -26,8 +26,8 @@ PAYLOAD = {"customerId": "7", "currency": "EUR", "items": [{"quantity": 3, "unit
 
 def control_totals() -> Any:
     totals = ResourceTotals()
-    totals.add(PAYLOAD)
-    totals.add(PAYLOAD)
+    totals.add_record(PAYLOAD)
+    totals.add_record(PAYLOAD)
     return totals.as_json()
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.values.display_texts import size_text
+from crossdock.values.texts_of_numbers_and_times import size_text
 
 
 @given(st.integers(0, 2**60))

@@ -23,7 +23,7 @@ import crossdock_connectors
 from crossdock.cli.main import cli, main
 from crossdock.errors import ConfigError, CrossdockError, FindingsError, RecordError, add_code_to_first_line
 from crossdock.values import explanations
-from crossdock.values.records import REASONS
+from crossdock.values.raw_rows_and_records import REASONS
 from crossdock.values.run_messages import RunMessage, RunMessages, error_texts, warning_and_note_texts
 from crossdock.values.state_words import known_words
 

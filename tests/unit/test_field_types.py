@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from crossdock.values.field_types import Country, Currency, Exact, Instant, is_target_id, minor_unit_digits
+from crossdock.values.field_types import Country, Currency, Exact, Instant, is_valid_target_id, minor_unit_digits
 
 EXACT: TypeAdapter[Decimal] = TypeAdapter(Exact)
 
@@ -53,4 +53,4 @@ def test_an_instant_is_in_utc_and_in_range() -> None:
 )
 def test_a_platform_id_is_one_printable_path_segment(text: str, valid: bool) -> None:
     """Dot segments would name another path."""
-    assert is_target_id(text) is valid
+    assert is_valid_target_id(text) is valid

@@ -21,7 +21,7 @@ from crossdock.config.project import project
 from crossdock.connector import Connector
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.testing.context_and_stream_reading import context
-from crossdock.values.records import Record
+from crossdock.values.raw_rows_and_records import Record
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted([*(ROOT / "core").rglob("*.py"), *(ROOT / "connectors").rglob("*.py")])
@@ -37,7 +37,7 @@ def block(language: str) -> str:
 def test_money_never_meets_a_float() -> None:
     """``float`` is not called, and no float literal stands, in any module on the way of money."""
     money = (
-        "exact_json.py", "json_access.py", "field_types.py", "resources.py", "records.py", "tally.py",
+        "exact_json.py", "json_access.py", "field_types.py", "resources.py", "raw_rows_and_records.py", "tally.py",
         "mapping", "formats", "runs", "planning", "delta", "project", "state", "delivery",
     )  # fmt: skip
     durations = {  # modules whose floats are seconds or percent, or what a file holds of a number
@@ -48,7 +48,7 @@ def test_money_never_meets_a_float() -> None:
         "effective_config.py", "senders.py", "outcome_policy.py", "retries_and_look_ups.py", "state_writer.py",
         "send_queue.py", "circuit_breaker.py", "confidence_bounds.py",
         "token_buckets.py",
-        "run_report.py", "timing_lines.py", "scheduled_runs.py", "fleet_leadership_and_jobs.py",
+        "run_report.py", "step_times_and_allowance.py", "scheduled_runs.py", "fleet_leadership_and_jobs.py",
         "incremental_cursors.py", "stream_declaration.py",
     }  # fmt: skip
     assert {*money, *durations} <= {part for path in MODULES for part in path.parts}

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, field_validator
 from tests.unit.test_json_paths import VALUES, refusal
 
 from crossdock.errors import RecordError
-from crossdock.values.records import LINE, RawBatch, Record
+from crossdock.values.raw_rows_and_records import LINE, RawBatch, Record
 
 ORDER = {"id": 7, "customer": {"id": "0012", "vip": False, "note": None}, "lines": [{"sku": "a", "price": "19.90"}]}
 

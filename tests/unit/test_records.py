@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tests.unit.test_json_paths import VALUES
 
 from crossdock.errors import RefusedError
-from crossdock.values import records
+from crossdock.values import raw_rows_and_records
+from crossdock.values.raw_rows_and_records import LINE, RawBatch, Record, with_path_columns
 from crossdock.values.record_keys import key_text
-from crossdock.values.records import LINE, RawBatch, Record, with_path_columns
 
 PARTS = st.lists(st.text(st.characters(codec="utf-8")), min_size=2, max_size=2)
 
@@ -66,7 +66,7 @@ def test_a_cursor_that_cannot_be_stored_is_refused(cursor: str) -> None:
 
 def test_the_rows_of_a_long_list_in_a_large_object_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each row repeats the object, so a page of a megabyte could become gigabytes."""
-    monkeypatch.setattr(records, "MAX_EXPLODED", 1 << 20)
+    monkeypatch.setattr(raw_rows_and_records, "MAX_EXPLODED", 1 << 20)
     item = {"note": "x" * 10_000, "lines": list(range(1_000))}
     with pytest.raises(RefusedError, match="exceed 1 MiB"):
         RawBatch.json([item], source="page", explode="lines")

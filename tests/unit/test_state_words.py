@@ -15,7 +15,7 @@ from crossdock.cli import open_records_list
 from crossdock.cli.main import cli
 from crossdock.console import newest_run_per_tenant_report
 from crossdock.reading.sources import stream_input_report
-from crossdock.runs import run_lines, run_report
+from crossdock.runs import run_report, tables_and_sentences_of_run
 from crossdock.services.notifications import run_events_and_messages
 from crossdock.services.observability import health_and_metrics
 from crossdock.state.tables import run_history, scheduled_runs
@@ -52,7 +52,7 @@ def test_tables_use_the_words() -> None:
     tally = Tally(1, {"old": 1}, 1, 1, 1)
     for term in get_args(Term):
         tally.count(term)
-    rows, records = run_lines.tally_tables({"wms.a": tally.as_json()})
+    rows, records = tables_and_sentences_of_run.tally_tables({"wms.a": tally.as_json()})
     assert rows.columns == ("stream", "read", "skip old", "superseded", "rejected", "in records")
     assert list(records.columns[1:]) == [RecordTerm(term).display_text for term in (*IN, *OUT)]
     counts = OpenCounts(**dict.fromkeys(OPEN, 1))

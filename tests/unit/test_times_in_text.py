@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.values.display_texts import duration_text, instant_text
+from crossdock.values.texts_of_numbers_and_times import duration_text, instant_text
 
 CLI = Path(__file__).parents[2] / "core" / "crossdock" / "cli"
 

@@ -110,7 +110,7 @@ class JobOutcomes:
 
     def outcomes(self, expected: Sequence[ExpectedRecord]) -> list[Outcome]:
         """Return the outcome of each record of the file, in their order."""
-        names = {_id_or_name_of_record(each) for each in expected}
+        names = {_expected_id_or_name(each) for each in expected}
         others = [*(self._by_name.keys() - names), *(self._by_place.keys() - {str(n) for n in range(len(expected))})]
         if others:  # it cannot be known which record each of them is about
             self._accepts_others = False
@@ -118,7 +118,7 @@ class JobOutcomes:
         return [self._outcome(place, each) for place, each in enumerate(expected)]
 
     def _outcome(self, place: int, expected: ExpectedRecord) -> Outcome:
-        name = _id_or_name_of_record(expected)
+        name = _expected_id_or_name(expected)
         found = [*self._by_name.get(name, ()), *self._by_place.get(str(place), ())]
         refused = [reason for is_refused, reason in found if is_refused]
         if refused and len(refused) == len(found):
@@ -131,7 +131,7 @@ class JobOutcomes:
         return Outcome("undecided", self._message, 200, receipt="")
 
 
-def _id_or_name_of_record(expected: ExpectedRecord) -> str:
+def _expected_id_or_name(expected: ExpectedRecord) -> str:
     return expected.target_id or expected.name or ""
 
 

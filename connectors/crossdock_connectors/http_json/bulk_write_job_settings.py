@@ -22,13 +22,13 @@ _HOST = re.compile(r"(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(:[0-9]{1,5})?")
 _Kept = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,39}$")]
 
 
-def _check_host(text: str) -> str:
+def _check_host_name_form(text: str) -> str:
     if _HOST.fullmatch(text) is None:
         raise ValueError("must be the name of a host, such as files.example.com or *.example.com")
     return text
 
 
-def _check_kept_value_name(text: str) -> str:
+def _check_kept_value_reference(text: str) -> str:
     if _KEPT.fullmatch(text) is None or "." in text:
         raise ValueError("must be a value that an earlier answer gave, such as {url}")
     return text
@@ -40,7 +40,7 @@ def _refuse_reserved_name(keep: Mapping[str, str]) -> Mapping[str, str]:
     return keep
 
 
-_Address = Annotated[str, AfterValidator(_check_kept_value_name)]
+_Address = Annotated[str, AfterValidator(_check_kept_value_reference)]
 
 
 class JobRequest(DeclaredRequest):
@@ -158,7 +158,7 @@ class BulkJob(ConfigModel):
     if_lost: Literal["in_doubt", "resend"] = "in_doubt"
     """What is done after a lost answer to ``start`` if ``state`` cannot be asked without it: ``resend`` starts the job
     again, for an API where that changes nothing; otherwise a person decides."""
-    hosts: tuple[Annotated[str, AfterValidator(_check_host)], ...] = ()
+    hosts: tuple[Annotated[str, AfterValidator(_check_host_name_form)], ...] = ()
     """Other hosts to which files may be sent, or from which results are read, such as ``*.amazonaws.com``."""
     poll_s: Annotated[float, Field(ge=0, le=3_600)] = 10
     """Seconds between requests for the state."""
@@ -169,15 +169,15 @@ class BulkJob(ConfigModel):
     def _check_used_values_kept(self) -> Self:
         known = {NAME}
         for number, each in enumerate(self.prepare):
-            _check_and_add_kept_names(("prepare", number), each, known)
-        _check_and_add_kept_names(("upload",), self.upload, known)
-        _check_and_add_kept_names(("start",), self.start, known)
-        _check_and_add_kept_names(("state",), self.state, known)
+            _check_used_and_add_kept(("prepare", number), each, known)
+        _check_used_and_add_kept(("upload",), self.upload, known)
+        _check_used_and_add_kept(("start",), self.start, known)
+        _check_used_and_add_kept(("state",), self.state, known)
         for number, result in enumerate(self.results):
             own = set(known)
             for place, each in enumerate(result.prepare):
-                _check_and_add_kept_names(("results", number, "prepare", place), each, own)
-            _check_and_add_kept_names(("results", number), result, own)
+                _check_used_and_add_kept(("results", number, "prepare", place), each, own)
+            _check_used_and_add_kept(("results", number), result, own)
         return self
 
 
@@ -188,7 +188,7 @@ def used_kept_names(request: ConfigModel) -> Iterator[str]:
         yield from _KEPT.findall(text)
 
 
-def _check_and_add_kept_names(place: tuple[str | int, ...], request: Any, known: set[str]) -> None:
+def _check_used_and_add_kept(place: tuple[str | int, ...], request: Any, known: set[str]) -> None:
     """Check the names that *request* uses, and add those that it keeps."""
     if unknown := [name for name in used_kept_names(request) if name not in known]:
         raise finding_about_key(

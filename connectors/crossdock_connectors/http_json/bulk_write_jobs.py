@@ -134,13 +134,13 @@ class _JobExchange:
 
     def check_state_and_continue(self, may_leave: Callable[[], bool]) -> Answer:
         state = self._config.state
-        if self._lacks_kept_value(state):
+        if self._lacks_value_used_by(state):
             lost = "the answer to the start of the job was lost, so that the API cannot be asked for it"
-            return self.start_job(may_leave) if self._config.if_lost == "resend" else _unknown_state_answer(lost)
+            return self.start_job(may_leave) if self._config.if_lost == "resend" else _answer_of_undecided_job(lost)
         try:
             found, message = run_or_raise_not_sent(lambda: self._request_state(state))
         except _GoneError:
-            return _unknown_state_answer("the API does not know the job any more")
+            return _answer_of_undecided_job("the API does not know the job any more")
         if found in state.unstarted:
             return self.start_job(may_leave)
         if found in state.done or found in state.failed:
@@ -151,7 +151,7 @@ class _JobExchange:
         try:
             self._send_and_store_values(self._config.start, "start", may_leave)
         except _LackingError as error:  # it was started
-            return _unknown_state_answer(error.message)
+            return _answer_of_undecided_job(error.message)
         return self._answer_with_receipt(_PENDING)
 
     def _request_state(self, request: JobState) -> tuple[str | None, str]:
@@ -195,17 +195,17 @@ class _JobExchange:
     def _fetch_results(self, each: JobResults, what: str) -> Answer | None:
         """Return a list of results, or None if an answer has null in place of what leads to it."""
         for place, request in enumerate(each.prepare):
-            if self._lacks_kept_value(request):
+            if self._lacks_value_used_by(request):
                 return None
             self._send_and_store_values(request, f"{what}.prepare.{place}")
-        if self._lacks_kept_value(each):
+        if self._lacks_value_used_by(each):
             return None
         answer = self._send_or_fetch_file(each, "GET", what)
         if answer.status != _OK:
             raise AmbiguousError(f"{what}: HTTP {answer.status}, and no results yet", where=self._place)
         return answer
 
-    def _lacks_kept_value(self, request: ConfigModel) -> bool:
+    def _lacks_value_used_by(self, request: ConfigModel) -> bool:
         """Return whether no answer gave a value that *request* uses."""
         return any(self._kept.get(name) is None for name in used_kept_names(request))
 
@@ -339,7 +339,7 @@ def _template_value(value: Any) -> Any:
     return value if isinstance(value, dict) else column_text(value) or ""
 
 
-def _unknown_state_answer(message: str) -> Answer:
+def _answer_of_undecided_job(message: str) -> Answer:
     return Answer(_UNKNOWN, {}, exact_json.dumps(message))
 
 

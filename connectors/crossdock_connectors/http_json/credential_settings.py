@@ -31,8 +31,12 @@ from crossdock.sources import (
     SignatureAlgorithm,
 )
 from crossdock.values.config_base_types import Secret, differs_from_default, finding_about_key
-from crossdock.values.web_address_checks import check_address_without_query, check_web_address, has_secret_parameter
-from crossdock_connectors.http_json.recognized_answers import contains_text, errors_in
+from crossdock.values.web_address_checks import (
+    check_address_without_query,
+    check_https_or_loopback_address,
+    has_secret_parameter,
+)
+from crossdock_connectors.http_json.recognized_answers import errors_in, is_text_in_body
 
 
 def _text_or_reference_tag(value: Any) -> str:
@@ -120,7 +124,7 @@ class Assertion(ConfigModel):
     """Claims that are added to those of the RFC, or take their place, such as ``scope`` or ``aud``."""
 
     @property
-    def assertion(self) -> ClientAssertion:
+    def client_assertion_signer(self) -> ClientAssertion:
         return ClientAssertion(self.private_key, self.key_id, self.algorithm, self.claims)
 
 
@@ -134,7 +138,7 @@ class ExpiredAnswer(ConfigModel):
     Default: any answer of this status."""
 
     @model_validator(mode="after")
-    def _check_text_for_success_status(self) -> Self:
+    def _require_text_for_success_status(self) -> Self:
         if self.status < 300 and self.text is None:
             raise finding_about_key(("text",), "is missing: without it, each answer of success would need a new token")
         return self
@@ -142,7 +146,7 @@ class ExpiredAnswer(ConfigModel):
     def matches(self, status: int, body: Any) -> bool:
         if status != self.status or self.text is None:
             return status == self.status
-        return contains_text(errors_in(body) if status < 300 else body, self.text)
+        return is_text_in_body(errors_in(body) if status < 300 else body, self.text)
 
 
 class _TokenCredential(ConfigModel):
@@ -195,7 +199,7 @@ class ClientCredentialsGrant(_GrantedToken):
             scopes=self.scopes,
             client_auth=self.client_auth,
             extra=self.extra,
-            assertion=self.client_assertion.assertion if self.client_assertion else None,
+            assertion=self.client_assertion.client_assertion_signer if self.client_assertion else None,
             json=self.body == "json",
             expired=self._expired_answer_predicate,
             scheme=self.scheme,
@@ -237,7 +241,7 @@ class AuthorizationCode(_GrantedToken):
     """OAuth 2.0 tokens of an account whose owner gives access once, by ``crossdock connect`` (RFC 6749 section 4.1)."""
 
     kind: Literal["authorization_code"]
-    authorize_url: Annotated[str, AfterValidator(check_web_address)] | None = None
+    authorize_url: Annotated[str, AfterValidator(check_https_or_loopback_address)] | None = None
     """Where the owner gives access in a browser."""
     device_url: TokenUrl | None = None
     """Where a code for another device is requested instead (RFC 8628)."""
@@ -255,7 +259,7 @@ class AuthorizationCode(_GrantedToken):
     """Further parameters of the address that the owner opens, such as access_type."""
     pkce: bool = True
     """Whether the request for the first tokens proves where it comes from (RFC 7636); others ignore it."""
-    redirect_url: Annotated[str, AfterValidator(check_web_address)] | None = None
+    redirect_url: Annotated[str, AfterValidator(check_https_or_loopback_address)] | None = None
     """Where the vendor sends the browser, if it must be registered: an address of this machine with a port, or an https
     address, which the owner then copies. Default: a free port of this machine."""
     tokens: ConfigPath | None = None

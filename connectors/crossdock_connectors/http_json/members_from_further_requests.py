@@ -74,7 +74,7 @@ def add_requested_members(
         if ctx.run.interrupt.is_set():
             raise StoppedError("stopped between two records", hint="run again to continue")
         try:
-            value = _request_member(ctx, item, member, member.pagination or paging, f"{key}.{name}", answers)
+            value = _request_member_value(ctx, item, member, member.pagination or paging, f"{key}.{name}", answers)
         except (UnauthorizedError, UnavailableError):
             raise
         except (RefusedError, RemoteError) as error:
@@ -97,7 +97,7 @@ def error_of_expansion(item: Any, members: Mapping[str, ExpandedMember]) -> Reco
     return None
 
 
-def _request_member(
+def _request_member_value(
     ctx: Context[Any],
     item: Any,
     member: ExpandedMember,
@@ -118,7 +118,7 @@ def _request_member(
     if member.records is None:
         answer = ctx.api.request("POST" if member.is_post else "GET", path, **request)
         found = path_filling_and_answered_records.record_at_place(
-            answer, member.record, paging.ignored_members_and_headers, answers.get(key)
+            answer, member.record, paging.members_and_headers_to_ignore, answers.get(key)
         )
         answers[key] = answer
         return found
@@ -126,7 +126,7 @@ def _request_member(
 
     def read() -> Iterator[ApiAnswer]:
         return ctx.api.pages(
-            path, paginator=paginator, records=place, ignore=paging.ignored_members_and_headers, **request
+            path, paginator=paginator, records=place, ignore=paging.members_and_headers_to_ignore, **request
         )
 
     return path_filling_and_answered_records.read_whole_list(read, place, path, by_record=paginator.by_record)

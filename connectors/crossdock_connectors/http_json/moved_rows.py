@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from crossdock import RawBatch, RecordError
 from crossdock.reading.sources.compact_id_set import IdSet
 from crossdock.sources import Cursor
-from crossdock.values.records import with_path_columns
+from crossdock.values.raw_rows_and_records import with_path_columns
 
 COARSE_S = 1.0  # an API may drop the fraction of a second
 
@@ -28,7 +28,7 @@ class MovedRows:
             return  # the run refuses the page
         rows = list(frame[columns].iter_rows(named=True))
         keys = ["\0".join(row[name] or "" for name in self._key) for row in rows]
-        again = self._seen.ids_already_added(keys)
+        again = self._seen.known_ids_among(keys)
         for key, row in zip(keys, rows, strict=True):
             if key in again:
                 self._latest = max(self._latest, self._cursor_value(row))

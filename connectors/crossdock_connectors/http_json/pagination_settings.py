@@ -86,7 +86,7 @@ class _Pages(ConfigModel):
         return self.paginator_class(**(given | {"records": records} if self.needs_records else given))
 
     @property
-    def ignored_members_and_headers(self) -> Collection[str]:
+    def members_and_headers_to_ignore(self) -> Collection[str]:
         return pointers_and_headers_to_ignore(self.ignore)
 
 

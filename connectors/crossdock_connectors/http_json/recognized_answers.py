@@ -22,7 +22,7 @@ class _RecognizedAnswer(ConfigModel):
     """Part of the JSON body, in upper or lower case."""
 
     def matches(self, status: int, body: Any) -> bool:
-        return status == self.status and contains_text(body, self.text)
+        return status == self.status and is_text_in_body(body, self.text)
 
 
 class ThrottledAnswer(_RecognizedAnswer):
@@ -37,7 +37,7 @@ class ThrottledAnswer(_RecognizedAnswer):
 
     def match_or_stated_wait(self, status: int, body: Any) -> bool | float:
         """Return whether it is this answer, or the wait that it states."""
-        if status != self.status or not contains_text(errors_in(body) if status < 300 else body, self.text):
+        if status != self.status or not is_text_in_body(errors_in(body) if status < 300 else body, self.text):
             return False
         stated = None if self.wait is None else column_text(at_path(body, self.wait))
         wait = None if stated is None else stated_wait_s(stated)
@@ -52,7 +52,7 @@ class OutdatedAnswer(_RecognizedAnswer):
     """The refusal of an update whose record has changed since."""
 
 
-def contains_text(body: Any, text: str) -> bool:
+def is_text_in_body(body: Any, text: str) -> bool:
     return text.casefold() in exact_json.dumps(body).decode().casefold()
 
 
@@ -70,7 +70,7 @@ class FailedAnswer(ConfigModel):
     """The status that such an answer stands for, by a part of its text, in upper or lower case; the first that is found
     counts. Default: 422, a refusal."""
 
-    def status_of(self, body: Any) -> int:
+    def status_by_text(self, body: Any) -> int:
         """Return the status that a failed answer stands for."""
         text = exact_json.dumps(body).decode().casefold()
         return next((status for part, status in self.statuses.items() if part.casefold() in text), REFUSED)

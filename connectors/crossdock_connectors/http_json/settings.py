@@ -35,13 +35,13 @@ _UNITS = "smhd"
 _NOT_SPLIT = "{kind: single_page} for an API that does not"
 
 
-def _check_duration(value: str) -> str:
+def _check_duration_form(value: str) -> str:
     if not is_duration(value, _UNITS):
         raise ValueError("must be a duration such as 10m, 12h or 7d")
     return value
 
 
-Duration = Annotated[str, AfterValidator(_check_duration), duration_schema(_UNITS)]
+Duration = Annotated[str, AfterValidator(_check_duration_form), duration_schema(_UNITS)]
 
 
 def _is_instant(text: str) -> bool:
@@ -179,7 +179,7 @@ class HttpJsonStreamConfig(StreamConfig):
         return self
 
     @model_validator(mode="after")
-    def _check_existing(self) -> Self:
+    def _check_list_of_existing(self) -> Self:
         if self.existing is None:
             return self
         if self.mode == "snapshot":
@@ -246,12 +246,12 @@ class HttpJsonStreamConfig(StreamConfig):
             owner = "cursor" if unknown[0] == "since" else "windows"
             raise finding_about_key(("params",), f"{{{unknown[0]}}} needs {owner}")
         if self.numbers:
-            self._check_numbers()
+            self._check_placeholders_sent_as_numbers()
         if self.time_format is not None and not (self.windows or (self.cursor and self.cursor.as_ == "instant")):
             raise finding_about_key(("time_format",), "needs windows, or a cursor with as: instant")
-        return self._check_first()
+        return self._check_start_of_first_run()
 
-    def _check_numbers(self) -> None:
+    def _check_placeholders_sent_as_numbers(self) -> None:
         is_time = self.windows is not None or (self.cursor is not None and self.cursor.as_ == "instant")
         if is_time and self.request_time_format not in {UNIX, UNIX_MS}:
             raise finding_about_key(("numbers",), "needs time_format: unix or unix_ms for times")
@@ -260,7 +260,7 @@ class HttpJsonStreamConfig(StreamConfig):
             if f"{{{name}}}" not in texts:
                 raise finding_about_key(("numbers",), f'body and variables have no member "{{{name}}}"')
 
-    def _check_first(self) -> Self:
+    def _check_start_of_first_run(self) -> Self:
         if self.first is not None and not (self.cursor or self.windows):
             raise finding_about_key(("first",), "needs cursor or windows")
         if self.windows and self.first is None:
@@ -362,17 +362,17 @@ class HttpJsonSettings(HttpSettings):
             params=self.params,
             rate=self.rate,
             throttled=self._throttled_or_stated_wait,
-            failed=self._failed_status_function(),
+            failed=self._make_failure_status_rule(),
             max_answer_bytes=self.max_answer_bytes,
         )
 
-    def _failed_status_function(self) -> Callable[[ApiAnswer], int | None]:
+    def _make_failure_status_rule(self) -> Callable[[ApiAnswer], int | None]:
         failed, is_failed = self.failed, self.failed.when.json_predicate() if self.failed else lambda _: False
         is_ok = self.ok.json_predicate() if self.ok else lambda _: True
 
         def status_of(answer: ApiAnswer) -> int | None:
             if failed is not None and is_failed(answer.body):
-                return failed.status_of(answer.body)
+                return failed.status_by_text(answer.body)
             return None if is_ok(answer.body) else REFUSED
 
         return status_of

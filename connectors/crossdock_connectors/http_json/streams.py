@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RecordError, RefusedError
-from crossdock.mapping.incremental_cursors import instant_cursor, stored_instant
+from crossdock.mapping.incremental_cursors import format_instant_cursor, format_stored_instant
 from crossdock.reading.sources import path_filling_and_answered_records
 from crossdock.reading.sources.list_completeness_evidence import list_changed_error
 from crossdock.reading.sources.pagination import SizedPages
@@ -41,10 +41,10 @@ from crossdock.values.json_paths import (
     names_in_path,
     unescaped_pointer_part,
 )
-from crossdock.values.records import ELEMENT, JSON, Record, column_named, with_path_columns
+from crossdock.values.raw_rows_and_records import ELEMENT, JSON, Record, column_expression_named, with_path_columns
 from crossdock_connectors import request_time_formats
 from crossdock_connectors.http_json import members_from_further_requests, request_templates
-from crossdock_connectors.http_json.failing_records_set_aside import FailingRecords
+from crossdock_connectors.http_json.failing_record_requests_set_aside import FailingRecords
 from crossdock_connectors.http_json.moved_rows import COARSE_S, MovedRows
 from crossdock_connectors.http_json.pagination_settings import Pagination
 from crossdock_connectors.http_json.rest_of_graphql_connections import complete_connections
@@ -126,7 +126,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
     def _cursor_by_api_clock(self, ctx: Context[HttpJsonSettings], at: datetime) -> str:
         """Return *at* by the clock of the API, in the cursor's stored form."""
-        return stored_instant(ctx.run.by_clock_of(ctx.connection, at) - timedelta(seconds=COARSE_S))
+        return format_stored_instant(ctx.run.by_clock_of(ctx.connection, at) - timedelta(seconds=COARSE_S))
 
     def _request_values_by_window(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[_Asked]:
         config = self._config
@@ -137,8 +137,8 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         first = datetime.fromisoformat(config.first or "")
         before = _AT_EDGE if request_time_formats.has_seconds(config.request_time_format) else timedelta()
         for number, window in enumerate(windows(since, ctx.run.clock.now(), size=size, first=first, overlap=overlap)):
-            start = self._time_in_request(instant_cursor(window.start - before if number else window.start))
-            end = self._time_in_request(instant_cursor(window.end), excluded=True)
+            start = self._time_in_request(format_instant_cursor(window.start - before if number else window.start))
+            end = self._time_in_request(format_instant_cursor(window.end), excluded=True)
             yield {"start": start, "end": end}, window
 
     def _time_in_request(self, value: str | None, *, excluded: bool = False) -> str | None:
@@ -167,7 +167,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             records=config.records,
             key=self._unique_key_columns,
             shared_key=self.key,
-            ignore=self._pagination.ignored_members_and_headers,
+            ignore=self._pagination.members_and_headers_to_ignore,
         )
 
     @property
@@ -200,9 +200,9 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             (members_from_further_requests.error_of_expansion(item, self._config.expand) for item in items if explode),
         ):
             ctx.api.doubt(page, f"{error.pointer} {error.message}")  # its row has no key, so no dead letter says it
-        return self._rows(items, source)
+        return self._items_as_batch(items, source)
 
-    def _rows(self, items: Sequence[Any], source: str) -> RawBatch:
+    def _items_as_batch(self, items: Sequence[Any], source: str) -> RawBatch:
         is_group = self.group_by is not None  # which has a key of its own, by which its dead letter is known
         return RawBatch.json(items, source=source, key=self.key, explode=self._config.explode, keeps_empty=is_group)
 
@@ -253,7 +253,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         listed: Any = {
             "records": existing.records,
             "key": self._unique_key_columns,
-            "ignore": paging.ignored_members_and_headers,
+            "ignore": paging.members_and_headers_to_ignore,
         }
         for page in ctx.api.pages(existing.path, existing.params, paginator=paginator, **sent, **listed):
             items = [self._existing_item_as_object(item, page) for item in page.items(existing.records)]
@@ -294,13 +294,13 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             if sent is None:
                 continue
             try:
-                answer = _request_record(ctx, fetch, sent)
+                answer = _send_record_request(ctx, fetch, sent)
             except NotFoundError as found:
                 error = found
                 missing.setdefault(sent["path"], []).extend(own)
                 continue
             if sign := sign_of_incomplete_record(
-                answer, fetch.record, self._pagination.ignored_members_and_headers, other
+                answer, fetch.record, self._pagination.members_and_headers_to_ignore, other
             ):
                 message = f"has no complete record at {fetch.record or 'the top'}: {sign}"
                 raise RefusedError(message, where=answer.address, hint=_NOT_DELETED, code="answer_misplaced")
@@ -308,7 +308,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 yield RawBatch.json([], source=sent["path"], key=self.key, deleted=self._keys_counted_as_deleted(own))
             else:
                 other = answer if answer.at(fetch.record) else other
-                rows = self._fetched_rows(ctx, answer, fetch.record)
+                rows = self._rows_of_fetch_answer(ctx, answer, fetch.record)
                 self._refuse_other_records(rows, fetch, own[0], answer)
                 yield rows
         if error is not None and self.yields_deleted and other is None:
@@ -325,7 +325,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             if (sent := self._fetch_request_of_key(fetch, key)) is None:
                 return
             try:
-                _request_record(ctx, fetch, sent)
+                _send_record_request(ctx, fetch, sent)
             except NotFoundError:
                 continue
             return
@@ -355,7 +355,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         if self.own_keys is not None or not asked:
             return
         rows, wanted = with_path_columns(batch.load(), asked), dict(zip(self.key, key, strict=True))
-        same = (column_named(name).str.strip_chars() == wanted[name].strip() for name in sorted(asked))
+        same = (column_expression_named(name).str.strip_chars() == wanted[name].strip() for name in sorted(asked))
         number = rows.filter(pl.all_horizontal(same).fill_null(value=True)).height
         if number < rows.height and (self.group_by or not number):
             message = f"has other records than the one that was asked for, by {', '.join(sorted(asked))}"
@@ -375,7 +375,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         found = {"path": path, "params": params, "json": body, "graphql": fetch.graphql, "variables": variables}
         return None if path is None else found
 
-    def _fetched_rows(self, ctx: Context[HttpJsonSettings], answer: ApiAnswer, place: str) -> RawBatch:
+    def _rows_of_fetch_answer(self, ctx: Context[HttpJsonSettings], answer: ApiAnswer, place: str) -> RawBatch:
         found = answer.at(place)
         if not isinstance(found, dict | list):
             key = f"connections.{ctx.connection}.streams.{self.name}.fetch.record"
@@ -384,7 +384,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 message, where=answer.address, hint=_members_at_path_text(answer, place), code="answer_misplaced"
             )
         found = found if isinstance(found, list) else [found]
-        return self._rows(self._expanded(ctx, found), answer.address)
+        return self._items_as_batch(self._expanded(ctx, found), answer.address)
 
     def check(self, ctx: Context[HttpJsonSettings]) -> Finding:
         """Request the first two pages as the first run does, describe them, and request from a record's time on."""
@@ -415,10 +415,10 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             return Finding(ok=False, text=f"{self.name}: {problem}", code="filter_ignored")
         following = self._describe_second_page(page, second)
         text = f"{self.name}: {page.address} responds, with {rows.height:,} records and {following}"
-        remarks = f"{self._conditions_left_out_text}{self._unsuitable_cursor_text(cells)}"
+        remarks = f"{self._conditions_left_out_text}{self._warning_of_unsuitable_cursor(cells)}"
         return Finding(ok=True, text=f"{text}{self._ignored_page_size_text(page, is_last=second is None)}{remarks}")
 
-    def _unsuitable_cursor_text(self, cells: pl.DataFrame) -> str:
+    def _warning_of_unsuitable_cursor(self, cells: pl.DataFrame) -> str:
         """Warn of a cursor whose values are times or numbers, so that no run reads before it for late changes."""
         if self.cursor is None or self.cursor.as_ == "instant" or not cells.height:
             return ""
@@ -458,11 +458,11 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         if not cursor.sorted or self._pagination.kind in {"page_number", "offset"}:
             if cursor.as_ != "instant":
                 return ""
-            since = instant_cursor(datetime.fromisoformat(since or "") - timedelta(seconds=1))
+            since = format_instant_cursor(datetime.fromisoformat(since or "") - timedelta(seconds=1))
         pages = self.pages(ctx, {"since": self._time_in_request(since)})
         for page in itertools.islice(pages, 2):
             listed = with_path_columns(self.batch_of_page(ctx, page, page.address).load(), self.key)
-            if listed.filter(column_named(name) == last[name] for name in self.key).height:
+            if listed.filter(column_expression_named(name) == last[name] for name in self.key).height:
                 return ""
         if next(pages, None) is not None and not cursor.sorted:
             return ""  # it may be on any page
@@ -526,7 +526,7 @@ def _filters_before_member_requests(
     ]
 
 
-def _request_record(ctx: Context[HttpJsonSettings], fetch: FetchedRecord, sent: Mapping[str, Any]) -> ApiAnswer:
+def _send_record_request(ctx: Context[HttpJsonSettings], fetch: FetchedRecord, sent: Mapping[str, Any]) -> ApiAnswer:
     return ctx.api.request("POST" if fetch.is_post else "GET", **sent)
 
 

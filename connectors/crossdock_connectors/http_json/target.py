@@ -30,7 +30,7 @@ from crossdock.values.field_types import MAX_ID_LENGTH
 from crossdock.values.json_paths import MISSING, find_at_pointer
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.api_target import outcome_of_write_with_reason
-from crossdock_connectors.declared_draft_models import draft_model
+from crossdock_connectors.draft_models_declared_in_config import draft_model
 from crossdock_connectors.http_json.pagination_settings import pointers_and_headers_to_ignore
 from crossdock_connectors.http_json.recognized_answers import REFUSED, RepeatedAnswer, errors_in
 from crossdock_connectors.http_json.request_declarations import DeclaredRequest, PostedRequest
@@ -57,7 +57,7 @@ class HttpJsonTarget(ApiTarget):
         )  # fmt: skip
         own = {name: each for name, each in config.resources.items() if isinstance(each, TargetResourceConfig)}
         self._single = own  # a request for each record, or a batch of them
-        self.resources = {name: _target_resource(name, each) for name, each in own.items()}
+        self.resources = {name: _target_resource_from_config(name, each) for name, each in own.items()}
 
     # ---- requests
 
@@ -271,15 +271,15 @@ class HttpJsonTarget(ApiTarget):
         if status := self._declared_failure(answer.body):
             return status
         body, failed = answer.body, self._config.failed
-        if not (isinstance(body, dict) and self._single[resource].has_posted_requests and errors_in(body)):
+        if not (isinstance(body, dict) and self._single[resource].has_graphql_or_call_requests and errors_in(body)):
             return None
-        return REFUSED if failed is None else failed.status_of(body)
+        return REFUSED if failed is None else failed.status_by_text(body)
 
     def _declared_failure(self, body: Any) -> int | None:
         failed = self._config.failed
         if failed is None or self._failed is None or not isinstance(body, dict) or not self._failed(body):
             return None
-        return failed.status_of(body)
+        return failed.status_by_text(body)
 
     def advice(self, resource: str, status: int | None) -> str:
         match status:
@@ -290,7 +290,7 @@ class HttpJsonTarget(ApiTarget):
         return f"check {self.place}.rate"
 
 
-def _target_resource(name: str, config: TargetResourceConfig) -> TargetResource:
+def _target_resource_from_config(name: str, config: TargetResourceConfig) -> TargetResource:
     absent = config.look_up.absent if config.look_up else None
     is_query = isinstance(config.read, PostedRequest) and config.read.graphql is not None
     return TargetResource(

@@ -12,7 +12,7 @@ from crossdock import ConfigModel, Filter
 from crossdock.platform.retry_and_in_flight_settings import InFlight, Retry
 from crossdock.sources import NameForm
 from crossdock.values.config_base_types import MAX_S, differs_from_default, finding_about_key
-from crossdock_connectors.declared_draft_models import MemberName, Members, ResourceKey
+from crossdock_connectors.draft_models_declared_in_config import MemberName, Members, ResourceKey
 from crossdock_connectors.http_json.bulk_write_job_settings import JobResourceConfig
 from crossdock_connectors.http_json.credential_settings import HeaderName
 from crossdock_connectors.http_json.pagination_settings import Ignored, Place
@@ -253,7 +253,7 @@ class TargetResourceConfig(ConfigModel):
         return operation == "create" or (operation in {"update", "delete"} and is_named and ID not in request)
 
     @property
-    def has_posted_requests(self) -> bool:
+    def has_graphql_or_call_requests(self) -> bool:
         """Whether requests are GraphQL mutations or calls, whose refusals are answers of success."""
         return any(isinstance(each, PostedRequest) for each in (self.create, self.update, self.delete, self.read))
 

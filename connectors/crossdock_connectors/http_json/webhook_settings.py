@@ -59,7 +59,7 @@ class HttpJsonWebhooks(WebhookSettings):
     """The records that webhooks are about: a list of rules."""
 
     @model_validator(mode="after")
-    def _check_topics(self) -> Self:
+    def _check_topics_have_place(self) -> Self:
         if self.topic_header is None and self.topic_member is None:
             for number, rule in enumerate(self.hints):
                 if rule.topics:

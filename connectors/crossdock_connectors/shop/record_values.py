@@ -52,7 +52,7 @@ def text_or_none(record: JsonAccess, pointer: str) -> str | None:
     return record.identifier(pointer, default="").strip() or None
 
 
-def product_price(record: Record, pointer: str, currency: str | None) -> Decimal | None:
+def rounded_product_price_or_none(record: Record, pointer: str, currency: str | None) -> Decimal | None:
     """Return the price of a product, with no more decimals than the platform takes, or None without one.
 
     No order must wait for the price of its product: one that is rounded, or cannot be read, is counted.

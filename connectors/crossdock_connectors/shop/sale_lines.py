@@ -62,7 +62,7 @@ def lines_of_sale(record: Record, sale: Sale, pointer: str, settings: ShopSettin
         line
         for item in sale.items
         if item.quantity
-        for line in split_amount_into_lines(
+        for line in lines_with_exact_unit_prices(
             item.product or charge_product_reference(item.kind), item.quantity, item.amount, sale.currency
         )
     ]
@@ -107,7 +107,7 @@ def smallest_price_step(currency: str | None) -> Decimal:
     return Decimal(1) if has_no_parts else Decimal(1).scaleb(-MAX_DIGITS_AFTER_POINT)
 
 
-def split_amount_into_lines(
+def lines_with_exact_unit_prices(
     product: Reference, quantity: Decimal, amount: Decimal, currency: str
 ) -> Iterator[LineDraft]:
     """Yield lines of *quantity* units whose sum is *amount*: one if a unit price exists, else two.

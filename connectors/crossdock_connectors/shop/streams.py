@@ -21,8 +21,8 @@ from crossdock import (
 )
 from crossdock.mapping.stream_declaration import ChangeLimits
 from crossdock.sources import Checkpoint
-from crossdock.values.fixed_decimal_contexts import default_decimal_context
-from crossdock_connectors.mapping_versions import mapping_version_of
+from crossdock.values.fixed_decimal_contexts import use_default_decimal_context
+from crossdock_connectors.mapping_versions import version_of_mapping_and_settings
 from crossdock_connectors.shop.sale_lines import charge_product_key
 from crossdock_connectors.shop.settings import MAPPED, ShopSettings
 
@@ -106,13 +106,13 @@ class ShopReader(ABC, Generic[S]):
         """Yield rows as `stock` for the variants with these keys."""
 
     @abstractmethod
-    def existing_product_keys(self, ctx: Context[S]) -> Iterator[RawBatch]: ...
+    def all_product_keys(self, ctx: Context[S]) -> Iterator[RawBatch]: ...
 
-    def existing_customer_keys(self, ctx: Context[S]) -> Iterator[RawBatch]:
+    def all_customer_keys(self, ctx: Context[S]) -> Iterator[RawBatch]:
         """Yield all customers, including guests. Needed unless `tells_deleted`."""
         raise NotImplementedError
 
-    def existing_order_keys(self, ctx: Context[S]) -> Iterator[RawBatch]:
+    def all_order_keys(self, ctx: Context[S]) -> Iterator[RawBatch]:
         """Yield all orders. Needed unless `tells_deleted`."""
         raise NotImplementedError
 
@@ -149,7 +149,7 @@ class ShopStream(Stream[S]):
 
     def __init__(self, dialect: ShopReader[S]) -> None:
         self.dialect = dialect
-        self.mapping_version = mapping_version_of(dialect.settings, MAPPED, dialect.mapping)
+        self.mapping_version = version_of_mapping_and_settings(dialect.settings, MAPPED, dialect.mapping)
 
 
 class _StreamWithDeletions(ShopStream[S]):
@@ -177,7 +177,7 @@ class Products(ShopStream[S]):
     def existing(self, ctx: Context[S]) -> Iterator[RawBatch]:
         yield RawBatch.json(self.dialect.charge_product_rows(), source="the setting charges")
         if self.dialect.settings.product_namespace is None:
-            yield from self.dialect.existing_product_keys(ctx)
+            yield from self.dialect.all_product_keys(ctx)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
         charges = [row for row in self.dialect.charge_product_rows() if (row["key"],) in keys]
@@ -205,7 +205,7 @@ class Customers(_StreamWithDeletions[S]):
         yield from self.dialect.customers(ctx, since)
 
     def existing(self, ctx: Context[S]) -> Iterator[RawBatch]:
-        yield from self.dialect.existing_customer_keys(ctx)
+        yield from self.dialect.all_customer_keys(ctx)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
         yield from self.dialect.customers_by_key(ctx, _single_key_parts(keys))
@@ -225,13 +225,13 @@ class Orders(_StreamWithDeletions[S]):
         yield from self.dialect.orders(ctx, since)
 
     def existing(self, ctx: Context[S]) -> Iterator[RawBatch]:
-        yield from self.dialect.existing_order_keys(ctx)
+        yield from self.dialect.all_order_keys(ctx)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
         yield from self.dialect.orders_by_key(ctx, _single_key_parts(keys))
 
     def to_resource(self, record: Record) -> OrderDraft:
-        with default_decimal_context():
+        with use_default_decimal_context():
             return self.dialect.map_order(record)
 
 
@@ -254,7 +254,7 @@ class Invoices(ShopStream[S]):
 
     def to_resource(self, record: Record) -> InvoiceDraft:
         is_credit_note = record.key_parts[0].startswith(CREDIT_NOTE)
-        with default_decimal_context():
+        with use_default_decimal_context():
             return self.dialect.map_credit_note(record) if is_credit_note else self.dialect.map_invoice(record)
 
 

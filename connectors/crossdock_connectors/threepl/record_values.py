@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from crossdock import RecordError, Reference
-from crossdock.mapping.resource_types import external_id
+from crossdock.mapping.resource_types import make_platform_external_id
 from crossdock.resources import Tracking
 from crossdock.sources import Ours
 from crossdock.values.json_access import JsonAccess
@@ -33,7 +33,9 @@ def _own_external_id_rule(namespace: str) -> Ours:
 
 def external_ids_of_key(key: str, namespace: str) -> list[str]:
     """Return the external ids that may stand for *key*: with a bar it may be one part of a record key or several."""
-    return list(dict.fromkeys(external_id(namespace, key_text(parts)) for parts in ((key,), key.split("|"))))
+    return list(
+        dict.fromkeys(make_platform_external_id(namespace, key_text(parts)) for parts in ((key,), key.split("|")))
+    )
 
 
 def normalized_status(status: str) -> str:
@@ -41,13 +43,13 @@ def normalized_status(status: str) -> str:
     return status.replace("_", "").casefold()
 
 
-def by_normalized_status(statuses: Mapping[str, str]) -> dict[str, str]:
+def our_status_by_normalized_status(statuses: Mapping[str, str]) -> dict[str, str]:
     return {normalized_status(theirs): ours for theirs, ours in statuses.items()}
 
 
 def mapped_status(record: JsonAccess, pointer: str, statuses: Mapping[str, str]) -> str:
     found = record.at(pointer, str)
-    known = by_normalized_status(statuses)
+    known = our_status_by_normalized_status(statuses)
     if normalized_status(found) not in known:
         raise RecordError("bad_value", "is a status that is not in the setting statuses", pointer=pointer)
     return known[normalized_status(found)]

@@ -145,7 +145,7 @@ class WarehouseStreamConfig(StreamConfig, IntakeConfig):
             raise ValueError(f"lookup.{taken[0]}: a join has the same name")
         return self
 
-    def joined_sources(self) -> dict[str, str]:
+    def joined_source_names_by_place(self) -> dict[str, str]:
         lookups = {f"lookup.{name}.source": rule.source for name, rule in self.lookup.items()}
         return lookups | {f"join.{name}.source": join.source for name, join in self.join.items()}
 
@@ -182,12 +182,12 @@ class WarehouseSettings(Settings):
     @model_validator(mode="after")
     def _check_sources(self) -> Self:
         for name, stream in self.streams.items():
-            for place, source in {"source": stream.source, **stream.joined_sources()}.items():
+            for place, source in {"source": stream.source, **stream.joined_source_names_by_place()}.items():
                 if source is not None and source not in self.sources:
                     raise ValueError(f"streams.{name}.{place}: there is no source {source!r}")
             self._check_map_names_known_joins(name, stream)
         self._check_same_intake()
-        self._check_joined_archives_unshared()
+        self._check_one_reader_if_archived()
         return self
 
     def _check_map_names_known_joins(self, name: str, stream: WarehouseStreamConfig) -> None:
@@ -221,10 +221,12 @@ class WarehouseSettings(Settings):
                 message = f"{other} reads the same files with another format or mode"
                 raise ValueError(f"streams.{name}.archive: {message}, and may read them after they were moved")
 
-    def _check_joined_archives_unshared(self) -> None:
+    def _check_one_reader_if_archived(self) -> None:
         """Check that a source with an archive that is looked up or joined is read by only one stream."""
         joined = [
-            (name, source) for name, stream in self.streams.items() for source in stream.joined_sources().values()
+            (name, source)
+            for name, stream in self.streams.items()
+            for source in stream.joined_source_names_by_place().values()
         ]
         readers = [(name, stream.source) for name, stream in self.streams.items()] + joined
         for name, source in joined:

@@ -58,7 +58,7 @@ class WarehouseStream(DeclaredStream[W]):
         self.is_joined = bool(config.lookup or config.join)
         engine_repairs = {} if self.is_joined else repairs  # look-ups need repaired text
         merged = config.model_copy(update={"columns": engine_repairs, "skip": {**source.skip, **config.skip}})
-        layout = source.layout | _layout_of_joins(config, source, others)
+        layout = source.layout | _join_settings_deciding_records(config, source, others)
         super().__init__(name, merged, layout, config.lookup, config.join)
         self.config, self.files, self.format, self.wait = config, source.files, source.format, source.wait
         self.archive, self.wrapped = source.archive, source.wrapped or ()
@@ -80,7 +80,7 @@ class WarehouseStream(DeclaredStream[W]):
         else:
             self._shared_file_source(ctx).finished(self.stream_id(ctx))
 
-    def announce_growth_checks(self, ctx: Context[W]) -> None:
+    def announce_file_growth_checks(self, ctx: Context[W]) -> None:
         source = self._joined_files if self.is_joined else self._shared_file_source
         open_store = partial(_open_session, ctx, self._open_store, again=False, ahead=True)
         ctx.run.growth_checks.announce_connection(ctx.connection, open_store, lambda: source(ctx).looks)
@@ -224,7 +224,7 @@ def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Findin
 _TRIM = Repair(strip="both")
 
 
-def _layout_of_joins(
+def _join_settings_deciding_records(
     config: WarehouseStreamConfig, source: SourceConfig, others: Mapping[str, SourceConfig]
 ) -> dict[str, Any]:
     """Return the parts of look-ups and joins that decide how bytes become records; empty without any."""
@@ -267,7 +267,7 @@ class JoinedStream:
             self._main.files,
             source,
             stream_id,
-            lambda rows: self._trimmed(_repaired(rows, self._repairs), names),
+            lambda rows: self._with_trimmed_key_columns(_repaired(rows, self._repairs), names),
             self._stream.expectation,
         )
         lookups = {name: self._source_of_lookup(name, rule) for name, rule in self._config.lookup.items()}
@@ -277,14 +277,14 @@ class JoinedStream:
     def _source_of_lookup(self, name: str, rule: Lookup) -> Joined:
         used = self._used_lookup_columns(name)
         columns = None if used is None else [*rule.columns.values(), *used]
-        return self._source_with_rule(name, rule, Rule(rule.columns), columns, kept=timedelta(), snapshot=True)
+        return self._source_with_matching_rule(name, rule, Rule(rule.columns), columns, kept=timedelta(), snapshot=True)
 
     def _source_of_join(self, name: str, rule: Join) -> Joined:
         used = self._stream.joined_columns
         columns = None if used is None else [*rule.columns.values(), *rule.key, *used.get(name, ())]
         # a record that is kept has all its rows: also those that arrived `within` before it
         kept = rule.kept_for + (self._main_file_retention or timedelta())
-        return self._source_with_rule(
+        return self._source_with_matching_rule(
             name, rule, Rule(rule.columns, rule.key), columns, kept=kept, snapshot=self._snapshot
         )
 
@@ -294,7 +294,7 @@ class JoinedStream:
         alone = timedelta() if self._snapshot else None
         return max((join.kept_for for join in self._config.join.values()), default=alone)
 
-    def _source_with_rule(
+    def _source_with_matching_rule(
         self,
         name: str,
         rule: Lookup,
@@ -314,7 +314,9 @@ class JoinedStream:
             config.files,
             source,
             stream_id,
-            lambda rows: _without_skipped_rows(self._trimmed(_repaired(rows, config.columns), names), config),
+            lambda rows: _without_skipped_rows(
+                self._with_trimmed_key_columns(_repaired(rows, config.columns), names), config
+            ),
             expectation,
         )
         return Joined(part, found_by, None if columns is None else list(dict.fromkeys(columns)))
@@ -334,7 +336,7 @@ class JoinedStream:
             self._ctx, config, [stream_id], run, kept=kept, snapshot=snapshot, parts=is_join, takes_late=is_join
         )
 
-    def _trimmed(self, rows: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    def _with_trimmed_key_columns(self, rows: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
         present = [name for name in dict.fromkeys(names) if name in rows.columns]
         return rows.with_columns(_TRIM.expression(name) for name in present) if self._stream.trim_keys else rows
 

@@ -13,7 +13,7 @@ from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import MOST, common_options, help_example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import count_with_noun
+from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -42,7 +42,7 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
         known = load_project(config).scope_by_stream if listed else {}
         pending = [each for each in listed if each.stream in known]
         if as_json:
-            terminal_output.print_json([_approval_document(each) for each in pending])
+            terminal_output.print_json([_pending_approval_document(each) for each in pending])
         else:
             _print_pending_approvals(pending)
         if others := [each.stream for each in listed if each.stream not in known]:
@@ -61,7 +61,7 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
 
     approved = change_exclusively(loaded, "approve", f"stream {stream}", approve_all, clock=SystemClock())
     text = f"approved: {_pending_approval_text(approved)}; run 'crossdock sync {stream}'"
-    terminal_output.print_result(_approval_document(approved), text, as_json=as_json)
+    terminal_output.print_result(_pending_approval_document(approved), text, as_json=as_json)
 
 
 def _approve(loaded: Project, tx: Transaction, stream: str, number: int) -> PendingApproval:
@@ -90,7 +90,7 @@ def _print_pending_approvals(pending: list[PendingApproval]) -> None:
     console = terminal_output.output_console()
     if rows:
         columns = ("stream", "records", "what", "since", "approved")
-        console.print(terminal_output.table("Removals and updates", columns, rows, numbers=("records",)))
+        console.print(terminal_output.make_fitting_table("Removals and updates", columns, rows, numbers=("records",)))
     else:
         console.print("nothing needs approval")
 
@@ -99,7 +99,7 @@ def _pending_approval_text(pending: PendingApproval) -> str:
     return f"{pending.what}: {count_with_noun(pending.record_count, 'record')}"
 
 
-def _approval_document(pending: PendingApproval) -> dict[str, Any]:
+def _pending_approval_document(pending: PendingApproval) -> dict[str, Any]:
     return {
         "stream": pending.stream,
         "number": pending.record_count,

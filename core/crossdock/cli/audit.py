@@ -88,5 +88,5 @@ def _show(found: Sequence[tuple[str, AuditEntry]], total: int, *, of_fleet: bool
             (tenant, entry.at, entry.person, audit_lines.entry_text(entry), entry.outcome) for tenant, entry in found
         ]
         columns = ("tenant", "when", "who", "what", "outcome")
-        terminal_output.output_console().print(terminal_output.table("Audit log", columns, rows))
+        terminal_output.output_console().print(terminal_output.make_fitting_table("Audit log", columns, rows))
     say_how_many_shown(len(found), total, "entries", err=as_json)

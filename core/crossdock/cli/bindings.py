@@ -12,7 +12,7 @@ from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project, read_state
 from crossdock.cli.shared_options import CommandGroup, common_options, config_option, help_example
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import count_with_noun
+from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 if TYPE_CHECKING:
     from crossdock.runs.audited_changes import Change

@@ -8,7 +8,13 @@ from typing import Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import CommandGroup, common_options, config_overrides, echo_document, help_example
+from crossdock.cli.shared_options import (
+    CommandGroup,
+    common_options,
+    echo_document_text,
+    help_example,
+    overriding_config_files,
+)
 from crossdock.printable import printable_json, printable_lines
 
 
@@ -27,9 +33,9 @@ def show(config: Path, *, as_json: bool) -> None:
     from crossdock.config.project.effective_config import effective_config
     from crossdock.values import exact_json
 
-    document = effective_config(config, *config_overrides(config))
+    document = effective_config(config, *overriding_config_files(config))
     if as_json:
-        echo_document(printable_json(exact_json.dumps(document).decode()))
+        echo_document_text(printable_json(exact_json.dumps(document).decode()))
     else:
         click.echo(_yaml(document), nl=False)
 

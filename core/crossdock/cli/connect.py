@@ -92,11 +92,13 @@ def _authorize_in_browser(
 ) -> None:
     from crossdock.reading.sources import account_owner_consent
     from crossdock.reading.transport import loopback_redirect
-    from crossdock.values.web_address_checks import check_web_address
+    from crossdock.values.web_address_checks import check_https_or_loopback_address
 
     if redirect_url is not None and not loopback_redirect.is_loopback_redirect(redirect_url):
         try:
-            attempt = account_owner_consent.BrowserConsentAttempt(api, auth, check_web_address(redirect_url))
+            attempt = account_owner_consent.BrowserConsentAttempt(
+                api, auth, check_https_or_loopback_address(redirect_url)
+            )
         except ValueError as error:
             raise ConfigError(f"--redirect-url {error}", code="option_value_invalid") from None
         _show_and_open_address(attempt.address, opens=opens)

@@ -14,10 +14,10 @@ from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import (
     CommandGroup,
     config_option,
-    config_overrides,
     fleet_base_files,
     fleet_option,
     help_example,
+    overriding_config_files,
 )
 from crossdock.cli.web_console_serving_options import (
     WebConsoleOptions,
@@ -65,7 +65,7 @@ def console(
     found = (
         partial(console_tenants_of_fleet, fleet, fleet_base_files(config))
         if fleet
-        else partial(console_tenant_of_config, (config, *config_overrides(config)))
+        else partial(console_tenant_of_config, (config, *overriding_config_files(config)))
     )
     with interruptible(say) as interrupt, console.serve_console(found, allowed_hosts) as url:
         say(f"serving the console at {url}")

@@ -57,7 +57,7 @@ def add(name: str, role: str, tenants: tuple[str, ...], accounts: Path) -> None:
     from crossdock.console.visitors_and_roles import ALL_TENANTS, Role
 
     roles = dict.fromkeys(tenants or (ALL_TENANTS,), Role[role.upper()])
-    _account_file(accounts).add(name, _read_password(), roles)
+    _account_file_at(accounts).add(name, _read_password(), roles)
     say(f"added {name}")
 
 
@@ -69,9 +69,9 @@ def list_(accounts: Path) -> None:
 
     rows = [
         (each.name, ", ".join(f"{role.display_name} at {tenant}" for tenant, role in each.roles.items()))
-        for each in _account_file(accounts).all().values()
+        for each in _account_file_at(accounts).all().values()
     ]
-    terminal_output.output_console().print(terminal_output.table("Accounts", ("name", "roles"), rows))
+    terminal_output.output_console().print(terminal_output.make_fitting_table("Accounts", ("name", "roles"), rows))
 
 
 @account.command("role", epilog=help_example(f"{_ACCOUNT} role ben --role none --tenant b --accounts people"))
@@ -83,7 +83,7 @@ def change_role(name: str, role: str, tenants: tuple[str, ...], accounts: Path) 
     """Change the role of an account at some tenants, or where none is named the one at all others."""
     from crossdock.console.visitors_and_roles import ALL_TENANTS, Role
 
-    file = _account_file(accounts)
+    file = _account_file_at(accounts)
     roles = dict(file.get(name).roles)
     for tenant in tenants or (ALL_TENANTS,):
         roles.pop(tenant, None)
@@ -98,7 +98,7 @@ def change_role(name: str, role: str, tenants: tuple[str, ...], accounts: Path) 
 @_file_option
 def set_password(name: str, accounts: Path) -> None:
     """Set another password, which is asked for or is the first line of standard input. Sessions end."""
-    file = _account_file(accounts)
+    file = _account_file_at(accounts)
     file.get(name)
     file.set_password(name, _read_password())
     say(f"changed {name}")
@@ -109,11 +109,11 @@ def set_password(name: str, accounts: Path) -> None:
 @_file_option
 def remove(name: str, accounts: Path) -> None:
     """Remove an account. Its sessions end."""
-    _account_file(accounts).remove(name)
+    _account_file_at(accounts).remove(name)
     say(f"removed {name}")
 
 
-def _account_file(path: Path) -> AccountFile:
+def _account_file_at(path: Path) -> AccountFile:
     from crossdock.console.sign_in.accounts import AccountFile
 
     return AccountFile(path)

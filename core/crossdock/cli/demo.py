@@ -79,11 +79,13 @@ def demo(
         return
     console.quiet = as_json
     if warehouse:
-        document = demo_warehouse_file_exchange.run(ctx, console, folder, _sync, _print_heading, as_json=as_json)
+        document = demo_warehouse_file_exchange.run(
+            ctx, console, folder, _sync_or_raise_error, _print_heading, as_json=as_json
+        )
     elif shop is None:
         document = _run_exports_demo(ctx, console, folder, as_json=as_json)
     else:
-        document = demo_shop_sync.run(ctx, console, folder, shop, _sync, _print_heading, as_json=as_json)
+        document = demo_shop_sync.run(ctx, console, folder, shop, _sync_or_raise_error, _print_heading, as_json=as_json)
     if as_json:
         terminal_output.print_json(document)
 
@@ -94,7 +96,7 @@ def _run_exports_demo(ctx: click.Context, console: Console, folder: Path, *, as_
     from crossdock.testing.demo import demo_folder_and_servers, effects_and_reports_comparison
     from crossdock.writing.targets import platform_access_and_clock_checks
 
-    with interruptible() as interrupt, demo_folder_and_servers.run_demo_servers(folder) as warehouse:
+    with interruptible() as interrupt, demo_folder_and_servers.run_sandbox_and_warehouse_servers(folder) as warehouse:
         loaded = project.load(config := folder / demo_folder_and_servers.CONFIG)
         loaded.create_or_upgrade_state()
         platform_access_and_clock_checks.check_access(loaded.platform, loaded.access_test_resources)
@@ -107,7 +109,7 @@ def _run_exports_demo(ctx: click.Context, console: Console, folder: Path, *, as_
                 _print_heading(console, f"Day {day}: crossdock plan --limit {limit}", _BEFORE[day])
                 ctx.invoke(plan.plan, config=config, limit=limit)
                 _print_heading(console, f"Day {day}: crossdock sync")
-            reports.append(_sync(loaded, [], interrupt, as_json=as_json))
+            reports.append(_sync_or_raise_error(loaded, [], interrupt, as_json=as_json))
             if not as_json:
                 terminal_output.show_run(console, reports[-1].as_json())
                 _print_heading(console, f"Day {day}: crossdock records list")
@@ -120,7 +122,7 @@ def _run_exports_demo(ctx: click.Context, console: Console, folder: Path, *, as_
     return {"folder": str(folder), "runs": [report.as_json() for report in reports], "effects": dict(effects)}
 
 
-def _sync(
+def _sync_or_raise_error(
     loaded: Project, streams: list[str], interrupt: threading.Event, *, as_json: bool, clock: Clock | None = None
 ) -> Report:
     from crossdock.cli import terminal_output

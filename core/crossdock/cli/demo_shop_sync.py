@@ -36,7 +36,7 @@ def run(
     from crossdock.testing.demo.shop import shop_demo
     from crossdock.writing.targets import platform_access_and_clock_checks
 
-    with interruptible() as interrupt, shop_demo.run_shop_demo(folder, kind) as demo:
+    with interruptible() as interrupt, shop_demo.create_and_serve_shop_demo(folder, kind) as demo:
         loaded = project.load(config := folder / shop_demo.CONFIG)
         loaded.create_or_upgrade_state()
         platform_access_and_clock_checks.check_access(loaded.platform, loaded.access_test_resources)
@@ -49,7 +49,7 @@ def run(
             heading(console, f"crossdock sync {connection}", before)
             if connection == "depot":
                 demo.depot.ship_all_orders()
-                demo.shop.refund(demo.shop.orders[2], "MUG-3", 2)
+                demo.shop.refund_units(demo.shop.orders[2], "MUG-3", 2)
             reports.append(sync(loaded, [connection], interrupt, as_json=as_json))
             if not as_json:
                 terminal_output.show_run(console, reports[-1].as_json())
@@ -65,7 +65,10 @@ def serve(console: Console, folder: Path, kind: Kind, *, as_json: bool) -> None:
     from crossdock.cli import terminal_output
     from crossdock.testing.demo.shop import shop_demo
 
-    with interruptible() as interrupt, shop_demo.run_shop_demo(folder, kind, ships_when_asked=True) as demo:
+    with (
+        interruptible() as interrupt,
+        shop_demo.create_and_serve_shop_demo(folder, kind, ships_when_asked=True) as demo,
+    ):
         if as_json:
             addresses = {name: text for name, text in demo.variables.items() if name.endswith("_URL")}
             terminal_output.print_json({"folder": str(folder), **addresses})
@@ -79,7 +82,7 @@ def _compare_orders(loaded: Project, demo: ShopDemo, kind: Kind) -> Iterator[dic
     """Yield each order as the shop and the platform have it. Refunds change no order of WooCommerce."""
     from crossdock.testing import sandbox_effects_comparison
 
-    effects = [dict(each) for each in sandbox_effects_comparison.list_effects(loaded.platform)]
+    effects = [dict(each) for each in sandbox_effects_comparison.list_effects_of_tenant(loaded.platform)]
     orders = {each["body"]["externalId"]: each["body"] for each in effects if each["resource"] == "order"}
     invoices = [each["body"] for each in effects if each["resource"] == "invoice"]
     for order in demo.shop.orders:

@@ -33,7 +33,7 @@ def run(
     from crossdock.testing.demo.warehouse import warehouse_demo
     from crossdock.writing.targets import platform_access_and_clock_checks
 
-    with interruptible() as interrupt, warehouse_demo.run_warehouse_demo(folder) as demo:
+    with interruptible() as interrupt, warehouse_demo.create_and_serve_warehouse_demo(folder) as demo:
         loaded = project.load(config := folder / warehouse_demo.CONFIG)
         loaded.create_or_upgrade_state()
         platform_access_and_clock_checks.check_access(loaded.platform, loaded.access_test_resources)
@@ -43,7 +43,7 @@ def run(
         for number, before in enumerate(_NIGHTS, 1):
             night = warehouse_demo.NightClock(days_ago=len(_NIGHTS) - number)
             if number == len(_NIGHTS):
-                demo.correct_country(loaded, "1003")
+                demo.correct_order_country_on_platform(loaded, "1003")
             heading(console, f"Night {number}: crossdock sync", before)
             reports.append(sync(loaded, [], interrupt, as_json=as_json, clock=night))
             if not as_json:
@@ -52,7 +52,7 @@ def run(
                 ctx.invoke(open_records_list.list_, config=config)
             if number < len(_NIGHTS):
                 demo.let_warehouse_work(night)
-        orders = list(_compare_orders(loaded, demo))
+        orders = list(_orders_at_warehouse_and_platform(loaded, demo))
     heading(console, "What became of each order", _COMPARED)
     console.print(_order_comparison_table(orders))
     port = urlsplit(demo.variables["PLATFORM_URL"]).port
@@ -60,12 +60,12 @@ def run(
     return {"folder": str(folder), "runs": [report.as_json() for report in reports], "orders": orders}
 
 
-def _compare_orders(loaded: Project, demo: WarehouseDemo) -> Iterator[dict[str, Any]]:
+def _orders_at_warehouse_and_platform(loaded: Project, demo: WarehouseDemo) -> Iterator[dict[str, Any]]:
     """Yield each order as the warehouse's own book and the platform have it."""
     from crossdock.testing import sandbox_effects_comparison
     from crossdock.testing.demo.warehouse.depot import Depot
 
-    stored = {each["id"]: each["body"] for each in sandbox_effects_comparison.list_effects(loaded.platform)}
+    stored = {each["id"]: each["body"] for each in sandbox_effects_comparison.list_effects_of_tenant(loaded.platform)}
     book = Depot(demo.folder / "depot").book["orders"]
     for number, record_id in demo.ids.items():
         body, order = stored[record_id], book[record_id]

@@ -9,7 +9,7 @@ import click
 
 from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import as_json as json_option
-from crossdock.cli.shared_options import check_each_utf8, echo_document, help_example
+from crossdock.cli.shared_options import check_each_utf8, echo_document_text, help_example
 from crossdock.values import explanations
 from crossdock.values.state_words import known_words
 
@@ -26,11 +26,11 @@ def explain(code: tuple[str, ...], *, as_json: bool) -> None:
     if code:
         name = " ".join(code).strip("[]")
         text = explanations.explanation(name)
-        echo_document(json.dumps({"code": name, "page": text})) if as_json else say(*text.rstrip().split("\n"))
+        echo_document_text(json.dumps({"code": name, "page": text})) if as_json else say(*text.rstrip().split("\n"))
         return
     titles = explanations.titles()
     if as_json:
-        echo_document(json.dumps(titles, indent=2))
+        echo_document_text(json.dumps(titles, indent=2))
         return
     width = max(map(len, titles))
     say(*(f"{each:{width}}  {title}" for each, title in titles.items()))

@@ -22,7 +22,7 @@ from crossdock.errors import ConfigError
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
     from crossdock.platform.sent_members_check_against_openapi import Difference
-    from crossdock.values.json_documents.projects import OpenApiCheck, OpenApiDifference, State
+    from crossdock.values.json_documents.project_commands import OpenApiCheck, OpenApiDifference, State
 
 
 @click.command(
@@ -101,7 +101,9 @@ def check(config: Path, *, fleet: str | None, as_json: bool, openapi: Path | Non
     else:
         terminal_output.print_lines(terminal_output.output_console(), str(result))
         if assumptions:
-            table = terminal_output.table("Assumptions about the platform", ("what", "value"), assumed.items())
+            table = terminal_output.make_fitting_table(
+                "Assumptions about the platform", ("what", "value"), assumed.items()
+            )
             terminal_output.output_console().print("", table, sep="\n")
         else:
             say(f"{len(assumed)} facts about the platform are assumed; --assumptions lists them")
@@ -158,7 +160,7 @@ def _print_openapi_differences(
             columns = ("where", "what", "fix")
             shown = [(each.where, each.what, each.fix) for each in rows]
             console.print()
-            console.print(terminal_output.table(title, columns, shown))
+            console.print(terminal_output.make_fitting_table(title, columns, shown))
     settings = list(dict.fromkeys(each.fix for each in (*failing, *others) if each.fix))
     if settings:
         terminal_output.print_lines(console, "\n".join(["", "Settings to try:", *(f"  {each}" for each in settings)]))

@@ -60,7 +60,7 @@ def list_scheduled_runs(config: Path, *, limit: int, as_json: bool) -> None:
     columns = ("job", "date", "due", "status", "run", "attempts", "note")
     shown = [(*(row[name] for name in _COLUMNS), " ".join((row["note"] or "").split())) for row in rows]
     terminal_output.output_console().print(
-        terminal_output.table("Scheduled runs", columns, shown, numbers=("run", "attempts"))
+        terminal_output.make_fitting_table("Scheduled runs", columns, shown, numbers=("run", "attempts"))
     )
     say_how_many_shown(len(shown), total, "runs")
     if paused:

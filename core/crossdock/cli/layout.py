@@ -18,7 +18,7 @@ from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import CommandGroup, as_json, check_utf8, common_options, help_example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import count_with_noun
+from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 if TYPE_CHECKING:
     from crossdock.reading.formats.file_formats import FileFormat
@@ -163,7 +163,7 @@ def show_first_records(
     head = read_first_bytes(file)
     if stream is None:
         _refuse_sheet_or_columnar_file(file, head)
-        return _show_first_lines(file, limit, encoding, length, raw=raw, as_json=as_json)
+        return _show_first_lines_below_ruler(file, limit, encoding, length, raw=raw, as_json=as_json)
     read = _first_records(file, config, stream, limit)
     if as_json:
         members = [{"file": found.name, **_first_records_document(found, raw=raw)} for found in read]
@@ -171,7 +171,8 @@ def show_first_records(
     for found in () if as_json else read:
         held = found.cell_bytes if raw else {}
         shown = [
-            (line, _cells_with_bytes(cells, held.get(line, {}))) for line, cells in _masked_or_raw_cells(found, raw=raw)
+            (line, _cells_with_hex_bytes(cells, held.get(line, {})))
+            for line, cells in _masked_or_raw_cells(found, raw=raw)
         ]
         _print_records_with_places(found, shown, found.raw if raw else {})
     if (error := read[-1].error) is not None:
@@ -244,9 +245,11 @@ def _layout_of_stream(config: Path, name: str) -> tuple[FileFormat, Sequence[Wra
     return found, getattr(bound, "wrapped", ())
 
 
-def _show_first_lines(file: Path, limit: int, encoding: str, length: int | None, *, raw: bool, as_json: bool) -> int:
+def _show_first_lines_below_ruler(
+    file: Path, limit: int, encoding: str, length: int | None, *, raw: bool, as_json: bool
+) -> int:
+    from crossdock.reading.formats.encoding_names_and_byte_widths import check_encoding_name
     from crossdock.reading.formats.file_preview import first_lines, mask_letters_and_digits, with_rulers
-    from crossdock.reading.formats.text_encodings import check_encoding_name
 
     try:
         check_encoding_name(encoding)
@@ -301,7 +304,7 @@ def _unprintable_as_question_marks(line: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in line)
 
 
-def _cells_with_bytes(cells: dict[str, tuple[str, Any]], held: Mapping[str, str]) -> dict[str, tuple[str, Any]]:
+def _cells_with_hex_bytes(cells: dict[str, tuple[str, Any]], held: Mapping[str, str]) -> dict[str, tuple[str, Any]]:
     return {
         name: (f"{place}  X'{held[name]}'" if name in held else place, text) for name, (place, text) in cells.items()
     }

@@ -116,10 +116,10 @@ def remove(connection: str, config: Path, *, as_json: bool) -> None:
 
 @contextmanager
 def _open_subscriptions(loaded: Project, connection: str) -> Iterator[Subscriptions]:
-    from crossdock.services.inbox.webhook_subscriptions import open_subscriptions
+    from crossdock.services.inbox.webhook_subscriptions import open_subscriptions_of_connection
     from crossdock.values.clock import SystemClock
 
-    with open_subscriptions(loaded, connection, SystemClock()) as opened:
+    with open_subscriptions_of_connection(loaded, connection, SystemClock()) as opened:
         yield opened
 
 

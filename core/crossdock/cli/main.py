@@ -183,11 +183,11 @@ def _run_and_report_errors(command: Callable[[], Any]) -> int:
         click.echo("crossdock: interrupted", err=True)
         return StoppedError.exit_code
     except (Exception, SystemExit) as error:  # noqa: BLE001  of any class: an author's code may have raised it
-        return _show_unexpected_error(error)
+        return _show_author_error_or_defect(error)
     return result if isinstance(result, int) else 0
 
 
-def _show_unexpected_error(error: BaseException) -> int:
+def _show_author_error_or_defect(error: BaseException) -> int:
     """Show an author's exception as a sentence, and a defect of crossdock with its traceback. Return the code."""
     from crossdock.values.author_code_errors import as_author_code_error
 

@@ -24,8 +24,8 @@ from crossdock.cli.shared_options import (
     help_meanings,
 )
 from crossdock.cli.tenant_states import FleetStates
-from crossdock.values.display_texts import count_with_noun
 from crossdock.values.state_words import BY_URGENCY, RecordState
+from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -91,7 +91,7 @@ def list_(
     from crossdock.runs.open_records import filter_of_options
 
     choice, kinds = filter_of_options(stream, key, reason, None), _LISTED_BY_DEFAULT if state is None else (state,)
-    read = partial(_list_of_tenant, choice=choice, kinds=kinds, limit=limit, every=every, as_json=as_json)
+    read = partial(_open_records_of_tenant, choice=choice, kinds=kinds, limit=limit, every=every, as_json=as_json)
     states = None if fleet is None else FleetStates(fleet, fleet_base_files(config))
     listed = [("", read(load_project(config)))] if states is None else list(states.read_each_tenant(read))
     items = [({"tenant": name} if name else {}) | item for name, each in listed for item in each.items]
@@ -100,7 +100,7 @@ def list_(
         terminal_output.print_json(items)
     else:
         columns = (*(() if fleet is None else ("tenant",)), *_COLUMNS)
-        _print(items, kinds, totals, columns, is_narrowed=(stream, reason, key) != (None, None, None))
+        _print_table_and_counts(items, kinds, totals, columns, is_narrowed=(stream, reason, key) != (None, None, None))
     reasons = sum((each.reasons for _, each in listed), Counter[tuple[str, str]]())
     _say_hidden_records(items, kinds, totals, reasons, err=as_json)
     return 0 if states is None else states.exit_code
@@ -130,7 +130,7 @@ class _Listed(Struct, frozen=True):
     reasons: Counter[tuple[str, str]]
 
 
-def _list_of_tenant(
+def _open_records_of_tenant(
     loaded: Project, choice: RecordFilter, kinds: Sequence[str], limit: int, *, every: bool, as_json: bool
 ) -> _Listed:
     from crossdock.runs import open_records
@@ -142,7 +142,7 @@ def _list_of_tenant(
         if choice.stream is not None and not any(totals.values()):
             loaded.selected_streams([choice.stream])  # an unknown one is an error, unless records of it are left
         reasons = Counter({(stream, code): number for stream, code, number in tx.dead_letters.reason_counts(choice)})
-        not_known = open_records.list_unverified(loaded, tx, choice, limit) if UNVERIFIED in kinds else []
+        not_known = open_records.list_unverified_records(loaded, tx, choice, limit) if UNVERIFIED in kinds else []
         if as_json:
             every_item = [*matching_items(tx, choice, kinds, limit), *not_known]
             return _Listed([without_data(item) for item in every_item], totals, reasons)
@@ -154,14 +154,14 @@ def _list_of_tenant(
     )
 
 
-def _print(
+def _print_table_and_counts(
     shown: list[Item], kinds: Iterable[str], totals: Mapping[str, int], columns: tuple[str, ...], *, is_narrowed: bool
 ) -> None:
     console, which = terminal_output.output_console(), "such record" if is_narrowed else "record"
     elsewhere = {kind: totals[kind] for kind in (HANDED_OVER, "dropped", INBOX) if kind not in kinds and totals[kind]}
     if shown:
         rows = [tuple(item.get(name, "") for name in columns) for item in shown]
-        console.print(terminal_output.table("Records", columns, rows))
+        console.print(terminal_output.make_fitting_table("Records", columns, rows))
         numbers = ", ".join(f"{totals[kind]:,} {kind.replace('-', ' ')}" for kind in kinds if totals[kind])
         terminal_output.print_lines(console, f"\n{numbers}")
     else:

@@ -15,11 +15,11 @@ from crossdock.cli.output_path_checks import absolute_path, check_writable
 from crossdock.cli.project_and_state import load_project
 from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import MOST, common_options, help_example, help_meanings
-from crossdock.runs import run_lines
+from crossdock.runs import tables_and_sentences_of_run
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import awaited_records_text, count_with_noun
 from crossdock.values.run_messages import error_documents
 from crossdock.values.state_words import PlanTerm
+from crossdock.values.texts_of_numbers_and_times import awaited_records_text, count_with_noun
 
 if TYPE_CHECKING:
     from crossdock.pacing.request_batch_duration_forecast import Forecast
@@ -152,7 +152,7 @@ class _Listing:
         self.removals_on_hold: set[str] = set()
 
     def add_operation(self, operation: Operation) -> None:
-        self._add(
+        self._count_and_list_if_room(
             self._verb(operation),
             operation.identity.stream,
             operation.record.key,
@@ -184,7 +184,7 @@ class _Listing:
             "at": f"{dead_letter.identity.source}:{dead_letter.identity.line}",
             "pointer": dead_letter.pointer,
         }
-        self._add(
+        self._count_and_list_if_room(
             "reject",
             dead_letter.identity.stream,
             dead_letter.identity.key,
@@ -192,18 +192,20 @@ class _Listing:
         )
 
     def add_waiting(self, record: WaitingRecord) -> None:
-        self._add("wait", record.identity.stream, record.identity.key, lambda: {"waits_for": record.waits_for})
+        self._count_and_list_if_room(
+            "wait", record.identity.stream, record.identity.key, lambda: {"waits_for": record.waits_for}
+        )
 
     def add_resend(self, intent: Intent) -> None:
         kind = "resend" if intent.first_sent_at else "send"
-        self._add(
+        self._count_and_list_if_room(
             kind, intent.identity.stream, intent.identity.key, lambda: {"idempotency_key": intent.idempotency_key}
         )
 
     def add_in_doubt(self, identity: RecordIdentity) -> None:
-        self._add("doubt", identity.stream, identity.key, dict)
+        self._count_and_list_if_room("doubt", identity.stream, identity.key, dict)
 
-    def _add(self, kind: str, stream: str, key: str, detail: Callable[[], dict[str, Any]]) -> None:
+    def _count_and_list_if_room(self, kind: str, stream: str, key: str, detail: Callable[[], dict[str, Any]]) -> None:
         self.counts[kind, stream] += 1
         if self._room.count_down_if_left(on_hold=False):
             self.shown.append({"do": kind, "stream": stream, "key": key, **detail()})
@@ -213,10 +215,16 @@ def _show(console: Any, listing: _Listing, planned: PlanResult) -> None:
     for line in _lines(listing, planned):
         console.print(line, soft_wrap=True)
     console.print()
-    for account in run_lines.tally_tables({name: tally.as_json() for name, tally in planned.tallies.items()}):
+    for account in tables_and_sentences_of_run.tally_tables(
+        {name: tally.as_json() for name, tally in planned.tallies.items()}
+    ):
         if not account.has_counts:
             continue
-        console.print(terminal_output.table(account.title, account.columns, account.lines, numbers=account.columns[1:]))
+        console.print(
+            terminal_output.make_fitting_table(
+                account.title, account.columns, account.lines, numbers=account.columns[1:]
+            )
+        )
         console.print()
     on_hold = {("hold", stream): number for stream, number in listing.on_hold.items()}
     counts = ", ".join(f"{n:,} {kind} {stream}" for (kind, stream), n in (*listing.counts.items(), *on_hold.items()))
@@ -237,7 +245,7 @@ def _show(console: Any, listing: _Listing, planned: PlanResult) -> None:
 def _lines(listing: _Listing, planned: PlanResult) -> Iterator[str]:
     for item in listing.shown:
         yield f"{item['do']:6} {item['stream']} {item['key'] or '(no key)'}"
-        yield from (f"         {line}" for line in _details(item))
+        yield from (f"         {line}" for line in _detail_lines(item))
     hidden = listing.counts.total() - sum(item["do"] != "hold" for item in listing.shown)
     if hidden:
         yield f"and {hidden:,} more (--limit)"
@@ -251,7 +259,7 @@ def _lines(listing: _Listing, planned: PlanResult) -> Iterator[str]:
 
 
 def _sending_time_text(forecast: Forecast) -> str:
-    from crossdock.values.display_texts import duration_text
+    from crossdock.values.texts_of_numbers_and_times import duration_text
 
     if forecast.seconds is None or forecast.at_once is None or forecast.rate_per_s is None or not forecast.requests:
         return ""
@@ -267,7 +275,7 @@ _NOTES = {
 }
 
 
-def _details(item: dict[str, Any]) -> list[str]:
+def _detail_lines(item: dict[str, Any]) -> list[str]:
     if item["do"] in {"create", "delete"}:
         return []
     if item["do"] in _NOTES:

@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Column, Table
 from rich.text import Text
 
-from crossdock.values.display_texts import duration_text
+from crossdock.values.texts_of_numbers_and_times import duration_text
 
 _BAR, _LEAST_BAR = 40, 10  # widths
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crossdock.cli.shared_options import config_overrides
+from crossdock.cli.shared_options import overriding_config_files
 from crossdock.errors import StateError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def load_project(config: Path) -> Project:
     """Load the selected config. Its models are imported here, so that ``--help`` need not wait for them."""
     from crossdock.config.project import project
 
-    loaded = project.load(config, *config_overrides(config))
+    loaded = project.load(config, *overriding_config_files(config))
     gc.freeze()  # what was imported stays: a collection that goes through it takes 0.1 s and finds nothing
     return loaded
 
@@ -35,7 +35,7 @@ def read_state(config: Path) -> Iterator[tuple[Transaction, str]]:
     from crossdock.config import state_location
     from crossdock.state import State
 
-    found = state_location.locate_state(config, *config_overrides(config))
+    found = state_location.locate_state(config, *overriding_config_files(config))
     url, pin = found or ((loaded := load_project(config)).state_url, loaded.pinned_tenant)
     with ExitStack() as stack:
         try:

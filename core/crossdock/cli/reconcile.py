@@ -17,13 +17,13 @@ from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import MOST, common_options, help_example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import aligned_decimals, count_with_noun
-from crossdock.values.json_times import time_text
 from crossdock.values.run_messages import error_documents
+from crossdock.values.texts_of_numbers_and_times import aligned_decimals, count_with_noun
+from crossdock.values.times_as_json_text import time_text
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.runs.difference_classes import Class, Difference
+    from crossdock.runs.difference_and_correction_types import Class, Difference
     from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
 
 _SHOWN = 50
@@ -90,11 +90,11 @@ def reconcile(streams: tuple[str, ...], config: Path, **options: Any) -> int:
     be read.
     """
     loaded = load_project(config)
-    found, _ = reconcile_and_print(loaded, loaded.selected_streams(streams), **options)
+    found, _ = reconcile_print_and_save(loaded, loaded.selected_streams(streams), **options)
     return found.exit_code
 
 
-def reconcile_and_print(
+def reconcile_print_and_save(
     loaded: Project,
     names: set[str],
     *,
@@ -121,7 +121,7 @@ def reconcile_and_print(
         terminal_output.progress(wanted=not as_json) as progress,
     ):
         found, plan = repair.plan(session, names, progress, sample=chosen, remove_extra=remove_extra)
-        document = _document(found, found.first_differences_of_each_class(limit, only))
+        document = _document_with_shown_differences(found, found.first_differences_of_each_class(limit, only))
         if for_migration and chosen is None and not found.errors:
             with session.state.begin() as tx:
                 current = tx.migrations.current()
@@ -129,14 +129,14 @@ def reconcile_and_print(
                     tx.migrations.mark_reconciled(current.id, _result_document(found))
                     after = {"differences": sum(found.counts_by_resource_and_class.values())}
                     subject, at = f"migration {current.name}", SystemClock().now()
-                    tx.audit_log.put(AuditEntry.by_current_actor("migrate reconcile", subject, at=at, after=after))
+                    tx.audit_log.put(AuditEntry.new_by_current_actor("migrate reconcile", subject, at=at, after=after))
     terminal_output.print_errors(found.errors)
     if as_json:
         terminal_output.print_json(document)
     else:
         _show(found, found.first_differences_of_each_class(limit, only), only)
     if place is not None and not found.errors:
-        repair.check_repairable(found)
+        repair.refuse_sample_or_too_many(found)
         plan.save(place)
         if not as_json:
             say(f"saved; repair with: crossdock apply {out}")
@@ -167,14 +167,14 @@ def _result_document(found: Reconciliation) -> dict[str, Any]:
             {"resource": resource, "class": name, "records": number}
             for (resource, name), number in sorted(found.counts_by_resource_and_class.items())
         ],
-        "totals": _totals(found),
+        "totals": _totals_document(found),
         "kept": {name: number for name, number in found.kept.items() if number},
         "unavailable": dict(found.unavailable),
         "sources": found.sources,
     }
 
 
-def _document(found: Reconciliation, shown: Sequence[Difference]) -> dict[str, Any]:
+def _document_with_shown_differences(found: Reconciliation, shown: Sequence[Difference]) -> dict[str, Any]:
     from crossdock.runs.reconciliation.confidence_bounds import CONFIDENCE, highest_differing_share
 
     document = _result_document(found) | {
@@ -210,7 +210,7 @@ def _document(found: Reconciliation, shown: Sequence[Difference]) -> dict[str, A
     return document
 
 
-def _totals(found: Reconciliation) -> dict[str, Any]:
+def _totals_document(found: Reconciliation) -> dict[str, Any]:
     return {
         resource: {side: totals.as_json() for side, totals in zip(_SIDES, sides, strict=True)}
         | {"differing": [each._asdict() for each in found.differing_totals.get(resource, ())[:_SHOWN]]}
@@ -221,8 +221,10 @@ def _totals(found: Reconciliation) -> dict[str, Any]:
 def _show(found: Reconciliation, shown: Sequence[Difference], only: Class | None) -> None:
     console = terminal_output.output_console()
     if shown:
-        rows = [(each.difference, each.scope.resource, _record_name(each), _what_differs(each)) for each in shown]
-        console.print(terminal_output.table("differences", ("class", "resource", "record", "what"), rows))
+        rows = [
+            (each.difference, each.scope.resource, _external_id_or_place(each), _what_differs(each)) for each in shown
+        ]
+        console.print(terminal_output.make_fitting_table("differences", ("class", "resource", "record", "what"), rows))
     hidden = Counter[str](each.difference for each in found.sorted_differences())
     hidden.subtract(each.difference for each in shown)
     for name in CLASSES:
@@ -230,7 +232,7 @@ def _show(found: Reconciliation, shown: Sequence[Difference], only: Class | None
             console.print(f"and {hidden[name]:,} more {name} (--limit)")
     if found.sorted_differences():
         console.print()
-    totals = terminal_output.table(
+    totals = terminal_output.make_fitting_table(
         "control totals", ("resource", "of", *_SIDES), list(_total_rows(found)), numbers=_SIDES
     )
     console.print(totals)
@@ -239,7 +241,7 @@ def _show(found: Reconciliation, shown: Sequence[Difference], only: Class | None
         console.print(line, soft_wrap=True)
 
 
-def _record_name(each: Difference) -> str:
+def _external_id_or_place(each: Difference) -> str:
     """Return the external id; the platform's id if only the platform has it; the place for a row without a key."""
     if each.place:
         return each.place

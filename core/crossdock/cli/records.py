@@ -26,8 +26,8 @@ from crossdock.cli.shared_options import (
 )
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import count_with_noun, instant_text
 from crossdock.values.state_words import RecordState
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -48,7 +48,7 @@ def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> N
 
     For a record that changed after it was delivered, show each member that differs, personal ones only with --raw.
     """
-    from crossdock.runs.open_records import list_unverified, matching_items, without_data
+    from crossdock.runs.open_records import list_unverified_records, matching_items, without_data
     from crossdock.state import RecordFilter
     from crossdock.values.record_keys import key_text
 
@@ -57,7 +57,7 @@ def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> N
     with loaded.read_state() as tx:
         choices = [RecordFilter(stream, each) for each in sorted(keys)]
         items = [item for each in choices for item in matching_items(tx, each, _SHOWN, 10)]
-        items += [item for each in choices for item in list_unverified(loaded, tx, each, 10)]
+        items += [item for each in choices for item in list_unverified_records(loaded, tx, each, 10)]
         shown = [without_data(item) | _data_and_difference(loaded, tx, item, raw=raw) for item in items]
     if not shown:
         raise ConfigError(
@@ -282,7 +282,7 @@ def _records_to_drop(tx: Transaction, choice: RecordFilter, state: str | None) -
     )
     if any(found) or choice.key is None or state is not None or not others:
         return *found, []
-    return [], [], operator_decisions.pending_intents(tx, choice)
+    return [], [], operator_decisions.intents_to_be_sent(tx, choice)
 
 
 def _intents_in_doubt(tx: Transaction, choice: RecordFilter, state: str | None) -> list[Intent]:

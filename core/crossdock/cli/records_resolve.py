@@ -14,7 +14,7 @@ from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import check_utf8, common_options, confirm, help_example, yes_option
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import count_with_noun, instant_text
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -114,7 +114,7 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
 
     def reopen(tx: Transaction, change: Change) -> Intent:
         before = [each.status for each in tx.intents.intents_of_record(scope, key_hash)[-1:]]
-        intent = operator_decisions.reopen_last_operation(tx, scope, key_hash, at=at)
+        intent = operator_decisions.return_last_operation_to_doubt(tx, scope, key_hash, at=at)
         change.store_audit_entry(tx, before={"state": before[0]}, after={"state": intent.status})
         return intent
 
@@ -131,10 +131,10 @@ def _intents_in_doubt(loaded: Project, choice: RecordFilter) -> list[Intent]:
     if not intents:
         hint = "'crossdock records list' lists them, and --state handed-over what is not due yet"
         raise ConfigError("no such record is in doubt or overdue", hint=hint, code="record_unknown")
-    return _with_external_as_target_id(loaded, intents)
+    return _with_external_id_if_unreadable(loaded, intents)
 
 
-def _with_external_as_target_id(loaded: Project, intents: list[Intent]) -> list[Intent]:
+def _with_external_id_if_unreadable(loaded: Project, intents: list[Intent]) -> list[Intent]:
     """Give creates at a target that cannot be asked, as one that takes files, their id there: the external id."""
     if nameless := [each for each in intents if each.operation == "create" and each.target_id is None]:
         targets = loaded.targets(SystemClock())

@@ -18,8 +18,6 @@ from crossdock.values.clock import SystemClock
 if TYPE_CHECKING:
     from crossdock.runs.month_summary import MonthSummary
 
-_SAID = {"runs", "records delivered"}  # of a month, on the terminal
-
 
 @click.command(
     epilog=help_example(
@@ -63,7 +61,7 @@ def _write_run_report(run: int | None, out: Path | None, config: Path) -> None:
         found = run_or_newest(tx, run)
         page = run_report_page.self_contained_page(tx, found, at=SystemClock().now(), tenant=tenant, config=config)
     path = out or Path(f"run-{found.id}.html")
-    page_rendering.write(path, page)
+    page_rendering.write_page_file(path, page)
     say(f"run {found.id}: {found.status}; report written to {path}")
 
 
@@ -79,7 +77,9 @@ def _write_month_report(text: str, out: Path | None, config: Path, *, as_json: b
         month = month_summary(tx, loaded.jobs, loaded.resource_by_stream, first, now)
     path = out or (None if as_json else Path(f"{month.name}.html"))
     if path is not None:
-        page_rendering.write(path, month_summary_page.self_contained_page(month, tenant=loaded.platform.tenant, at=now))
+        page_rendering.write_page_file(
+            path, month_summary_page.self_contained_page(month, tenant=loaded.platform.tenant, at=now)
+        )
         say(f"{month.name}: {_month_totals_text(month)}; report written to {path}", err=as_json)
     if as_json:
         terminal_output.print_json(month_document(month))

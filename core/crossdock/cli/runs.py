@@ -23,11 +23,11 @@ from crossdock.cli.shared_options import (
 )
 from crossdock.cli.tenant_states import FleetStates
 from crossdock.errors import ConfigError, text_with_code
-from crossdock.runs import run_lines, timing_lines
+from crossdock.runs import step_times_and_allowance, tables_and_sentences_of_run
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import count_with_noun, instant_text, instant_text_to_minute
 from crossdock.values.run_messages import error_texts
 from crossdock.values.state_words import RecordTerm, RowTerm, RunState
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text, instant_text_to_minute
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -74,7 +74,7 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
     if out is not None:
         newest_of = {name: next(iter(each), None) for name, each in listed.items()}
         errors = {name: text_with_code(error) for name, error in states.errors.items()}
-        page_rendering.write(
+        page_rendering.write_page_file(
             out, newest_run_per_tenant_report.self_contained_page(newest_of, errors, at=SystemClock().now())
         )
         say(f"report written to {out}", err=as_json)
@@ -91,7 +91,10 @@ def _runs_and_total(loaded: Project, limit: int) -> tuple[list[RunRecord], int]:
 
 def _print_runs(found: Sequence[tuple[str | None, RunRecord]], *, as_json: bool, of_fleet: bool = False) -> None:
     if as_json:
-        document = [({"tenant": tenant} if of_fleet else {}) | run_lines.run_document(run) for tenant, run in found]
+        document = [
+            ({"tenant": tenant} if of_fleet else {}) | tables_and_sentences_of_run.run_document(run)
+            for tenant, run in found
+        ]
         terminal_output.print_json(document)
         return
     rows = [
@@ -110,7 +113,7 @@ def _print_runs(found: Sequence[tuple[str | None, RunRecord]], *, as_json: bool,
     columns = ("run", "what", "business date", "started", "duration", "status", "open")
     numbers = ("run", "duration", "open")
     shown = ("tenant", *columns) if of_fleet else columns
-    terminal_output.output_console().print(terminal_output.table("Runs", shown, rows, numbers=numbers))
+    terminal_output.output_console().print(terminal_output.make_fitting_table("Runs", shown, rows, numbers=numbers))
 
 
 @click.command(
@@ -140,10 +143,10 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
 
             page = run_report_page.self_contained_page(tx, found, at=SystemClock().now(), tenant=tenant, config=config)
     if out:
-        page_rendering.write(out, page)
+        page_rendering.write_page_file(out, page)
         say(f"run {found.id}: {found.status}; report written to {out}", err=as_json)
     if as_json:
-        document = run_lines.run_document(found) | timing_lines.timing_document(found)
+        document = tables_and_sentences_of_run.run_document(found) | step_times_and_allowance.timing_document(found)
         terminal_output.print_json(document | {"operations": operations} | details)
     elif not out:
         _print_run(found, operations)
@@ -175,7 +178,7 @@ def _print_run(run: RunRecord, operations: Mapping[str, int] | None) -> None:
         say(*f"error: {error}".split("\n"), "")
     if run.tally is None:
         requests = count_with_noun(run.requests, "request")
-        title = run_lines.run_title(run_lines.run_document(run))
+        title = tables_and_sentences_of_run.run_title(tables_and_sentences_of_run.run_document(run))
         counts = ", ".join(f"{number:,} {status.replace('_', ' ')}" for status, number in (operations or {}).items())
         say(
             f"{title}, started at {instant_text(run.started_at)}, has no tally: {run.status}, {requests}",
@@ -183,14 +186,16 @@ def _print_run(run: RunRecord, operations: Mapping[str, int] | None) -> None:
         )
     else:
         terminal_output.show_run(
-            terminal_output.output_console(), run_lines.run_document(run) | {"apis": timing_lines.api_usage(run)}
+            terminal_output.output_console(),
+            tables_and_sentences_of_run.run_document(run)
+            | {"apis": step_times_and_allowance.api_usage_by_connection(run)},
         )
-    if steps := timing_lines.slowest_steps(run):
+    if steps := step_times_and_allowance.slowest_steps(run):
         lines = [(step.name, step.lasted, f"{step.share:.0f} %") for step in steps]
         columns = ("step", "duration", "of the run")
         click.echo()
         terminal_output.output_console().print(
-            terminal_output.table("Slowest steps", columns, lines, numbers=columns[1:])
+            terminal_output.make_fitting_table("Slowest steps", columns, lines, numbers=columns[1:])
         )
-    if (tokens := timing_lines.allowance_summary(run)) is not None:
+    if (tokens := step_times_and_allowance.allowance_summary(run)) is not None:
         say(f"allowance: {tokens}")

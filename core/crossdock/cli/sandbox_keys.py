@@ -14,7 +14,7 @@ from crossdock.cli.shared_options import CommandGroup, as_json, help_example
 from crossdock.errors import ConfigError
 
 
-def _given_or_inherited_data_folder(ctx: click.Context, _parameter: click.Parameter, value: Path | None) -> Path:
+def _given_or_parent_command_folder(ctx: click.Context, _parameter: click.Parameter, value: Path | None) -> Path:
     """Return the folder given here, or else to ``crossdock sandbox``."""
     assert ctx.parent is not None
     assert ctx.parent.parent is not None
@@ -24,7 +24,7 @@ def _given_or_inherited_data_folder(ctx: click.Context, _parameter: click.Parame
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 data_option = click.option(
-    "--data", type=_FOLDER, callback=_given_or_inherited_data_folder, help="The sandbox's folder."
+    "--data", type=_FOLDER, callback=_given_or_parent_command_folder, help="The sandbox's folder."
 )
 
 
@@ -112,7 +112,9 @@ def print_credentials(title: str, found: Sequence[Mapping[str, Any]], *, as_json
         (each["id"], each["tenant"], " ".join(each["scopes"]), datetime.fromisoformat(each["createdAt"]))
         for each in found
     ]
-    terminal_output.output_console().print(terminal_output.table(title, ("id", "tenant", "scopes", "created"), rows))
+    terminal_output.output_console().print(
+        terminal_output.make_fitting_table(title, ("id", "tenant", "scopes", "created"), rows)
+    )
 
 
 def existing_sandbox_folder(data: Path) -> Path:

@@ -117,7 +117,7 @@ def schedule(
         others = {"--once": once, "--job": job, "--listen": listen}
         options = FleetOptions(log_format, executor or "threads", at_once, health, allow_host, console)
         return _serve_or_preview_fleet(fleet, fleet_base_files(config), options, others, days, as_json=as_json)
-    _check_single_tenant_options(executor, at_once)
+    _refuse_fleet_options_without_fleet(executor, at_once)
     loaded = load_project(config)
     if not loaded.jobs:
         hint = "docs/how_to/schedule/jobs.md has an example"
@@ -127,15 +127,15 @@ def schedule(
     if days is not None:
         return _preview(loaded, days, as_json=as_json)
     if once is not None:
-        from crossdock.cli import schedule_for_one_date
+        from crossdock.cli import job_execution_for_one_date
 
-        return schedule_for_one_date.run_jobs_due_for_date(loaded, once, job, log_format, as_json=as_json)
+        return job_execution_for_one_date.run_jobs_due_for_date(loaded, once, job, log_format, as_json=as_json)
     return serve(
         loaded, config, ServiceOptions(log_format, at_once or AT_ONCE, health, allow_host, listen, console=console)
     )
 
 
-def _check_single_tenant_options(executor: str | None, at_once: int | None) -> None:
+def _refuse_fleet_options_without_fleet(executor: str | None, at_once: int | None) -> None:
     from crossdock.errors import ConfigError
 
     if executor is not None:
@@ -198,7 +198,7 @@ def _serve_or_preview_fleet(
 def _serve_fleet(pattern: str, base_files: Sequence[Path], options: FleetOptions) -> int:
     from crossdock.services.fleet import executor_kinds_by_entry_point
     from crossdock.services.fleet.fleet_service import FleetService
-    from crossdock.services.fleet.grouped_notices import GroupedNotices
+    from crossdock.services.fleet.notices_grouped_by_time import GroupedNotices
     from crossdock.services.fleet.tenant_config_watch import TenantFiles
     from crossdock.services.fleet.tenants_from_config_files import load_fleet_base
     from crossdock.services.observability.health_and_metrics import Metrics

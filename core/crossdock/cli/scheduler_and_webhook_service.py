@@ -181,9 +181,9 @@ def _serve_receiver(
 
 def interruptible_service(log_format: LogFormat) -> AbstractContextManager[threading.Event]:
     """Do the same as `interruptible`, for a process whose threads log."""
-    from crossdock.services.scheduler.stderr_log import LOGGER, print_notice
+    from crossdock.services.scheduler.stderr_log import LOGGER, print_notice_between_log_lines
 
-    return interruptible(LOGGER.info if log_format == "json" else print_notice)
+    return interruptible(LOGGER.info if log_format == "json" else print_notice_between_log_lines)
 
 
 def _notifier(loaded: Project) -> Notifier | None:

@@ -53,7 +53,7 @@ as_json = click.option(
 )
 
 
-def echo_document(text: str) -> None:
+def echo_document_text(text: str) -> None:
     """Print the document of a command with ``--json`` on standard output."""
     ctx = click.get_current_context(silent=True)
     click.echo(text, file=ctx.meta.get(_DOCUMENT) if ctx else None)
@@ -76,13 +76,13 @@ def _given_or_inherited_config(ctx: click.Context, _parameter: click.Parameter, 
 
 
 def store_selected_configs(ctx: click.Context, files: tuple[Path, ...]) -> Path:
-    """Return the first of the selected config files; `config_overrides` returns the others."""
+    """Return the first of the selected config files; `overriding_config_files` returns the others."""
     first, *others = files
     ctx.meta[_OVERRIDES] = {first: others}
     return first
 
 
-def config_overrides(config: Path) -> Sequence[Path]:
+def overriding_config_files(config: Path) -> Sequence[Path]:
     others: Sequence[Path] = click.get_current_context().meta[_OVERRIDES].get(config, ())
     return others
 
@@ -92,7 +92,7 @@ def fleet_base_files(config: Path) -> Sequence[Path]:
     ctx = click.get_current_context()
     sources = {ctx.get_parameter_source("config"), ctx.find_root().get_parameter_source("config")}
     is_named = sources & {ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT}
-    return (config, *config_overrides(config)) if is_named else ()
+    return (config, *overriding_config_files(config)) if is_named else ()
 
 
 fleet_option = click.option(

@@ -14,8 +14,8 @@ from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project, read_state
 from crossdock.cli.shared_options import CommandGroup, common_options, help_example
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import count_with_noun, instant_text, size_text
-from crossdock.values.json_times import time_text
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text, size_text
+from crossdock.values.times_as_json_text import time_text
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -66,7 +66,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     """
     from crossdock.config.project.config_model import KEPT
     from crossdock.runs.audited_changes import logged_multi_transaction_change
-    from crossdock.state.upkeep.purge import purge as purge_state
+    from crossdock.state.upkeep.purge import purge_old_rows_and_remnants as purge_state
     from crossdock.values.config_base_types import parse_duration
 
     loaded = load_project(config)
@@ -116,7 +116,7 @@ def declare_restored(config: Path, *, as_json: bool) -> None:
         tx.runs.declare_state_restored(at=clock.now(), remembered=tx.bindings.newest_change_time(PLATFORM))
         tx.batches.leave_gap_in_numbers()
         tx.unverified.mark_resources_and_streams(resources)
-        tx.unrecorded_references.forget_unfinished_readings()
+        tx.unrecorded_references.clear_marks_of_unfinished_readings()
         number = sum(number for _, number in tx.unverified.binding_counts())
         change.store_audit_entry(tx, after={"restored": True, "unverified": number})
         return number
@@ -159,7 +159,7 @@ def readmit_set_aside_inputs(stream: str | None, config: Path, *, as_json: bool)
         return
     rows = [(each.stream, each.name, each.killed, instant_text(each.at)) for each in found]
     terminal_output.output_console().print(
-        terminal_output.table("Set aside", ("stream", "file", "killed", "last"), rows, numbers=("killed",))
+        terminal_output.make_fitting_table("Set aside", ("stream", "file", "killed", "last"), rows, numbers=("killed",))
     )
 
 
@@ -181,11 +181,13 @@ def stats(config: Path, *, as_json: bool) -> None:
     console = terminal_output.output_console()
     rows = [(table.name, table.rows, size_text(table.size)) for table in contents.tables]
     console.print(
-        terminal_output.table("Tables", ("table", "rows", "size of rows"), rows, numbers=("rows", "size of rows"))
+        terminal_output.make_fitting_table(
+            "Tables", ("table", "rows", "size of rows"), rows, numbers=("rows", "size of rows")
+        )
     )
     console.print()
     bound = contents.bindings.items()
-    console.print(terminal_output.table("Bindings", ("resource", "records"), bound, numbers=("records",)))
+    console.print(terminal_output.make_fitting_table("Bindings", ("resource", "records"), bound, numbers=("records",)))
     console.print()
     terminal_output.print_lines(console, _contents_summary(contents))
 
@@ -205,17 +207,17 @@ def compact(config: Path, *, as_json: bool) -> None:
     loaded = load_project(config)
     with logged_multi_transaction_change(loaded, "state compact", "state", clock=SystemClock()) as change:
         with loaded.open_state_exclusively():
-            before = _size(loaded)
+            before = _state_size_in_bytes(loaded)
             compact_state(loaded.state_url)
-            after = _size(loaded)
+            after = _state_size_in_bytes(loaded)
         change.set_before_and_after(before={"bytes": before}, after={"bytes": after})
     text = f"compacted the state: {size_text(before)} before, {size_text(after)} after"
     terminal_output.print_result({"before": before, "after": after}, text, as_json=as_json)
 
 
-def _size(loaded: Project) -> int:
+def _state_size_in_bytes(loaded: Project) -> int:
     with loaded.read_state() as tx:
-        return tx.state_size.size()
+        return tx.state_size.total_size()
 
 
 def _contents_summary(contents: StateContents) -> str:

@@ -17,11 +17,11 @@ from crossdock.cli.shared_options import (
     check_each_utf8,
     common_options,
     config_option,
-    config_overrides,
     help_example,
+    overriding_config_files,
 )
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import count_with_noun
+from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -59,7 +59,7 @@ def sync(
     file is missing; 4 refused for safety: a source, removals or updates beyond the limits, or a mapping that fails too
     often; 70 the tally does not balance; 130 interrupted.
     """
-    from crossdock.runs.init_plan_and_run import run
+    from crossdock.runs.init_plan_run_for_programs import run
     from crossdock.runs.timings import Timings
     from crossdock.services.observability.optional_trace_export import open_trace_export
 
@@ -68,7 +68,7 @@ def sync(
             timings = Timings(SystemClock(), progress)
             try:
                 report = run(
-                    [config, *config_overrides(config)],
+                    [config, *overriding_config_files(config)],
                     () if keys else streams,
                     keys=_keys_by_stream(streams, keys),
                     priority="live" if live else "batch",
@@ -118,7 +118,9 @@ def apply(plan: Path | None, config: Path, *, resume: bool, give_up: bool, as_js
     if plan is not None:
         return execute_plan_and_show(loaded, plan_and_apply.PlanFile.load(plan), as_json=as_json)
     with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
-        report = undo_application.settle_and_resume(loaded, clock=SystemClock(), progress=progress, interrupt=interrupt)
+        report = undo_application.settle_and_complete_begun_undo(
+            loaded, clock=SystemClock(), progress=progress, interrupt=interrupt
+        )
     return show_report(report, as_json=as_json)
 
 

@@ -35,7 +35,7 @@ class FleetStates:
 
         tenants = dict[str, str]()
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            for path, future in [(path, pool.submit(self._read, path, read)) for path in self._paths]:
+            for path, future in [(path, pool.submit(self._state_url_and_result, path, read)) for path in self._paths]:
                 try:
                     place, result = future.result()
                     if (first := tenants.setdefault(place, path.stem)) != path.stem:
@@ -50,7 +50,7 @@ class FleetStates:
                     self.errors[path.stem] = error
                     say(*f"crossdock: {path.stem}: {text_with_code(error)}".split("\n"), err=True)
 
-    def _read(self, path: Path, read: Callable[[Project], T]) -> tuple[str, T]:
+    def _state_url_and_result(self, path: Path, read: Callable[[Project], T]) -> tuple[str, T]:
         from crossdock.config.project import project
         from crossdock.state.db.database_errors import url_without_password
 

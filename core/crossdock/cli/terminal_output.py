@@ -9,13 +9,13 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from crossdock.cli.sentence_printing import say, warn
-from crossdock.cli.shared_options import echo_document
+from crossdock.cli.shared_options import echo_document_text
 from crossdock.printable import printable, printable_json
-from crossdock.runs import run_lines
-from crossdock.values.display_texts import duration_text, instant_text
-from crossdock.values.json_times import time_text
+from crossdock.runs import tables_and_sentences_of_run
 from crossdock.values.progress import SilentProgress, Unit
 from crossdock.values.run_messages import RunMessage, error_texts, warning_and_note_texts
+from crossdock.values.texts_of_numbers_and_times import duration_text, instant_text
+from crossdock.values.times_as_json_text import time_text
 
 if TYPE_CHECKING:  # rich is imported when a table or a bar is drawn; JSON does not need it
     from rich.console import Console
@@ -38,10 +38,10 @@ def output_console() -> Console:
 
 def print_json(document: Any) -> None:
     """Print a document exactly, with instants in UTC. Control characters are JSON escapes."""
-    echo_document(printable_json(json.dumps(document, indent=2, ensure_ascii=False, default=_json_text)))
+    echo_document_text(printable_json(json.dumps(document, indent=2, ensure_ascii=False, default=_non_json_value_text)))
 
 
-def _json_text(value: Any) -> str:
+def _non_json_value_text(value: Any) -> str:
     return time_text(value) if isinstance(value, date) else str(value)
 
 
@@ -53,7 +53,7 @@ def print_result(document: Any, *lines: str, as_json: bool) -> None:
         say(*lines)
 
 
-def table(
+def make_fitting_table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Sequence[str] = ()
 ) -> FittingTable:
     """Return a table for `output_console`, which never breaks a value. *numbers* names the columns that align right."""
@@ -79,7 +79,7 @@ def print_lines(console: Console, text: str) -> None:
 def print_rows(
     title: str, columns: Sequence[str], rows: Iterable[Mapping[str, Any]], *, numbers: Sequence[str]
 ) -> None:
-    output_console().print(table(title, columns, [tuple(row.values()) for row in rows], numbers=numbers))
+    output_console().print(make_fitting_table(title, columns, [tuple(row.values()) for row in rows], numbers=numbers))
 
 
 class WarningsOnly(SilentProgress):
@@ -88,7 +88,7 @@ class WarningsOnly(SilentProgress):
     def warn(self, text: str) -> None:
         warn(text)
 
-    def show_whole_progress(self, name: str, done: int, total: int, note: str) -> None:
+    def show_progress_of_all_stages(self, name: str, done: int, total: int, note: str) -> None:
         """Show the progress of the whole work, of which the stages are a part. A log ignores it."""
 
 
@@ -101,7 +101,7 @@ class _ProgressBars(WarningsOnly):
         self._whole: TaskID | None = None
         self._whole_name = ""
 
-    def show_whole_progress(self, name: str, done: int, total: int, note: str) -> None:
+    def show_progress_of_all_stages(self, name: str, done: int, total: int, note: str) -> None:
         if self._whole is None or self._whole_name != name:  # a bar cannot forget its total
             if self._whole is not None:
                 self._bars.remove_task(self._whole)
@@ -162,17 +162,19 @@ def print_error_messages(messages: Iterable[RunMessage]) -> None:
 
 
 def show_run(console: Console, report: Mapping[str, Any]) -> None:
-    for account in run_lines.tally_tables(report["streams"]):
+    for account in tables_and_sentences_of_run.tally_tables(report["streams"]):
         if account.has_counts:
-            console.print(table(account.title, account.columns, account.lines, numbers=account.columns[1:]))
+            console.print(
+                make_fitting_table(account.title, account.columns, account.lines, numbers=account.columns[1:])
+            )
             console.print()
     for name, stream in report["streams"].items():
-        if found := run_lines.input_sentence(stream):
+        if found := tables_and_sentences_of_run.input_sentence(stream):
             console.print(f"{name}: {found}")
     for remark in warning_and_note_texts(RunMessage(**each) for each in report["messages"]):
         console.print(remark)
-    for sentence in run_lines.api_sentences(report.get("apis", {})):
+    for sentence in tables_and_sentences_of_run.api_sentences(report.get("apis", {})):
         console.print(sentence)
-    for sentence in run_lines.open_record_lines(report["streams"]):
+    for sentence in tables_and_sentences_of_run.open_record_lines(report["streams"]):
         console.print(sentence)
-    console.print(run_lines.run_sentence(report))
+    console.print(tables_and_sentences_of_run.run_sentence(report))

@@ -15,8 +15,8 @@ from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import check_utf8, common_options, help_example
 from crossdock.errors import CrossdockError
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import count_with_noun
 from crossdock.values.run_messages import error_documents
+from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -71,7 +71,7 @@ def try_(
     if personal and folder is None:
         raise click.UsageError("--personal needs --record")
     folder = absolute_path(folder)
-    loaded = _load_or_show_traceback(config, raw=raw)
+    loaded = _load_project_or_show_traceback(config, raw=raw)
     recording = _new_recording(loaded, stream, folder, personal) if folder else None
     with terminal_output.progress(wanted=not as_json) as progress:
         around = recording.recording_transport if recording else None
@@ -101,7 +101,7 @@ def try_(
     return 1 if trial.rejected_count else 0
 
 
-def _load_or_show_traceback(config: Path, *, raw: bool) -> Project:
+def _load_project_or_show_traceback(config: Path, *, raw: bool) -> Project:
     from crossdock.values.author_code_errors import author_traceback_lines
 
     try:
@@ -133,7 +133,7 @@ def _new_recording(loaded: Project, stream: str, folder: Path, personal: tuple[s
 
 
 def _write_recording(recording: Recording, trial: Trial, masked: frozenset[str]) -> dict[str, Any]:
-    from crossdock.values.records import JSON
+    from crossdock.values.raw_rows_and_records import JSON
 
     for tried in trial.records:
         if tried.members is not None and JSON in tried.record.row:
@@ -183,14 +183,14 @@ def _print_trial(trial: Trial, shown: list[dict[str, Any]]) -> None:
 def _uses_dotted_paths(trial: Trial) -> bool:
     """Return whether a config names members of JSON records, by dotted paths; code uses JSON pointers."""
     from crossdock.config.declarative_streams import DeclaredStream
-    from crossdock.values.records import JSON
+    from crossdock.values.raw_rows_and_records import JSON
 
     return isinstance(trial.bound.stream, DeclaredStream) and any(JSON in each.record.row for each in trial.records)
 
 
 def _dotted_path(pointer: str) -> str:
     """Return the dotted path of a JSON pointer, or the pointer if a name in it would split or is reserved."""
-    from crossdock.values.records import is_reserved_column
+    from crossdock.values.raw_rows_and_records import is_reserved_column
 
     number, *names = pointer.split("/")
     dotted = ".".join(names).replace("~1", "/").replace("~0", "~")

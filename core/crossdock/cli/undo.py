@@ -15,7 +15,7 @@ from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import MOST, common_options, help_example
 from crossdock.cli.sync import execute_plan_and_show
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import count_with_noun
+from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,10 +58,10 @@ def undo(run: int, config: Path, **options: Any) -> int:
     """
     from crossdock.runs.undo import undo_plan
 
-    return plan_and_print_undo(load_project(config), lambda session: undo_plan.run_to_undo(session, run), **options)
+    return plan_or_execute_undo(load_project(config), lambda session: undo_plan.run_to_undo(session, run), **options)
 
 
-def plan_and_print_undo(
+def plan_or_execute_undo(
     loaded: Project,
     undone_runs: Callable[[Session], UndoneRuns],
     *,
@@ -135,7 +135,9 @@ def _show(found: UndoPlan, shown: list[UndoneRecord]) -> None:
     console = terminal_output.output_console()
     rows = [(each.undoing, each.stream, each.key, _reason_or_members(each)) for each in shown]
     if rows:
-        console.print(terminal_output.table(f"undo of {found.undone.title}", ("do", "stream", "key", "what"), rows))
+        console.print(
+            terminal_output.make_fitting_table(f"undo of {found.undone.title}", ("do", "stream", "key", "what"), rows)
+        )
         listed = Counter[str](each.undoing for each in shown)
         for kind in _KINDS:
             number = sum(each for (_, undoing), each in found.counts.items() if undoing == kind) - listed[kind]

@@ -36,7 +36,7 @@ class WebConsoleOptions(NamedTuple):
             yield None
             return
         from crossdock.console import server
-        from crossdock.console.access_protection import Protection
+        from crossdock.console.tls_proxy_and_sign_in import Protection
         from crossdock.values.clock import SystemClock
 
         protection = Protection(*self[1:])
@@ -54,11 +54,13 @@ class WebConsoleOptions(NamedTuple):
         if self.address is None:
             yield None
             return
-        from crossdock.console import console_subprocess
-        from crossdock.console.access_protection import Protection
+        from crossdock.console import console_server_in_subprocess
+        from crossdock.console.tls_proxy_and_sign_in import Protection
 
-        console = console_subprocess.ConsoleOptions(files, pattern, *self.address, allowed_hosts, Protection(*self[1:]))
-        with console_subprocess.serve_in_subprocess(console, warn) as url:
+        console = console_server_in_subprocess.ConsoleOptions(
+            files, pattern, *self.address, allowed_hosts, Protection(*self[1:])
+        )
+        with console_server_in_subprocess.serve_in_subprocess(console, warn) as url:
             yield url
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from crossdock.connector import Connector
 from crossdock.errors import ConfigError
 from crossdock.values.author_code_errors import (
-    described_class,
+    class_name_with_place,
     described_exception,
     described_value_type,
     has_frame_of_author,
@@ -47,7 +47,7 @@ def load_connector(name: str) -> Connector[Any]:
     if wrong := misspelt_attribute(connector, lambda _, value: callable(value)):
         raise ConfigError(
             f"the connector {name!r}: {wrong[1]}",
-            hint=f"fix class {described_class(wrong[0])}",
+            hint=f"fix class {class_name_with_place(wrong[0])}",
             code="connector_invalid",
         )
     return connector

@@ -36,10 +36,10 @@ from crossdock.mapping.stream_declaration import (
     PLATFORM,
     Destinations,
     StreamDeclaration,
-    adoption_problem,
+    adopt_option_problem,
     contribution_problem,
     destination_type,
-    empty_export_problem,
+    empty_option_problem,
     reads_problem,
     removal_problem,
     reread_and_open_until_problem,
@@ -47,8 +47,8 @@ from crossdock.mapping.stream_declaration import (
 from crossdock.resources import ResourceModel
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import ConfigModel, finding_about_key
-from crossdock.values.config_file import finding_message, unknown_key_message
-from crossdock.values.records import Record
+from crossdock.values.config_file import finding_message_without_place, unknown_key_message
+from crossdock.values.raw_rows_and_records import Record
 
 S = TypeVar("S", bound=Settings)
 _TYPES = {"string_type": "must be text here: quote it", "bool_type": "must be true or false here, without quotes"}
@@ -113,7 +113,7 @@ class StreamConfig(ConfigModel, StreamDeclaration):
             raise ValueError("group_by and key must name the same columns")
         if self.deleted is not None and self.mode == "snapshot":
             raise finding_about_key(("deleted",), MARKS_IN_SNAPSHOT)
-        if reason := empty_export_problem(self.mode, self.empty):
+        if reason := empty_option_problem(self.mode, self.empty):
             raise finding_about_key(("empty",), reason)
         if reason := ours_problem(self.ours, self.skip, self.read_resource):
             raise finding_about_key(("ours",), reason)
@@ -138,9 +138,9 @@ class StreamConfig(ConfigModel, StreamDeclaration):
         if reason := contribution_problem(kind, self.contributes, self.matches, self.on_gone):
             raise finding_about_key(("contributes",), reason)
         mapped = None if isinstance(self.map, PythonFunction) else self.map
-        if reason := adoption_problem(kind, self.adopt, self.to, self.contributes, mapped):
+        if reason := adopt_option_problem(kind, self.adopt, self.to, self.contributes, mapped):
             raise finding_about_key(("adopt",), reason)
-        members = list(fields_by_member(kind.draft))
+        members = list(model_fields_by_wire_name(kind.draft))
         if not isinstance(self.map, PythonFunction):
             check_mapped_members(self, kind, kind.draft, self.map, ("map",), whole=not self.contributes)
             if self.contributes and (other := next((name for name in self.map if name not in self.contributes), None)):
@@ -161,7 +161,7 @@ def check_mapped_members(
     whole: bool = True,
 ) -> None:
     """Check the *forms* of members of *model*, and if *whole*, that no required one is missing. Errors have a place."""
-    known = fields_by_member(model)
+    known = model_fields_by_wire_name(model)
     for name, form in forms.items():
         if name not in known:
             raise finding_about_key((*place, name), unknown_key_message(name, list(known)))
@@ -178,7 +178,7 @@ def check_mapped_members(
             check_mapped_members(stream, kind, inner, form.each, (*place, name, "each"))
         elif isinstance(form, Each) and form.single:
             raise finding_about_key((*place, name), "is not an object of members")
-        for nested, where in _nested_members(form, (*place, name)):
+        for nested, where in _nested_members_beside_each(form, (*place, name)):
             if inner is None:
                 raise finding_about_key(where[:-1], "is not an object of members")
             check_mapped_members(stream, kind, inner, nested, where)
@@ -187,7 +187,7 @@ def check_mapped_members(
         raise finding_about_key(place, f"lacks {', '.join(missing)}, which every {kind.name} needs")
 
 
-def _nested_members(
+def _nested_members_beside_each(
     form: Any, place: tuple[str | int, ...]
 ) -> Iterator[tuple[Mapping[str, Any], tuple[str | int, ...]]]:
     """Yield the members of the objects that *form* makes beside those of ``each``, with their places."""
@@ -198,13 +198,13 @@ def _nested_members(
             for number, further in enumerate(form.also or ()):
                 if isinstance(further, Each):
                     yield further.each, (*place, "also", number, "each")
-                yield from _nested_members(further, (*place, "also", number))
+                yield from _nested_members_beside_each(further, (*place, "also", number))
             if isinstance(form.total, Total) and form.total.rounding is not None:
                 own = {"quantity": Const(const=1), "unitPrice": Const(const=1)}
                 yield {**form.total.rounding, **own}, (*place, "total", "rounding")
         case When():
-            yield from _nested_members(form.then, (*place, "then"))
-            yield from _nested_members(form.otherwise, (*place, "otherwise"))
+            yield from _nested_members_beside_each(form.then, (*place, "then"))
+            yield from _nested_members_beside_each(form.otherwise, (*place, "otherwise"))
 
 
 def _check_constants(model: type[ResourceModel], name: str, form: Any, place: tuple[str | int, ...]) -> None:
@@ -229,7 +229,7 @@ def _constants_in_form(form: Any, place: tuple[str | int, ...]) -> Iterator[tupl
             yield from _constants_in_form(form.otherwise, (*place, "otherwise"))
 
 
-def fields_by_member(model: type[ResourceModel]) -> dict[str, FieldInfo]:
+def model_fields_by_wire_name(model: type[ResourceModel]) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
@@ -239,7 +239,7 @@ def _constant_problem(model: type[ResourceModel], name: str, value: Any) -> str 
     except ValidationError as error:
         found = [item for item in error.errors(include_url=False, include_input=False) if item["loc"][:1] == (name,)]
         if found:
-            return _TYPES.get(found[-1]["type"]) or finding_message(found[-1])
+            return _TYPES.get(found[-1]["type"]) or finding_message_without_place(found[-1])
     return None
 
 
@@ -289,6 +289,6 @@ class DeclaredStream(Stream[S]):
         self.mapping_version = hashlib.sha256(exact_json.dumps({"layout": layout, **forms})).hexdigest()
 
     def to_resource(self, record: Record) -> ResourceModel | Mapping[str, Any]:
-        lookups_and_joins.check_lookups_and_joins(record, self._lookups, self._joins)
+        lookups_and_joins.refuse_failed_lookups_and_joins(record, self._lookups, self._joins)
         made: ResourceModel | Mapping[str, Any] = self._map(record)
         return made

@@ -7,9 +7,14 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
 
-from crossdock.reading.transport.proxy_and_certificates import HttpConnection
+from crossdock.reading.transport.proxy_and_certificate_settings import HttpConnection
 from crossdock.values.config_base_types import ConfigModel, HostName, Secret, SecretRef
-from crossdock.values.web_address_checks import check_email_address, check_web_address, is_loopback, query_has_secret
+from crossdock.values.web_address_checks import (
+    check_email_address,
+    check_https_or_loopback_address,
+    is_loopback,
+    query_has_secret,
+)
 
 Kind = Literal["failed", "degraded", "recovered", "late"]
 
@@ -23,7 +28,7 @@ def _webhook_url_or_secret(value: Any, info: ValidationInfo) -> str | Secret:
         return Secret(value, info.context["folder"] if info.context else Path())
     if query_has_secret(value):
         raise ValueError("must not contain a secret: refer to the whole URL with env:NAME or file:PATH")
-    return check_web_address(value)
+    return check_https_or_loopback_address(value)
 
 
 Url = Annotated[
@@ -87,7 +92,7 @@ class NotifyConfig(ConfigModel):
     """Mail to send."""
 
     @model_validator(mode="after")
-    def _check_channel(self) -> Self:
+    def _check_has_webhook_or_email(self) -> Self:
         if self.webhook is None and self.email is None:
             raise ValueError("needs a webhook or an email; to send no notifications, leave notify out")
         return self

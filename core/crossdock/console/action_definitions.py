@@ -14,8 +14,8 @@ from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.request_batch_duration_forecast import forecast
 from crossdock.runs.undo.undo_plan import runs_of_wave
 from crossdock.state import RecordFilter, Transaction
-from crossdock.values.display_texts import count_with_noun, duration_text, instant_text
-from crossdock.values.records import REASONS
+from crossdock.values.raw_rows_and_records import REASONS
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text
 
 Fields = Mapping[str, str]
 """What an action is about, by name; without what was not given."""
@@ -128,7 +128,7 @@ def _resolve_preview(visit: PageRequest, given: Fields) -> Preview:
     return Preview([*lines, "Look at the target whether it has the record before you decide."])
 
 
-def _resolve_command(given: Fields) -> list[str]:
+def _records_resolve_arguments(given: Fields) -> list[str]:
     decisions = {
         "delivered": ["--delivered"],
         "not_delivered": ["--not-delivered"],
@@ -194,7 +194,7 @@ def _start_job_preview(visit: PageRequest, given: Fields) -> Preview:
     return Preview([f"The latest due run of {job} will be executed, or continued, unless it is done."])
 
 
-def _pause_or_resume_preview(paused: bool) -> Callable[[PageRequest, Fields], Preview]:
+def _pause_or_resume_job_preview(paused: bool) -> Callable[[PageRequest, Fields], Preview]:
     def preview(visit: PageRequest, given: Fields) -> Preview:
         job = given["job"]
         if job not in visit.project().jobs:
@@ -245,7 +245,7 @@ def _undo_preview_of_runs(visit: PageRequest, tx: Transaction, what: str, runs: 
             obstacle=f"{count_with_noun(left, 'operation')} of {what} are not settled: sync, or resolve them, first."
         )
     counts, words = (
-        tx.delivered_history.operation_counts_of_runs(runs),
+        tx.delivered_history.counts_by_stream_and_operation(runs),
         {"create": "created", "update": "changed", "delete": "deleted"},
     )
     if not counts:
@@ -312,7 +312,7 @@ def _apply_preview(visit: PageRequest, given: Fields) -> Preview:
     )
 
 
-def _plan_or_execute_options(given: Fields) -> list[str]:
+def _plan_or_execute_arguments(given: Fields) -> list[str]:
     return ["--execute"] if given["how"] == "execute" else ["-o", PLAN]
 
 
@@ -390,7 +390,7 @@ ACTIONS: Mapping[str, Action] = {
             "resolve",
             "Resolve what is in doubt",
             _OPERATOR,
-            _resolve_command,
+            _records_resolve_arguments,
             _resolve_preview,
             ("stream", "key"),
             ("stream",),
@@ -476,7 +476,7 @@ ACTIONS: Mapping[str, Action] = {
             "Pause a job",
             _OPERATOR,
             lambda given: ["jobs", "pause", *_positional_arguments(given, "job")],
-            _pause_or_resume_preview(paused=True),
+            _pause_or_resume_job_preview(paused=True),
             ("job",),
             ("job",),
             needs_state=False,
@@ -486,7 +486,7 @@ ACTIONS: Mapping[str, Action] = {
             "Resume a job",
             _OPERATOR,
             lambda given: ["jobs", "resume", *_positional_arguments(given, "job")],
-            _pause_or_resume_preview(paused=False),
+            _pause_or_resume_job_preview(paused=False),
             ("job",),
             ("job",),
             needs_state=False,
@@ -505,7 +505,7 @@ ACTIONS: Mapping[str, Action] = {
             "undo",
             "Undo a run",
             _ADMINISTRATOR,
-            lambda given: ["undo", *_plan_or_execute_options(given), *_positional_arguments(given, "run")],
+            lambda given: ["undo", *_plan_or_execute_arguments(given), *_positional_arguments(given, "run")],
             _undo_preview,
             ("run",),
             ("run",),
@@ -515,7 +515,7 @@ ACTIONS: Mapping[str, Action] = {
             "undo-wave",
             "Undo a wave",
             _ADMINISTRATOR,
-            lambda given: ["migrate", "undo", *_plan_or_execute_options(given), "--", given["wave"]],
+            lambda given: ["migrate", "undo", *_plan_or_execute_arguments(given), "--", given["wave"]],
             _undo_wave_preview,
             ("wave",),
             ("wave",),

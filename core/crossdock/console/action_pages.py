@@ -18,8 +18,8 @@ from crossdock.console.started_commands import WAITS_S, About, AlreadyStartedErr
 from crossdock.printable import is_storable
 from crossdock.state import AuditFilter
 from crossdock.values.actor import Actor
-from crossdock.values.display_texts import instant_text
 from crossdock.values.serving.csrf_protected_forms import SubmittedFields as FormFields
+from crossdock.values.texts_of_numbers_and_times import instant_text
 
 _COLUMNS = ("started", "what", "by", "reason", "result")
 _LISTED = 100
@@ -61,14 +61,14 @@ _MEANINGS = {
 def show_preview(visit: PageRequest) -> Response:
     """Show what an action will do, with the form that does it."""
     action = _permitted_action(visit)
-    given = _given_fields(action, visit.query)
+    given = _subject_fields_in_address(action, visit.query)
     return _preview_page(visit, action, given, action.preview(visit, given))
 
 
 def start_action(visit: PageRequest) -> Response:
     """Start an action if it would still do what was shown."""
-    form, action = _form(visit), _permitted_action(visit)
-    given, commands = _given_fields(action, visit.query), visit.started_commands()
+    form, action = _submitted_form(visit), _permitted_action(visit)
+    given, commands = _subject_fields_in_address(action, visit.query), visit.started_commands()
     found = action.preview(visit, given)
     if found.obstacle or _preview_digest(visit, action, given, found) != form.first_or_empty("shown"):
         last = commands.last_id_about(_identity_of_action(action, given))
@@ -188,7 +188,7 @@ def _permitted_action(visit: PageRequest) -> Action:
     return action
 
 
-def _given_fields(action: Action, values: Mapping[str, str]) -> dict[str, str]:
+def _subject_fields_in_address(action: Action, values: Mapping[str, str]) -> dict[str, str]:
     given = {name: values[name] for name in action.fields if values.get(name)}
     for name in action.required:
         if name not in given:
@@ -206,7 +206,7 @@ def _preview_digest(visit: PageRequest, action: Action, given: Fields, found: Pr
     return sha256(json.dumps(seen).encode()).hexdigest()[:32]
 
 
-def _form(visit: PageRequest) -> FormFields:
+def _submitted_form(visit: PageRequest) -> FormFields:
     assert visit.form is not None
     return visit.form
 

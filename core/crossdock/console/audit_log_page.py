@@ -11,7 +11,7 @@ from crossdock.console.page_requests import PageRequest, parse_whole_number
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.runs import audit_lines
 from crossdock.state import AuditEntry, AuditFilter
-from crossdock.values.display_texts import instant_text
+from crossdock.values.texts_of_numbers_and_times import instant_text
 
 _COLUMNS = ("when", "who", "from", "action", "about", "change", "reason", "outcome")
 _LISTED = 50

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from crossdock.console.page_tables import Drawing, Rectangle
-from crossdock.runs.timing_lines import StepSpans
-from crossdock.values.display_texts import count_with_noun
+from crossdock.runs.step_times_and_allowance import StepSpans
+from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 HEIGHT, SLOT, GAP = 60, 20, 4  # units; a slot has a bar and the gap after it
 LINE = 1_000  # units: the length of a time axis
@@ -77,7 +77,7 @@ def _bar_rectangle(place: int, number: int, top: int) -> Rectangle:
     return SLOT * place, HEIGHT - height, SLOT - GAP, height
 
 
-def step_timeline(step: StepSpans, whole: timedelta) -> Drawing:
+def timeline_of_run_steps(step: StepSpans, whole: timedelta) -> Drawing:
     """Draw when the steps of one name took place, on a time axis as long as the run."""
     return Drawing(LINE, 10, [_span_rectangle(began, lasted, whole) for began, lasted in step.spans])
 

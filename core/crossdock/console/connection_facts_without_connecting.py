@@ -18,10 +18,10 @@ from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit_estimate import limit_text
 from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
-from crossdock.runs import stored_rate_limits, timing_lines
+from crossdock.runs import step_times_and_allowance, stored_rate_limits
 from crossdock.state import RunRecord, Transaction
 from crossdock.values.config_base_types import secrets_with_places
-from crossdock.values.display_texts import count_with_noun, duration_text, instant_text
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text
 
 
 class StreamLastRead(Struct, frozen=True):
@@ -90,8 +90,12 @@ def facts_of_connection(
         for use, bucket in buckets.items()
         if bucket is not None
     ]
-    streams = [stream_last_read(tx, full, stream, runs) for full, stream in connection.named_enabled_streams()]
-    used = [usage for run in runs if (usage := timing_lines.api_usage(run).get(name)) is not None]
+    streams = [
+        stream_last_read(tx, full, stream, runs) for full, stream in connection.enabled_streams_with_full_names()
+    ]
+    used = [
+        usage for run in runs if (usage := step_times_and_allowance.api_usage_by_connection(run).get(name)) is not None
+    ]
     refusals = Refusals(sum(each["requests"] for each in used), sum(each["throttled"] for each in used))
     return ConnectionFacts(name, connection.settings.kind, _address_or_error(connection), streams, limits, refusals)
 
@@ -102,7 +106,7 @@ def stream_last_read(tx: Transaction, name: str, stream: Stream[Any], runs: Sequ
     return StreamLastRead(
         name,
         stream.mode,
-        tx.cursors.get(name, stream.cursor_version) or "",
+        tx.cursors.get_if_same_version(name, stream.cursor_version) or "",
         None if finished is None else finished.at,
         tx.full_lists.last_read_time(name),
         tx.snapshots.last_snapshot_time(name),

@@ -17,12 +17,12 @@ from crossdock.console.nightly_allowance_and_refusals_plot import plot_allowance
 from crossdock.console.page_requests import PageError, PageRequest
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.errors import CrossdockError, add_code_to_first_line
-from crossdock.services.inbox.webhook_subscriptions import open_subscriptions
+from crossdock.services.inbox.webhook_subscriptions import open_subscriptions_of_connection
 from crossdock.services.system_check import check
 from crossdock.state import RunRecord, Transaction
-from crossdock.state.tables.webhook_inbox import InboxCount
-from crossdock.values.display_texts import count_with_noun, duration_text, instant_text
+from crossdock.state.tables.webhooks_and_records_to_fetch import InboxCount
 from crossdock.values.state_words import RecordState
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text
 
 LOOKED_AT = 50  # runs, the latest ones
 _UNREADABLE = 50  # most webhooks listed
@@ -41,7 +41,7 @@ _FINDINGS = ("result", "subject", "finding")
 def show_connections(visit: PageRequest) -> Response:
     project, now = visit.project(), visit.now
     with visit.read_transaction() as tx:
-        runs = _latest_runs(tx)
+        runs = _latest_runs_with_timings(tx)
         facts = [
             connection_facts_without_connecting.facts_of_platform(tx, project, runs, now),
             *(
@@ -59,9 +59,9 @@ def show_connections(visit: PageRequest) -> Response:
         looked_at=count_with_noun(len(runs), "run"),
         answer=_refused_requests_sentence(runs),
         night=plot_allowance_and_refusals(night, now),
-        runs=table(_RUNS, (_run_row(visit, run) for run in reversed(night) if run.requests), kind="runs"),
+        runs=table(_RUNS, (_run_requests_row(visit, run) for run in reversed(night) if run.requests), kind="runs"),
         details=[_connection_details(visit, project, each) for each in facts],
-        hints=table(_HINTS, (_inbox_row(visit, each) for each in hints), kind="numbers"),
+        hints=table(_HINTS, (_stream_inbox_row(visit, each) for each in hints), kind="numbers"),
         received=table(_RECEIVED, ((name, *numbers, instant_text(at)) for name, *numbers, at in received)),
         unreadable=table(_PROBLEMS, ((instant_text(at), *texts) for at, *texts in unreadable)),
         other_targets=len(project.targets(visit.console.clock)) > 1,
@@ -99,7 +99,10 @@ def list_subscriptions(visit: PageRequest) -> Response:
     chosen = _chosen_connection(visit, project)
     if chosen is None:
         raise PageError(400, "No connection was chosen.")
-    with limit_partner_requests(), open_subscriptions(project, chosen.name, visit.console.clock) as opened:
+    with (
+        limit_partner_requests(),
+        open_subscriptions_of_connection(project, chosen.name, visit.console.clock) as opened,
+    ):
         found = list(opened.subscriptions_at_vendor())
     rows = ((each.id, each.topic, each.address, "yes" if each.active else "no") for each in found)
     return visit.render_page(
@@ -122,7 +125,7 @@ def _chosen_connection(visit: PageRequest, project: Project) -> Connection | Non
     return found
 
 
-def _latest_runs(tx: Transaction) -> list[RunRecord]:
+def _latest_runs_with_timings(tx: Transaction) -> list[RunRecord]:
     """Return the latest runs with their timings, the newest first."""
     found = (tx.runs.get(run.id) for run in tx.runs.listed(limit=LOOKED_AT))
     return [run for run in found if run is not None]
@@ -145,7 +148,7 @@ def _connection_row(visit: PageRequest, facts: ConnectionFacts) -> tuple[Cell, .
 def _connection_details(visit: PageRequest, project: Project, facts: ConnectionFacts) -> dict[str, object]:
     connection = next((each for each in project.connections if each.name == facts.name), None)
     settings = project.platform.auth if connection is None else connection.settings
-    has_subscriptions = connection is not None and _has_subscriptions(connection)
+    has_subscriptions = connection is not None and _declares_subscription_api(connection)
     found = [
         *connection_facts_without_connecting.credential_facts_without_secrets(settings, visit.now),
         *(
@@ -216,7 +219,7 @@ def _refused_requests_sentence(runs: Sequence[RunRecord]) -> str:
     )
 
 
-def _run_row(visit: PageRequest, run: RunRecord) -> tuple[Cell, ...]:
+def _run_requests_row(visit: PageRequest, run: RunRecord) -> tuple[Cell, ...]:
     return (
         Link(str(run.id), visit.link("runs", run.id)),
         instant_text(run.started_at),
@@ -227,7 +230,7 @@ def _run_row(visit: PageRequest, run: RunRecord) -> tuple[Cell, ...]:
     )
 
 
-def _inbox_row(visit: PageRequest, each: InboxCount) -> tuple[Cell, ...]:
+def _stream_inbox_row(visit: PageRequest, each: InboxCount) -> tuple[Cell, ...]:
     number = Link(f"{each.number:,}", visit.link("records", RecordState.INBOX.option_value, stream=each.stream))
     return each.stream, number, each.failing, instant_text(each.first_at)
 
@@ -239,7 +242,7 @@ def _receives_webhooks(connection: Connection) -> bool:
         return False
 
 
-def _has_subscriptions(connection: Connection) -> bool:
+def _declares_subscription_api(connection: Connection) -> bool:
     try:
         return connection.webhooks is not None and connection.webhooks.subscriptions is not None
     except CrossdockError:

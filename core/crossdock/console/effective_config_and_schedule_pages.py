@@ -18,13 +18,13 @@ from crossdock.config.project.effective_config import (
 )
 from crossdock.config.project.project import Project
 from crossdock.console.action_definitions import permitted_action_links
+from crossdock.console.next_runs_calendar import DAYS, make_next_runs_calendar
 from crossdock.console.page_requests import PageRequest
 from crossdock.console.page_tables import Cell, Link, Table, table
-from crossdock.console.schedule_calendar import DAYS, schedule_calendar
 from crossdock.errors import ConfigError, text_with_code
 from crossdock.runs.imported_file_log import text_of_mapping_change
 from crossdock.state import RunConfig, Transaction
-from crossdock.values.display_texts import count_with_noun, instant_text
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text
 
 _SETTINGS = ("setting", "value", "from")
 _FILES = ("file", "changed")
@@ -47,7 +47,7 @@ def show_settings(visit: PageRequest) -> Response:
     with visit.read_transaction() as tx:
         last = next(iter(tx.runs.listed(limit=1)), None)
         then = tx.run_configs.last()
-        streams = [] if project is None else list(_stream_mapping_rows(visit, tx, project))
+        streams = [] if project is None else list(_stream_mapping_version_rows(visit, tx, project))
         notes = [] if project is None else list(_config_and_state_differences(tx, project))
     return visit.render_page(
         "settings.html",
@@ -69,7 +69,7 @@ def show_settings(visit: PageRequest) -> Response:
 def show_schedule(visit: PageRequest) -> Response:
     project = visit.project()
     with visit.read_transaction() as tx:
-        found = schedule_calendar(tx, project.jobs, visit.now) if project.jobs else None
+        found = make_next_runs_calendar(tx, project.jobs, visit.now) if project.jobs else None
     return visit.render_page("schedule.html", f"Schedule of {visit.required_tenant.name}", calendar=found, days=DAYS)
 
 
@@ -130,9 +130,9 @@ def _changed_settings_values(
     }
 
 
-def _stream_mapping_rows(visit: PageRequest, tx: Transaction, project: Project) -> Iterator[tuple[Cell, ...]]:
+def _stream_mapping_version_rows(visit: PageRequest, tx: Transaction, project: Project) -> Iterator[tuple[Cell, ...]]:
     for connection in project.connections:
-        for name, stream in connection.named_enabled_streams():
+        for name, stream in connection.enabled_streams_with_full_names():
             version, finished = stream.version, tx.intake.last_finished(name)
             changed = text_of_mapping_change(tx, name, version)
             was_read = finished is not None or tx.cursors.mapping_version_of_cursor(name) is not None

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from crossdock.console.page_requests import PageError, PageRequest
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.state.tables.file_intake import TakenFile, TakenFilePlace
-from crossdock.values.display_texts import count_with_noun, instant_text
 from crossdock.values.record_keys import key_parts_of, key_text
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text
 
 _LISTED = 50
 _COLUMNS = ("file", "stream", "imported", "status", "size", "modified", "last listed", "content", "same content")
@@ -30,7 +30,7 @@ def show_imported_files(visit: PageRequest) -> Response:
         copies[each.content_hash].append(each)
     older = ""
     if len(found) > _LISTED:
-        at, *names = found[_LISTED - 1].position_in_list
+        at, *names = found[_LISTED - 1].place_in_search_order
         older = visit.link("files", name=name, before=key_text([at.isoformat(), *names]))
     return visit.render_page(
         "imported_files.html",
@@ -62,7 +62,7 @@ def _times_imported_sentence(name: str, found: Sequence[TakenFile]) -> str:
 
 
 def _row(visit: PageRequest, file: TakenFile, copies: Mapping[str, Sequence[TakenFile]]) -> Iterator[Cell]:
-    others = [each for each in copies[file.content_hash] if each.position_in_list != file.position_in_list]
+    others = [each for each in copies[file.content_hash] if each.place_in_search_order != file.place_in_search_order]
     by_content = visit.link("files", name=file.content_hash)
     yield Link(file.name, visit.link("files", name=file.name))
     yield file.stream
@@ -72,13 +72,13 @@ def _row(visit: PageRequest, file: TakenFile, copies: Mapping[str, Sequence[Take
     yield instant_text(file.modified_at)
     yield "" if file.seen_at is None else instant_text(file.seen_at)[:10]
     yield Link(file.content_hash[:_SHOWN], by_content)
-    yield Link(_other_imports_text(file, others), by_content) if others else "no"
+    yield Link(_same_content_imports_text(file, others), by_content) if others else "no"
 
 
 _STATUSES = {"accepted": "not finished", "done": "imported", "undone": "undone"}
 
 
-def _other_imports_text(file: TakenFile, others: Sequence[TakenFile]) -> str:
+def _same_content_imports_text(file: TakenFile, others: Sequence[TakenFile]) -> str:
     again = [each for each in others if each.stream == file.stream]
     text = count_with_noun(len(others), "other import")
     return f"{text}, under another mapping" if len(again) == len(others) else text

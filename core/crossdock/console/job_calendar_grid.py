@@ -11,8 +11,8 @@ from msgspec import Struct
 from crossdock.console.page_tables import Addresses, Cell, Link, Table, table
 from crossdock.runs.job_run_calendar import CalendarDay, CalendarRow, JobCalendar, LateFile, Missed
 from crossdock.runs.month_summary import month_name
-from crossdock.values.display_texts import count_with_noun, duration_text, instant_text
 from crossdock.values.state_words import RunState, StateWord
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text
 
 BY_HAND = "started by hand"
 _SYMBOLS: Mapping[StateWord, str] = {
@@ -53,12 +53,12 @@ def make_calendar_grid(calendar: JobCalendar, address: Addresses) -> Grid:
     return Grid(
         [(name, len(list(days))) for name, days in groupby(calendar.dates, month_name)],
         [(day.day, day.weekday() >= 5) for day in calendar.dates],
-        [(_job_link(row, address), [_cell(row, day, address) for day in calendar.dates]) for row in calendar.rows],
+        [(_job_runs_link(row, address), [_cell(row, day, address) for day in calendar.dates]) for row in calendar.rows],
         list(_legend(calendar)),
     )
 
 
-def _job_link(row: CalendarRow, address: Addresses) -> Link:
+def _job_runs_link(row: CalendarRow, address: Addresses) -> Link:
     chosen = {"job": row.job} if row.job else {"manual": 1}
     return Link(row.job or BY_HAND, address("runs", **chosen))
 

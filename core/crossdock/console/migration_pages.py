@@ -13,17 +13,17 @@ from crossdock.config.project.project import Project
 from crossdock.console.action_definitions import permitted_action_links
 from crossdock.console.page_requests import PageRequest
 from crossdock.console.page_tables import Cell, Link, Table, table
-from crossdock.console.sign_off_report_page import source_state_platform_totals_table
+from crossdock.console.self_contained_sign_off_report import source_state_platform_totals_table
 from crossdock.migration.migration_status import MigrationStatus, migration_status
 from crossdock.migration.rehearsed_load_check import parse_stored_rehearsal
 from crossdock.migration.sign_off import Requirement, requirements, unaccepted_exceptions
 from crossdock.migration.sign_off_report import collect_differing_and_open_records
 from crossdock.migration.wave_status import WaveStatus
-from crossdock.runs.difference_classes import MEANINGS
+from crossdock.runs.difference_and_correction_types import MEANINGS
 from crossdock.state import Migration, RunRecord, Transaction, WaveApproval
-from crossdock.values.display_texts import count_with_noun, instant_text
 from crossdock.values.state_words import RecordState
 from crossdock.values.tally import OpenCounts
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text
 
 _DIFFERENCES = ("difference", "resource", "records", "meaning")
 _RUNS = ("run", "kind", "wave", "started", "ended", "status", "requests", "refused")
@@ -45,7 +45,7 @@ class MigrationFacts(Struct, frozen=True):
 
 
 def show_migration(visit: PageRequest) -> Response:
-    project, found = visit.project(), _migration_facts(visit)
+    project, found = visit.project(), _cached_migration_facts(visit)
     migration = None if found is None else found.status.migration
     return visit.render_page(
         "migration.html",
@@ -63,8 +63,8 @@ def show_migration(visit: PageRequest) -> Response:
     )
 
 
-def show_sign_off(visit: PageRequest) -> Response:
-    project, found = visit.project(), _migration_facts(visit)
+def show_sign_off_requirements(visit: PageRequest) -> Response:
+    project, found = visit.project(), _cached_migration_facts(visit)
     migration = None if found is None else found.status.migration
     signed_off_at = None if migration is None else migration.signed_off_at
     return visit.render_page(
@@ -90,7 +90,7 @@ def _actions(visit: PageRequest, migration: Migration | None) -> Sequence[tuple[
     return permitted_action_links(visit, *((name, {}) for name in names))
 
 
-def _migration_facts(visit: PageRequest) -> MigrationFacts | None:
+def _cached_migration_facts(visit: PageRequest) -> MigrationFacts | None:
     """Return what is known of the migration; None without one in the config, and while its records are counted."""
     project = visit.project()
     if project.migration is None:
@@ -133,12 +133,12 @@ def _read_facts(tx: Transaction, project: Project, now: datetime) -> MigrationFa
 
 def _wave_values(visit: PageRequest, found: MigrationFacts, each: WaveStatus) -> dict[str, Any]:
     expected = max(each.records, found.rehearsed.get(each.wave.name, 0))
-    percent = 100 if expected == 0 and each.passes else min(100, 100 * each.delivered // max(expected, 1))
+    percent = 100 if expected == 0 and each.has_passed_gate else min(100, 100 * each.delivered // max(expected, 1))
     approval = found.approvals.get(each.wave.name)
     return {
         "title": f"{each.wave.number}. {each.wave.name}",
         "state": each.state,
-        "kind": "green" if each.passes else "failed" if each.state == "incomplete" else "degraded",
+        "kind": "green" if each.has_passed_gate else "failed" if each.state == "incomplete" else "degraded",
         "percent": percent,
         "progress": f"{each.delivered:,} of {expected:,} records delivered",
         "records": f"{each.records:,}",
@@ -155,7 +155,7 @@ def _wave_values(visit: PageRequest, found: MigrationFacts, each: WaveStatus) ->
 
 def _wave_actions(visit: PageRequest, found: MigrationFacts, each: WaveStatus) -> Sequence[tuple[str, str]]:
     migration, wave = found.status.migration, {"wave": each.wave.name}
-    names = ["go"] if each.gate and not each.passes else []
+    names = ["go"] if each.gate and not each.has_passed_gate else []
     if each.run is not None and migration is not None and migration.signed_off_at is None:
         names.append("undo-wave")
     return [
@@ -199,7 +199,9 @@ def _last_reconciliation(visit: PageRequest, project: Project, migration: Migrat
     return {
         "at": instant_text(datetime.fromisoformat(facts["at"])),
         "compared": count_with_noun(sum(facts["compared"].values()), "record"),
-        "differences": table(_DIFFERENCES, (_difference_row(visit, project, each) for each in facts["differences"])),
+        "differences": table(
+            _DIFFERENCES, (_difference_class_row(visit, project, each) for each in facts["differences"])
+        ),
         "totals": source_state_platform_totals_table(facts["totals"]),
         "kept": [
             f"{count_with_noun(number, 'record')} of {name} no longer in the source and kept"
@@ -208,7 +210,7 @@ def _last_reconciliation(visit: PageRequest, project: Project, migration: Migrat
     }
 
 
-def _difference_row(visit: PageRequest, project: Project, each: Mapping[str, Any]) -> tuple[Cell, ...]:
+def _difference_class_row(visit: PageRequest, project: Project, each: Mapping[str, Any]) -> tuple[Cell, ...]:
     name, number = each["class"], each["records"]
     writers = [stream for stream, scope in project.scope_by_stream.items() if scope.resource == each["resource"]]
     parts = ("records", _STATES[name].option_value) if name in _STATES else ("records",)

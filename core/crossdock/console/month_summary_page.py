@@ -24,7 +24,7 @@ from crossdock.runs.month_summary import (
     month_summary,
     parse_month,
 )
-from crossdock.values.display_texts import duration_text, instant_text
+from crossdock.values.texts_of_numbers_and_times import duration_text, instant_text
 
 _DAYS = ("business date", "runs", "delivered", "rejected", "requests", "throttled", "open at its end")
 _JOBS = ("job", "time in degraded", "outages", "longest outage", "which began")
@@ -71,7 +71,7 @@ def template_values(month: MonthSummary, *, tenant: str, at: datetime, address: 
             month.reasons,
             {each.name: address("records", "rejected", reason=each.name) for each in month.reasons},
         ),
-        "jobs": table(_JOBS, (_job_row(each, address) for each in month.jobs), kind="numbers"),
+        "jobs": table(_JOBS, (_job_trouble_row(each, address) for each in month.jobs), kind="numbers"),
         "grid": make_calendar_grid(month.calendar, address),
         "plots": [_daily_bar_plot(month.days, name) for name in ("delivered", "open", "requests", "throttled")],
         "days": table(_DAYS, (_day_row(each, address) for each in month.days), kind="numbers"),
@@ -97,7 +97,7 @@ def _change_text(trend: Trend) -> str:
     return f"{100 * (trend.number - trend.before) / trend.before:+,.0f} %"
 
 
-def _job_row(times: JobTroubleTimes, address: Addresses) -> Iterator[Cell]:
+def _job_trouble_row(times: JobTroubleTimes, address: Addresses) -> Iterator[Cell]:
     yield Link(times.job, address("runs", job=times.job))
     yield duration_text(times.degraded) if times.degraded else "none"
     yield times.outages

@@ -9,8 +9,8 @@ from datetime import datetime
 from crossdock.console import page_rendering
 from crossdock.console.page_tables import Cell, table
 from crossdock.state import RunRecord
-from crossdock.values.display_texts import count_with_noun, duration_text, instant_text
 from crossdock.values.run_messages import error_texts
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text
 
 _COLUMNS = ("tenant", "job", "business date", "started", "duration", "status", "open", "requests", "errors")
 _WORST_FIRST = ("failed", "incomplete", "running", "degraded", "done")

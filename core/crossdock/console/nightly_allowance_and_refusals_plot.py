@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from crossdock.console.page_tables import Rectangle
 from crossdock.console.request_allowance_plot import HEIGHT, WIDTH, Band, Plot, bands_of_samples, max_sample_tokens
-from crossdock.runs import timing_lines
+from crossdock.runs import step_times_and_allowance
 from crossdock.state import RunRecord
-from crossdock.values.display_texts import count_with_noun, instant_text
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text
 
 NIGHT = timedelta(hours=24)
 REFUSALS_HEIGHT = 40
@@ -39,7 +39,7 @@ def runs_within_day_of_newest(runs: Sequence[RunRecord], now: datetime) -> list[
 
 def plot_allowance_and_refusals(runs: Sequence[RunRecord], now: datetime) -> NightPlot | None:
     """Draw *runs*, which are in order; None if none of them has sent anything."""
-    found = {run.id: timing_lines.allowance_samples(run) for run in runs}
+    found = {run.id: step_times_and_allowance.allowance_samples(run) for run in runs}
     every = [sample for samples in found.values() for sample in samples]
     if not every:
         return None
@@ -57,7 +57,7 @@ def plot_allowance_and_refusals(runs: Sequence[RunRecord], now: datetime) -> Nig
         f"{lowest:,} "
         f"and {top:,} tokens, and {count_with_noun(refused, 'request')} {'was' if refused == 1 else 'were'} refused."
     )
-    bars = [_refusals_bar(run, began, lasts, most, now) for run in runs if run.throttled]
+    bars = [_run_refusals_bar(run, began, lasts, most, now) for run in runs if run.throttled]
     plot = Plot(WIDTH, HEIGHT, f"{top:,} tokens", times, drawn)
     return NightPlot(plot, bars, REFUSALS_HEIGHT, f"{most:,} refused" if most else "", description)
 
@@ -68,7 +68,7 @@ def _end_of_run(run: RunRecord, now: datetime) -> datetime:
     return now if run.status == "running" else run.started_at
 
 
-def _refusals_bar(run: RunRecord, began: datetime, lasts: float, most: int, now: datetime) -> Rectangle:
+def _run_refusals_bar(run: RunRecord, began: datetime, lasts: float, most: int, now: datetime) -> Rectangle:
     first, last = ((at - began).total_seconds() / lasts for at in (run.started_at, _end_of_run(run, now)))
     height = max(2, round(REFUSALS_HEIGHT * run.throttled / most))
     return round(WIDTH * first), REFUSALS_HEIGHT - height, max(3, round(WIDTH * (last - first))), height

@@ -20,8 +20,8 @@ from crossdock.runs.open_records import Item
 from crossdock.runs.record_history_search import RecordHistory, RecordSearch
 from crossdock.runs.waiting_records_by_cause import Parent, WaitingGroup, waiting_groups
 from crossdock.state import RecordFilter, Transaction
-from crossdock.values.display_texts import instant_text
 from crossdock.values.state_words import BY_URGENCY, RecordState
+from crossdock.values.texts_of_numbers_and_times import instant_text
 
 _LISTED = 50
 _COLUMNS = ("key", "stream", "why", "member", "read from", "since", "attempts")
@@ -37,26 +37,27 @@ def show_counts_or_search(visit: PageRequest) -> Response:
     with visit.read_transaction() as tx:
         if not wanted:
             counts = _read_state_counts(visit, tx, RecordFilter(), project)
-            return _counts_or_search_page(visit, counts=counts, problem=problem)
+            return _render_counts_or_search(visit, counts=counts, problem=problem)
         if not in_messages:
             found, first_line = RecordSearch(tx, scopes).find(wanted)
         if len(found) == 1 and first_line is None:
             return visit.redirect(record_address(visit, found[0]))
         if not found:
             listed = [
-                (title, _read_state_counts(visit, tx, choice, project)) for title, choice in _search_filters(wanted)
+                (title, _read_state_counts(visit, tx, choice, project))
+                for title, choice in _filters_by_searched_text(wanted)
             ]
             named = open_records.filter_of_options(None, wanted, None, None)
             if not in_messages and (
                 number := tx.inbox.count_records_to_fetch(named)
             ):  # a record of the inbox has no history yet
                 inbox = {RecordState.INBOX.option_value: number}
-                listed.insert(0, (f"With the key {wanted}", _counts_table(visit, inbox, named)))
+                listed.insert(0, (f"With the key {wanted}", _state_counts_table(visit, inbox, named)))
             elsewhere = [(title, counts) for title, counts in listed if counts.rows]
             files = len(tx.intake.search(wanted, before=None, limit=1))
     if files and not elsewhere:
         return visit.redirect(visit.link("files", name=wanted))
-    return _counts_or_search_page(
+    return _render_counts_or_search(
         visit,
         problem=problem,
         wanted=wanted,
@@ -68,7 +69,7 @@ def show_counts_or_search(visit: PageRequest) -> Response:
     )
 
 
-def _counts_or_search_page(visit: PageRequest, **values: Any) -> Response:
+def _render_counts_or_search(visit: PageRequest, **values: Any) -> Response:
     nothing: Mapping[str, Any] = {
         "counts": table((), []), "wanted": "", "found": table((), []), "nearest": "", "elsewhere": [], "files": "",
         "messages": "",
@@ -76,7 +77,7 @@ def _counts_or_search_page(visit: PageRequest, **values: Any) -> Response:
     return visit.render_page("records.html", f"Records of {visit.required_tenant.name}", **{**nothing, **values})
 
 
-def _search_filters(wanted: str) -> Iterator[tuple[str, RecordFilter]]:
+def _filters_by_searched_text(wanted: str) -> Iterator[tuple[str, RecordFilter]]:
     yield f"Read from {wanted}", RecordFilter(source=wanted)
     yield f"Handed over in {wanted}", RecordFilter(handed_over_in=wanted)
     yield f"With “{wanted}” in the message", RecordFilter(text=wanted)
@@ -85,10 +86,10 @@ def _search_filters(wanted: str) -> Iterator[tuple[str, RecordFilter]]:
 def _read_state_counts(visit: PageRequest, tx: Transaction, choice: RecordFilter, project: Project | None) -> Table:
     """Return the number of records of *choice* in each state; all states without a choice, else those with records."""
     scopes = {} if project is None else open_records.stream_by_unverified_scope(project, choice)
-    return _counts_table(visit, open_records.counts_by_state(tx, choice, scopes), choice)
+    return _state_counts_table(visit, open_records.counts_by_state(tx, choice, scopes), choice)
 
 
-def _counts_table(visit: PageRequest, numbers: Mapping[str, int], choice: RecordFilter) -> Table:
+def _state_counts_table(visit: PageRequest, numbers: Mapping[str, int], choice: RecordFilter) -> Table:
     narrowed = {
         "key": choice.key, "file": choice.source, "batch": choice.handed_over_in, "text": choice.text,
     }  # fmt: skip
@@ -154,7 +155,7 @@ def show_records_in_state(visit: PageRequest) -> Response:
         total=total,
         filters=_filter_fields(state, narrowed),
         narrowed=narrowed,
-        groups=[_group_values(visit, kind, each, narrowed) for each in groups],
+        groups=[_group_template_values(visit, kind, each, narrowed) for each in groups],
         are_all_groups=len(groups) < open_record_browsing.MOST_GROUPS,
         by_file="" if by_source or not choice.code else visit.link("records", kind, **narrowed, by="file"),
         actions=[] if name or choice.text or choice.since or choice.handed_over_in else _actions(visit, kind, choice),
@@ -172,13 +173,13 @@ def _filter_fields(state: RecordState, narrowed: Mapping[str, str]) -> list[tupl
     """Return the label, parameter and value of each field that narrows the list."""
     fields = [("Stream", "stream"), ("Key", "key")]
     none = RecordFilter()
-    if open_records.may_match(structs.replace(none, code="bad_value"), state.option_value):
+    if open_records.may_state_match(structs.replace(none, code="bad_value"), state.option_value):
         fields += [("Reason", "reason"), ("Rejected since", "since")]
-    if open_records.may_match(structs.replace(none, source="f"), state.option_value):
+    if open_records.may_state_match(structs.replace(none, source="f"), state.option_value):
         fields.append(("File", "file"))
-    if open_records.may_match(structs.replace(none, handed_over_in="f"), state.option_value):
+    if open_records.may_state_match(structs.replace(none, handed_over_in="f"), state.option_value):
         fields.append(("Handed over in", "batch"))
-    if open_records.may_match(structs.replace(none, text="t"), state.option_value):
+    if open_records.may_state_match(structs.replace(none, text="t"), state.option_value):
         fields.append(("Text of the message", "text"))
     return [(label, name, narrowed.get(name, "")) for label, name in fields]
 
@@ -187,7 +188,9 @@ def _actions(visit: PageRequest, kind: str, choice: RecordFilter) -> Sequence[tu
     return record_action_links(visit, kind, choice.stream, choice.code, choice.key, choice.source)
 
 
-def _group_values(visit: PageRequest, kind: str, group: OpenGroup, narrowed: Mapping[str, str]) -> dict[str, Any]:
+def _group_template_values(
+    visit: PageRequest, kind: str, group: OpenGroup, narrowed: Mapping[str, str]
+) -> dict[str, Any]:
     parameters = {**narrowed, **group.choice}
     chosen = RecordFilter(parameters["stream"], code=parameters.get("reason"), source=parameters.get("file"))
     return {
@@ -200,7 +203,7 @@ def _group_values(visit: PageRequest, kind: str, group: OpenGroup, narrowed: Map
         "since": "" if group.since is None else instant_text(group.since),
         "run": "" if group.first_run is None else visit.link("runs", group.first_run),
         "example": group.example,
-        "missing": [(_parent_text(each), parent_address(visit, each)) for each in group.waits_for[:3]],
+        "missing": [(_parent_text(each), parent_record_address(visit, each)) for each in group.waits_for[:3]],
         "actions": [] if {"group", "batch", "text", "since"} & set(parameters) else _actions(visit, kind, chosen),
     }
 
@@ -226,7 +229,7 @@ def record_address(visit: PageRequest, history: RecordHistory) -> str:
     return visit.link("record", **history.scope.columns, key=history.key)
 
 
-def parent_address(visit: PageRequest, parent: Parent) -> str:
+def parent_record_address(visit: PageRequest, parent: Parent) -> str:
     """Return the address of a record that others refer to."""
     resource, namespace, key = parent
     return visit.link("record", resource=resource, namespace=namespace, key=key)

@@ -10,7 +10,7 @@ from crossdock.console.action_definitions import ACTIONS, permitted_action_links
 from crossdock.console.page_requests import PageRequest
 from crossdock.console.page_tables import Link
 from crossdock.state import PendingApproval, Scope, Transaction
-from crossdock.values.display_texts import instant_text
+from crossdock.values.texts_of_numbers_and_times import instant_text
 
 _SAMPLE = 20  # records of each
 

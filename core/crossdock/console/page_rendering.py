@@ -22,11 +22,11 @@ def render(template: str, /, **values: object) -> str:
     return _templates().render(template, **values)
 
 
-def macro(template: str, name: str) -> Callable[..., str]:
+def macro_function(template: str, name: str) -> Callable[..., str]:
     return _templates().macro(template, name)
 
 
-def write(path: Path, page: str) -> None:
+def write_page_file(path: Path, page: str) -> None:
     try:
         replace_file(path, page.encode())
     except OSError as error:

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from crossdock.console import page_rendering
-from crossdock.runs import run_lines
+from crossdock.runs import tables_and_sentences_of_run
 
 _SHORT = 20  # rows: longer lists are folded at first
 
@@ -86,15 +86,15 @@ def table(columns: Sequence[str], rows: Iterable[Iterable[Cell]], *, kind: str =
 
 
 def tally_tables(streams: Mapping[str, Any]) -> list[tuple[str, Table]]:
-    found = (account for account in run_lines.tally_tables(streams) if account.has_counts)
+    found = (account for account in tables_and_sentences_of_run.tally_tables(streams) if account.has_counts)
     return [(account.title, table(account.columns, account.lines, kind="numbers")) for account in found]
 
 
-def limit_listing_size(
+def listing_within_bytes(
     columns: Sequence[str], rows: Iterable[Iterable[Cell]], number: int, state: str, *, room: int
 ) -> Listing:
     """Return a list of those of *rows* that fit into *room* bytes."""
-    row, shown = page_rendering.macro("elements.html", "row"), list[str]()
+    row, shown = page_rendering.macro_function("elements.html", "row"), list[str]()
     for cells in rows:
         made = row(columns, _cells_with_digits_grouped(cells))
         room -= len(made.encode())

@@ -33,7 +33,7 @@ def check_and_log_access(visit: PageRequest, subject: str) -> bool:
     if not visit.may_see_personal_data:
         raise PageError(403, f"{visit.person.name} may not see personal data: it needs the role operator.")
     with acting_as(Actor(visit.person.name, visit.address)):
-        entry = AuditEntry.by_current_actor(VIEWED, subject, at=visit.now)
+        entry = AuditEntry.new_by_current_actor(VIEWED, subject, at=visit.now)
     try:
         with closing(visit.required_tenant.open_state(waits_s=_WAITS_S)) as state, state.begin() as tx:
             tx.audit_log.put(entry)

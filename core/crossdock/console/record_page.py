@@ -15,7 +15,7 @@ from crossdock.console.action_definitions import ACTIONS, permitted_action_links
 from crossdock.console.concurrent_partner_request_limit import limit_partner_requests
 from crossdock.console.error_code_page import explanation_links
 from crossdock.console.links_to_record_actions import record_action_links
-from crossdock.console.open_record_search_list_pages import parent_address
+from crossdock.console.open_record_search_list_pages import parent_record_address
 from crossdock.console.page_requests import PageError, PageRequest
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.personal_data_access import check_and_log_access
@@ -28,8 +28,8 @@ from crossdock.runs.record_history_search import RecordHistory, RecordSearch
 from crossdock.runs.stream_trial import Trial, fetch_and_map_one, map_stored_record
 from crossdock.state import RecordFilter, RecordIdentity, Transaction
 from crossdock.state.queries.record_history import DeliveredContent
-from crossdock.values.display_texts import instant_text, place_text
 from crossdock.values.state_words import RecordState
+from crossdock.values.texts_of_numbers_and_times import instant_text, place_text
 from crossdock.writing.targets.payload_comparison import PERSONAL
 
 _UNKNOWN_HINT = "It was not read yet, or its key is another one. Search for it on the page of records."
@@ -59,7 +59,7 @@ def show_record_fetched_live(visit: PageRequest) -> Response:
     if of:
         return _page(visit, named, fetched=_fetch_from_source(visit, of, named["key"]))
     with visit.read_transaction() as tx:
-        history = _history(tx, visit.project(), named)
+        history = _find_record_history(tx, visit.project(), named)
     binding = _current_binding(history)
     if history.scope is None or binding is None:
         raise PageError(404, "This record is not at a target, which could be asked.")
@@ -82,7 +82,7 @@ def _page(
     project, problem = visit.project_or_problem()
     with visit.read_transaction() as tx:
         try:
-            history = _history(tx, project, named)
+            history = _find_record_history(tx, project, named)
         except _UnknownError as error:
             return _unknown_record_page(visit, tx, named, error)
         items = open_records.open_states_of_record(tx, history)
@@ -102,11 +102,11 @@ def _page(
         f"Record {history.key}",
         history=history,
         owner=record_history_lines.streams_or_namespace_text(history),
-        states=[_state_values(visit, each) for each in items],
+        states=[_open_state_template_values(visit, each) for each in items],
         difference=table(("member", "delivered", "now"), difference),
         places=list(record_history_lines.binding_lines(history)),
         missing=[_parent_link(visit, each) for row in history.waits for each in row["waits_for"]],
-        events=[_event_values(visit, each) for each in record_history_lines.events(history)],
+        events=[_event_template_values(visit, each) for each in record_history_lines.events(history)],
         problem=problem,
         may_see=may_see,
         versions=table(("since", "operation", "run"), _version_rows(visit, named, data.contents)) if may_see else None,
@@ -114,8 +114,8 @@ def _page(
         named={name: value for name, value in named.items() if value},
         version=_version_values(version, personal) if version is not None and may_see else None,
         shows_data=shows_data,
-        data_address=visit.link("record", **named, **_version_and_day(visit), show="data"),
-        hidden_address=visit.link("record", **named, **_version_and_day(visit)),
+        data_address=visit.link("record", **named, **_version_and_day_parameters(visit), show="data"),
+        hidden_address=visit.link("record", **named, **_version_and_day_parameters(visit)),
         has_data=any(raw for _, raw, _ in data.raw),
         mapped=[_map_again_values(visit, project, *each) for each in data.raw] if shows_data and project else [],
         asked_address=visit.link("record", **named),
@@ -127,13 +127,15 @@ def _page(
             for name in history.streams
             if may_see and project is not None and name in project.streams_fetching_by_key
         ],
-        read=None if fetched is None or not may_see else _fetched_record_values(fetched, data.accepted, personal),
+        read=None
+        if fetched is None or not may_see
+        else _fetched_record_template_values(fetched, data.accepted, personal),
         within_s=_WITHIN_S,
         actions=[*_actions(visit, project, history, items)],
     )
 
 
-def _history(tx: Transaction, project: Project | None, named: Mapping[str, str]) -> RecordHistory:
+def _find_record_history(tx: Transaction, project: Project | None, named: Mapping[str, str]) -> RecordHistory:
     """Return the record that is named. Raises PageError if the state does not know it."""
     search, key = RecordSearch(tx, {} if project is None else project.scope_by_stream), named["key"]
     if not key:
@@ -188,7 +190,7 @@ class _UnknownError(PageError):
     """The state has no record of this name."""
 
 
-def _version_and_day(visit: PageRequest) -> dict[str, str]:
+def _version_and_day_parameters(visit: PageRequest) -> dict[str, str]:
     return {name: visit.query.get(name, "") for name in ("version", "day")}
 
 
@@ -204,7 +206,7 @@ def _personal_members(project: Project | None, history: RecordHistory) -> frozen
     )
 
 
-def _state_values(visit: PageRequest, item: Item) -> dict[str, Any]:
+def _open_state_template_values(visit: PageRequest, item: Item) -> dict[str, Any]:
     shown, state = (
         open_records.without_data(item),
         next(each for each in RecordState if each.option_value == item["state"]),
@@ -254,10 +256,10 @@ def _rejected_changes_after_delivery(
 
 def _parent_link(visit: PageRequest, parent: Mapping[str, str]) -> Link:
     resource, namespace, key = parent["resource"], parent["namespace"], parent["key"]
-    return Link(f"{resource} {namespace}:{key}", parent_address(visit, (resource, namespace, key)))
+    return Link(f"{resource} {namespace}:{key}", parent_record_address(visit, (resource, namespace, key)))
 
 
-def _event_values(visit: PageRequest, event: record_history_lines.Event) -> dict[str, Any]:
+def _event_template_values(visit: PageRequest, event: record_history_lines.Event) -> dict[str, Any]:
     source = event.row["source"] if event.is_first or event.status in {"rejected", "dropped"} else ""
     return {
         "at": "not yet" if event.at is None else instant_text(event.at),
@@ -277,7 +279,7 @@ def _read_stored_data(tx: Transaction, history: RecordHistory) -> _StoredData:
     raw = list[tuple[RecordIdentity, Mapping[str, Any], str]]()
     for row in history.dead_letters:
         if letter := tx.dead_letters.get(row["stream"], row["key_hash"]):
-            raw.append((_identity(letter), letter["raw"], letter["status"]))
+            raw.append((_identity_of_row(letter), letter["raw"], letter["status"]))
     for row in history.waits:
         waiting = tx.waiting_records.records_among(row["stream"], [row["key_hash"]])
         raw += [(each.identity, each.raw, "waiting") for each in waiting]
@@ -290,7 +292,7 @@ def _read_stored_data(tx: Transaction, history: RecordHistory) -> _StoredData:
     return _StoredData(contents, accepted.payload if accepted else {}, raw)
 
 
-def _identity(row: Mapping[str, Any]) -> RecordIdentity:
+def _identity_of_row(row: Mapping[str, Any]) -> RecordIdentity:
     names = ("stream", "key", "key_hash", "record_fp", "position", "source", "line")
     return RecordIdentity(*(row[name] for name in names))
 
@@ -384,7 +386,9 @@ def _fetch_from_source(visit: PageRequest, stream: str, key: str) -> Trial:
     return found
 
 
-def _fetched_record_values(found: Trial, accepted: Mapping[str, Any], personal: frozenset[str]) -> dict[str, Any]:
+def _fetched_record_template_values(
+    found: Trial, accepted: Mapping[str, Any], personal: frozenset[str]
+) -> dict[str, Any]:
     """Return what the source has, what the mapping makes of it, and beside that what the target *accepted* last."""
     read: dict[str, Any] = {"of": found.bound.name, "problem": "", "record": table((), []), "members": table((), [])}
     if found.error is not None:

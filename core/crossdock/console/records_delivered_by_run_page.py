@@ -10,7 +10,7 @@ from crossdock.console.page_requests import PageError, PageRequest, parse_whole_
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.run_pages import run_of_address
 from crossdock.state.queries.delivered_history import DeliveredOperationFacts
-from crossdock.values.display_texts import instant_text
+from crossdock.values.texts_of_numbers_and_times import instant_text
 
 _LISTED = 100
 _NUMBERS = ("stream", "operation", "records")
@@ -25,7 +25,7 @@ def show_delivered_records(visit: PageRequest) -> Response:
     stream, operation = visit.parameter("stream") or None, visit.parameter("operation") or None
     with visit.read_transaction() as tx:
         run = run_of_address(visit, tx)
-        numbers = tx.delivered_history.operation_counts_of_runs([run.id])
+        numbers = tx.delivered_history.counts_by_stream_and_operation([run.id])
         found = tx.delivered_history.operations_of_run(
             run.id, stream=stream, operation=operation, after=after, limit=_LISTED + 1
         )

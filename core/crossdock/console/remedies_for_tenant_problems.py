@@ -10,9 +10,9 @@ from msgspec import Struct
 from crossdock.console.page_requests import tenant_page_address
 from crossdock.console.tenant_overviews import JobCondition, JobOverview, Overview
 from crossdock.errors import add_code_to_first_line
-from crossdock.values.display_texts import count_with_noun, instant_text
 from crossdock.values.run_messages import RunMessage
 from crossdock.values.state_words import RecordState
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text
 
 
 class Remedy(Struct, frozen=True):
@@ -72,7 +72,7 @@ def next_step_for_job(tenant: str, line: JobOverview, found: Overview) -> Remedy
     if _only_waits_for_approval(line, found):
         return next(_approval_remedies(tenant, found), None)
     if line.condition is JobCondition.DEGRADED:
-        return next(_record_remedies(tenant, found), None) or _remedy_without_action(tenant, found)
+        return next(_record_remedies(tenant, found), None) or _nothing_to_do_remedy(tenant, found)
     if line.condition is JobCondition.NEW:
         do = "Nothing: it begins when it is due, if a scheduler runs."
         return Remedy(tenant, "", do, tenant_page_address(tenant, "settings", "schedule"), None)
@@ -160,7 +160,7 @@ def _approval_remedies(tenant: str, found: Overview) -> Iterator[Remedy]:
         yield Remedy(tenant, "Approved changes are not made yet.", do, tenant_page_address(tenant, "approvals"), None)
 
 
-def _remedy_without_action(tenant: str, found: Overview) -> Remedy:
+def _nothing_to_do_remedy(tenant: str, found: Overview) -> Remedy:
     for each in found.open:
         if each.state in _GO_ON:
             return Remedy(

@@ -7,8 +7,8 @@ from typing import Self
 
 from msgspec import Struct
 
-from crossdock.runs.timing_lines import Sample
-from crossdock.values.display_texts import duration_text
+from crossdock.runs.step_times_and_allowance import Sample
+from crossdock.values.texts_of_numbers_and_times import duration_text
 
 WIDTH, HEIGHT, GAP = 600, 120, 24  # units; a larger gap between samples breaks the area
 

@@ -45,7 +45,7 @@ PAGES = (
     Page("/t/{tenant}/connections/check", connections_page.check_connections, Role.OPERATOR, is_form=True),
     Page("/t/{tenant}/connections/subscriptions", connections_page.list_subscriptions, Role.OPERATOR, is_form=True),
     Page("/t/{tenant}/migration", migration_pages.show_migration),
-    Page("/t/{tenant}/migration/sign-off", migration_pages.show_sign_off),
+    Page("/t/{tenant}/migration/sign-off", migration_pages.show_sign_off_requirements),
     Page("/t/{tenant}/settings", effective_config_and_schedule_pages.show_settings),
     Page("/t/{tenant}/settings/schedule", effective_config_and_schedule_pages.show_schedule),
     Page("/t/{tenant}/records", open_record_search_list_pages.show_counts_or_search),

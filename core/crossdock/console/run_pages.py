@@ -16,7 +16,7 @@ from crossdock.console.run_report_page import Reader
 from crossdock.console.visitors_and_roles import Role
 from crossdock.errors import CrossdockError
 from crossdock.state import RunRecord, Transaction
-from crossdock.values.display_texts import duration_text, instant_text
+from crossdock.values.texts_of_numbers_and_times import duration_text, instant_text
 from crossdock.writing.delivery.senders import PersonalDataMasks
 
 _COLUMNS = ("run", "what", "business date", "started", "duration", "status", "open", "requests", "errors")
@@ -61,7 +61,7 @@ def run_of_address(visit: PageRequest, tx: Transaction) -> RunRecord:
 
 
 def show_run(visit: PageRequest) -> Response:
-    reader, is_personal = _reader_and_personal_access(visit)
+    reader, is_personal = _page_reader_and_personal_access(visit)
     with visit.read_transaction() as tx:
         run = run_of_address(visit, tx)
         tenant = visit.required_tenant
@@ -78,7 +78,7 @@ def show_run(visit: PageRequest) -> Response:
     return visit.render_page("run.html", f"Run {run.id}", refreshes=5 if is_followed else 0, **shown)
 
 
-def _reader_and_personal_access(visit: PageRequest) -> tuple[Reader, bool]:
+def _page_reader_and_personal_access(visit: PageRequest) -> tuple[Reader, bool]:
     """Return who reads the page, and whether it shows personal values.
 
     If the config cannot be loaded, personal members are unknown, and none is shown.

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from crossdock.console.connection_facts_without_connecting import bucket_level_text
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.state import RunRecord, Transaction
-from crossdock.values.display_texts import count_with_noun, duration_text, instant_text
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text
 
 
 def progress_text(tx: Transaction, run: RunRecord, now: datetime) -> str:
@@ -18,7 +18,7 @@ def progress_text(tx: Transaction, run: RunRecord, now: datetime) -> str:
         f"{count_with_noun(run.requests, 'request')} in {duration_text(lasts)}, {run.requests / lasts:,.1f} a "
         f"second{refused}"
     )
-    return f"{text}; {_expected_end_text(tx, run, lasts, now)}; {_allowance_text(tx, now)}"
+    return f"{text}; {_expected_end_text(tx, run, lasts, now)}; {_remaining_allowance_text(tx, now)}"
 
 
 def _expected_end_text(tx: Transaction, run: RunRecord, lasts: float, now: datetime) -> str:
@@ -33,7 +33,7 @@ def _expected_end_text(tx: Transaction, run: RunRecord, lasts: float, now: datet
     return f"expected to end at {instant_text(now + timedelta(seconds=seconds - lasts))}"
 
 
-def _allowance_text(tx: Transaction, now: datetime) -> str:
+def _remaining_allowance_text(tx: Transaction, now: datetime) -> str:
     known = tx.buckets.get(PLATFORM)
     rate = known.estimate.rate_per_s if known else None
     shown = "" if rate is None else f", {rate * 60:,.0f} a minute"

@@ -17,18 +17,18 @@ from crossdock.console.page_tables import (
     Cell,
     Link,
     Table,
-    limit_listing_size,
+    listing_within_bytes,
     no_address,
     table,
     tally_tables,
 )
 from crossdock.console.request_allowance_plot import plot_allowance
 from crossdock.console.run_progress import progress_text
-from crossdock.runs import comparison_with_earlier_runs, run_lines, timing_lines
+from crossdock.runs import comparison_with_earlier_runs, step_times_and_allowance, tables_and_sentences_of_run
 from crossdock.runs.comparison_with_earlier_runs import Comparison, Measure
 from crossdock.runs.members_changed_by_run import ChangedMember, changed_members
 from crossdock.runs.record_history_lines import value_text
-from crossdock.runs.run_lines import BalanceSheet
+from crossdock.runs.tables_and_sentences_of_run import BalanceSheet
 from crossdock.state import FileFacts, RunRecord, Transaction
 from crossdock.state.queries.run_details import (
     ReasonCount,
@@ -38,9 +38,14 @@ from crossdock.state.queries.run_details import (
     StreamReasonCount,
     summed_by_reason_code,
 )
-from crossdock.values.display_texts import awaited_records_text, count_with_noun, duration_text, instant_text
 from crossdock.values.run_messages import error_texts, warning_and_note_texts
 from crossdock.values.state_words import RecordTerm, RunState, StateWord
+from crossdock.values.texts_of_numbers_and_times import (
+    awaited_records_text,
+    count_with_noun,
+    duration_text,
+    instant_text,
+)
 from crossdock.writing.delivery.senders import PersonalDataMasks
 from crossdock.writing.targets.payload_comparison import MemberDifference
 
@@ -94,9 +99,9 @@ def template_values(
 ) -> dict[str, Any]:
     """Return what the template of the report shows."""
     state = tx.run_details
-    streams, later = run.tally or {}, state.count_rejected_later(run.id)
+    streams, later = run.tally or {}, state.count_rejected_by_later_runs(run.id)
     errors = [error.split("\n")[:_ERROR_LINES] for error in error_texts(run.messages)]
-    balanced, notes = run_lines.run_document(run)["balanced"], warning_and_note_texts(run.messages)
+    balanced, notes = tables_and_sentences_of_run.run_document(run)["balanced"], warning_and_note_texts(run.messages)
     opened = open_records(state, run, reader)
     return {
         "run": run,
@@ -115,7 +120,11 @@ def template_values(
         "notes": notes,
         "needs_nobody": balanced is True and not (errors or notes or any(opened.values())),
         "facts": _facts(run, reader.address),
-        "apis": table(run_lines.API_COLUMNS, run_lines.api_rows(timing_lines.api_usage(run)), kind="numbers"),
+        "apis": table(
+            tables_and_sentences_of_run.API_COLUMNS,
+            tables_and_sentences_of_run.api_rows(step_times_and_allowance.api_usage_by_connection(run)),
+            kind="numbers",
+        ),
         "files": table(_FILES, _file_rows(tx, run, at)),
         "accounts": tally_tables(streams),
         "sheets": list(_balance_sheets(run.id, streams, reader.address)),
@@ -124,9 +133,13 @@ def template_values(
         "comparison": _comparison_with_earlier_runs(tx, run, reader.address),
         "steps": _steps_table(run),
         "allowance": _allowance_values(run),
-        "deliveries": _deliveries_table(state.deliveries_by_stream(run)),
-        "log": table(_LOG, ((each.level, each.stream, each.text.split("\n")) for each in run.messages)),
-        "words": [(word.display_text, word.meaning) for word in run_lines.words_to_explain(run)],
+        "deliveries": _deliveries_table(state.delivery_times_by_stream(run)),
+        "log": table(
+            _LOG, ((each.level, each.stream, each.text_with_place_and_advice.split("\n")) for each in run.messages)
+        ),
+        "words": [
+            (word.display_text, word.meaning) for word in tables_and_sentences_of_run.state_words_to_explain(run)
+        ],
         "at": instant_text(at),
         "later": count_with_noun(later, "record") if later else "",
     }
@@ -144,7 +157,7 @@ def _started_by_text(run: RunRecord) -> str:
 def _imbalance_text(run: RunRecord, balanced: bool | None) -> str:
     if run.tally is None:
         return "This run has no tally."
-    return "" if balanced is True else run_lines.BALANCE[balanced]
+    return "" if balanced is True else tables_and_sentences_of_run.BALANCE[balanced]
 
 
 def _facts(run: RunRecord, address: Addresses) -> dict[str, str | Link]:
@@ -190,13 +203,13 @@ def _files_of_tally(stream: Mapping[str, Any]) -> Iterator[tuple[str, str | int]
     if more := stream.get("more_files"):
         yield f"{count_with_noun(more, 'file')} more", ""
     if stream.get("input") == "none":
-        yield run_lines.input_sentence(stream) or "", ""
+        yield tables_and_sentences_of_run.input_sentence(stream) or "", ""
 
 
 def _balance_sheets(run: int, streams: Mapping[str, Any], address: Addresses) -> Iterator[dict[str, Any]]:
-    for sheet in run_lines.balance_sheets(streams):
+    for sheet in tables_and_sentences_of_run.balance_sheets(streams):
         sides = [
-            [_term_cells(run, sheet, term, number, address) for term, number in side]
+            [_term_and_number_cells(run, sheet, term, number, address) for term, number in side]
             for side in (sheet.came, sheet.became)
         ]
         yield {
@@ -207,7 +220,9 @@ def _balance_sheets(run: int, streams: Mapping[str, Any], address: Addresses) ->
         }
 
 
-def _term_cells(run: int, sheet: BalanceSheet, term: str, number: int, address: Addresses) -> tuple[str, str | Link]:
+def _term_and_number_cells(
+    run: int, sheet: BalanceSheet, term: str, number: int, address: Addresses
+) -> tuple[str, str | Link]:
     shown = term.display_text if isinstance(term, StateWord) else term
     if term == RecordTerm.REJECTED:
         return shown, Link(f"{number:,}", address("records", "rejected", stream=sheet.stream))
@@ -221,23 +236,25 @@ def _changed_members_values(state: RunDetails, run: RunRecord, reader: Reader) -
     if not found.members:
         return None
     columns = _MEMBERS if reader.masks is None else (*_MEMBERS, "first examples")
-    rows = ((each.stream, each.member, each.times, *_example_cells(each, reader)) for each in found.members)
+    rows = (
+        (each.stream, each.member, each.times, *_changed_member_example_cells(each, reader)) for each in found.members
+    )
     only = "" if found.are_all else f"Only the first {found.operations:,} operations of this run were looked at."
     return {"table": table(columns, rows), "only": only}
 
 
-def _example_cells(changed: ChangedMember, reader: Reader) -> Iterator[Cell]:
+def _changed_member_example_cells(changed: ChangedMember, reader: Reader) -> Iterator[Cell]:
     if reader.masks is not None:
         yield [
             Link(
-                f"{each.key}: {_difference_text(each.difference)}",
+                f"{each.key}: {_member_difference_text(each.difference)}",
                 reader.address("record", stream=changed.stream, key=each.key),
             )
             for each in changed.examples
         ]
 
 
-def _difference_text(difference: MemberDifference) -> str:
+def _member_difference_text(difference: MemberDifference) -> str:
     return f"{value_text(difference.before)} -> {value_text(difference.after)}"
 
 
@@ -259,12 +276,12 @@ def _comparison_with_earlier_runs(tx: Transaction, run: RunRecord, address: Addr
     ]
     return {
         "remarks": compared.remarks,
-        "plots": [_measure_plot(each, compared) for each in compared.measures],
+        "plots": [_measure_plot_across_runs(each, compared) for each in compared.measures],
         "table": table(columns, reversed(rows)),
     }
 
 
-def _measure_plot(measure: Measure, compared: Comparison) -> BarPlot:
+def _measure_plot_across_runs(measure: Measure, compared: Comparison) -> BarPlot:
     found = zip(compared.runs, measure.values, measure.texts, strict=True)
     values = [
         bar_plot_and_timeline_shapes.Value(f"{run.business_date}, run {run.id}", number, text)
@@ -274,7 +291,7 @@ def _measure_plot(measure: Measure, compared: Comparison) -> BarPlot:
 
 
 def _steps_table(run: RunRecord) -> Table:
-    found = timing_lines.waterfall(run)
+    found = step_times_and_allowance.step_spans_by_beginning(run)
     whole = max((began + lasted for step in found for began, lasted in step.spans), default=timedelta())
     rows = (
         (
@@ -282,7 +299,7 @@ def _steps_table(run: RunRecord) -> Table:
             duration_text(step.total.lasted),
             f"{step.total.share:.0f} %",
             duration_text(step.began),
-            bar_plot_and_timeline_shapes.step_timeline(step, whole),
+            bar_plot_and_timeline_shapes.timeline_of_run_steps(step, whole),
         )
         for step in found
         if step.total.lasted
@@ -291,22 +308,24 @@ def _steps_table(run: RunRecord) -> Table:
 
 
 def _allowance_values(run: RunRecord) -> dict[str, Any] | None:
-    if (summary := timing_lines.allowance_summary(run)) is None:
+    if (summary := step_times_and_allowance.allowance_summary(run)) is None:
         return None
     seconds = (run.duration or timedelta()).total_seconds()
     return {
-        "plot": plot_allowance(timing_lines.allowance_samples(run), seconds),
+        "plot": plot_allowance(step_times_and_allowance.allowance_samples(run), seconds),
         "summary": f"{str(summary).capitalize()}.",
     }
 
 
 def _deliveries_table(found: Sequence[StreamDelivery]) -> Table:
     return table(
-        _DELIVERIES, ((each.stream, each.operations, *_delivery_times(each)) for each in found), kind="numbers"
+        _DELIVERIES,
+        ((each.stream, each.operations, *_start_end_and_duration_texts(each)) for each in found),
+        kind="numbers",
     )
 
 
-def _delivery_times(delivery: StreamDelivery) -> tuple[str, str, str]:
+def _start_end_and_duration_texts(delivery: StreamDelivery) -> tuple[str, str, str]:
     began, ended = delivery.began, delivery.ended
     return instant_text(began), instant_text(ended), duration_text(ended - began)
 
@@ -316,7 +335,7 @@ def open_records(state: RunDetails, run: RunRecord, reader: Reader = OF_A_FILE) 
     reasons = state.rejections_by_stream_until_run(run.id)
     number = len({each.code for each in reasons})
     lists = _OpenRecordLists(state, reader, _LISTS_BYTES // (number + 3))
-    unsent = state.count_unsent()
+    unsent = state.count_left_to_next_run()
     return {
         "rejected": lists.rejected(run, reasons),
         "waiting": lists.waiting(),
@@ -359,15 +378,17 @@ class _OpenRecordLists:
             "code": reason.code,
             "records": count_with_noun(reason.records, "record"),
             "own": "" if reason.own == reason.records else f"{reason.own:,}",
-            "listing": limit_listing_size(_REJECTED, rows, reason.records, "rejected", room=self._room),
+            "listing": listing_within_bytes(_REJECTED, rows, reason.records, "rejected", room=self._room),
         }
 
     def waiting(self) -> dict[str, Any] | None:
-        number, found = self._state.count_and_oldest_waiting(limit=LISTED if self._reader.has_lists else 0)
+        number, found = self._state.count_and_list_oldest_waiting(limit=LISTED if self._reader.has_lists else 0)
         return self._list_values(_WAITING, map(_waiting_row, found), number, "waiting")
 
     def unsettled(self, status: str) -> dict[str, Any] | None:
-        number, found = self._state.count_and_oldest_unsettled(status, limit=LISTED if self._reader.has_lists else 0)
+        number, found = self._state.count_and_list_oldest_unsettled(
+            status, limit=LISTED if self._reader.has_lists else 0
+        )
         return self._list_values(_IN_DOUBT, map(_unsettled_row, found), number, status.replace("_", "-"))
 
     def _list_values(
@@ -375,7 +396,7 @@ class _OpenRecordLists:
     ) -> dict[str, Any] | None:
         if not number:
             return None
-        made = limit_listing_size(columns, rows, number, state, room=self._room) if self._reader.has_lists else None
+        made = listing_within_bytes(columns, rows, number, state, room=self._room) if self._reader.has_lists else None
         return {
             "records": Link(count_with_noun(number, "record"), self._reader.address("records", state)),
             "listing": made,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from crossdock.console.access_protection import Protection
 from crossdock.console.page_requests import Console
 from crossdock.console.routes import PAGES
 from crossdock.console.tenant_configs_and_states import Tenants
 from crossdock.console.tenant_overviews import Overviews
+from crossdock.console.tls_proxy_and_sign_in import Protection
 from crossdock.console.visitors_and_roles import local_user_as_administrator
 from crossdock.console.web_app import build_web_app
 from crossdock.errors import ConfigError
@@ -47,7 +47,7 @@ def serve(
     console = Console(tenants, Overviews(tenants, clock), clock, sign_in=sign_in)
     names = ServerNames(allowed_hosts, "crossdock console")
     served = build_web_app(console, PAGES, names, sign_in.person_of_session if sign_in else lambda _, __: user)
-    guarded, tls = protection.with_proxy_checks(served), protection.self_renewing_tls_context()
+    guarded, tls = protection.wrap_app_with_proxy_checks(served), protection.self_renewing_tls_context()
     try:
         with serve_in_thread(guarded, _LIMITS, host, port, name="console", refused=refused, tls=tls) as base_url:
             yield base_url

@@ -11,7 +11,7 @@ from crossdock.console.page_requests import PageError, PageRequest
 from crossdock.console.sign_in.attempt_limiter import BusyError, TooManyAttemptsError
 from crossdock.console.sign_in.openid_provider import RefusedError
 from crossdock.console.sign_in.sign_in_methods import SignIn
-from crossdock.values.display_texts import count_with_noun
+from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 _MAX_WANTED = 2_000  # characters
 _OF_THIS_SERVER = re.compile(r"/(?![/\\])[!-\[\]-~]*")  # printable ASCII without a backslash, and no other host

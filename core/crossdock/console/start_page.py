@@ -13,7 +13,7 @@ from crossdock.console.remedies_for_tenant_problems import Remedy, next_step_for
 from crossdock.console.tenant_overviews import JobCondition, JobOverview, Overview, sort_worst_first
 from crossdock.console.visitors_and_roles import Role
 from crossdock.errors import text_with_code
-from crossdock.values.display_texts import count_with_noun, instant_text
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text
 
 _COLUMNS = ("job", "status", "business date", "since", "open", "next due", "what to do")
 _REMEDIES = ("since", "what", "what to do")

@@ -28,7 +28,6 @@ from crossdock.errors import StateError
 from crossdock.printable import printable
 from crossdock.state import PinnedTenant
 from crossdock.values.actor import Actor
-from crossdock.values.json_times import time_text
 from crossdock.values.safe_local_files import (
     create_private,
     create_private_folder,
@@ -37,6 +36,7 @@ from crossdock.values.safe_local_files import (
     read_regular,
     replace_file,
 )
+from crossdock.values.times_as_json_text import time_text
 
 
 class PlanFile(str):

@@ -116,7 +116,7 @@ class Tenants:
         stamp = tenant.config_files_stamp()
         with self._lock:
             known = self._states.pop(tenant.name, None)
-        if known is not None and known.stamp == stamp and known.opened.is_same_file():
+        if known is not None and known.stamp == stamp and known.opened.is_still_same_file():
             return known
         if known is not None:
             known.opened.close()

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from crossdock.config.schedules.due_times import Due, first_due_of_dates
+from crossdock.config.schedules.due_times import Due, first_due_per_business_date
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.console.run_progress import progress_text
 from crossdock.console.tenant_configs_and_states import Tenant, Tenants
@@ -20,8 +20,8 @@ from crossdock.services.scheduler.start_delay_reason import StartDelay, find_sta
 from crossdock.state import AuditFilter, OverdueBatch, RunRecord, ScheduledRun, Transaction
 from crossdock.state.queries.record_counts import OpenRecordTotal
 from crossdock.values.clock import Clock
-from crossdock.values.display_texts import instant_text
 from crossdock.values.run_messages import RunMessage
+from crossdock.values.texts_of_numbers_and_times import instant_text
 
 FRESH_S = 5.0
 SHARE = 10  # overviews are shown for at least this many times as long as it took to read all, so that no run is delayed
@@ -122,7 +122,7 @@ def _job_overviews(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime
     for name, job in jobs.items():
         last = latest.get(name)
         run = None if last is None or last.run_id is None else tx.runs.get(last.run_id)
-        if last is not None and not last.finished and run is None:
+        if last is not None and not last.is_finished and run is None:
             run = next(iter(tx.runs.listed(limit=1, job=name)), None)
         missed = None if name in paused else _missed_run(job, last, now)
         condition, shown = _job_condition(last, paused=name in paused, missed=missed is not None), missed or last
@@ -151,10 +151,10 @@ def _paused_by_sentence(tx: Transaction, job: str) -> str:
 
 def _missed_run(job: JobConfig, last: ScheduledRun | None, now: datetime) -> Due | None:
     """Return the first run that should have begun; None if there is none."""
-    if last is None or not last.finished:  # before the service sees a job, nothing of it is due
+    if last is None or not last.is_finished:  # before the service sees a job, nothing of it is due
         return None
     since = max(last.due, now - _LOOKS_BACK)
-    found = first_due_of_dates(job.schedule, since, now - LATE)
+    found = first_due_per_business_date(job.schedule, since, now - LATE)
     return next((each for each in found if each.business_date > last.business_date), None)
 
 

@@ -97,25 +97,25 @@ class _PageEndpoints:
             except PageError as error:
                 response = _error_page(visit, error)
             except FormError as error:
-                again = ("Open its page again", self._address_of_page(page, request))
+                again = ("Open its page again", self._address_to_return_to(page, request))
                 response = _error_page(visit, PageError(error.status, error.message), again)
             except ClientDisconnect:
                 return Response(status_code=400)  # nobody reads it
             except CrossdockError as error:
-                response = _error_page(visit, PageError(_STATUSES.get(error.exit_code, 500), *_error_texts(error)))
+                response = _error_page(visit, PageError(_STATUSES.get(error.exit_code, 500), *_message_and_hint(error)))
             return session.set_cookie_if_missing(response, **_cookie_attributes(request))
 
         return answer
 
     def _sign_in_response(self, page: Page, request: Request, visit: PageRequest) -> Response:
-        wanted = self._address_of_page(page, request)
+        wanted = self._address_to_return_to(page, request)
         sign_in = f"{SIGN_IN}?{urlencode({'next': wanted})}" if wanted not in {"", "/"} else SIGN_IN
         if page.is_form:
             error = PageError(401, "Nobody has signed in, so nothing was done.", "Sign in, then send the form again.")
             return _error_page(visit, error, ("Sign in", sign_in))
         return visit.redirect(sign_in)
 
-    def _address_of_page(self, page: Page, request: Request) -> str:
+    def _address_to_return_to(self, page: Page, request: Request) -> str:
         """Return the address at which a request finds its page or the page of its form; empty without one."""
         query = request.scope["query_string"].decode("latin-1")
         address: str = request.scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
@@ -194,7 +194,7 @@ def _error_page(visit: PageRequest, error: PageError, repair: tuple[str, str] = 
     )
 
 
-def _error_texts(error: CrossdockError) -> tuple[str, str]:
+def _message_and_hint(error: CrossdockError) -> tuple[str, str]:
     where = f"{error.where}: " if error.where else ""
     return add_code_to_first_line(f"{where}{error.message}", error.code), error.hint or ""
 

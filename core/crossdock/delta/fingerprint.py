@@ -17,14 +17,14 @@ from typing import Any, Literal
 import polars as pl
 import polars_hash  # its import registers the namespace nchash
 
-from crossdock.values.records import LINE, column_named
+from crossdock.values.raw_rows_and_records import LINE, column_expression_named
 
 Algorithm = Literal["xxh3_64", "xxh3_128"]
 
 HASH = pl.UInt128
 
 
-def digest(text: pl.Expr, algorithm: Algorithm, seed: int = 0) -> pl.Expr:
+def text_hashes(text: pl.Expr, algorithm: Algorithm, seed: int = 0) -> pl.Expr:
     """Hash the UTF-8 bytes of each value to an unsigned integer."""
     namespace: Any = polars_hash.NonCryptographicHashingNameSpace(text)
     hashed: pl.Expr = namespace.xxh3_64(seed=seed) if algorithm == "xxh3_64" else namespace.xxh3_128(seed=seed)
@@ -39,7 +39,10 @@ def row_fingerprints(columns: Sequence[str], version: str, algorithm: Algorithm)
     """Compute a fingerprint per row: the sum of its cells' hashes modulo 2**64 or 2**128. A null counts as its seed."""
     kind = pl.UInt64 if algorithm == "xxh3_64" else HASH
     seeds = {name: seed_of_column(name, version) for name in columns}
-    hashes = (digest(column_named(name), algorithm, seed).fill_null(pl.lit(seed, kind)) for name, seed in seeds.items())
+    hashes = (
+        text_hashes(column_expression_named(name), algorithm, seed).fill_null(pl.lit(seed, kind))
+        for name, seed in seeds.items()
+    )
     return reduce(add, hashes)
 
 
@@ -53,11 +56,11 @@ def group_fingerprints(rows: pl.DataFrame, key: str, fingerprint: str, algorithm
         pl.len().alias("rows"),
         *(pl.when(column.null_count() == 0).then(column.max()) for column in others),
     )
-    return grouped.with_columns(digest(pl.col(fingerprint), algorithm))
+    return grouped.with_columns(text_hashes(pl.col(fingerprint), algorithm))
 
 
 def key_hashes(keys: list[str]) -> dict[str, int]:
     """Hash record keys in text form, as `KEY_HASH` of prepared rows: with 128 bits and seed 0."""
     column = pl.Series(keys, dtype=pl.String)
-    hashes = pl.select(digest(pl.lit(column), "xxh3_128"))
+    hashes = pl.select(text_hashes(pl.lit(column), "xxh3_128"))
     return dict(zip(keys, hashes.to_series().to_list(), strict=True))

@@ -16,7 +16,7 @@ import polars as pl
 
 from crossdock.connector import Stream
 from crossdock.delta import fingerprint, sortable_row_positions
-from crossdock.delta.changed_record_reading import (
+from crossdock.delta.changed_records_from_source import (
     KeyedRecord,
     read_records_of_unit,
     records_from_held_rows,
@@ -35,11 +35,11 @@ from crossdock.delta.row_preparation import (
     UNIT,
     RowsWithoutKey,
     compute_keys,
-    filter_names,
     is_added_column,
+    names_of_skip_filters,
     prepare,
     rows_with_given_keys,
-    split_by_key,
+    split_into_parts_by_key,
 )
 from crossdock.delta.sortable_row_positions import TimeNotations
 from crossdock.delta.state_comparison import KeyOrder
@@ -48,7 +48,15 @@ from crossdock.mapping.external_id_recognition import NOT_OURS
 from crossdock.mapping.row_order_columns import as_order_by
 from crossdock.reading.formats.suspicious_cells import Suspicion, suspicious_cells
 from crossdock.state import DeadLetter
-from crossdock.values.records import ELEMENT, JSON, LINE, RawBatch, cells_named, internal_column_name, with_path_columns
+from crossdock.values.raw_rows_and_records import (
+    ELEMENT,
+    JSON,
+    LINE,
+    RawBatch,
+    cells_of_column,
+    internal_column_name,
+    with_path_columns,
+)
 from crossdock.values.tally import Tally
 
 EXAMPLES = 5
@@ -132,7 +140,7 @@ def has_unique_keys(candidates: pl.DataFrame, *, matched_once: bool) -> bool:
     others = keys.filter(~candidates[SAME])[KEY_HASH]
     if matched_once and len(others) < keys.height / 10:
         return others.n_unique() == rows_with_given_keys(keys, others).height == len(others)
-    return sum(part[KEY_HASH].n_unique() for (part,) in split_by_key(keys)) == keys.height
+    return sum(part[KEY_HASH].n_unique() for (part,) in split_into_parts_by_key(keys)) == keys.height
 
 
 ROWS = internal_column_name("rows")
@@ -180,7 +188,7 @@ class LatestRecords:
 
     # ---- first pass
 
-    def find_in_batches(
+    def find_latest_of_each_key(
         self,
         batches: Iterable[RawBatch],
         tally: Tally,
@@ -188,7 +196,7 @@ class LatestRecords:
         known: Callable[[], pl.DataFrame | None] | None = None,
     ) -> None:
         """Count every row, and find the latest record of each key. *known* returns None if a join is faster."""
-        for name in filter_names(self._stream):
+        for name in names_of_skip_filters(self._stream):
             tally.rows_filtered[name] = 0
         for number, batch in enumerate(batches):
             self.cursor = batch.cursor or self.cursor
@@ -197,7 +205,7 @@ class LatestRecords:
             begins = self._begin_or_continue_unit(number, batch)
             self._add_deleted(batch, tally)
             tally.parts.update(batch.left_out)
-            is_small = begins and self._small.is_small_and_plain(batch)
+            is_small = begins and self._small.is_small_without_special_checks(batch)
             parts = [*self._small.take_back(len(self._units) - 1), batch]  # all batches of its unit
             if not (is_small and self._small.has_room(batch)):
                 self._add_small_batches(tally, advance)
@@ -262,7 +270,7 @@ class LatestRecords:
         if not (units := self._small.units):
             return
         rows = self._filter_and_require_keys(self._small.prepare_all(self.trimmed_rows.append), tally, advance)
-        same = self.key_order.unchanged_rows(rows) if self.key_order else None
+        same = self.key_order.unchanged_row_mask(rows) if self.key_order else None
         self._parts.append(self._as_candidates(rows, same))
         few = rows if same is None else without_shared_buffers(rows.filter(~same))
         size = size_in_memory(few)
@@ -276,21 +284,21 @@ class LatestRecords:
     ) -> pl.DataFrame:
         tally.rows_read += frame.height
         advance(frame.height)
-        if filter_names(self._stream):
+        if names_of_skip_filters(self._stream):
             for name, number in frame[SKIP].drop_nulls().value_counts().iter_rows():
                 tally.rows_filtered[name] += number
-            self.changed_names += self._count_names_changed_by_partner(frame)
+            self.changed_names += self._count_external_ids_partner_changed(frame)
             frame = frame.filter(pl.col(SKIP).is_null())
         frame = self._reject_rows_without_key(frame, tally)
         self._times.check(self._units[-1].source, frame)
         return self.suspicious.examine_rows(self._units[-1].source, frame)
 
-    def _count_names_changed_by_partner(self, frame: pl.DataFrame) -> int:
+    def _count_external_ids_partner_changed(self, frame: pl.DataFrame) -> int:
         """Return how many rows of others have a name that may be ours and changed by the partner."""
         if (ours := self._stream.ours) is None:
             return 0
         others, before = frame.filter(pl.col(SKIP) == NOT_OURS), f"{BEFORE}{ours.member}"
-        return sum(map(ours.is_changed, cells_named(others, before if before in frame.columns else ours.member)))
+        return sum(map(ours.is_changed, cells_of_column(others, before if before in frame.columns else ours.member)))
 
     def _reject_rows_without_key(self, frame: pl.DataFrame, tally: Tally) -> pl.DataFrame:
         """Return the rows of *frame* (of the last unit, or of each `UNIT`) that have a key, and reject the others."""
@@ -310,13 +318,13 @@ class LatestRecords:
             columns = [pl.col(name).cast(kind) for name, kind in self._schema.items() if name in rows.columns]
             self._group.append(rows.select(columns))
         elif self.key_order:
-            same = self.key_order.unchanged_rows(rows)
+            same = self.key_order.unchanged_row_mask(rows)
             self._parts.append(self._as_candidates(rows, same))
-            self._hold_changed_rows(self._units[-1], rows, same)
+            self._hold_changed_rows_in_memory(self._units[-1], rows, same)
         else:
             self._parts.append(self._as_candidates(rows))
 
-    def _hold_changed_rows(self, unit: SourceUnit, rows: pl.DataFrame, same: pl.Series) -> None:
+    def _hold_changed_rows_in_memory(self, unit: SourceUnit, rows: pl.DataFrame, same: pl.Series) -> None:
         if unit.held is None or same.all():
             return
         few = without_shared_buffers(rows.filter(~same))
@@ -419,9 +427,9 @@ class LatestRecords:
 
     def repeated_keys(self, *, with_examples: bool) -> RepeatedKeys:
         """Return the keys that were listed several times. The rows of one group are one listing."""
-        return self._repeated.repeated_keys(self.read_records, self.place_of_row, with_examples=with_examples)
+        return self._repeated.repeated_keys(self.read_chosen_records, self.place_of_row, with_examples=with_examples)
 
-    def digest_of_latest(self, more: bytes) -> str:
+    def digest_of_all_records(self, more: bytes) -> str:
         """Hash `latest`, independent of its order, with the stream's version and *more*."""
         ordered = self.latest.select(KEY_HASH, FP).sort(KEY_HASH)
         summed = hashlib.sha256(self._stream.version.encode())
@@ -442,10 +450,10 @@ class LatestRecords:
                 skipped = prepare(self._stream, unit.source, frame).filter(pl.col(SKIP).is_not_null())
                 found.append(skipped.join(wanted, on=KEY_HASH, how="semi")[KEY_HASH])
                 without_key += skipped.filter(pl.col(SKIP) != NOT_OURS)[KEY].null_count()  # others have no key of ours
-                without_key += self._count_names_changed_by_partner(skipped)
+                without_key += self._count_external_ids_partner_changed(skipped)
         return pl.concat(found), without_key
 
-    def read_records(self, chosen: pl.DataFrame) -> Iterator[KeyedRecord]:
+    def read_chosen_records(self, chosen: pl.DataFrame) -> Iterator[KeyedRecord]:
         ordered, start = chosen.sort(UNIT, LINE), 0
         runs = ordered[UNIT].rle().struct.unnest().iter_rows()
         for _, of_holder in groupby(runs, key=lambda run: id(self._units[run[1]].rows_holder)):

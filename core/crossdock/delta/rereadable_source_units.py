@@ -15,7 +15,7 @@ from crossdock.connector import Stream
 from crossdock.delta.row_preparation import UNIT, prepare
 from crossdock.errors import CrossdockError
 from crossdock.reading.sources.run_context import os_errors_as_state_errors
-from crossdock.values.records import LINE, Again, RawBatch, read_arrow_rows
+from crossdock.values.raw_rows_and_records import LINE, Again, RawBatch, read_arrow_file
 from crossdock.values.safe_local_files import create_private
 
 AT_ONCE = 10_000  # rows per frame
@@ -53,7 +53,7 @@ class SourceUnit(Struct):
         return self if self.block is None else self.block
 
     def read_rows(self) -> Iterator[pl.DataFrame]:
-        return self.again(None) if self.again else map(read_arrow_rows, self.stored)
+        return self.again(None) if self.again else map(read_arrow_file, self.stored)
 
     def read_rows_at_lines(self, lines: pl.Series) -> Iterator[pl.DataFrame]:
         """Yield the rows at *lines*, which are ascending and exist. Held rows are prepared already."""
@@ -85,7 +85,7 @@ class SmallBatches:
     _rows: int = 0
     _bytes: int = 0
 
-    def is_small_and_plain(self, batch: RawBatch) -> bool:
+    def is_small_without_special_checks(self, batch: RawBatch) -> bool:
         """Return whether *batch* is small, can be read again, and needs no special check."""
         stream = self.stream
         is_plain = not (stream.group_by or stream.order_by or stream.suspicious or batch.deleted or not batch.again)

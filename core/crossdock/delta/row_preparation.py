@@ -13,21 +13,21 @@ from crossdock.connector import Stream
 from crossdock.delta import fingerprint, sortable_row_positions
 from crossdock.errors import RefusedError
 from crossdock.mapping.external_id_recognition import NOT_OURS, Ours
-from crossdock.mapping.repairs_and_filters import Repair, first_matching_filter
+from crossdock.mapping.repairs_and_filters import Repair, name_of_first_matching_filter
 from crossdock.mapping.row_order_columns import OrderBy, as_order_by
 from crossdock.state import DeadLetter, RecordIdentity
-from crossdock.values.record_keys import MAX_KEY_BYTES
-from crossdock.values.records import (
+from crossdock.values.raw_rows_and_records import (
     JSON,
     LINE,
     REFUSED,
     Record,
-    cells_named,
-    column_named,
+    cells_of_column,
+    column_expression_named,
     internal_column_name,
     is_internal_column,
     with_path_columns,
 )
+from crossdock.values.record_keys import MAX_KEY_BYTES
 
 KEY, KEY_HASH, SKIP = internal_column_name("key"), internal_column_name("key_hash"), internal_column_name("skip")
 FP, POSITION, SAME, DELETED = (
@@ -62,16 +62,16 @@ def prepare(
     _check_types(source, frame)
     frame = _add_and_require_used_columns(stream, source, frame)
     text = [name for name in frame.columns if not is_added_column(name)]
-    frame = _with_keys_in_external_ids(stream.ours, frame)
+    frame = _with_keys_from_external_ids(stream.ours, frame)
     (frame, plain), order_by = _repaired(stream, frame, trimmed_rows), as_order_by(stream.order_by)
     everything = [JSON] if JSON in text else sorted(text)
     used = everything if stream.uses is None else sorted({*stream.uses, *stream.key})
     incomplete = pl.lit(value=False) if stream.incomplete is None else stream.incomplete.expression()
     prepared = frame.with_columns(  # in one call, which polars computes in parallel
-        *_key_columns(stream, frame, plain),
+        *_key_and_hash_columns(stream, frame, plain),
         _matching_filter_name(stream, incomplete).alias(SKIP),
         fingerprint.row_fingerprints(used, stream.version, stream.fingerprint).alias(FP),
-        *((_position(order_by, frame, incomplete),) if order_by else ()),
+        *((_order_by_position(order_by, frame, incomplete),) if order_by else ()),
         *((stream.deleted.expression().alias(DELETED),) if stream.deleted is not None else ()),
     )
     return _clear_keys_of_refused_rows(prepared) if REFUSED in prepared.columns else prepared
@@ -85,30 +85,30 @@ def _clear_keys_of_refused_rows(prepared: pl.DataFrame) -> pl.DataFrame:
     return prepared.with_columns(*emptied, *kept)
 
 
-def filter_names(stream: Stream[Any]) -> Sequence[str]:
+def names_of_skip_filters(stream: Stream[Any]) -> Sequence[str]:
     """Return the names under which rows of *stream* are left out."""
     return [*stream.skip, *([NOT_OURS] if stream.ours else [])]
 
 
 def _matching_filter_name(stream: Stream[Any], incomplete: pl.Expr) -> pl.Expr:
-    left_out = pl.when(~incomplete).then(first_matching_filter(stream.skip))
+    left_out = pl.when(~incomplete).then(name_of_first_matching_filter(stream.skip))
     return pl.when(pl.col(_OURS).is_null()).then(pl.lit(NOT_OURS)).otherwise(left_out) if stream.ours else left_out
 
 
-def _with_keys_in_external_ids(ours: Ours | None, frame: pl.DataFrame) -> pl.DataFrame:
+def _with_keys_from_external_ids(ours: Ours | None, frame: pl.DataFrame) -> pl.DataFrame:
     """Add the keys in the external ids, which nothing has repaired yet."""
-    return frame if ours is None else frame.with_columns(ours.keys_in(cells_named(frame, ours.member)).alias(_OURS))
+    return frame if ours is None else frame.with_columns(ours.keys_in(cells_of_column(frame, ours.member)).alias(_OURS))
 
 
-def _position(order_by: Sequence[OrderBy], frame: pl.DataFrame, incomplete: pl.Expr) -> pl.Expr:
-    return pl.when(~incomplete).then(sortable_row_positions.row_positions(order_by, frame)).alias(POSITION)
+def _order_by_position(order_by: Sequence[OrderBy], frame: pl.DataFrame, incomplete: pl.Expr) -> pl.Expr:
+    return pl.when(~incomplete).then(sortable_row_positions.positions_by_order_columns(order_by, frame)).alias(POSITION)
 
 
 def with_key_columns(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:
     frame, plain = _repaired(
-        stream, _with_keys_in_external_ids(stream.own_keys, with_path_columns(frame, stream.used_columns))
+        stream, _with_keys_from_external_ids(stream.own_keys, with_path_columns(frame, stream.used_columns))
     )
-    return frame.with_columns(_key_columns(stream, frame, plain))
+    return frame.with_columns(_key_and_hash_columns(stream, frame, plain))
 
 
 def compute_keys(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFrame:
@@ -118,8 +118,8 @@ def compute_keys(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.Da
         raise RefusedError(
             f"missing column {', '.join(map(repr, missing))}, a part of the key", where=source, code="column_missing"
         )
-    repaired, plain = _repaired(stream, _with_keys_in_external_ids(stream.own_keys, frame))
-    return repaired.select(_key_columns(stream, repaired, plain))
+    repaired, plain = _repaired(stream, _with_keys_from_external_ids(stream.own_keys, frame))
+    return repaired.select(_key_and_hash_columns(stream, repaired, plain))
 
 
 def is_added_column(column: str) -> bool:
@@ -127,7 +127,7 @@ def is_added_column(column: str) -> bool:
     return column == LINE or is_internal_column(column)
 
 
-def split_by_key(*frames: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, ...]]:
+def split_into_parts_by_key(*frames: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, ...]]:
     """Split *frames* by `KEY_HASH` into parts of at most some hundred thousand rows. Each key is in one part."""
     parts = 1 << (max(frame.height for frame in frames) // _AT_ONCE).bit_length()
     last_bits = pl.col(KEY_HASH).cast(pl.UInt16, wrap_numerical=True) & (parts - 1)  # without 128-bit intermediates
@@ -150,9 +150,9 @@ def _repaired(
     """Repair the texts of *frame*. Also return the columns of the key with only unreserved characters."""
     repairs = {name: repair for name, repair in stream.columns.items() if name in frame.columns}
     if repairs:
-        before = (column_named(name).alias(f"{BEFORE}{name}") for name in repairs)
+        before = (column_expression_named(name).alias(f"{BEFORE}{name}") for name in repairs)
         frame = frame.with_columns(*before, *(repair.expression(name) for name, repair in repairs.items()))
-    plain = [name for name in stream.key if _has_only_unreserved_characters(cells_named(frame, name))]
+    plain = [name for name in stream.key if _has_only_unreserved_characters(cells_of_column(frame, name))]
     odd = [name for name in stream.key if name not in plain] if stream.trim_keys and not stream.own_keys else []
     if odd:
         untrimmed = frame[odd]
@@ -162,11 +162,11 @@ def _repaired(
     return frame, plain
 
 
-def _key_columns(stream: Stream[Any], frame: pl.DataFrame, plain: Collection[str]) -> list[pl.Expr]:
+def _key_and_hash_columns(stream: Stream[Any], frame: pl.DataFrame, plain: Collection[str]) -> list[pl.Expr]:
     key = pl.col(_OURS) if stream.own_keys else _key_text(frame, stream.key, plain)
     if stream.earlier_keys:
         key = key.replace(stream.earlier_keys)
-    return [key.alias(KEY), fingerprint.digest(key, "xxh3_128").alias(KEY_HASH)]
+    return [key.alias(KEY), fingerprint.text_hashes(key, "xxh3_128").alias(KEY_HASH)]
 
 
 def _check_types(source: str, frame: pl.DataFrame) -> None:
@@ -198,11 +198,12 @@ def _add_and_require_used_columns(stream: Stream[Any], source: str, frame: pl.Da
 
 
 def _key_text(frame: pl.DataFrame, names: Sequence[str], plain: Collection[str]) -> pl.Expr:
-    """Compute `crossdock.values.records.key_text` in columns; null where a part is null, empty or too long."""
+    """Compute `key_text` of `crossdock.values.record_keys` in columns; null where a part is null, empty or too long."""
     parts = [
-        column_named(name) if name in plain else pl.lit(_percent_encoded(cells_named(frame, name))) for name in names
+        column_expression_named(name) if name in plain else pl.lit(_percent_encoded(cells_of_column(frame, name)))
+        for name in names
     ]
-    valid = [column_named(name).str.len_bytes().is_between(1, MAX_KEY_BYTES) for name in names]
+    valid = [column_expression_named(name).str.len_bytes().is_between(1, MAX_KEY_BYTES) for name in names]
     filled = [pl.when(is_valid).then(part) for is_valid, part in zip(valid, parts, strict=True)]
     return pl.concat_str(filled, separator="|")
 
@@ -221,21 +222,21 @@ def _percent_encoded(column: pl.Series) -> pl.Series:
 def missing_columns_hint(needed: Collection[str], frame: pl.DataFrame) -> str:
     """Return the hint of an error about missing columns. It lists no cells of a first line that may be a record."""
     present = [name for name in frame.columns if name != LINE]
-    if set(needed) & set(present) or _looks_like_header(present, needed, frame):
+    if set(needed) & set(present) or _has_plausible_column_names(present, needed, frame):
         return f"its columns: {_shortened_list(present)}"
     count = f"{len(present):,} columns" if len(present) != 1 else "1 column"
     return f"check that the first line is a header, and the delimiter; it has {count}, not shown: they may be data"
 
 
-def _looks_like_header(present: Sequence[str], needed: Collection[str], frame: pl.DataFrame) -> bool:
-    if {_normalized(name) for name in needed} & {_normalized(name) for name in present} - {""}:
+def _has_plausible_column_names(present: Sequence[str], needed: Collection[str], frame: pl.DataFrame) -> bool:
+    if {_normalized_column_name(name) for name in needed} & {_normalized_column_name(name) for name in present} - {""}:
         return True
     if not all(_COLUMN_NAME.fullmatch(name) for name in present) or frame.height < _FEWEST_ROWS:
         return False
     return any(frame[name].str.contains(_NUMBER).all() for name in present)  # below a name that is not a number
 
 
-def _normalized(name: str) -> str:
+def _normalized_column_name(name: str) -> str:
     return re.sub(r"[\W_]", "", name).casefold()
 
 

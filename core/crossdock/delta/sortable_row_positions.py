@@ -7,8 +7,13 @@ from collections.abc import Sequence
 import polars as pl
 
 from crossdock.errors import RecordError, RefusedError
-from crossdock.mapping.row_order_columns import KIND_LENGTH, OrderBy, position_prefix
-from crossdock.values.records import LINE, cells_named, column_named, columns_named
+from crossdock.mapping.row_order_columns import KIND_LENGTH, OrderBy, position_prefix_from_order_hash
+from crossdock.values.raw_rows_and_records import (
+    LINE,
+    cells_of_column,
+    column_expression_named,
+    column_expressions_named,
+)
 
 _SEPARATOR = "\x1f"  # sorts before every printable character
 _ZONE = "(?:Z|[+-][0-9]{2}:?[0-9]{2})"
@@ -21,18 +26,20 @@ _USUAL = (
 _HINT = "declare what the column holds: order_by: [{column: COLUMN, as: instant}]"
 
 
-def row_positions(columns: Sequence[OrderBy], frame: pl.DataFrame) -> pl.Expr:
+def positions_by_order_columns(columns: Sequence[OrderBy], frame: pl.DataFrame) -> pl.Expr:
     """Compute the text that orders rows; null if a cell does not convert. NUL is replaced for PostgreSQL."""
     parts = [column_positions(item, frame) for item in columns]
-    joined = pl.concat_str([pl.lit(position_prefix(columns)) + parts[0], *parts[1:]], separator=_SEPARATOR)
+    joined = pl.concat_str(
+        [pl.lit(position_prefix_from_order_hash(columns)) + parts[0], *parts[1:]], separator=_SEPARATOR
+    )
     return joined.str.replace_all("\0", "\x01", literal=True)
 
 
 def column_positions(item: OrderBy, frame: pl.DataFrame) -> pl.Expr:
     """Compute the text that orders rows by one column, which is comparable only with others of that column."""
-    column = cells_named(frame, item.column)
+    column = cells_of_column(frame, item.column)
     if item.as_ == "text":
-        return column_named(item.column).fill_null("")
+        return column_expression_named(item.column).fill_null("")
     usual = (
         _instants_in_usual_notation(column) if item.as_ == "instant" and item.format is None else [None] * len(column)
     )
@@ -73,7 +80,7 @@ def zones_differ(one: str, other: str) -> pl.Expr:
     return (zones(one) != zones(other)) & (zones(one) != "") & (zones(other) != "")
 
 
-def mixed_zones_error(where: str) -> RefusedError:
+def zone_differs_from_stored_error(where: str) -> RefusedError:
     message = "order_by compares text, and this time has another UTC offset than the one stored for the record"
     return RefusedError(message, where=where, hint=_HINT, code="order_incomparable")
 
@@ -87,8 +94,12 @@ class TimeNotations:
 
     def check(self, source: str, frame: pl.DataFrame) -> None:
         for column in self._columns:
-            times = frame.filter(column_named(column).str.contains(_TIME)).select(_notation(column), LINE)
-            for notation, line in times.unique(columns_named([column]), keep="first", maintain_order=True).iter_rows():
+            times = frame.filter(column_expression_named(column).str.contains(_TIME)).select(
+                _time_notation(column), LINE
+            )
+            for notation, line in times.unique(
+                column_expressions_named([column]), keep="first", maintain_order=True
+            ).iter_rows():
                 first, place = self._first.setdefault(column, (notation, f"{source}:{line}"))
                 if first != notation:
                     message = f"column {column!r} has times written as {notation} and, at {place}, as {first}"
@@ -100,8 +111,8 @@ class TimeNotations:
                     )
 
 
-def _notation(column: str) -> pl.Expr:
+def _time_notation(column: str) -> pl.Expr:
     """Return the notation of a time. With an offset, the number of its digits does not matter; before ``Z`` it does."""
-    text = column_named(column)
+    text = column_expression_named(column)
     with_offset = text.str.replace(_TIME, "0000-00-00${1}00:00:00${2}")
     return pl.when(text.str.ends_with("Z")).then(text.str.replace_all("[0-9]", "0")).otherwise(with_offset)

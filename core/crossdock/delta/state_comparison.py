@@ -19,7 +19,7 @@ from crossdock.delta.row_preparation import (
     SAME,
     rows_where,
     rows_with_given_keys,
-    split_by_key,
+    split_into_parts_by_key,
 )
 from crossdock.state import DeadLetterFacts, Intent, RecordIdentity, Wait
 from crossdock.state.sidecar_files.key_index import KNOWN_FP, KNOWN_POSITION
@@ -71,7 +71,7 @@ class Delta(Struct):
     postponed: int = 0
     known: int = 0
 
-    def add_to_tally(self, tally: Tally) -> None:
+    def count_needing_no_decision(self, tally: Tally) -> None:
         """Count the records that need no decision, and the waiting ones that are replaced."""
         tally.count("unchanged", self.unchanged)
         tally.count("rejected", self.refused)
@@ -93,9 +93,11 @@ def compare(
 ) -> Delta:
     """Compare *latest* with the *known* bindings and open items. *idle* records are decided only in a newer version."""
     open_items = [each for each in _open_items(dead_letters, waiting, idle, unsettled) if each.height]
-    sought = _to_look_up(latest, open_items)
+    sought = _records_to_compare(latest, open_items)
     candidates = rows_with_given_keys(known, sought[KEY_HASH]) if sought.height < known.height / _FEW else known
-    found = _merge_parts([_compare_part(ours, theirs, open_items) for ours, theirs in split_by_key(sought, candidates)])
+    found = _merge_parts(
+        [_compare_part(ours, theirs, open_items) for ours, theirs in split_into_parts_by_key(sought, candidates)]
+    )
     same = latest.height - sought.height
     found.unchanged += same
     found.known += same
@@ -108,7 +110,7 @@ def compare(
 
 
 def keys_not_listed(known: pl.DataFrame, listed: pl.DataFrame) -> pl.Series:
-    parts = split_by_key(listed.select(KEY_HASH), known.select(KEY_HASH))
+    parts = split_into_parts_by_key(listed.select(KEY_HASH), known.select(KEY_HASH))
     return pl.concat([theirs.join(ours, on=KEY_HASH, how="anti") for ours, theirs in parts])[KEY_HASH]
 
 
@@ -134,7 +136,7 @@ def _open_item_frame(kind: str, rows: Iterable[tuple[int, int | None, str | None
     return pl.DataFrame(list(rows), schema=schema, orient="row").with_columns(pl.lit(value=True).alias(kind))
 
 
-def _to_look_up(latest: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> pl.DataFrame:
+def _records_to_compare(latest: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Return the records that are not `SAME` or have an open item; all records if those are many, to save a copy."""
     if int(latest[SAME].sum()) * 2 < latest.height:
         return latest
@@ -252,13 +254,13 @@ class KeyOrder:
         self._position = self._found = 0
         self.steps, self.once = 0, True
 
-    def unchanged_rows(self, rows: pl.DataFrame) -> pl.Series:
+    def unchanged_row_mask(self, rows: pl.DataFrame) -> pl.Series:
         """Return true for each row that is known to be unchanged. False is not proof of a change."""
         rows = rows.select(KEY_HASH, FP)
         found, done = [pl.Series(dtype=pl.Boolean)], 0
         while self.known is not None and done < rows.height:
             ours, theirs = rows.slice(done), self.known.slice(self._position)
-            length = _common_prefix_length(ours, theirs)
+            length = _number_of_equal_first_keys(ours, theirs)
             found.append(ours[FP].head(length).eq_missing(theirs[KNOWN_FP].head(length)))
             done += length
             self._position += length
@@ -296,7 +298,7 @@ class KeyOrder:
         return 0
 
 
-def _common_prefix_length(ours: pl.DataFrame, theirs: pl.DataFrame) -> int:
+def _number_of_equal_first_keys(ours: pl.DataFrame, theirs: pl.DataFrame) -> int:
     length = min(ours.height, theirs.height)
     equal = ours[KEY_HASH].head(length) == theirs[KEY_HASH].head(length)
     return length if equal.all() else (~equal).arg_max() or 0

@@ -15,9 +15,9 @@ from typing import Literal, TypeVar
 from msgspec import Struct
 
 from crossdock.errors import RecordError
-from crossdock.reading.formats.fixed_columns import overpunched_digits
+from crossdock.reading.formats.fixed_columns import digits_by_overpunched_character
 from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
-from crossdock.values.time_formats import Ambiguous, TimeFormat
+from crossdock.values.time_format_parsing import Ambiguous, TimeFormat
 
 DecimalMark = Literal[".", ","]
 Thousands = Literal[",", ".", " ", "'"]
@@ -28,7 +28,7 @@ _ALSO = {" ": "\u00a0\u202f", "'": "\u2019"}  # no-break spaces, and the apostro
 _MODES = {"half_even": ROUND_HALF_EVEN, "half_up": ROUND_HALF_UP, "down": ROUND_DOWN}
 _UNIT = Decimal(1).scaleb(-MAX_DIGITS_AFTER_POINT)
 _ROUNDING = Context(prec=2 * MAX_DIGITS_BEFORE_POINT)  # more than any result has
-_OVERPUNCHES = overpunched_digits("utf-8")
+_OVERPUNCHES = digits_by_overpunched_character("utf-8")
 MAX_DECIMALS = 18
 
 

@@ -25,7 +25,7 @@ from crossdock.mapping.from_column import (
     Scalar,
     Value,
     common_parent_path,
-    lists_read_by_number,
+    element_numbers_by_list,
 )
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.printable import BLANKS
@@ -33,7 +33,7 @@ from crossdock.resources import Reference, ResourceModel, ResourceName
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import NOT_NULL, ConfigModel, Name, finding_about_key
 from crossdock.values.json_paths import CUT, MISSING, at_path, at_path_or_error, column_text, exact_number, is_list_cut
-from crossdock.values.records import ELEMENT, JSON, Record
+from crossdock.values.raw_rows_and_records import ELEMENT, JSON, Record
 
 MAX_ELEMENTS = 50_000
 """The most rows of a record, or elements of its list, that become objects; each takes up to 2 KB of memory."""
@@ -48,7 +48,7 @@ _NEAR = 3 / 4
 """How near a key must be to the name of a form: ``form`` is to ``from``, and ``contact`` is not to ``const``."""
 
 
-def _check_constant(value: Any) -> Any:
+def _check_constant_type(value: Any) -> Any:
     if not isinstance(value, str | bool | int | Decimal):
         raise PydanticCustomError("string_type", "must be text")
     return value
@@ -57,7 +57,7 @@ def _check_constant(value: Any) -> Any:
 class Const(ConfigModel):
     """A fixed value: text, a boolean, an integer or a decimal number."""
 
-    const: Annotated[Scalar, BeforeValidator(_check_constant)]
+    const: Annotated[Scalar, BeforeValidator(_check_constant_type)]
     """The value. It must fit the member."""
 
     def compile(self) -> Value:
@@ -261,7 +261,7 @@ class Total(ConfigModel):
     """With ``rounding``: the largest difference for each unit of quantity, since prices of units are rounded."""
 
     @property
-    def column(self) -> str:
+    def column_with_stated_total(self) -> str:
         return self._stated_total_form.from_
 
     @cached_property
@@ -288,17 +288,19 @@ class Total(ConfigModel):
             if not wanted(row) or any(None in each for each in amounts):
                 return []  # the draft is not valid without an amount
             if (given := total(row)) is None:
-                raise RecordError("bad_value", f"is empty, and should be the total of {member}", pointer=self.column)
-            exact = [[exact_number(each, self.column, 0) for each in amount] for amount in amounts]
+                raise RecordError(
+                    "bad_value", f"is empty, and should be the total of {member}", pointer=self.column_with_stated_total
+                )
+            exact = [[exact_number(each, self.column_with_stated_total, 0) for each in amount] for amount in amounts]
             found = sum((units * price for units, price in exact), Decimal())
-            stated = exact_number(given, self.column, 0)
+            stated = exact_number(given, self.column_with_stated_total, 0)
             difference = stated - found
             if not difference:
                 return []
             if rounding is None or abs(difference) > self.per_unit * sum(abs(units) for units, _ in exact):
                 sums = exact_json.decimal_text(stated), exact_json.decimal_text(found)
                 message = f"is {sums[0]}, but {' times '.join(_AMOUNT)} of {member} add up to {sums[1]}"
-                raise RecordError("bad_value", message, pointer=self.column)
+                raise RecordError("bad_value", message, pointer=self.column_with_stated_total)
             record.count("rounding in a line of its own")
             return [{**rounding(row), "quantity": Decimal(1), "unitPrice": difference}]
 
@@ -343,14 +345,14 @@ class Each(ConfigModel):
         yield from _columns_of(self.each)
         yield from self.where.columns() if self.where is not None else ()
 
-    def columns_of_record(self) -> Iterator[str]:
+    def columns_outside_elements(self) -> Iterator[str]:
         """Yield the columns of the record itself, which are the same in all its rows."""
         for further in self.also or ():
             yield from () if isinstance(further, Each) else further.columns()
-        yield from self._total.columns() if self._total is not None else ()
+        yield from self._declared_total.columns() if self._declared_total is not None else ()
 
     @cached_property
-    def _total(self) -> Total | None:
+    def _declared_total(self) -> Total | None:
         return Total(equals=self.total) if isinstance(self.total, str) else self.total
 
     def columns_by_list(self) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -365,7 +367,7 @@ class Each(ConfigModel):
         also = [
             each.compile_each(member) if isinstance(each, Each) else _compile_form(each) for each in self.also or ()
         ]
-        total = None if self._total is None else self._total.compile_comparison(member)
+        total = None if self._declared_total is None else self._declared_total.compile_comparison(member)
         return _CompiledEach(member, self.of, wanted, _compile_members(self.each), also, total, bool(self.single))
 
 
@@ -406,7 +408,7 @@ def _columns_of(forms: Mapping[str, Any]) -> Iterator[str]:
             yield form
         elif isinstance(form, Each):
             yield from form.columns() if form.of is None else ()
-            yield from form.columns_of_record()
+            yield from form.columns_outside_elements()
         elif form is not None and not isinstance(form, _CONSTANTS):
             yield from form.columns()
 
@@ -420,7 +422,7 @@ class _CompiledEach(Struct, frozen=True):
     total: Callable[[Sequence[Any], Record, Row], list[Any]] | None
     single: bool
 
-    def as_member(self, objects: list[Any]) -> dict[str, Any]:
+    def member_with_objects(self, objects: list[Any]) -> dict[str, Any]:
         """Return the member that has *objects*, or nothing."""
         if not self.single:
             return {self.member: objects}
@@ -464,7 +466,7 @@ def _json_pointer(place: str) -> str:
     return f"{outside if outside.startswith('/') else '/' + outside.replace('.', '/')}/{index}"
 
 
-def _check_element_count(elements: int, place: str | None) -> None:
+def _check_max_element_count(elements: int, place: str | None) -> None:
     if elements > MAX_ELEMENTS:
         message = f"has {elements:,} elements, and at most {MAX_ELEMENTS:,} of one record become objects"
         raise RecordError("bad_value", message, pointer=place)
@@ -481,7 +483,7 @@ def _columns_by_list(forms: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 def _objects_from_join(record: Record, join: str, form: _CompiledEach) -> list[dict[str, Any]]:
     members: list[dict[str, Any]] = []
     rows = record.joined(join)
-    _check_element_count(len(rows), join)
+    _check_max_element_count(len(rows), join)
     for place, row in enumerate(rows):
         try:
             members += [form.build(row)] if form.wanted(row) else []
@@ -501,15 +503,20 @@ class RecordMap:
         single = {name: form for name, form in forms.items() if not isinstance(form, Each)}
         each = [form for form in forms.values() if isinstance(form, Each)]
         self._single, self._others = _compile_members(single), others
-        self._agreeing = (*_columns_of(single), *(column for form in each for column in form.columns_of_record()))
+        self._agreeing = (
+            *_columns_of(single),
+            *(column for form in each for column in form.columns_outside_elements()),
+        )
         self._each = [form.compile_each(name) for name, form in forms.items() if isinstance(form, Each)]
         self.columns = tuple(dict.fromkeys(_columns_of(forms)))
         self.columns_by_member = {
             name: (*_columns_of({name: form}), *_columns_by_list({name: form})) for name, form in forms.items()
         }
         self.joined_columns = _columns_by_list(forms)
-        self._lists_of_elements = {of: lists_read_by_number(names) for of, names in self.joined_columns.items()}
-        self._lists = lists_read_by_number({*self.columns, *(of.partition(_OF_EACH)[0] for of in self.joined_columns)})
+        self._lists_of_elements = {of: element_numbers_by_list(names) for of, names in self.joined_columns.items()}
+        self._lists = element_numbers_by_list(
+            {*self.columns, *(of.partition(_OF_EACH)[0] for of in self.joined_columns)}
+        )
 
     def __call__(self, record: Record) -> dict[str, Any]:
         """Return the members of a draft. Raises RecordError also if rows of the record disagree outside ``each``."""
@@ -526,10 +533,10 @@ class RecordMap:
             if objects is None:
                 continue
             for further in form.also:
-                objects += self._further_objects(record, rows, further)
+                objects += self._objects_of_also(record, rows, further)
             if form.total is not None:
                 objects += self._build_with_error_line(record, rows, 0, partial(form.total, objects, record))
-            members |= form.as_member(objects)
+            members |= form.member_with_objects(objects)
         if self._lists and isinstance(rows[0], JsonCells):
             rows[0].count_unread_elements(self._lists)
         return members
@@ -537,7 +544,7 @@ class RecordMap:
     def _build_objects(self, record: Record, rows: Sequence[Row], form: _CompiledEach) -> list[Any] | None:
         """Return what *form* makes of rows or elements; None without a list."""
         if form.of is None:
-            _check_element_count(len(rows), form.member)
+            _check_max_element_count(len(rows), form.member)
             wanted = [
                 place for place in range(len(rows)) if self._build_with_error_line(record, rows, place, form.wanted)
             ]
@@ -551,7 +558,7 @@ class RecordMap:
         found = _elements_at(document, path)
         if found is None:
             return None
-        _check_element_count(len(found), path)
+        _check_max_element_count(len(found), path)
         members, columns = list[Any](), self.joined_columns[path]
         for place, element in found:
             cells = {column: column_text(at_path(element, column)) for column in columns}
@@ -564,7 +571,7 @@ class RecordMap:
                 raise RecordError(error.code, error.message, pointer=f"{place}.{error.pointer}") from None
         return members
 
-    def _further_objects(self, record: Record, rows: Sequence[Row], form: Value | _CompiledEach) -> list[Any]:
+    def _objects_of_also(self, record: Record, rows: Sequence[Row], form: Value | _CompiledEach) -> list[Any]:
         if isinstance(form, _CompiledEach):
             return self._build_objects(record, rows, form) or []
         made = self._build_with_error_line(record, rows, 0, form)

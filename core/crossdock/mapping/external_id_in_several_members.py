@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from crossdock.errors import RecordError
-from crossdock.mapping.external_id_recognition import external_id_of, normalized_external_id
+from crossdock.mapping.external_id_recognition import make_external_id_from_form, normalized_external_id
 from crossdock.values.json_paths import MISSING, find_at_pointer
 
 _FIELD = re.compile(r"\{(namespace|key(?:\.[0-9])?)\}")
@@ -63,7 +63,7 @@ class NameMembers(Struct, frozen=True):
         values = _field_values_in(self.whole, name) or {"key": name}
         return self.members_of_key(values.get("namespace", ""), values["key"])
 
-    def name_in(self, record: Any) -> Any:
+    def external_id_in(self, record: Any) -> Any:
         """Return the external id in a record; None if its members have none, `MISSING` if it has no such members."""
         held = {name: record[name] for name in self.forms if name in record} if isinstance(record, dict) else {}
         if not held:
@@ -76,9 +76,9 @@ class NameMembers(Struct, frozen=True):
                 return None
             values |= found
         parts = [values[field] for field in sorted(values) if field != "namespace"]
-        return external_id_of(self.whole, values.get("namespace", ""), "|".join(parts))
+        return make_external_id_from_form(self.whole, values.get("namespace", ""), "|".join(parts))
 
-    def without_other_records(self, records: Sequence[Any], name: str, asked: str) -> list[Any]:
+    def drop_records_of_other_ids(self, records: Sequence[Any], name: str, asked: str) -> list[Any]:
         """Leave out those of *records* that have the member of this external id at the JSON pointer *asked*, and
         another text in another member.
 

@@ -25,7 +25,7 @@ _LITERAL = r"[A-Za-z0-9._~:#/+-]*"
 _FORM = re.compile(rf"{_LITERAL}(?:\{{namespace\}}{_LITERAL})?\{{key\}}{_LITERAL}")
 
 
-def _check_form(text: str) -> str:
+def _check_external_id_template(text: str) -> str:
     if not _FORM.fullmatch(text):
         raise ValueError(
             "must have {key} once, {namespace} before it or not at all, and else only letters, digits and . _ ~ : # / +"
@@ -34,11 +34,13 @@ def _check_form(text: str) -> str:
     return text
 
 
-NameForm = Annotated[str, AfterValidator(_check_form), WithJsonSchema({"type": "string", "pattern": r"\{key\}"})]
+NameForm = Annotated[
+    str, AfterValidator(_check_external_id_template), WithJsonSchema({"type": "string", "pattern": r"\{key\}"})
+]
 """How an external id is made of a namespace and a key, which is percent-encoded."""
 
 
-def external_id_of(form: str, namespace: str, key: str) -> str:
+def make_external_id_from_form(form: str, namespace: str, key: str) -> str:
     return form.replace("{namespace}", namespace).replace("{key}", key)
 
 
@@ -58,12 +60,12 @@ class Ours(ConfigModel):
 
     @cached_property
     def _prefix_and_suffix(self) -> tuple[str, str]:
-        before, _, after = external_id_of(self.form, self.namespace, "\0").partition("\0")
+        before, _, after = make_external_id_from_form(self.form, self.namespace, "\0").partition("\0")
         return before, after
 
     def name_of(self, key: str) -> str:
         """Return the external id of the record with this key, in its text form."""
-        return external_id_of(self.form, self.namespace, key)
+        return make_external_id_from_form(self.form, self.namespace, key)
 
     def key_in(self, name: str | None) -> str | None:
         """Return the key in an external id, in its text form; None if crossdock has not made this name."""
@@ -99,7 +101,7 @@ def normalized_external_id(name: str) -> str:
     return "".join(unquote(name).casefold().split())
 
 
-def keys_at_source(own: Ours | None, keys: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
+def keys_as_source_names_them(own: Ours | None, keys: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
     """Return the keys of records as their source knows them. *own* is that of a stream whose keys are external ids."""
     return keys if own is None else [(own.name_of(key_text(key)),) for key in keys]
 

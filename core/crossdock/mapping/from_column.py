@@ -36,8 +36,8 @@ from crossdock.values.json_paths import (
     names_in_path,
     path_of_names,
 )
-from crossdock.values.records import JSON
-from crossdock.values.time_formats import UNIX, Ambiguous, TimeFormat, check_layout
+from crossdock.values.raw_rows_and_records import JSON
+from crossdock.values.time_format_parsing import UNIX, Ambiguous, TimeFormat, check_layout
 from crossdock.values.time_zones import check_zone_name
 
 
@@ -101,7 +101,7 @@ def common_parent_path(columns: Iterable[str]) -> str | None:
     return path_of_names(shared) if shared else None
 
 
-def lists_read_by_number(columns: Collection[str]) -> dict[str, set[int]]:
+def element_numbers_by_list(columns: Collection[str]) -> dict[str, set[int]]:
     """Return the paths of lists with the numbers of the elements that *columns* read, unless one is the whole list."""
     found: dict[str, set[int]] = {}
     for path, number in _elements_read_by_number(columns):
@@ -134,12 +134,12 @@ def _check_date_format(layout: str) -> str:
 DateFormat = Annotated[str, Field(max_length=100), AfterValidator(_check_date_format)]
 
 
-def _one_or_several(value: Any) -> str:
+def _one_or_several_tag(value: Any) -> str:
     return "several" if isinstance(value, list | tuple) else "one"
 
 
 Texts = Annotated[
-    Annotated[str, Tag("one")] | Annotated[tuple[str, ...], Tag("several")], Discriminator(_one_or_several)
+    Annotated[str, Tag("one")] | Annotated[tuple[str, ...], Tag("several")], Discriminator(_one_or_several_tag)
 ]
 Number = StrictInt | Annotated[Decimal, Strict(), WithJsonSchema({"type": "number"})]
 Factor = Annotated[Number, Field(gt=0, lt=10**MAX_DIGITS_BEFORE_POINT)]
@@ -206,10 +206,10 @@ class FromColumn(ConfigModel):
             "format": instant if self.format in UNIX else None,
             "ambiguous": instant if self.timezone is not None else "needs timezone",
             "hour_24": instant,
-            "thousands": number or self._thousands_problem(),
+            "thousands": number or self._thousands_option_problem(),
             "sign": number,
             "decimals": number or ("cannot be used with thousands" if self.thousands else None),
-            "minor_units": self._minor_units_problem(),
+            "minor_units": self._minor_units_option_problem(),
             "factor": number,
             "round": None if self.as_ == "decimal" else "needs as: decimal",
             "table": None if self.as_ == "text" else "looks up the text of the column, so `as` cannot be used",
@@ -222,13 +222,13 @@ class FromColumn(ConfigModel):
                 raise finding_about_key((name,), problem)
         return self
 
-    def _minor_units_problem(self) -> str | None:
+    def _minor_units_option_problem(self) -> str | None:
         if self.as_ != "decimal":
             return "needs as: decimal"
         other = next((name for name in ("decimals", "thousands") if getattr(self, name) is not None), None)
         return f"cannot be used with {other}" if other else None
 
-    def _thousands_problem(self) -> str | None:
+    def _thousands_option_problem(self) -> str | None:
         if self.thousands != self.decimal_mark:
             return None
         return f"is the decimal mark too; set decimal_mark, which is {self.decimal_mark!r}"

@@ -14,7 +14,7 @@ from crossdock.mapping import convert
 from crossdock.mapping.row_order_columns import OrderBy
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.values.fixed_decimal_contexts import EXACT
-from crossdock.values.time_formats import TimeFormat
+from crossdock.values.time_format_parsing import TimeFormat
 
 OVERLAP_S = 600.0  # clocks differ, timestamps are coarse, and sources show some changes late
 OverlapS = Annotated[float, Field(ge=0, le=30 * 86_400)]
@@ -65,10 +65,10 @@ class Cursor(OrderBy):
         if stored is None or self.as_ == "text":
             return stored
         if self.as_ != "instant":
-            return self._earlier_number(stored)
+            return self._number_minus_overlap(stored)
         seconds, _, fraction = stored.removesuffix("Z").partition(".")
         moment = datetime.fromisoformat(f"{seconds}.{fraction[:6] or '0'}").replace(tzinfo=UTC)
-        return instant_cursor(moment - timedelta(seconds=self.overlap_s))
+        return format_instant_cursor(moment - timedelta(seconds=self.overlap_s))
 
     def reread_to(self, stored: str) -> str:
         """Return the position up to which `pull_since` lets rows be read again; empty for texts."""
@@ -76,19 +76,19 @@ class Cursor(OrderBy):
             return stored
         return self.position({self.column: stored}) if self.as_ != "text" else ""
 
-    def _earlier_number(self, stored: str) -> str:
+    def _number_minus_overlap(self, stored: str) -> str:
         """Return the number *overlap* before a stored one, not below zero and with the zeros that fill it up."""
         number = convert.decimal({self.column: stored}, self.column)
         earlier = max(EXACT.subtract(number, self.overlap), min(number, Decimal(0)))
         return stored if earlier == number else f"{earlier:f}".zfill(len(stored) if stored.startswith("0") else 0)
 
 
-def stored_instant(moment: datetime) -> str:
+def format_stored_instant(moment: datetime) -> str:
     """Return *moment* in the form of `Cursor.value`."""
     return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}000Z"
 
 
-def instant_cursor(moment: datetime) -> str:
+def format_instant_cursor(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -117,7 +117,7 @@ class Window:
 
     @property
     def checkpoint(self) -> Checkpoint:
-        return Checkpoint(instant_cursor(self.end), needs_whole_list=True)
+        return Checkpoint(format_instant_cursor(self.end), needs_whole_list=True)
 
 
 def windows(

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 from crossdock.errors import RecordError
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.values.config_base_types import ConfigModel, duration_schema, is_duration, parse_duration
-from crossdock.values.records import Reason, Record
+from crossdock.values.raw_rows_and_records import Reason, Record
 
 MAX_SHOWN = 3  # places of rows in a message
 MAX_WITHIN = timedelta(days=90)
@@ -28,7 +28,7 @@ _PROBLEMS: Mapping[str, tuple[Reason, str]] = {
 }  # fmt: skip
 
 
-def _check_within(value: str) -> str:
+def _check_duration_of_within(value: str) -> str:
     if not is_duration(value, "hd") or parse_duration(value) > MAX_WITHIN:
         raise ValueError(f"must be a duration such as 12h or 7d, at most {MAX_WITHIN.days}d")
     return value
@@ -60,7 +60,7 @@ class Join(Lookup):
     """What identifies a row within its record. Of rows with the same key, the one of the newest file counts."""
     optional: bool = False
     """Whether records without rows are accepted; otherwise they are rejected."""
-    within: Annotated[str, AfterValidator(_check_within), duration_schema("hd")] = "7d"
+    within: Annotated[str, AfterValidator(_check_duration_of_within), duration_schema("hd")] = "7d"
     """How much earlier or later than their record rows may arrive, up to 90d. Copies of the files are kept for up to
     twice as long."""
 
@@ -76,7 +76,7 @@ def main_row_missing_filter(joins: Mapping[str, Join]) -> Filter | None:
     return Filter(any=tuple(rows)) if rows else None
 
 
-def check_lookups_and_joins(record: Record, lookups: Mapping[str, Lookup], joins: Mapping[str, Join]) -> None:
+def refuse_failed_lookups_and_joins(record: Record, lookups: Mapping[str, Lookup], joins: Mapping[str, Join]) -> None:
     """Raise RecordError, ``unmatched`` or ``rows_disagree``, if a look-up or join of *record* failed."""
     row = record.row
     for name in joins:

@@ -24,7 +24,7 @@ from crossdock.values.author_code_errors import (
     shortened_text,
 )
 from crossdock.values.config_file import MAX_BYTES
-from crossdock.values.records import Record
+from crossdock.values.raw_rows_and_records import Record
 from crossdock.values.safe_local_files import open_regular, read_bounded
 
 
@@ -72,7 +72,7 @@ def _import_module(path: Path, content: bytes, digest: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module  # dataclasses and pydantic look their module up
     try:
-        with _imports_from_source():
+        with _compiling_imports_from_source():
             loader.exec_module(module)
     except BaseException as error:
         sys.modules.pop(module_name, None)  # its code may have removed it
@@ -123,7 +123,7 @@ class _SourceFinder(MetaPathFinder):
 
 
 @contextmanager
-def _imports_from_source() -> Iterator[None]:
+def _compiling_imports_from_source() -> Iterator[None]:
     finder = _SourceFinder()
     sys.meta_path.insert(0, finder)
     try:

@@ -38,7 +38,7 @@ CHANGED = "updatedAt"
 """The member with the time when the platform last changed a record."""
 
 
-def external_id(namespace: str, key: str) -> str:
+def make_platform_external_id(namespace: str, key: str) -> str:
     """Return the ``externalId`` of a record. It is unique: a namespace has no colon, and a key is percent-encoded."""
     return f"{namespace}:{key}"
 
@@ -78,23 +78,27 @@ class PlatformResource(ResourceType):
         return issubclass(self.wire, External)
 
 
-def _resource_names(*names: ResourceName) -> frozenset[str]:
+def _frozenset_of_resource_names(*names: ResourceName) -> frozenset[str]:
     return frozenset(names)
 
 
 RESOURCES: Mapping[str, PlatformResource] = {
     "ledger_account": PlatformResource(
-        "ledger_account", LedgerAccountDraft, False, _resource_names("ledger_account"), LedgerAccount
+        "ledger_account", LedgerAccountDraft, False, _frozenset_of_resource_names("ledger_account"), LedgerAccount
     ),
     "customer": PlatformResource("customer", CustomerDraft, wire=Customer),
     "product": PlatformResource("product", ProductDraft, wire=Product),
     "warehouse_bin": PlatformResource("warehouse_bin", WarehouseBinDraft, wire=WarehouseBin),
     "inventory_lot": PlatformResource(
-        "inventory_lot", InventoryLotDraft, False, _resource_names("product", "warehouse_bin"), InventoryLot
+        "inventory_lot",
+        InventoryLotDraft,
+        False,
+        _frozenset_of_resource_names("product", "warehouse_bin"),
+        InventoryLot,
     ),
-    "order": PlatformResource("order", OrderDraft, False, _resource_names("customer", "product"), Order),
+    "order": PlatformResource("order", OrderDraft, False, _frozenset_of_resource_names("customer", "product"), Order),
     "invoice": PlatformResource(
-        "invoice", InvoiceDraft, True, _resource_names("customer", "product"), Invoice, deletes=False
+        "invoice", InvoiceDraft, True, _frozenset_of_resource_names("customer", "product"), Invoice, deletes=False
     ),
 }
 """The platform's resources, parents before those that refer to them."""
@@ -113,12 +117,12 @@ ACTIONS: Mapping[str, Action] = {
         "lot_movement",
         LotMovementDraft,
         True,
-        _resource_names("inventory_lot", "warehouse_bin"),
+        _frozenset_of_resource_names("inventory_lot", "warehouse_bin"),
         "inventory_lot",
         "move",
     ),
     "invoice_approval": Action(
-        "invoice_approval", InvoiceApprovalDraft, True, _resource_names("invoice"), "invoice", "approve"
+        "invoice_approval", InvoiceApprovalDraft, True, _frozenset_of_resource_names("invoice"), "invoice", "approve"
     ),
 }
 WRITTEN: Mapping[str, ResourceType] = {**RESOURCES, **ACTIONS}
@@ -126,13 +130,13 @@ WRITTEN: Mapping[str, ResourceType] = {**RESOURCES, **ACTIONS}
 
 
 @cache
-def partial_model(model: type[ResourceModel], members: tuple[str, ...]) -> type[ResourceModel]:
+def subset_model_with_optional_members(model: type[ResourceModel], members: tuple[str, ...]) -> type[ResourceModel]:
     """Make a model with only these members, none of them required.
 
     Rules that compare members of *model* are not checked: the rest of the record is unknown.
     """
     fields: dict[str, Any] = {
-        name: (field.annotation, _as_optional(field))
+        name: (field.annotation, _as_not_required(field))
         for name, field in model.model_fields.items()
         if (field.alias or name) in members
     }
@@ -140,7 +144,7 @@ def partial_model(model: type[ResourceModel], members: tuple[str, ...]) -> type[
     return made
 
 
-def _as_optional(field: FieldInfo) -> FieldInfo:
+def _as_not_required(field: FieldInfo) -> FieldInfo:
     changed = copy(field)
     if changed.is_required():
         changed.default = None

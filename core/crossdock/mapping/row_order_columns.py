@@ -20,7 +20,7 @@ from crossdock.values import exact_json
 from crossdock.values.config_base_types import ConfigModel, finding_about_key
 from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 from crossdock.values.fixed_decimal_contexts import EXACT
-from crossdock.values.time_formats import Ambiguous, TimeFormat
+from crossdock.values.time_format_parsing import Ambiguous, TimeFormat
 from crossdock.values.time_zones import check_zone_name
 
 KIND_LENGTH = 8
@@ -76,7 +76,7 @@ def as_order_by(order_by: Sequence[str | OrderBy] | None) -> list[OrderBy]:
     return [OrderBy(column=item) if isinstance(item, str) else item for item in order_by or ()]
 
 
-def position_prefix(columns: Sequence[OrderBy]) -> str:
+def position_prefix_from_order_hash(columns: Sequence[OrderBy]) -> str:
     """Return the prefix of a position, empty for text. Positions with different prefixes are not comparable."""
     if all(item.as_ == "text" for item in columns):
         return ""

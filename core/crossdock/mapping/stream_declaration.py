@@ -16,7 +16,7 @@ from crossdock.reading.sources.expected_files import Interval
 from crossdock.resources import ActionName, ResourceName
 from crossdock.values.config_base_types import ConfigModel, Name, finding_about_key, text_matching
 from crossdock.values.config_file import unknown_key_message
-from crossdock.values.records import Empty
+from crossdock.values.raw_rows_and_records import Empty
 
 Mode = Literal["snapshot", "incremental", "append"]
 OnGone = Literal["nothing", "archive", "delete"]
@@ -197,7 +197,7 @@ def reads_problem(declared: StreamDeclaration, reads: str | None, targets: Desti
     return None if len(declared.key) == 1 else "reads needs a key of one column, which has the target's id"
 
 
-def empty_export_problem(mode: Mode, empty: Empty) -> str | None:
+def empty_option_problem(mode: Mode, empty: Empty) -> str | None:
     """Return why an empty export cannot be treated as *empty* says, or None."""
     if empty == "all_gone" and mode != "snapshot":
         return "all_gone needs mode: snapshot, which lists everything"
@@ -229,7 +229,7 @@ class AdoptBy(ConfigModel):
     """The member that is compared: one of the resource that holds text, such as ``sku``."""
 
 
-def _check_adopt(value: Any) -> Any:
+def _check_adopt_form(value: Any) -> Any:
     if value in {"never", "external_id"} if isinstance(value, str) else isinstance(value, Mapping | AdoptBy):
         return value
     raise PydanticCustomError("adopt", "must be never, external_id, or a section such as {by: sku}")
@@ -238,11 +238,11 @@ def _check_adopt(value: Any) -> Any:
 Adopt = Annotated[
     Annotated[Literal["never", "external_id"], Tag("word")] | Annotated[AdoptBy, Tag("member")],
     Discriminator(lambda value: "word" if isinstance(value, str) else "member"),
-    BeforeValidator(_check_adopt),
+    BeforeValidator(_check_adopt_form),
 ]
 
 
-def adoption_problem(
+def adopt_option_problem(
     kind: ResourceType, adopt: Adopt, to: str, contributes: Sequence[str], mapped: Collection[str] | None = None
 ) -> str | None:
     """Return why records cannot be matched by ``adopt: {by: MEMBER}``, or None. *mapped* is None if unknown."""

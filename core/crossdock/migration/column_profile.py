@@ -12,7 +12,7 @@ from typing import Literal, get_args
 import polars as pl
 from msgspec import Struct, field
 
-from crossdock.delta.fingerprint import digest
+from crossdock.delta.fingerprint import text_hashes
 from crossdock.reading.formats.suspicious_cells import SPREADSHEET, WRONG_ENCODING
 from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 
@@ -64,7 +64,7 @@ def with_cell_classes(values: pl.LazyFrame) -> pl.LazyFrame:
 def cell_findings(values: pl.DataFrame) -> dict[Finding, pl.DataFrame]:
     """Return the rows of *values*, which `with_cell_classes` has made, by finding; for dates, one row for each day."""
     numbers = values.filter((pl.col(WHOLE) | pl.col(DECIMAL)) & (pl.col(CHARACTERS) > _AFTER))
-    special, days = values.filter(~pl.col(ASCII)), _dates_of(values)
+    special, days = values.filter(~pl.col(ASCII)), _days_parsed_as_dates(values)
     value, possible = pl.col(VALUE), pl.col("date").is_not_null()
     return {
         "outer_blanks": values.filter("outer_blanks"),
@@ -79,7 +79,7 @@ def cell_findings(values: pl.DataFrame) -> dict[Finding, pl.DataFrame]:
     }
 
 
-def _dates_of(values: pl.DataFrame) -> pl.DataFrame:
+def _days_parsed_as_dates(values: pl.DataFrame) -> pl.DataFrame:
     """Return the days in *values*: `VALUE`, `COUNT`, `PLACE`, and ``date``, null if the calendar has no such day.
 
     A day is ``2027-03-01``, ``01.03.2027`` or with slashes, with or without a time. If day and month could be swapped,
@@ -93,13 +93,15 @@ def _dates_of(values: pl.DataFrame) -> pl.DataFrame:
     parts = pl.col(VALUE).str.extract_groups(_DAY_PARTS)
     first, second, third = (parts.struct.field(str(number)) for number in (1, 2, 3))
     year_first, year_last = first.str.len_chars() == 4, third.str.len_chars() == 4
-    in_order = _date_expression(first, second, third)
-    turned = pl.coalesce(_date_expression(third, second, first), _date_expression(third, first, second))
+    in_order = _date_from_year_month_day(first, second, third)
+    turned = pl.coalesce(
+        _date_from_year_month_day(third, second, first), _date_from_year_month_day(third, first, second)
+    )
     day = pl.when(year_first).then(in_order).when(year_last).then(turned)
     return days.filter(year_first != year_last).with_columns(day.alias("date"))
 
 
-def _date_expression(year: pl.Expr, month: pl.Expr, day: pl.Expr) -> pl.Expr:
+def _date_from_year_month_day(year: pl.Expr, month: pl.Expr, day: pl.Expr) -> pl.Expr:
     return pl.concat_str([year, month.str.zfill(2), day.str.zfill(2)], separator="-").str.to_date(
         "%Y-%m-%d", strict=False
     )
@@ -210,7 +212,7 @@ def profile_columns(rows: pl.DataFrame, places: pl.Series, sources: Sequence[str
     """Return the profile of each text column by name. *places* has the `pack_source_and_line` of each row,
     ascending.
     """
-    frames = [_distinct_values(rows[name], places) for name in rows.columns]
+    frames = [_distinct_values_with_counts(rows[name], places) for name in rows.columns]
     return {name: _profile(values, sources) for name, values in zip(rows.columns, pl.collect_all(frames), strict=True)}
 
 
@@ -218,11 +220,11 @@ def pack_source_and_line(source: int, line: pl.Expr) -> pl.Expr:
     return line.cast(pl.UInt64) + (source << _LINE_BITS)
 
 
-def _distinct_values(column: pl.Series, places: pl.Series) -> pl.LazyFrame:
+def _distinct_values_with_counts(column: pl.Series, places: pl.Series) -> pl.LazyFrame:
     rows = pl.LazyFrame({VALUE: column, PLACE: places})
     values = rows.group_by(VALUE).agg(pl.len().alias(COUNT), pl.col(PLACE).min())
     filled = values.filter(pl.col(VALUE).str.contains(r"\S"))
-    return with_cell_classes(filled).with_columns(digest(pl.col(VALUE), "xxh3_64").alias(_HASH))
+    return with_cell_classes(filled).with_columns(text_hashes(pl.col(VALUE), "xxh3_64").alias(_HASH))
 
 
 def _profile(values: pl.DataFrame, sources: Sequence[str]) -> ColumnProfile:
@@ -237,7 +239,7 @@ def _profile(values: pl.DataFrame, sources: Sequence[str]) -> ColumnProfile:
         distinct=DistinctCount.from_hashes(values[_HASH]),
         whole=_cell_count(values.filter(WHOLE)),
         decimal=_cell_count(values.filter(DECIMAL)),
-        dates=_cell_count(_dates_of(values)),
+        dates=_cell_count(_days_parsed_as_dates(values)),
         lengths=classes,
         shortest=min(length for length, _ in lengths),
         longest=max(length for length, _ in lengths),

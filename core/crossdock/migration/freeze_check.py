@@ -11,13 +11,13 @@ from msgspec import Struct
 from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError, StoppedError
 from crossdock.migration.load_dry_run import dry_run_load
-from crossdock.migration.pause_resume_and_approve import open_migration_transaction
+from crossdock.migration.pause_resume_and_approve import transaction_on_open_migration
 from crossdock.migration.waves import migration_config, streams_of_all_waves
 from crossdock.runs.audited_changes import Change, logged_change
 from crossdock.runs.plan_result import PlanResult
 from crossdock.values.clock import Clock
-from crossdock.values.display_texts import duration_text
-from crossdock.values.json_times import time_text
+from crossdock.values.texts_of_numbers_and_times import duration_text
+from crossdock.values.times_as_json_text import time_text
 
 
 class FreezeCheck(Struct, frozen=True):
@@ -37,7 +37,9 @@ class FreezeCheck(Struct, frozen=True):
         }
 
 
-def check_freeze(project: Project, wait: timedelta, *, clock: Clock, interrupt: threading.Event) -> FreezeCheck:
+def check_sources_unchanged_over_wait(
+    project: Project, wait: timedelta, *, clock: Clock, interrupt: threading.Event
+) -> FreezeCheck:
     """Read all streams of all waves, wait, read them again, and store that they have not changed.
 
     Raise RefusedError and store nothing if a source has changed, or if a load would still send something.
@@ -49,7 +51,7 @@ def check_freeze(project: Project, wait: timedelta, *, clock: Clock, interrupt: 
 def _check_and_store(
     project: Project, wait: timedelta, change: Change, *, clock: Clock, interrupt: threading.Event
 ) -> FreezeCheck:
-    with open_migration_transaction(project) as (_, migration):
+    with transaction_on_open_migration(project) as (_, migration):
         earlier = migration.freeze
     streams = streams_of_all_waves(project)
     began = clock.now()
@@ -70,7 +72,7 @@ def _check_and_store(
     _refuse_unsent_operations(second)
     unchanged = earlier is not None and earlier["sources"] == second.sources
     since = datetime.fromisoformat(earlier["since"]) if earlier is not None and unchanged else began
-    with open_migration_transaction(project) as (tx, migration):
+    with transaction_on_open_migration(project) as (tx, migration):
         frozen = FreezeCheck(clock.now(), since, wait, second.sources)
         tx.migrations.mark_frozen(migration.id, frozen.as_json())
         before = earlier and {"unchanged_since": earlier["since"]}

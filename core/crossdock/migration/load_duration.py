@@ -32,7 +32,7 @@ def next_allowed_instant(config: MigrationConfig, at: datetime) -> datetime | No
     return None
 
 
-def time_left(
+def time_to_send_requests(
     requests: int,
     rate_per_s: float,
     config: MigrationConfig,

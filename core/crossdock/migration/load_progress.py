@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.project.project import Project
-from crossdock.migration.load_duration import time_left
+from crossdock.migration.load_duration import time_to_send_requests
 from crossdock.migration.rehearsed_load_check import parse_stored_rehearsal
 from crossdock.migration.wave_status import delivered_count
-from crossdock.migration.waves import NumberedWave, numbered_waves
+from crossdock.migration.waves import NumberedWave, waves_numbered_in_config_order
 from crossdock.state import Migration, Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress, Unit
@@ -93,7 +93,7 @@ class LoadProgress:
         now = self._clock.now()
         allowed = rate_per_s * min(self._most, self._config.allowance_percent(now)) / 100
         taken = self._delivery.rate_if_below_allowance(allowed) or math.inf
-        return time_left(requests, rate_per_s, self._config, now, most=self._most, taken_per_s=taken)
+        return time_to_send_requests(requests, rate_per_s, self._config, now, most=self._most, taken_per_s=taken)
 
     def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
         self._listener.begin(stage, total, unit)
@@ -145,7 +145,7 @@ def delivered_and_rehearsed_counts(
     if rehearsal is None:
         return WaveCounts(delivered_count(tx, project, wave), 0, None)
     later = 0
-    for each in numbered_waves(project)[wave.number :]:
+    for each in waves_numbered_in_config_order(project)[wave.number :]:
         later += max(0, rehearsal.waves[each.name].requests - delivered_count(tx, project, each))
     records = sum(stream.records for stream in rehearsal.waves[wave.name].streams.values())
     return WaveCounts(delivered_count(tx, project, wave), records, later)

@@ -10,14 +10,14 @@ from typing import Any
 from msgspec import Struct
 
 from crossdock.config.project.project import Project
-from crossdock.migration.load_duration import time_left
+from crossdock.migration.load_duration import time_to_send_requests
 from crossdock.migration.load_progress import WINDOW_S, DeliveryRate
 from crossdock.migration.rehearsed_load_check import parse_stored_rehearsal
 from crossdock.migration.wave_status import WaveStatus, wave_status
-from crossdock.migration.waves import migration_config, numbered_waves
+from crossdock.migration.waves import migration_config, waves_numbered_in_config_order
 from crossdock.state import Migration, Transaction
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import count_with_noun, duration_text, instant_text
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text
 
 _SETTLED = 10_000  # operations from whose times the rate is computed, so that a status is quick
 
@@ -51,7 +51,7 @@ def remaining_work_of(
     since = now - timedelta(seconds=WINDOW_S)
     delivery = DeliveryRate.from_settled_times(tx.migration_outcome.settled_times(streams, since, limit=_SETTLED))
     taken_per_s = delivery.rate_if_below_allowance(rate_per_s * config.allowance_percent(now) / 100)
-    lasts = time_left(requests, rate_per_s, config, now, taken_per_s=taken_per_s or math.inf)
+    lasts = time_to_send_requests(requests, rate_per_s, config, now, taken_per_s=taken_per_s or math.inf)
     return RemainingWork(requests, lasts, taken_per_s)
 
 
@@ -79,7 +79,7 @@ class MigrationStatus(Struct, frozen=True):
 
     @property
     def next_wave(self) -> WaveStatus | None:
-        return next((each for each in self.waves if not each.passes), None)
+        return next((each for each in self.waves if not each.has_passed_gate), None)
 
     @property
     def decision_and_check_sentences(self) -> list[str]:
@@ -111,7 +111,7 @@ class MigrationStatus(Struct, frozen=True):
 
 def migration_status(tx: Transaction, project: Project, now: datetime) -> MigrationStatus:
     """Read the status, which counts all records of the waves. Raises ConfigError if the config has no migration."""
-    waves = numbered_waves(project)
+    waves = waves_numbered_in_config_order(project)
     migration = tx.migrations.current() or tx.migrations.last()
     found = [wave_status(tx, project, migration, wave) for wave in waves]
     return MigrationStatus(migration, found, remaining_work_of(tx, project, migration, found, now))

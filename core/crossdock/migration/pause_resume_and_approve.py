@@ -13,11 +13,11 @@ from crossdock.migration.waves import NumberedWave, migration_config
 from crossdock.runs.audited_changes import logged_change
 from crossdock.state import Migration, Transaction, WaveApproval
 from crossdock.values.clock import Clock
-from crossdock.values.display_texts import instant_text
+from crossdock.values.texts_of_numbers_and_times import instant_text
 
 
 @contextmanager
-def open_migration_transaction(project: Project) -> Iterator[tuple[Transaction, Migration]]:
+def transaction_on_open_migration(project: Project) -> Iterator[tuple[Transaction, Migration]]:
     """Open a transaction on the state, also while a load uses it. Raise RefusedError if no migration is open."""
     migration_config(project)
     with closing(project.open_state()) as state, state.begin() as tx:
@@ -45,7 +45,7 @@ def pause(project: Project, *, clock: Clock, by: str) -> Migration:
     subject = f"migration {migration_config(project).name}"
     with (
         logged_change(project, "migrate pause", subject, clock=clock) as change,
-        open_migration_transaction(project) as (tx, migration),
+        transaction_on_open_migration(project) as (tx, migration),
     ):
         if migration.paused_at is None:
             tx.migrations.pause(migration.id, at=clock.now(), by=by)
@@ -59,19 +59,19 @@ def resume(project: Project, *, clock: Clock) -> Migration:
     subject = f"migration {migration_config(project).name}"
     with (
         logged_change(project, "migrate resume", subject, clock=clock) as change,
-        open_migration_transaction(project) as (tx, migration),
+        transaction_on_open_migration(project) as (tx, migration),
     ):
         tx.migrations.resume(migration.id)
         change.store_audit_entry(tx, before={"paused_by": migration.paused_by}, after={"paused_by": None})
         return migration
 
 
-def approve_wave(project: Project, wave: NumberedWave, *, clock: Clock, by: str) -> WaveStatus:
+def approve_loaded_wave(project: Project, wave: NumberedWave, *, clock: Clock, by: str) -> WaveStatus:
     """Let the migration continue after *wave* with the records that are open now, and return its new status."""
     subject = f"wave {wave.name}"
     with (
         logged_change(project, "migrate go", subject, clock=clock) as change,
-        open_migration_transaction(project) as (tx, migration),
+        transaction_on_open_migration(project) as (tx, migration),
     ):
         status = wave_status(tx, project, migration, wave)
         if status.state != "done":

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from crossdock.migration.already_on_platform import PlannedCreates
+from crossdock.migration.planned_creates_already_on_platform import PlannedCreates
 from crossdock.reading.sources.run_context import Observe
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.waiting_records_by_cause import Parent
@@ -70,7 +70,7 @@ class PlanCounts:
 
     def listener(self, observe: Observe | None = None) -> PlanListener:
         listening = (
-            self._count_creates_and_later_references,
+            self._count_creates_and_forward_references,
             self._count_rejected,
             self._count_waiting,
             _ignore_earlier_operation,
@@ -85,7 +85,7 @@ class PlanCounts:
             return "rejected"
         return "waiting" if parent in self._waiting else "not read"
 
-    def _count_creates_and_later_references(self, operation: Operation) -> None:
+    def _count_creates_and_forward_references(self, operation: Operation) -> None:
         stream = operation.identity.stream
         if self._creates is not None:
             self._creates.add(operation)
@@ -98,14 +98,14 @@ class PlanCounts:
 
     def _count_rejected(self, dead_letter: DeadLetter) -> None:
         self.streams[dead_letter.identity.stream].rejected[dead_letter.code].add(dead_letter)
-        self._rejected.add(self._as_parent(dead_letter.identity))
+        self._rejected.add(self._identity_as_parent(dead_letter.identity))
 
     def _count_waiting(self, record: WaitingRecord) -> None:
         found = self.streams[record.identity.stream]
         found.waiting += 1
         for each in record.waits_for:
             found.missing[each["resource"], each["namespace"]][each["key"]] += 1
-        self._waiting.add(self._as_parent(record.identity))
+        self._waiting.add(self._identity_as_parent(record.identity))
 
     def _count_in_doubt(self, identity: RecordIdentity) -> None:
         self.streams[identity.stream].in_doubt += 1
@@ -113,7 +113,7 @@ class PlanCounts:
     def _count_withheld(self, operation: Operation) -> None:
         self.streams[operation.identity.stream].withheld += 1
 
-    def _as_parent(self, identity: RecordIdentity) -> Parent:
+    def _identity_as_parent(self, identity: RecordIdentity) -> Parent:
         scope = self._scopes[identity.stream].whole_record_scope
         return scope.resource, scope.namespace, identity.key
 

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from crossdock.runs.saved_hashes_to_compare import DigestFile
+from crossdock.runs.saved_plan_and_input_hashes import DigestFile
 from crossdock.values.config_base_types import ConfigModel
 
 _Count = Annotated[int, Field(ge=0)]

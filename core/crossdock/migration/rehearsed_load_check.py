@@ -10,9 +10,9 @@ from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
 from crossdock.migration.load_dry_run import dry_run_load
 from crossdock.migration.rehearsal_file import Rehearsal
-from crossdock.migration.waves import NumberedWave, numbered_waves
+from crossdock.migration.waves import NumberedWave, waves_numbered_in_config_order
 from crossdock.runs.run_input_protocol import RunInputFactory
-from crossdock.runs.saved_hashes_to_compare import ExpectedInput
+from crossdock.runs.saved_plan_and_input_hashes import ExpectedInput
 from crossdock.runs.session_shared_by_runs import Session
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Migration, State
@@ -33,7 +33,7 @@ def check_same_platform_and_waves(project: Project, rehearsal: Rehearsal) -> Non
         raise RefusedError(
             f"the rehearsal is of {rehearsal.base_url}, tenant {rehearsal.tenant}", hint=hint, code="rehearsal_differs"
         )
-    for wave in numbered_waves(project):
+    for wave in waves_numbered_in_config_order(project):
         rehearsed = rehearsal.waves.get(wave.name)
         if rehearsed is None or rehearsed.streams.keys() != wave.streams:
             raise RefusedError(

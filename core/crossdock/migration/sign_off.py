@@ -14,14 +14,14 @@ from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.migration.load_dry_run import dry_run_load
 from crossdock.migration.sign_off_report import Document, Signature, counts_of_exceptions_to_accept, sign_off_report
 from crossdock.migration.wave_status import WaveStatus, wave_status
-from crossdock.migration.waves import migration_config, numbered_waves, streams_of_all_waves
+from crossdock.migration.waves import migration_config, streams_of_all_waves, waves_numbered_in_config_order
 from crossdock.runs.audited_changes import logged_change
 from crossdock.runs.plan_result import PlanResult
 from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.session_shared_by_runs import open_session
 from crossdock.state import Migration, Scope, Transaction
 from crossdock.values.clock import Clock
-from crossdock.values.display_texts import instant_text
+from crossdock.values.texts_of_numbers_and_times import instant_text
 
 
 def sign_off(
@@ -37,7 +37,7 @@ def sign_off(
 
     *write* writes the report to its final place, and returns its hash. The state is changed afterwards.
     """
-    waves, streams = numbered_waves(project), streams_of_all_waves(project)
+    waves, streams = waves_numbered_in_config_order(project), streams_of_all_waves(project)
     subject = f"migration {migration_config(project).name}"
     with (
         logged_change(project, "migrate sign-off", subject, clock=clock) as change,
@@ -126,7 +126,7 @@ def requirements(
 ) -> Iterator[Requirement]:
     """Yield what the state must have. Without *now* nothing is known about the present content of the sources."""
     yield Requirement("The migration is not paused", list(_pause_obstacles(migration)))
-    yield Requirement("No undo is unfinished", list(_undo_obstacles(tx)))
+    yield Requirement("No undo is unfinished", list(_unfinished_undo_obstacles(tx)))
     for wave in waves:
         title = f"{str(wave.wave).capitalize()}: loaded, its gate has passed, and nothing is pending or in doubt"
         yield Requirement(title, list(_wave_obstacles(wave)))
@@ -149,7 +149,7 @@ def _pause_obstacles(migration: Migration) -> Iterator[Obstacle]:
         yield Obstacle(f"it is paused by {migration.paused_by}", "crossdock migrate resume")
 
 
-def _undo_obstacles(tx: Transaction) -> Iterator[Obstacle]:
+def _unfinished_undo_obstacles(tx: Transaction) -> Iterator[Obstacle]:
     if being_undone := list(tx.begun_undos.begun_at_by_stream()):
         yield Obstacle(f"an undo has not ended: {', '.join(being_undone)}", undo_in_progress.ADVICE)
 
@@ -158,7 +158,7 @@ def _wave_obstacles(status: WaveStatus) -> Iterator[Obstacle]:
     wave, left = status.wave, status.open
     if status.state != "done":
         yield Obstacle(f"{wave}: {status.state}", "crossdock migrate load")
-    elif not status.passes and status.gate is not None:
+    elif not status.has_passed_gate and status.gate is not None:
         hint = f"fix what is open and load again, or: crossdock migrate go {wave.name}"
         yield Obstacle(f"{wave}: the gate is {status.gate.state}: {status.gate.why}", hint)
     if left.pending:
@@ -176,7 +176,7 @@ def _freeze_obstacles(tx: Transaction, migration: Migration, now: PlanResult | N
         yield Obstacle("no freeze check has passed", "crossdock migrate freeze")
         return
     at = _instant_text(migration.freeze["at"])
-    if now is not None and (changed := _changed_sources(migration.freeze["sources"], now.sources)):
+    if now is not None and (changed := _sources_changed_since_freeze(migration.freeze["sources"], now.sources)):
         hint = "crossdock migrate load; crossdock migrate freeze"
         if _was_undone_since(tx, migration, datetime.fromisoformat(migration.freeze["at"])):
             what = f"it was undone after the freeze check of {at}, so a load reads the sources from their beginning"
@@ -200,7 +200,7 @@ def _streams_loaded_since(tx: Transaction, migration: Migration, at: datetime) -
     return sorted({name for each in tallies for name, tally in each.items() if tally["records"]["delivered"]})
 
 
-def _changed_sources(frozen: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+def _sources_changed_since_freeze(frozen: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     return sorted(name for name, digest in now.items() if frozen.get(name) != digest)
 
 

@@ -11,7 +11,7 @@ from crossdock.mapping.lookups_and_joins import NO_MAIN_ROW
 from crossdock.migration.column_profile import ColumnProfile, pack_source_and_line, profile_columns
 from crossdock.values import exact_json
 from crossdock.values.json_paths import column_text
-from crossdock.values.records import JSON, LINE, RawBatch, columns_named, internal_column_name
+from crossdock.values.raw_rows_and_records import JSON, LINE, RawBatch, column_expressions_named, internal_column_name
 
 MAX_COLUMNS = 500
 """The most profiled columns of a stream; for JSON records, those that come first."""
@@ -37,9 +37,11 @@ class SourceProfile:
         rows = _without_joined_rows_and_columns(batch.load(), joined)
         if LINE not in rows.columns:  # a defect of a connector, which is reported when the rows are used
             return
-        columns = _json_columns(rows[JSON].to_list()) if JSON in rows.columns else rows.select(pl.col(pl.String))
+        columns = (
+            _columns_from_json_records(rows[JSON].to_list()) if JSON in rows.columns else rows.select(pl.col(pl.String))
+        )
         kept = [name for name in columns.columns if name in self.columns or self._add_column_if_room(name)]
-        columns = columns.select(columns_named(kept))
+        columns = columns.select(column_expressions_named(kept))
         if not self._sources or self._sources[-1] != batch.source:
             self._sources.append(batch.source)
         self.rows += rows.height
@@ -48,9 +50,9 @@ class SourceProfile:
             columns.with_columns(rows.select(pack_source_and_line(len(self._sources) - 1, pl.col(LINE)).alias(_PLACE)))
         )
         if sum(frame.height for frame in self._held) >= _ROWS or self._bytes >= _BYTES:
-            self.profile_held_rows()
+            self.profile_buffered_rows()
 
-    def profile_held_rows(self) -> None:
+    def profile_buffered_rows(self) -> None:
         if not self._held:
             return
         rows = pl.concat(self._held, how="diagonal")
@@ -72,10 +74,10 @@ def _without_joined_rows_and_columns(rows: pl.DataFrame, joined: Collection[str]
         if (problem := f"{name}.problem") in rows.columns:
             rows = rows.filter(pl.col(problem).ne_missing(pl.lit(NO_MAIN_ROW)))
     own = [each for each in rows.columns if each not in joined and each.partition(".")[0] not in joined]
-    return rows.select(columns_named(own))
+    return rows.select(column_expressions_named(own))
 
 
-def _json_columns(texts: Sequence[str | None]) -> pl.DataFrame:
+def _columns_from_json_records(texts: Sequence[str | None]) -> pl.DataFrame:
     items = [dict(_flatten(exact_json.loads(text or "null"), "")) for text in texts]
     names = dict.fromkeys(name for item in items for name in item)
     cells = {name: [item.get(name) for item in items] for name in names}

@@ -27,16 +27,16 @@ from crossdock.migration.rehearsed_load_check import (
     parse_stored_rehearsal,
 )
 from crossdock.migration.wave_status import WaveStatus, wave_status
-from crossdock.migration.waves import NumberedWave, migration_config, numbered_waves, wave_named
+from crossdock.migration.waves import NumberedWave, migration_config, wave_named, waves_numbered_in_config_order
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.run_report import Report
 from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.runs.session_shared_by_runs import Session, open_session
 from crossdock.state import Migration, MigrationPart, State, Transaction
 from crossdock.values.clock import Clock
-from crossdock.values.display_texts import instant_text
 from crossdock.values.periodic_background_calls import call_periodically_in_thread
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts
+from crossdock.values.texts_of_numbers_and_times import instant_text
 
 LOOKS_EVERY_S = 1.0
 _NOTICES_S = 0.1  # an interrupt
@@ -81,7 +81,7 @@ class LoadPauses:
                 if self._clock.monotonic() - looked_at < LOOKS_EVERY_S:
                     return True
                 looked_at = self._clock.monotonic()
-                pause.why = self._read_reason(state)
+                pause.why = self._read_reason_from_state(state)
             if pause.why is not None or self._interrupt.is_set():
                 pause.stop.set()
             return not pause.stop.is_set()
@@ -89,7 +89,7 @@ class LoadPauses:
         with call_periodically_in_thread(goes_on, _NOTICES_S, "load-pauses"):
             yield pause
 
-    def _read_reason(self, state: State) -> str | None:
+    def _read_reason_from_state(self, state: State) -> str | None:
         try:
             return state.run_read_only(self.reason)
         except StateError:
@@ -157,12 +157,12 @@ def load_migration_waves(
     project: Project, choice: LoadChoice, *, clock: Clock, listener: LoadListener, interrupt: threading.Event
 ) -> LoadResult:
     """Load the waves up to the chosen one. Raise RefusedError for a rehearsal of other waves or another platform."""
-    waves = numbered_waves(project)
+    waves = waves_numbered_in_config_order(project)
     if choice.until is not None:
         waves = waves[: wave_named(waves, choice.until).number]
     if choice.rehearsal is not None:
         check_same_platform_and_waves(project, choice.rehearsal)
-    return _Loader(project, choice, clock, listener, interrupt).run(waves)
+    return _Loader(project, choice, clock, listener, interrupt).load_waves_in_order(waves)
 
 
 _Outcome = Literal["done", "waits", "incomplete"]
@@ -183,7 +183,7 @@ class _Loader:
         self._loaded, self._delivery = LoadResult(), DeliveryRate()
         self._has_begun_another = False
 
-    def run(self, waves: Sequence[NumberedWave]) -> LoadResult:
+    def load_waves_in_order(self, waves: Sequence[NumberedWave]) -> LoadResult:
         left = list(waves)
         try:
             while left:
@@ -208,7 +208,7 @@ class _Loader:
         with open_session(
             self._project,
             self._clock,
-            percent=self._allowed_percent,
+            percent=self._usable_allowance_percent,
             attempt=RunRequest(command="migrate load", action="migrate load"),
         ) as session:
             migration = self._begin_or_continue_migration(session)
@@ -225,7 +225,7 @@ class _Loader:
                 code="migration_open",
             )
 
-    def _allowed_percent(self) -> int:
+    def _usable_allowance_percent(self) -> int:
         return min(self._choice.percent, self._config.allowance_percent(self._clock.now()))
 
     def _begin_or_continue_migration(self, session: Session) -> Migration:
@@ -258,7 +258,7 @@ class _Loader:
         """Load *wave*. The outcome ``waits`` means that it was stopped in order, and must be loaded again later."""
         run = ActiveRun(
             session,
-            self._new_progress(session, migration, wave),
+            self._start_wave_progress(session, migration, wave),
             pause.stop,
             attempt=RunRequest(command=f"migrate load: {wave.name}", action="migrate load"),
             part=MigrationPart(migration.id, "load", wave.name),
@@ -283,7 +283,7 @@ class _Loader:
         self._listener.show_message(f"{wave}: loaded, {status.delivered:,} records delivered, open: {status.open}")
         return "done"
 
-    def _new_progress(self, session: Session, migration: Migration, wave: NumberedWave) -> LoadProgress:
+    def _start_wave_progress(self, session: Session, migration: Migration, wave: NumberedWave) -> LoadProgress:
         with session.state.begin_read_only() as tx:
             numbers = delivered_and_rehearsed_counts(tx, self._project, migration, wave)
 
@@ -297,7 +297,7 @@ class _Loader:
 def _lowest_rate_of_targets(session: Session, wave: NumberedWave) -> float | None:
     scopes = session.project.scope_by_stream
     targets = {scopes[name].target for name in wave.streams}
-    estimates = (session.bucket(session.targets[name]).take(0, 0).bucket_state.estimate for name in targets)
+    estimates = (session.bucket(session.targets[name]).take_available(0, 0).bucket_state.estimate for name in targets)
     return min((each.rate_per_s for each in estimates if each.rate_per_s is not None), default=None)
 
 

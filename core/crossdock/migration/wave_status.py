@@ -35,7 +35,7 @@ class WaveStatus(Struct, frozen=True):
         return "done" if self.run.status in COMPLETED else "incomplete"
 
     @property
-    def passes(self) -> bool:
+    def has_passed_gate(self) -> bool:
         return self.gate is not None and self.gate.passes
 
 

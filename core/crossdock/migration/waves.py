@@ -34,7 +34,7 @@ def migration_config(project: Project) -> MigrationConfig:
     return project.migration
 
 
-def numbered_waves(project: Project) -> list[NumberedWave]:
+def waves_numbered_in_config_order(project: Project) -> list[NumberedWave]:
     """Return the waves in the order in which they are loaded."""
     waves = migration_config(project).waves
     return [

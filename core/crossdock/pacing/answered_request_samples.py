@@ -42,6 +42,6 @@ class AnsweredRequest(Struct, frozen=True):
     others: int = 0
 
     @property
-    def max_sample_error(self) -> float:
+    def max_sample_error_tokens(self) -> float:
         """Tokens by which *sample* may be wrong, because requests that overlap arrive in any order."""
         return min(self.others, 2 + 0.2 * self.others)

@@ -54,7 +54,7 @@ class ReportedLevels:
         """Return whether a level was trusted in the last two seconds."""
         return now - self._trusted_at < FRESH_S and self.are_trusted(now)
 
-    def record_refused(self, remaining: float | None) -> None:
+    def record_level_at_refusal(self, remaining: float | None) -> None:
         """Record that a request was refused by an answer that reports *remaining* tokens."""
         self._empty = 0
         if remaining is not None:
@@ -94,7 +94,13 @@ class ReportedLevels:
         if self._base is None or self._next is None:
             self._base = self._next = reported
             return None
-        gained = reported.accepted - self._base.accepted + reported.level - self._base.level - request.max_sample_error
+        gained = (
+            reported.accepted
+            - self._base.accepted
+            + reported.level
+            - self._base.level
+            - request.max_sample_error_tokens
+        )
         span = reported.at - self._base.at
         is_long = span > (SHORTEST_S if request.others else 0.0)
         rate_per_s = (gained - 1) / span if gained >= 2 and is_long else 0.0
@@ -120,7 +126,7 @@ class LevelTracker:
 
     def __init__(self, view: BucketAccess, learner: LimitLearner, now: float) -> None:
         self._view, self._learner, self._reports = view, learner, ReportedLevels()
-        state = view.state
+        state = view.last_state
         self._start = BucketSample(now, state.spent - state.refused, state.bucket.level(view.last.now))
         self._taken_from_full: tuple[int, float] | None = None  # number and time of the first token, until an answer
         self._configured, self._counted = state.bucket, state.spent
@@ -131,8 +137,8 @@ class LevelTracker:
 
     def expected_level(self, sample: BucketSample) -> float:
         """Return the level at *sample* if only we use the bucket; infinite while the limit is unknown."""
-        estimate, start = self._view.state.estimate, self._start
-        least_per_s = self._learner.least_per_s
+        estimate, start = self._view.last_state.estimate, self._start
+        least_per_s = self._learner.assured_per_s
         if least_per_s is None or estimate.burst is None:
             return math.inf
         added, spent = least_per_s * (sample.at - start.at), sample.accepted - start.accepted
@@ -158,7 +164,7 @@ class LevelTracker:
         since_s = request.answered_at - self._taken_from_full[1]
         self._taken_from_full = None
         late_s = since_s - fastest_s if fastest_s else since_s / 2
-        if accepted and late_s > 0 and self._view.state.bucket.burst < UNLIMITED:
+        if accepted and late_s > 0 and self._view.last_state.bucket.burst < UNLIMITED:
             self._view.change(lambda state, _: _with_delayed_filling(state, late_s))
 
     def correct_by_headers(self, headers: RateHeaders, request: AnsweredRequest, *, accepted: bool) -> None:
@@ -167,17 +173,17 @@ class LevelTracker:
         if not self._reports.are_trusted(now):
             return
         if not accepted:
-            self._reports.record_refused(headers.remaining)
+            self._reports.record_level_at_refusal(headers.remaining)
         changed = not self._reports.misleading and self._learner.adopt_reported_limit(headers)
         if headers.remaining is not None:
             self._correct_by_reported_level(headers.remaining, headers, request, exactly=changed)
         if self._reports.misleading:
-            self._learner.restart_with_estimate(self._view.state.estimate.configured_limit())
+            self._learner.restart_with_estimate(self._view.last_state.estimate.configured_limit())
 
     def _correct_by_reported_level(
         self, remaining: float, headers: RateHeaders, request: AnsweredRequest, *, exactly: bool
     ) -> None:
-        now, state = request.answered_at, self._view.state
+        now, state = request.answered_at, self._view.last_state
         estimate, rate_per_s = state.estimate, state.bucket.rate_per_s
         reported = structs.replace(request.sample, level=remaining)
         is_small = estimate.burst is not None and estimate.burst < SMALL
@@ -186,7 +192,7 @@ class LevelTracker:
             if not is_small and headers.rate_per_s is None and estimate.rate_from in UNSURE:
                 self._rate_shown = True
                 self._learner.adopt_rate_shown_by_levels(self._reports.measured_rate(request, reported, estimate.burst))
-            self._adopt_different_level(remaining, request, rate_per_s, exactly=exactly)
+            self._adopt_level_outside_tolerance(remaining, request, rate_per_s, exactly=exactly)
         elif not self._reports.are_trusted(now):
             if self._rate_shown:
                 self._learner.restart_with_estimate(
@@ -194,11 +200,11 @@ class LevelTracker:
                 )
             self._view.set_level(self.expected_level(BucketSample(now, state.spent - state.refused)))
 
-    def _adopt_different_level(
+    def _adopt_level_outside_tolerance(
         self, remaining: float, request: AnsweredRequest, rate_per_s: float, *, exactly: bool
     ) -> None:
         """Adopt a level that differs by more than its fraction and the requests in flight explain."""
-        state = self._view.state
+        state = self._view.last_state
         level = remaining + rate_per_s * (request.answered_at - request.sample.at) - (state.spent - request.number)
         level = min(level, self._level_at_configured_limit())
         tolerance = max(3.0, state.bucket.burst / 200, rate_per_s * request.latency_s / 4) if request.others else 0.0
@@ -212,14 +218,16 @@ class LevelTracker:
 
         A larger bucket of the server may hold more, and so may one from which requests take less than a token.
         """
-        state, now = self._view.state, self._view.now
+        state, now = self._view.last_state, self._view.now
         size = state.estimate.configured_bucket()
         if size is None:
             return math.inf
         bucket = self._configured
         if bucket.burst == UNLIMITED:  # tokens taken so far count against the burst that is known now
             bucket = structs.replace(bucket, burst=size.burst)
-        bucket = bucket.resized(now, size.rate_per_s, size.burst).take(now, state.spent - self._counted)
+        bucket = bucket.resized_with_same_level(now, size.rate_per_s, size.burst).without_tokens(
+            now, state.spent - self._counted
+        )
         self._configured, self._counted = bucket, state.spent
         return bucket.level(now)
 

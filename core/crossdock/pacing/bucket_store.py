@@ -41,13 +41,15 @@ class BucketState(Struct, frozen=True):
         """Return the state for a run that begins now with *estimate*, after the last one left *earlier*."""
         return earlier.carried_to_next_run(now, estimate) if earlier else cls.from_estimate(estimate)
 
-    def take(self, now: float, wanted: int, reserve: int) -> tuple[BucketState, int]:
+    def take_available(self, now: float, wanted: int, reserve: int) -> tuple[BucketState, int]:
         """Take at most *wanted* tokens, leaving *reserve*. Return the new state and the number taken."""
         available = 0 if now < self.frozen_until else math.floor(self.bucket.level(now) + ROUNDING) - reserve
         count = max(0, min(wanted, available))
         if count == 0:
             return self, 0
-        return structs.replace(self, bucket=self.bucket.take(now, count), spent=self.spent + count, as_of=now), count
+        return structs.replace(
+            self, bucket=self.bucket.without_tokens(now, count), spent=self.spent + count, as_of=now
+        ), count
 
     def wait_s(self, now: float, reserve: int) -> float:
         cost = min(reserve + 1, self.bucket.burst)
@@ -88,7 +90,7 @@ class TakenTokens(Struct, frozen=True):
 class BucketStore(Protocol):
     """A bucket shared by threads, processes or hosts. Both methods are atomic."""
 
-    def take(self, wanted: int, reserve: int) -> TakenTokens:
+    def take_available(self, wanted: int, reserve: int) -> TakenTokens:
         """Take at most *wanted* tokens, leaving *reserve*. Zero only reads."""
 
     def change(self, change: Change) -> TakenTokens:
@@ -102,10 +104,10 @@ class MemoryStore:
         self._clock, self._bucket_state, self._lock = clock, bucket_state, threading.Lock()
         self._offset = clock.now().timestamp() - clock.monotonic()
 
-    def take(self, wanted: int, reserve: int) -> TakenTokens:
+    def take_available(self, wanted: int, reserve: int) -> TakenTokens:
         with self._lock:
             now = self._offset + self._clock.monotonic()
-            self._bucket_state, count = self._bucket_state.take(now, wanted, reserve)
+            self._bucket_state, count = self._bucket_state.take_available(now, wanted, reserve)
             return TakenTokens(count, self._bucket_state, now)
 
     def change(self, change: Change) -> TakenTokens:
@@ -120,18 +122,18 @@ class BucketAccess:
 
     def __init__(self, clock: Clock, store: BucketStore) -> None:
         self._clock, self._store = clock, store
-        self.take(0, 0)
+        self.take_available(0, 0)
 
     @property
-    def state(self) -> BucketState:
+    def last_state(self) -> BucketState:
         return self.last.bucket_state
 
     @property
     def now(self) -> float:
         return self.last.now + self._clock.monotonic() - self._seen_at
 
-    def take(self, wanted: int, reserve: int) -> TakenTokens:
-        return self._remember(self._store.take(wanted, reserve))
+    def take_available(self, wanted: int, reserve: int) -> TakenTokens:
+        return self._remember(self._store.take_available(wanted, reserve))
 
     def change(self, change: Change) -> None:
         self._remember(self._store.change(change))
@@ -146,7 +148,7 @@ class BucketAccess:
             bucket = state.bucket
             if bucket.burst == UNLIMITED:  # tokens taken so far count against the burst that is known now
                 bucket = structs.replace(bucket, burst=size.burst)
-            resized = bucket.resized(now, rate_per_s or size.rate_per_s, size.burst)
+            resized = bucket.resized_with_same_level(now, rate_per_s or size.rate_per_s, size.burst)
             return structs.replace(state, bucket=resized, estimate=estimate)
 
         self.change(change)

@@ -82,10 +82,10 @@ class _Policy(NamedTuple):
 
 def _read_ratelimit_field(headers: Mapping[str, str]) -> RateHeaders | None:
     """Read the field ``RateLimit``: a dictionary up to draft 07, a list since."""
-    text = _field(headers, "ratelimit")
+    text = _field_unless_too_long(headers, "ratelimit")
     if not text:
         return None
-    policies = _policies(_field(headers, "ratelimit-policy"))
+    policies = _policies(_field_unless_too_long(headers, "ratelimit-policy"))
     if not text.startswith('"') and "=" in text.partition(";")[0]:
         members = _parsed_structured_field(text, "dictionary") or {}
         limit, remaining = (_number_if_in_bounds(members.get(name, (None,))[0]) for name in ("limit", "remaining"))
@@ -115,9 +115,9 @@ def _read_separate_fields(dialect: str, prefix: str, headers: Mapping[str, str])
     """Read separate fields. The limit may be followed by its policies (``100, 100;w=10``)."""
     if prefix + "limit" not in headers and prefix + "remaining" not in headers:
         return None
-    limits = _policies(_field(headers, prefix + "limit"))
+    limits = _policies(_field_unless_too_long(headers, prefix + "limit"))
     remaining = _decimal_field(headers, prefix + "remaining")
-    policies = (*limits, *_policies(_field(headers, prefix + "policy")))
+    policies = (*limits, *_policies(_field_unless_too_long(headers, prefix + "policy")))
     return _with_policy_rate(dialect, limits[0].quota if limits else None, remaining, policies)
 
 
@@ -134,7 +134,7 @@ def _with_policy_rate(
 
 
 def _read_policy_field(headers: Mapping[str, str]) -> RateHeaders | None:
-    for policy in _policies(_field(headers, "ratelimit-policy")):
+    for policy in _policies(_field_unless_too_long(headers, "ratelimit-policy")):
         if policy.of_requests:
             return _rate_headers_within_bounds(
                 "draft07" if policy.name is None else "draft10", None, policy.quota, policy.rate_per_s
@@ -143,7 +143,7 @@ def _read_policy_field(headers: Mapping[str, str]) -> RateHeaders | None:
 
 
 def _shopify(headers: Mapping[str, str]) -> RateHeaders | None:
-    used, _, capacity = _field(headers, "x-shopify-shop-api-call-limit").partition("/")
+    used, _, capacity = _field_unless_too_long(headers, "x-shopify-shop-api-call-limit").partition("/")
     spent, burst = _decimal(used), _decimal(capacity)
     return _rate_headers_within_bounds(
         "shopify", None if spent is None or burst is None else max(0.0, burst - spent), burst
@@ -219,13 +219,13 @@ def _policy_name(value: object) -> str | None:
     return str(value) if isinstance(value, str | UserString) else None
 
 
-def _field(headers: Mapping[str, str], name: str) -> str:
+def _field_unless_too_long(headers: Mapping[str, str], name: str) -> str:
     text = headers.get(name, "")
     return text.strip() if len(text) <= LONGEST_FIELD else ""
 
 
 def _decimal_field(headers: Mapping[str, str], name: str) -> float | None:
-    return _decimal(_field(headers, name))
+    return _decimal(_field_unless_too_long(headers, name))
 
 
 def _decimal(text: str) -> float | None:
@@ -248,7 +248,9 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     Args:
         headers: Names in lower case.
     """
-    value = _field(headers, "retry-after") or _field(headers, "x-retry-after")  # the second one is ShipBob's
+    value = _field_unless_too_long(headers, "retry-after") or _field_unless_too_long(
+        headers, "x-retry-after"
+    )  # the second one is ShipBob's
     if _is_seconds(value):
         return min(float(value), MAX_WAIT_S)
     until, date = parse_http_date(value), parse_http_date(headers.get("date", ""))
@@ -268,7 +270,7 @@ def until_reset_s(headers: Mapping[str, str]) -> float | None:
     rest_ms = _decimal_field(headers, "x-rate-limit-time-reset-ms")
     if rest_ms is not None:
         return min(rest_ms / 1000, MAX_WAIT_S)
-    text = next((_field(headers, name) for name in _RESETS if name in headers), "")
+    text = next((_field_unless_too_long(headers, name) for name in _RESETS if name in headers), "")
     if not _is_whole(text):
         return None
     reset_s, date = float(text), parse_http_date(headers.get("date", ""))
@@ -300,10 +302,10 @@ def cache_hit_header(headers: Mapping[str, str]) -> str | None:
         headers: Names in lower case.
     """
     if "cache-status" in headers:
-        status = _parsed_structured_field(_field(headers, "cache-status"), "list") or ()
+        status = _parsed_structured_field(_field_unless_too_long(headers, "cache-status"), "list") or ()
         if any(parameters.get("hit") is True for _, parameters in status):
             return "cache-status: hit"
-    found = ((name, _HIT.search(_field(headers, name))) for name in _CACHES if name in headers)
+    found = ((name, _HIT.search(_field_unless_too_long(headers, name))) for name in _CACHES if name in headers)
     return next((f"{name}: {hit[0].strip(', ')}" for name, hit in found if hit), None)
 
 

@@ -118,7 +118,7 @@ class RateSearch:
     def __init__(self, rate_per_s: float | None, burst: BurstEstimator, *, sure: bool, accepted: int = 0) -> None:
         self.rate_per_s = self.accepted_per_s = rate_per_s
         self.sure, self._burst, self._size = sure, burst, burst.burst(0.0)
-        self.least_per_s = _least_rate(rate_per_s, sure=sure)
+        self.least_per_s = _assured_rate(rate_per_s, sure=sure)
         self._empty_at: float | None = None
         self._accepted_until_empty = accepted
         self._at_speed = 0  # accepted requests
@@ -130,7 +130,7 @@ class RateSearch:
     def adopt_from_other_user(self, rate_per_s: float, speed: float, *, sure: bool) -> None:
         """Adopt what another user of the bucket has learned, and the speed at which it sends."""
         if rate_per_s != self.accepted_per_s or sure != self.sure:
-            self.accepted_per_s, self.least_per_s = rate_per_s, _least_rate(rate_per_s, sure=sure)
+            self.accepted_per_s, self.least_per_s = rate_per_s, _assured_rate(rate_per_s, sure=sure)
             self.sure, self._step = sure, QUIET_STEP if sure else FIRST_STEP
         self.rate_per_s, self._at_speed, self._rising = speed, 0, speed != rate_per_s
 
@@ -153,7 +153,7 @@ class RateSearch:
         is_known = (self.sure or self._empty_at is None) and not self._rising
         # what is in flight at too high a speed is refused
         self._step = min(self._step, max(CAREFUL_STEP, MOST_REFUSED / max(1, request.others)))
-        tokens = max(STEP_TOKENS, reserve / 4) + request.max_sample_error
+        tokens = max(STEP_TOKENS, reserve / 4) + request.max_sample_error_tokens
         needed = QUIET_REQUESTS if is_known else tokens / self._step
         reached = self._at_speed > self.rate_per_s * REACHED * (request.answered_at - self._counted_since)
         if self._at_speed < needed or not (is_known or reached):
@@ -168,7 +168,7 @@ class RateSearch:
         """Record that a request was refused because the bucket was empty."""
         sample = request.sample
         count = sample.accepted - self._accepted_until_empty
-        self._learn_from_refusal(sample.at, count, request.max_sample_error)
+        self._learn_from_refusal(sample.at, count, request.max_sample_error_tokens)
         self._speed_since = request.answered_at
         if count > 0:
             self._empty_at, self._accepted_until_empty = sample.at, sample.accepted
@@ -181,9 +181,9 @@ class RateSearch:
 
     def _rate_shown_by_acceptance(self, request: AnsweredRequest, reserve: int, speed: float) -> float:
         """Return the rate that is shown by acceptance at *speed* until now."""
-        if reserve + request.max_sample_error < STEP_TOKENS or self._empty_at is None:
+        if reserve + request.max_sample_error_tokens < STEP_TOKENS or self._empty_at is None:
             return speed  # the level was not enough to hide that it is too fast
-        count = request.sample.accepted - self._accepted_until_empty - 1 - request.max_sample_error
+        count = request.sample.accepted - self._accepted_until_empty - 1 - request.max_sample_error_tokens
         return max(self.least_per_s or 0.0, min(speed, count / max(SHORTEST_S, request.sample.at - self._empty_at)))
 
     def _raise_rate(self, speed: float, shown_per_s: float) -> None:
@@ -214,9 +214,9 @@ class RateSearch:
         elif speed is not None and self._size == 1:
             self._narrow_range(speed, count)
         else:
-            self._measure_between_refusals(began, at, count, noise)
+            self._measure_rate_between_refusals(began, at, count, noise)
 
-    def _measure_between_refusals(self, began: float, at: float, count: int, noise: float) -> None:
+    def _measure_rate_between_refusals(self, began: float, at: float, count: int, noise: float) -> None:
         """Learn from the requests between two instants at which the bucket was empty."""
         least, most = (max(0.0, count + error) / (at - began) for error in (-1 - noise, 1 + noise))
         low, high = least, most
@@ -272,7 +272,7 @@ class RateSearch:
         return self._burst.burst(rate_per_s) or 1
 
 
-def _least_rate(rate_per_s: float | None, *, sure: bool) -> float | None:
+def _assured_rate(rate_per_s: float | None, *, sure: bool) -> float | None:
     return rate_per_s if sure or rate_per_s is None else LEAST * rate_per_s
 
 
@@ -309,7 +309,7 @@ class LimitLearner:
     """
 
     def __init__(self, view: BucketAccess) -> None:
-        state = view.state
+        state = view.last_state
         estimate, bucket = state.estimate, state.bucket
         full = bucket.level(view.last.now) >= bucket.burst
         learned = estimate.rate_per_s if estimate.rate_from in {"learned", "guessed"} else None
@@ -322,34 +322,34 @@ class LimitLearner:
         self.empty_at = -math.inf
         self._spent_when_empty = state.spent
         self._accepted_when_empty = accepted
-        self._seen = _learned_rate_and_speed(state)
+        self._seen = _learned_and_send_rate(state)
 
     @property
     def _is_rate_disproved(self) -> bool:
         """Whether a refusal has disproved the rate. Until then the estimate of an earlier run is used."""
-        return self._view.state.estimate.rate_from in UNSURE and self.empty_at > -math.inf
+        return self._view.last_state.estimate.rate_from in UNSURE and self.empty_at > -math.inf
 
     @property
-    def least_per_s(self) -> float | None:
+    def assured_per_s(self) -> float | None:
         """The rate that the bucket gives in any case; None while it is unknown."""
-        estimate = self._view.state.estimate
+        estimate = self._view.last_state.estimate
         least = self._search.least_per_s if estimate.rate_from in UNSURE else None
         return estimate.rate_per_s if least is None else least
 
     def max_in_flight_while_searching(self, latency_s: float) -> int | None:
         """Return the most requests in flight while the limit is being searched for; None otherwise."""
-        estimate = self._view.state.estimate
+        estimate = self._view.last_state.estimate
         is_known = self._search.rate_per_s is not None and not self._guessing
         if estimate.burst is not None and (not self._is_rate_disproved or is_known):
             return None
-        spent = self._view.state.spent - self._spent_when_empty
+        spent = self._view.last_state.spent - self._spent_when_empty
         most = max(SEARCH_IN_FLIGHT, round(SEARCH_PER_S * latency_s))
         documented = 0.0 if estimate.rate_from in UNSURE else estimate.rate_per_s or 0.0
         return max(min(FIRST_IN_FLIGHT + spent // 2, most + spent // 400), round(2 * documented * latency_s))
 
     def adopt_from_other_users(self) -> None:
         """Adopt what other users of the bucket have learned."""
-        seen, self._seen = self._seen, _learned_rate_and_speed(self._view.state)
+        seen, self._seen = self._seen, _learned_and_send_rate(self._view.last_state)
         if self._seen is not None and self._seen != seen:
             self._search.adopt_from_other_user(*self._seen[:2], sure=self._seen[2])
 
@@ -360,15 +360,15 @@ class LimitLearner:
             is_reported: Whether the level is reported, so that no higher rate is tried.
         """
         self._burst.record_accepted_request(request.sample)
-        estimate = self._view.state.estimate
+        estimate = self._view.last_state.estimate
         is_earlier = request.sent_at < self.empty_at  # it arrived before the bucket was known to be empty
         if is_reported or is_earlier or estimate.rate_from not in UNSURE:
             return
         if self._search.record_accepted(request, reserve):
             found, speed = self._with_found_rate(estimate), self._send_rate(estimate)
-            if speed != self._view.state.bucket.rate_per_s or not _are_nearly_same_rates(found, estimate):
+            if speed != self._view.last_state.bucket.rate_per_s or not _are_nearly_same_rates(found, estimate):
                 self._view.resize_to_estimate(found, speed)
-                self._seen = _learned_rate_and_speed(self._view.state)
+                self._seen = _learned_and_send_rate(self._view.last_state)
 
     def _send_rate(self, estimate: LimitEstimate) -> float | None:
         speed = self._search.rate_per_s
@@ -384,19 +384,19 @@ class LimitLearner:
 
     def adopt_rate_shown_by_levels(self, rate_per_s: float | None) -> None:
         """Adopt the rate that reported levels show; None while they show none."""
-        estimate = self._view.state.estimate
+        estimate = self._view.last_state.estimate
         shown = estimate.with_rate(rate_per_s or estimate.rate_per_s or FIRST_PER_S, "learned", agreed=1)
-        if shown.rate_per_s != self._view.state.bucket.rate_per_s and not _are_nearly_same_rates(shown, estimate):
+        if shown.rate_per_s != self._view.last_state.bucket.rate_per_s and not _are_nearly_same_rates(shown, estimate):
             self._view.resize_to_estimate(shown)
 
     def adopt_reported_limit(self, headers: RateHeaders) -> bool:
         """Adopt the limit that an answer reports. Return whether that changes anything."""
-        estimate = self._view.state.estimate
+        estimate = self._view.last_state.estimate
         if headers.burst is not None and int(headers.burst) != estimate.burst:
             estimate = estimate.with_burst(int(headers.burst), "reported")
         if headers.rate_per_s is not None and headers.rate_per_s != estimate.rate_per_s:
             estimate = estimate.with_rate(headers.rate_per_s, "reported")
-        if estimate == self._view.state.estimate:
+        if estimate == self._view.last_state.estimate:
             return False
         self._view.resize_to_estimate(estimate)
         return True
@@ -408,25 +408,25 @@ class LimitLearner:
         def change(state: BucketState, now: float) -> BucketState:
             bucket = estimate.bucket()
             if estimate.burst is not None:
-                bucket = state.bucket.resized(now, bucket.rate_per_s, bucket.burst)
+                bucket = state.bucket.resized_with_same_level(now, bucket.rate_per_s, bucket.burst)
             return structs.replace(state, bucket=bucket, estimate=estimate)
 
         self._view.change(change)
-        self._seen = _learned_rate_and_speed(self._view.state)
+        self._seen = _learned_and_send_rate(self._view.last_state)
 
     def learn_from_refused_request(self, request: AnsweredRequest, reserve: int, retry_after_s: float | None) -> None:
         """Continue with an empty bucket, in debt if refusals follow each other because *reserve* was too small."""
-        few = request.sample.accepted - self._accepted_when_empty <= request.max_sample_error
+        few = request.sample.accepted - self._accepted_when_empty <= request.max_sample_error_tokens
         self._in_a_row = self._in_a_row + 1 if few and self.empty_at > -math.inf else 0
         self.empty_at = request.answered_at
-        self._accepted_when_empty, self._spent_when_empty = request.sample.accepted, self._view.state.spent
+        self._accepted_when_empty, self._spent_when_empty = request.sample.accepted, self._view.last_state.spent
         self._burst.record_empty_bucket(request.sample)
-        estimate = self._view.state.estimate
+        estimate = self._view.last_state.estimate
         if estimate.rate_from != "reported":
             self._search_after_refusal(request, estimate.rate_per_s)
             estimate = self._with_found_rate(estimate)
         estimate = self._with_found_burst(estimate)
-        pause_s = self._measuring_pause_s(request, estimate)
+        pause_s = self._bucket_filling_pause_s(request, estimate)
         freeze_s = max(pause_s, min(MAX_WAIT_S, retry_after_s or 0.0))
         debt = max(1, reserve) * (2 ** min(self._in_a_row, 8) - 1)
         speed = self._send_rate(estimate)
@@ -441,7 +441,7 @@ class LimitLearner:
             return structs.replace(state, bucket=bucket, estimate=estimate, frozen_until=frozen_until)
 
         self._view.change(change)
-        self._seen = _learned_rate_and_speed(self._view.state)
+        self._seen = _learned_and_send_rate(self._view.last_state)
 
     def _search_after_refusal(self, request: AnsweredRequest, known: float | None) -> None:
         """Learn from a refused request. If no rate is *known*, guess a part of the accepted one: with many requests in
@@ -457,7 +457,7 @@ class LimitLearner:
             self._guessing = True
             self._search.begin_at_unmeasured_rate(self._burst.mean_accepted_per_s() / GUESSED_PART, step=CAREFUL_STEP)
 
-    def _measuring_pause_s(self, request: AnsweredRequest, estimate: LimitEstimate) -> float:
+    def _bucket_filling_pause_s(self, request: AnsweredRequest, estimate: LimitEstimate) -> float:
         """Return the seconds in which a bucket whose rate is unknown fills, so that its rate can be measured."""
         if estimate.rate_per_s is None:
             return min(MAX_PAUSE_S, PAUSE_S * 2.0 ** min(self._in_a_row, 10))
@@ -466,7 +466,7 @@ class LimitLearner:
     def pause_sending(self, retry_after_s: float) -> None:
         """Send nothing for so long."""
         wait_s = min(MAX_WAIT_S, retry_after_s)
-        if self._view.state.frozen_until < self._view.now + wait_s:
+        if self._view.last_state.frozen_until < self._view.now + wait_s:
             self._view.change(
                 lambda state, now: structs.replace(state, frozen_until=max(state.frozen_until, now + wait_s))
             )
@@ -490,7 +490,7 @@ def _are_nearly_same_rates(one: LimitEstimate, other: LimitEstimate) -> bool:
     return abs(one.rate_per_s - other.rate_per_s) < ACCURACY * other.rate_per_s
 
 
-def _learned_rate_and_speed(state: BucketState) -> tuple[float, float, bool] | None:
+def _learned_and_send_rate(state: BucketState) -> tuple[float, float, bool] | None:
     """Return the rate, the speed and whether the rate is sure; None if the rate is not learned."""
     estimate = state.estimate
     if estimate.rate_per_s is None or estimate.rate_from not in UNSURE:

@@ -48,7 +48,7 @@ class BucketShare:
 
     def take(self, count: int) -> None:
         if self._own is not None and count:
-            self._own = self._own.take(self._clock.monotonic(), count)
+            self._own = self._own.without_tokens(self._clock.monotonic(), count)
 
     def wait_s(self, whole: Bucket, level: float) -> float:
         """Return seconds until a token is available, as long as the percentage is the same."""
@@ -67,7 +67,7 @@ class BucketShare:
             part = burst if whole.burst == UNLIMITED else max(level, 0.0) * percent / 100
             self._own = Bucket(rate_per_s, burst).with_level(now, part)
         elif (self._own.rate_per_s, self._own.burst) != (rate_per_s, burst):
-            self._own = self._own.resized(now, rate_per_s, burst)
+            self._own = self._own.resized_with_same_level(now, rate_per_s, burst)
         return self._own
 
 
@@ -123,24 +123,24 @@ class Allowance:
 
     @property
     def bucket_state(self) -> BucketState:
-        return self._view.state
+        return self._view.last_state
 
     @property
     def limit_estimate(self) -> LimitEstimate:
-        return self._view.state.estimate
+        return self._view.last_state.estimate
 
     @property
     def tokens(self) -> int | None:
         """Tokens in the bucket; None while its size is unknown."""
-        return None if self.limit_estimate.burst is None else self._view.state.bucket.tokens(self._view.now)
+        return None if self.limit_estimate.burst is None else self._view.last_state.bucket.tokens(self._view.now)
 
-    def take(self, wanted: int) -> Sequence[Token]:
+    def take_available(self, wanted: int) -> Sequence[Token]:
         """Take at most *wanted* tokens. The caller must call `record_answer` or `record_unanswered` for
         each.
         """
         now = self._clock.monotonic()
-        taken = self._view.take(
-            self._reduced.available_tokens(wanted, *self._bucket_and_level()), self._reserve_less_checks()
+        taken = self._view.take_available(
+            self._reduced.available_tokens(wanted, *self._bucket_and_level()), self._reserve_reduced_by_checks()
         )
         self._learner.adopt_from_other_users()
         self._reduced.take(taken.count)
@@ -153,13 +153,15 @@ class Allowance:
 
     def wait_s(self, first: int = 0) -> float:
         """Return seconds until a token is available after *first* others, as far as this process knows."""
-        state, now = self._view.state, self._view.now
+        state, now = self._view.last_state, self._view.now
         if first:
-            state = structs.replace(state, bucket=state.bucket.take(now, first))
-        return max(state.wait_s(now, self._reserve_less_checks()), self._reduced.wait_s(*self._bucket_and_level()))
+            state = structs.replace(state, bucket=state.bucket.without_tokens(now, first))
+        return max(
+            state.wait_s(now, self._reserve_reduced_by_checks()), self._reduced.wait_s(*self._bucket_and_level())
+        )
 
     def _bucket_and_level(self) -> tuple[Bucket, float]:
-        bucket = self._view.state.bucket
+        bucket = self._view.last_state.bucket
         return bucket, bucket.level(self._view.now)
 
     def free_in_flight_slots(self, in_flight: int) -> int:
@@ -167,11 +169,11 @@ class Allowance:
         most = self._learner.max_in_flight_while_searching(self._in_flight_limit.latency_s)
         return max(0, (limit if most is None else min(limit, most)) - in_flight)
 
-    def _reserve_less_checks(self) -> int:
-        return self._reserve_size() - self._unexpected_429s.checks_left(self._view.state.spent)
+    def _reserve_reduced_by_checks(self) -> int:
+        return self._reserve_size() - self._unexpected_429s.tokens_left_for_checks(self._view.last_state.spent)
 
     def _reserve_size(self) -> int:
-        burst = self._view.state.bucket.burst
+        burst = self._view.last_state.bucket.burst
         if burst == UNLIMITED:
             return 0
         if self._one_by_one:
@@ -193,11 +195,11 @@ class Allowance:
         """
         now, fastest_s = self._clock.monotonic(), self._in_flight_limit.latency_s
         self._in_flight.discard(token.number)
-        self._in_flight_limit.record_answer(now, now - token.at, self._view.state.bucket.rate_per_s)
+        self._in_flight_limit.record_answer(now, now - token.at, self._view.last_state.bucket.rate_per_s)
         self._unexpected_429s.record_answer(token.number, accepted=accepted)
         if not accepted:
             self._view.change(lambda state, _: structs.replace(state, refused=state.refused + 1))
-        request = self._answered_request(token, now)
+        request = self._new_answered_request(token, now)
         self._level_tracker.record_delay_of_first_answer(request, fastest_s, accepted=accepted)
         if headers is not None:
             self._level_tracker.correct_by_headers(headers, request, accepted=accepted)
@@ -206,15 +208,15 @@ class Allowance:
                 request, self._reserve_size(), is_reported=self._level_tracker.has_trusted_reports(now)
             )
         else:
-            self._learn_from_refusal(request, retry_after_s)
+            self._learn_from_refusal_if_credible(request, retry_after_s)
 
-    def _answered_request(self, token: Token, now: float) -> AnsweredRequest:
-        state, latency_s = self._view.state, self._in_flight_limit.latency_s
+    def _new_answered_request(self, token: Token, now: float) -> AnsweredRequest:
+        state, latency_s = self._view.last_state, self._in_flight_limit.latency_s
         others = max(token.others, state.spent - token.number)
         sample = BucketSample((token.at + now) / 2, token.number - state.refused)
         return AnsweredRequest(token.number, token.at, now, latency_s, sample, token.paced, others)
 
-    def _learn_from_refusal(self, request: AnsweredRequest, retry_after_s: float | None) -> None:
+    def _learn_from_refusal_if_credible(self, request: AnsweredRequest, retry_after_s: float | None) -> None:
         if request.sent_at <= self._learner.empty_at:  # sent before the bucket was known to be empty
             if retry_after_s is not None:
                 self._learner.pause_sending(retry_after_s)
@@ -222,7 +224,7 @@ class Allowance:
         if retry_after_s is None and not self._one_by_one:
             expected = self._level_tracker.expected_level(request.sample) <= self._reserve_size() / 2
             if not self._unexpected_429s.is_credible(expected=expected):
-                self._unexpected_429s.begin_checks(self._view.state.spent)
+                self._unexpected_429s.begin_checks(self._view.last_state.spent)
                 return
         self._unexpected_429s.clear()
         self._level_tracker.restart_with_empty_bucket(request.sample)
@@ -291,7 +293,7 @@ class Unexpected429s:
         if self._first is None:
             self._first, self._checks = spent + 1, []
 
-    def checks_left(self, spent: int) -> int:
+    def tokens_left_for_checks(self, spent: int) -> int:
         """Return the tokens that may be taken for checks beyond those in the bucket."""
         return 0 if self._first is None else max(0, self._first + CHECKS - 1 - spent)
 

@@ -42,7 +42,7 @@ class Bucket(Struct, frozen=True):
     def tokens(self, now: float) -> int:
         return max(0, math.floor(self.level(now) + ROUNDING))
 
-    def take(self, now: float, cost: int) -> Bucket:
+    def without_tokens(self, now: float, cost: int) -> Bucket:
         """Return the bucket without *cost* tokens, which may leave a debt."""
         return structs.replace(self, spent_until=max(self.spent_until, now) + cost / self.rate_per_s)
 
@@ -60,6 +60,6 @@ class Bucket(Struct, frozen=True):
         """Return the bucket with *level* tokens at *now*, capped at *burst*."""
         return structs.replace(self, spent_until=now + (self.burst - min(level, self.burst)) / self.rate_per_s)
 
-    def resized(self, now: float, rate_per_s: float, burst: int) -> Bucket:
+    def resized_with_same_level(self, now: float, rate_per_s: float, burst: int) -> Bucket:
         """Return a bucket of another rate and burst with the same level at *now*."""
         return Bucket(rate_per_s, burst).with_level(now, self.level(now))

@@ -30,11 +30,11 @@ class Credential(Protocol):
     def authorization(self) -> str:
         """Return the ``authorization`` header. UnauthorizedError is final, UnavailableError is not."""
 
-    def record_refused(self, authorization: str) -> bool:
+    def record_refusal_and_allow_retry(self, authorization: str) -> bool:
         """Record a 401 for *authorization*, and return whether a retry with a new token makes sense."""
 
     @property
-    def token(self) -> GrantedToken | None:
+    def current_token(self) -> GrantedToken | None:
         """The current access token; None without one."""
 
 
@@ -46,7 +46,7 @@ def make_credential(profile: Profile, clock: Clock) -> Credential:
 
 
 class KeyCredential:
-    token = None
+    current_token = None
 
     def __init__(self, key: Secret) -> None:
         self._key = key
@@ -58,7 +58,7 @@ class KeyCredential:
     def authorization(self) -> str:
         return self._authorization
 
-    def record_refused(self, authorization: str) -> bool:  # noqa: ARG002  there is no other key
+    def record_refusal_and_allow_retry(self, authorization: str) -> bool:  # noqa: ARG002  there is no other key
         return False
 
 
@@ -67,7 +67,7 @@ class TokenCredential:
 
     def __init__(self, endpoint: TokenEndpoint, clock: Clock) -> None:
         self._endpoint, self._clock, self._lock = endpoint, clock, threading.Lock()
-        self.token: GrantedToken | None = None
+        self.current_token: GrantedToken | None = None
         self._renew_at = 0.0
         self._pending: Future[GrantedToken] | None = None
         self._refusal: UnauthorizedError | None = None
@@ -75,26 +75,26 @@ class TokenCredential:
     def read_secret(self) -> None:
         self._endpoint.read_secret()
 
-    def record_refused(self, authorization: str) -> bool:
+    def record_refusal_and_allow_retry(self, authorization: str) -> bool:
         with self._lock:
-            if self.token and self.token.authorization == authorization:
-                self.token = None  # otherwise another thread has already replaced it
+            if self.current_token and self.current_token.authorization == authorization:
+                self.current_token = None  # otherwise another thread has already replaced it
         return True
 
     def authorization(self) -> str:
         with self._lock:
             if self._refusal:
                 raise self._refusal
-            token, is_pending = self.token, self._pending is not None
+            token, is_pending = self.current_token, self._pending is not None
             usable_until = _expires_at(token) if token and is_pending else self._renew_at
             if token and self._clock.monotonic() < usable_until:
                 return token.authorization
             pending = self._pending = self._pending or Future()
         if not is_pending:
-            self._request_token_for_all(pending)
+            self._request_token_for_waiting_threads(pending)
         return pending.result().authorization  # the requesting thread has a deadline, so all that wait have one
 
-    def _request_token_for_all(self, pending: Future[GrantedToken]) -> None:
+    def _request_token_for_waiting_threads(self, pending: Future[GrantedToken]) -> None:
         token: GrantedToken | None = None
         failure: BaseException | None = None
         try:
@@ -109,7 +109,7 @@ class TokenCredential:
                 self._renew_at = token.requested_at + RENEWED_AT * token.life_s
             elif isinstance(failure, UnavailableError):
                 token = self._keep_old_token()
-            self.token = token
+            self.current_token = token
         if token:
             pending.set_result(token)
         else:
@@ -117,7 +117,7 @@ class TokenCredential:
 
     def _keep_old_token(self) -> GrantedToken | None:
         """Return the old token if it is still valid, to be renewed after half of its remaining life."""
-        now, token = self._clock.monotonic(), self.token
+        now, token = self._clock.monotonic(), self.current_token
         if token is None or now >= _expires_at(token):
             return None
         self._renew_at = min(now + max(MIN_PAUSE_S, (_expires_at(token) - now) / 2), _expires_at(token))
@@ -152,7 +152,7 @@ class AuthorizedClient(HttpClient):
             sent.append(authorization.removeprefix("Bearer "))
             merged = {**(headers or {}), "authorization": authorization}
             answer = super().send(method, path, body=body, headers=merged, params=params, may_leave=may_leave)
-            if is_last or answer.status != 401 or not self._credential.record_refused(authorization):
+            if is_last or answer.status != 401 or not self._credential.record_refusal_and_allow_retry(authorization):
                 break
         return redacted_answer(answer, lambda text: redacted(text, sent))
 

@@ -52,7 +52,7 @@ class TokenEndpoint:
         """Request a token, up to three times. Only an UnauthorizedError makes further requests pointless."""
         from crossdock.reading.transport.httpcore_client import HttpClient  # noqa: PLC0415  most commands need no token
 
-        body, headers = self._request_form()
+        body, headers = self._request_body_and_headers()
         http, reason = self._profile.http, ""
         limits: dict[str, Any] = {"max_response_bytes": MAX_ANSWER_BYTES, **http.timeouts()}
         client = HttpClient(self._url, headers=headers, connection=http, **limits)
@@ -70,7 +70,7 @@ class TokenEndpoint:
             f"no token obtained: {reason} ({ATTEMPTS} attempts)", where=self._url, code="token_unavailable"
         )
 
-    def _request_form(self) -> tuple[bytes, dict[str, str]]:
+    def _request_body_and_headers(self) -> tuple[bytes, dict[str, str]]:
         rule, form = self._rule, {"grant_type": "client_credentials"}
         headers = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
         if rule.scopes:

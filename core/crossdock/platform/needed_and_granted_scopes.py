@@ -29,7 +29,7 @@ class NeededScope(Struct, frozen=True):
     narrow: tuple[tuple[str, str], ...]
     is_assumed: bool
 
-    def is_granted_for_records_by(self, granted: str) -> bool:
+    def is_granted_for_single_records(self, granted: str) -> bool:
         return any(
             granted.startswith(begin) and granted.endswith(end) and len(granted) > len(begin) + len(end)
             for begin, end in self.narrow
@@ -56,11 +56,11 @@ def compare_scopes(wanted: Sequence[NeededScope], granted: Sequence[str] | None)
     needs = f"the streams need the scopes {' '.join(scope.name for scope in wanted) or 'of no resource'}"
     if granted is None:
         return ScopeComparison(f"{needs}; which are granted is not reported")
-    narrowed = tuple(name for name in granted if any(scope.is_granted_for_records_by(name) for scope in wanted))
+    narrowed = tuple(name for name in granted if any(scope.is_granted_for_single_records(name) for scope in wanted))
     missing = tuple(
         scope.name
         for scope in wanted
-        if scope.sufficient.isdisjoint(granted) and not any(map(scope.is_granted_for_records_by, granted))
+        if scope.sufficient.isdisjoint(granted) and not any(map(scope.is_granted_for_single_records, granted))
     )
     if granted and all(scope.is_assumed for scope in wanted) and not any(map(_has_default_name, granted)):
         return ScopeComparison(
@@ -74,7 +74,7 @@ def compare_scopes(wanted: Sequence[NeededScope], granted: Sequence[str] | None)
 
 def _needed_scope(profile: Profile, resource: str, access: str) -> NeededScope:
     including = ("read", "write") if access == "read" else ("write",)
-    template = profile.scope_name(resource)
+    template = profile.oauth_scope_template(resource)
     begin, _, end = template.partition("{access}")
     narrow = tuple((begin, f":{each}{end}") for each in including) if "{access}" in template else ()
     sufficient = {template.replace("{access}", each) for each in including} | {f"*:{each}" for each in including}

@@ -120,10 +120,10 @@ class OpenApi:
 
 def read(path: Path) -> OpenApi:
     """Read a document in JSON or YAML, of at most `MAX_BYTES`."""
-    return checked_document(parsed_file(path), str(path))
+    return checked_document(parsed_json_or_yaml_file(path), str(path))
 
 
-def parsed_file(path: Path) -> object:
+def parsed_json_or_yaml_file(path: Path) -> object:
     """Return the JSON value of a file in JSON or YAML, of at most `MAX_BYTES`."""
     name = str(path)
     try:

@@ -11,10 +11,10 @@ from pydantic import AfterValidator, Field, model_validator
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.platform.retry_and_in_flight_settings import InFlight, Retry
-from crossdock.reading.transport.proxy_and_certificates import HttpConnection
+from crossdock.reading.transport.proxy_and_certificate_settings import HttpConnection
 from crossdock.resources import ResourceName
 from crossdock.values.config_base_types import MAX_S, BaseUrl, ConfigModel, SecretRef, text_matching
-from crossdock.values.display_texts import duration_text
+from crossdock.values.texts_of_numbers_and_times import duration_text
 from crossdock.values.web_address_checks import check_address_without_query
 
 PATHS: Mapping[str, str] = {
@@ -183,7 +183,7 @@ class Profile(ConfigModel):
     def resource_path(self, resource: str) -> str:
         return next((path for name, path in self.paths.items() if name == resource), PATHS[resource])
 
-    def scope_name(self, resource: str) -> str:
+    def oauth_scope_template(self, resource: str) -> str:
         """Return the name of a resource's scope, with ``{access}`` for ``read`` or ``write``."""
         return next((text for name, text in self.scope_names.items() if name == resource), SCOPE_NAMES[resource])
 

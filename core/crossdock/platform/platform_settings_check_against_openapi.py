@@ -57,7 +57,7 @@ class _ProfileComparison:
                 return
             path = proposed
         item = self._path_item(path) or {}
-        found = list(self._create_differences(resource, path, item))
+        found = list(self._differences_of_create_operation(resource, path, item))
         yield from found
         below = self._path_item(f"{path}/{{}}") or {}
         if not RESOURCES[resource].write_once:
@@ -78,7 +78,7 @@ class _ProfileComparison:
     def _operation(self, item: Json, method: str) -> Json | None:
         return self._document.resolved(mapping_or_empty(item[method])) if method in item else None
 
-    def _create_differences(self, resource: str, path: str, item: Json) -> Iterator[Difference]:
+    def _differences_of_create_operation(self, resource: str, path: str, item: Json) -> Iterator[Difference]:
         where, create = f"POST {path}", self._operation(item, "post")
         if create is None:
             yield Difference(where, _described_methods_text(item))
@@ -88,7 +88,7 @@ class _ProfileComparison:
         if body is None:
             yield Difference(where, "describes no JSON body")
         else:
-            yield from MemberComparison(self._document, where).differences(self._sent_schema(resource), body)
+            yield from MemberComparison(self._document, where).differences(self._wire_model_schema(resource), body)
         answered = [
             self._json_body_schema(self._document.resolved(mapping_or_empty(answer)))
             for status, answer in mapping_or_empty(create.get("responses")).items()
@@ -111,7 +111,7 @@ class _ProfileComparison:
         yield from self._header_differences(where, below, update)
         body = self._json_body_schema(update)
         if body is not None:
-            mine = self._sent_schema(resource)
+            mine = self._wire_model_schema(resource)
             always = list_or_empty(self._document.merged_schema(body).get("required"))
             found = MemberComparison(self._document, where).differences({**mine, "required": always}, body)
             yield from found
@@ -123,7 +123,7 @@ class _ProfileComparison:
         names = {normalized_name(profile.tenant_header): "tenant_header"}
         if profile.idempotency.enabled:
             names[normalized_name(profile.idempotency.header)] = "idempotency.header"
-        described = self._parameters(item, operation, "header")
+        described = self._required_by_parameter_name(item, operation, "header")
         for name, is_required in described.items():
             if name.lower() in _SENT_HEADERS or normalized_name(name) in names:
                 continue
@@ -140,7 +140,7 @@ class _ProfileComparison:
         if look_up is None:
             yield Difference(where, _described_methods_text(item), is_error=is_needed)
             return
-        parameter, known = self._profile.lookup.parameter, self._parameters(item, look_up, "query")
+        parameter, known = self._profile.lookup.parameter, self._required_by_parameter_name(item, look_up, "query")
         if parameter not in known:
             near = nearest_name(parameter, known) or next((each for each in known if "external" in each.lower()), None)
             fix = f"platform.lookup.parameter: {near}" if near else ""
@@ -153,7 +153,7 @@ class _ProfileComparison:
         named = [
             path for path in creating if normalized_name(path.rstrip("/").rpartition("/")[2]).removesuffix("s") in names
         ]
-        overlaps = {path: self._member_overlap(resource, creating[path]) for path in named or creating}
+        overlaps = {path: self._share_of_sent_members_described(resource, creating[path]) for path in named or creating}
         if not named:
             overlaps = {path: share for path, share in overlaps.items() if share >= _LEAST_OVERLAP}
         if not overlaps:
@@ -161,18 +161,18 @@ class _ProfileComparison:
         best = max(overlaps, key=lambda path: (overlaps[path], -len(path)))
         return best.removeprefix(self._base)
 
-    def _member_overlap(self, resource: str, item: Json) -> float:
+    def _share_of_sent_members_described(self, resource: str, item: Json) -> float:
         """Return the share of the always sent members that the body of a create has, whatever their spelling."""
         create = self._operation(item, "post") or {}
         described = mapping_or_empty(
             self._document.merged_schema(self._json_body_schema(create) or {}).get("properties")
         )
-        wanted = {normalized_name(name) for name in self._sent_schema(resource)["required"]} - {"externalid"}
+        wanted = {normalized_name(name) for name in self._wire_model_schema(resource)["required"]} - {"externalid"}
         return len(wanted & set(map(normalized_name, described))) / len(wanted)
 
     @staticmethod
-    def _sent_schema(resource: str) -> Json:
-        return sent_members_check_against_openapi.sent_schema(resource)[1]
+    def _wire_model_schema(resource: str) -> Json:
+        return sent_members_check_against_openapi.wire_model_schema_and_document(resource)[1]
 
     def _json_body_schema(self, holder: Json) -> object | None:
         inner = self._document.resolved(mapping_or_empty(holder["requestBody"])) if "requestBody" in holder else holder
@@ -181,7 +181,7 @@ class _ProfileComparison:
                 return mapping_or_empty(content).get("schema") or {}
         return None
 
-    def _parameters(self, item: Json, operation: Json, place: str) -> dict[str, bool]:
+    def _required_by_parameter_name(self, item: Json, operation: Json, place: str) -> dict[str, bool]:
         found: dict[str, bool] = {}
         for holder in (item, operation):
             for each in list_or_empty(holder.get("parameters")):

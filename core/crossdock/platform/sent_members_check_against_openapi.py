@@ -14,7 +14,7 @@ from iso4217 import Currency
 from msgspec import Struct
 from pydantic.json_schema import models_json_schema
 
-from crossdock.mapping.resource_types import RESOURCES, external_id
+from crossdock.mapping.resource_types import RESOURCES, make_platform_external_id
 from crossdock.platform.openapi_file import Json, OpenApi, list_or_empty, mapping_or_empty, schema_types
 from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 from crossdock.values.fixed_decimal_contexts import EXACT
@@ -35,7 +35,7 @@ class Difference(Struct, frozen=True):
     is_error: bool = True
 
 
-def sent_schema(resource: str) -> tuple[OpenApi, Json]:
+def wire_model_schema_and_document(resource: str) -> tuple[OpenApi, Json]:
     """Return the schema of what is sent to create a record, and the document that it refers to."""
     document = _sent_schemas()
     return document, document.merged_schema({"$ref": f"#/$defs/{RESOURCES[resource].wire.__name__}"})
@@ -109,7 +109,9 @@ class MemberComparison:
             yield self._difference_at(place, f"the format is {stated}; {own or 'any text'} is sent")
         pattern = other.get("pattern")
         samples = values or (
-            {external_id("wms", "C%2F0017"), external_id("wms", "7")} if place == "/externalId" else ()
+            {make_platform_external_id("wms", "C%2F0017"), make_platform_external_id("wms", "7")}
+            if place == "/externalId"
+            else ()
         )
         if isinstance(pattern, str) and (refused := [each for each in samples if not _matches_pattern(pattern, each)]):
             yield self._difference_at(place, f"must match {pattern}; {min(refused)!r} does not")
@@ -133,7 +135,7 @@ class MemberComparison:
         )
         if most is not None and (sent_most is None or most < sent_most):
             yield self._difference_at(
-                place, f"has at most {most:f} {unit}; {_upper_bound_text(sent_most)}", is_error=False
+                place, f"has at most {most:f} {unit}; {_largest_sent_size_text(sent_most)}", is_error=False
             )
         if least is not None and least > sent_least:
             yield self._difference_at(
@@ -162,7 +164,7 @@ def _decimal_or_none(value: Any) -> Decimal | None:
     return Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
 
 
-def _upper_bound_text(most: Decimal | None) -> str:
+def _largest_sent_size_text(most: Decimal | None) -> str:
     return f"up to {most:,f} may be sent" if most is not None else "more may be sent"
 
 

@@ -44,10 +44,10 @@ from crossdock.state import (
     Unchanged,
 )
 from crossdock.values.author_code_errors import AuthorCodeError, as_author_code_error
-from crossdock.values.display_texts import instant_text
 from crossdock.values.progress import Progress
 from crossdock.values.run_messages import RunMessages
 from crossdock.values.tally import Tally
+from crossdock.values.texts_of_numbers_and_times import instant_text
 from crossdock.writing.delivery.delivery_context import AdoptionRules, DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import StateDoubts
@@ -106,7 +106,7 @@ class ActiveRun:
         part: MigrationPart | None = None,
         purpose: Purpose = SYNC,
     ) -> None:
-        self._session, self._timings = session, Timings.reuse_or_wrap(progress, session.clock)
+        self._session, self._timings = session, Timings.reuse_or_wrap_progress(progress, session.clock)
         self._interrupt = RunInterrupt(interrupt)
         self._priority, self._patience, self._attempt = priority, patience, attempt
         self._part, self._purpose = part, purpose
@@ -165,7 +165,7 @@ class ActiveRun:
             self.report.messages.add_error("", as_author_code_error(error) or as_crossdock_error(error))
             raise
         finally:
-            self.report.lasted = self._before + self._timings.end_and_return_duration()
+            self.report.lasted = self._before + self._timings.end_run_and_return_duration()
             self._record_end(names if answers_for is None else answers_for)
 
     def _note_stop_request(self) -> None:
@@ -183,13 +183,13 @@ class ActiveRun:
         The report has errors of the delivery under the target's name or an empty one.
         """
         self._matches.mark_outdated()
-        self._running = self._new_deliveries(streams)
+        self._running = self._new_running_streams(streams)
         self._running.run(source, whole=whole)
 
     def show_idle(self, why: str) -> None:
         self._timings.begin_part(why, None)
 
-    def replace_dispatchers(self) -> None:
+    def replace_dispatchers_after_failure(self) -> None:
         """Replace the dispatchers: one that has failed delivers nothing more."""
         self._end_dispatchers(None, None, None)
         self._may_have_left = True
@@ -208,7 +208,7 @@ class ActiveRun:
         session, attempt, now = self._session, self._attempt, self._session.clock.now()
         day, job = attempt.business_date(now), attempt.job_name
         with session.state.begin() as tx:
-            last = tx.runs.reopen(business_date=day, job=job or "") if attempt.continues else None
+            last = tx.runs.reopen_last_if_ended(business_date=day, job=job or "") if attempt.continues else None
             run_id = last.id if last else tx.runs.start(business_date=day, at=now, job=job, command=attempt.command)
             if session.config is not None:
                 tx.run_configs.store(run_id, session.config)
@@ -217,10 +217,10 @@ class ActiveRun:
                 tx.audit_log.put(structs.replace(entry, outcome="begun"))
             if self._part is not None:
                 tx.migrations.add_run(self._part.migration_id, run_id, self._part.kind, self._part.wave)
-            self._doubts = StateDoubts(tx.runs.is_state_restored(), tx.unverified.has_bindings())
+            self._doubts = StateDoubts(tx.runs.is_state_restored(), tx.unverified.has_unverified_bindings())
         self.report = Report.of_earlier(last) if last else Report(run_id, day)
         self._before, self._entry = self.report.lasted, entry
-        self._timings.start(self.report, job)
+        self._timings.start_run(self.report, job)
         for text in session.project.warnings:
             self._timings.warn(add_code_to_first_line(text, "config_key_renamed"))
             self.report.messages.add_warning("", text, code="config_key_renamed")
@@ -244,7 +244,7 @@ class ActiveRun:
             report.counters,
             self._purpose.only_unchanged,
             warn=partial(self.note, ""),
-            may_pause=lambda: self._running is not None and self._running.has_other_targets,
+            may_pause=lambda: self._running is not None and self._running.has_several_targets,
         )
         work = create_run_folder(stack, spool)
         context = SourceContext(
@@ -280,7 +280,7 @@ class ActiveRun:
 
     # ---- deliver
 
-    def _new_deliveries(self, streams: Sequence[BoundStream]) -> RunningStreams:
+    def _new_running_streams(self, streams: Sequence[BoundStream]) -> RunningStreams:
         session, counts = self._session, SettlementCount(self.report)
         used = {bound.scope.target for bound in streams}
         used |= set() if self._attempt.continues else self._other_targets_with_unsettled(used)
@@ -301,7 +301,7 @@ class ActiveRun:
         """Return the targets besides *used* where earlier runs of other streams have left operations."""
         session = self._session
         with session.state.begin_read_only() as tx:
-            left = tx.intents.to_send_counts()
+            left = tx.intents.to_send_counts_by_target()
         others = left.keys() - used - session.resumed
         for name in others - session.targets.keys():
             self.note(name, f"{left[name]} {_LEFT} the config has no such target")
@@ -321,7 +321,7 @@ class ActiveRun:
             self._matches,
             place,
         )
-        may_have_left, verify = self._may_have_left, partial(self._verification.verify, target)
+        may_have_left, verify = self._may_have_left, partial(self._verification.compare_unverified_bindings, target)
 
         def find_left() -> list[Intent]:
             left = (
@@ -347,14 +347,14 @@ class ActiveRun:
     def _new_dispatcher(self, target: Target, stack: ExitStack) -> Dispatcher:
         session, ceiling = (
             self._session,
-            max(1, self._session.most_requests_in_flight(target) // self._attempt.shared_by),
+            max(1, self._session.in_flight_limit_per_run(target) // self._attempt.shared_by),
         )
         bucket, reduced = session.bucket(target), session.bucket_share(target)
         allowance = Allowance(session.clock, bucket, ceiling=ceiling, priority=self._priority, reduced=reduced)
 
         def settled(item: Settlement) -> None:
             assert self._running is not None
-            if self._running.counts.count(item):
+            if self._running.counts.count_settled_operation(item):
                 self._timings.advance()
                 self._timings.allowance(allowance.tokens)
 
@@ -385,7 +385,7 @@ class ActiveRun:
         def finish(tx: Transaction) -> None:
             stored_rate_limits.write(tx, self._api_limits)
             tx.batches.mark_late_operations_overdue(at=now)
-            _warn_of_overdue_files(report.messages, tx.batches.overdue_batches())
+            _warn_of_overdue_acknowledgements(report.messages, tx.batches.overdue_batches())
             report.open = tx.open_record_counts.by_stream(streams, writers)
             for name in (name for name, counts in report.open.items() if counts.total):
                 report.tally(name)  # also for a stream that was not reached
@@ -441,7 +441,7 @@ def _audit_entry_at_end(entry: AuditEntry, report: Report) -> AuditEntry:
 _SHOWN_FILES = 3  # files of one stream
 
 
-def _warn_of_overdue_files(messages: RunMessages, overdue: Sequence[OverdueBatch]) -> None:
+def _warn_of_overdue_acknowledgements(messages: RunMessages, overdue: Sequence[OverdueBatch]) -> None:
     """Add a warning for each stream, with the first files and what to do."""
     for stream, group in groupby(sorted(overdue, key=lambda each: each.stream), lambda each: each.stream):
         files = list(group)

@@ -13,7 +13,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import RefusedError, StoppedError
 from crossdock.mapping.incremental_cursors import OVERLAP_S
-from crossdock.mapping.resource_types import CHANGED, external_id
+from crossdock.mapping.resource_types import CHANGED, make_platform_external_id
 from crossdock.mapping.stream_declaration import AdoptBy
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
@@ -36,7 +36,7 @@ class AdoptableRecordReader:
     _newest: datetime | None = field(default=None, init=False)
 
     def read_changes_into_index(self, index: LiveIndex) -> None:
-        from crossdock.runs.platform_source.live_records import LiveRecords  # noqa: PLC0415  few runs take over
+        from crossdock.runs.platform_source.live_records_for_comparisons import LiveRecords  # noqa: PLC0415  few runs take over
 
         resource = cast("ResourceName", self.scope.resource)
         since = None if self._newest is None else self._newest - timedelta(seconds=OVERLAP_S)
@@ -93,7 +93,7 @@ class _RecordOwners:
         for intent in tx.intents.unsettled():
             if (intent.scope.target, intent.resource) == (scope.target, scope.resource):
                 namespace = intent.scope.whole_record_scope.namespace
-                self._by_name[external_id(namespace, intent.identity.key)] = namespace
+                self._by_name[make_platform_external_id(namespace, intent.identity.key)] = namespace
                 if intent.target_id is not None:
                     self._by_id[intent.target_id] = namespace
         owners = tx.bindings.records_of_target_ids(scope.target, scope.resource, list(page))
@@ -114,7 +114,7 @@ class _RecordOwners:
             hashes = key_hashes(own)
             scope = Scope(self._scope.target, self._scope.resource, namespace)
             bound = self._tx.bindings.target_id_by_key_hash(scope, list(hashes.values()))
-            yield from ((external_id(namespace, key), namespace) for key in own if hashes[key] in bound)
+            yield from ((make_platform_external_id(namespace, key), namespace) for key in own if hashes[key] in bound)
 
 
 def _external_id(record: dict[str, Any]) -> str | None:

@@ -1,6 +1,6 @@
 """One row of the audit log for each change by a person: in the transaction of the change, if it has only one.
 
-Runs write theirs with their beginning and end: see `crossdock.runs.active_run` and `requested_run`.
+Runs write theirs with their beginning and end: see `crossdock.runs.active_run` and `run_requests_and_failed_starts`.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def logged_change(project: Project, action: str, subject: str, *, clock: Clock) 
     """Log a change of one transaction, which calls `Change.store_audit_entry`. An error of the block is logged in place
     of it.
     """
-    change = Change(AuditEntry.by_current_actor(action, subject, at=clock.now()))
+    change = Change(AuditEntry.new_by_current_actor(action, subject, at=clock.now()))
     try:
         yield change
     except NotConfirmedError:
         raise
     except CrossdockError as error:
-        _audit_failure(project, change.entry, error)
+        _store_failure_in_audit_log(project, change.entry, error)
         raise
 
 
@@ -79,9 +79,9 @@ def logged_multi_transaction_change(
 
     *unlogged* is told if the state cannot be used, for a change that does not need it. Without it, nothing is done.
     """
-    change = Change(AuditEntry.by_current_actor(action, subject, at=clock.now()))
+    change = Change(AuditEntry.new_by_current_actor(action, subject, at=clock.now()))
     try:
-        _store_entry(project, structs.replace(change.entry, outcome="begun"))
+        _store_entry_in_own_transaction(project, structs.replace(change.entry, outcome="begun"))
     except StateError as error:
         if unlogged is None:
             raise
@@ -91,24 +91,24 @@ def logged_multi_transaction_change(
     try:
         yield change
     except BaseException as error:
-        _audit_failure(project, change.entry, as_crossdock_error(error))
+        _store_failure_in_audit_log(project, change.entry, as_crossdock_error(error))
         raise
     try:
-        _store_entry(project, change.entry)
+        _store_entry_in_own_transaction(project, change.entry)
     except StateError as error:
         message = f"'{action}' is done, but the audit log only has its beginning: {error.message}"
         raise StateError(message, where=error.where, hint=error.hint, code="audit_incomplete") from error
 
 
-def _store_entry(project: Project, entry: AuditEntry) -> None:
+def _store_entry_in_own_transaction(project: Project, entry: AuditEntry) -> None:
     with closing(project.open_state()) as state:
         state.run_transaction(lambda tx: tx.audit_log.put(entry))
 
 
-def _audit_failure(project: Project, entry: AuditEntry, error: CrossdockError) -> None:
+def _store_failure_in_audit_log(project: Project, entry: AuditEntry, error: CrossdockError) -> None:
     """Log *error*. If that fails for another reason, the error says so as well."""
     try:
-        _store_entry(project, entry.with_failure(error))
+        _store_entry_in_own_transaction(project, entry.with_failure(error))
     except CrossdockError as unwritten:
         add_unlogged_hint(error, unwritten)
 

@@ -14,12 +14,12 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.connector import Stream
 from crossdock.delta.row_preparation import KEY_HASH, compute_keys
 from crossdock.errors import ConnectorError, StoppedError
-from crossdock.mapping.external_id_recognition import keys_at_source
+from crossdock.mapping.external_id_recognition import keys_as_source_names_them
 from crossdock.mapping.incremental_cursors import Checkpoint
 from crossdock.printable import is_storable
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, incomplete_joined_rows_error
 from crossdock.values.author_code_errors import convert_author_errors, masked_error_text, place_of_code
-from crossdock.values.records import ELEMENT, JSON, LINE, Again, Proof, RawBatch, internal_column_name
+from crossdock.values.raw_rows_and_records import ELEMENT, JSON, LINE, Again, Proof, RawBatch, internal_column_name
 
 _Item = TypeVar("_Item")
 _NUMBER = internal_column_name("object")
@@ -35,10 +35,10 @@ def pulled_batches(bound: BoundStream, since: str | None) -> Generator[RawBatch 
     """
     latest: str | None = None
     guard, observe, whole_list = _CallableGuard(bound), bound.context.run.observe, _ListLineNumbering(bound)
-    with guarded_stream_method(bound, "pull", lambda: latest):
+    with converting_errors_of_stream_method(bound, "pull", lambda: latest):
         batches = bound.stream.pull(bound.context, since)
         try:
-            for read in _attribute_lists_to_stream(bound, batches):
+            for read in _attribute_api_lists_to_stream(bound, batches):
                 batch = _check_batch_or_checkpoint(bound, read, latest)
                 if isinstance(batch, Checkpoint):
                     if bound.context.run.interrupt.is_set():  # no rows, of which each batch shows that the run goes on
@@ -52,7 +52,7 @@ def pulled_batches(bound: BoundStream, since: str | None) -> Generator[RawBatch 
                     observe(bound.name, "", batch)
                 yield from map(guard.wrap, whole_list.number_lines_across_pages(batch))
         except DoubtfulListError as error:
-            if whole_list.has_joined_rows:
+            if whole_list.has_rows_joined_across_pages:
                 raise incomplete_joined_rows_error(error) from error
             raise
         finally:
@@ -60,7 +60,7 @@ def pulled_batches(bound: BoundStream, since: str | None) -> Generator[RawBatch 
                 batches.close()
 
 
-def _attribute_lists_to_stream(bound: BoundStream, batches: Iterable[_Item]) -> Iterator[_Item]:
+def _attribute_api_lists_to_stream(bound: BoundStream, batches: Iterable[_Item]) -> Iterator[_Item]:
     """Attribute the lists that are read for *batches* to the stream."""
     following = iter(batches)
     while True:
@@ -72,11 +72,11 @@ def _attribute_lists_to_stream(bound: BoundStream, batches: Iterable[_Item]) -> 
         yield batch
 
 
-def existing_batches(bound: BoundStream) -> Iterator[RawBatch]:
+def batches_of_existing_records(bound: BoundStream) -> Iterator[RawBatch]:
     """Yield the batches of the stream's `existing`, with the errors of `pulled_batches`."""
     latest: str | None = None
-    with guarded_stream_method(bound, "existing", lambda: latest):
-        for read in _attribute_lists_to_stream(bound, bound.stream.existing(bound.context)):
+    with converting_errors_of_stream_method(bound, "existing", lambda: latest):
+        for read in _attribute_api_lists_to_stream(bound, bound.stream.existing(bound.context)):
             batch = _check_batch(bound, read, latest, "existing")
             latest = batch.source
             yield batch
@@ -87,8 +87,8 @@ def fetched_batches(bound: BoundStream, keys: Sequence[tuple[str, ...]]) -> Iter
     latest: str | None = None
     guard, lists = _CallableGuard(bound, "fetch"), bound.context.run.open_lists
     whole_list, list_id = _ListLineNumbering(bound, "fetch"), None
-    size, keys = bound.stream.fetch_size, keys_at_source(bound.stream.own_keys, keys)
-    with guarded_stream_method(bound, "fetch", lambda: latest):
+    size, keys = bound.stream.fetch_size, keys_as_source_names_them(bound.stream.own_keys, keys)
+    with converting_errors_of_stream_method(bound, "fetch", lambda: latest):
         for start in range(0, len(keys), size):
             for read in bound.stream.fetch(bound.context, keys[start : start + size]):
                 batch = _check_batch(bound, read, latest, "fetch")
@@ -98,7 +98,7 @@ def fetched_batches(bound: BoundStream, keys: Sequence[tuple[str, ...]]) -> Iter
                 yield from map(guard.wrap, whole_list.number_lines_across_pages(batch))
 
 
-def guarded_stream_method(
+def converting_errors_of_stream_method(
     bound: BoundStream, method: str, after: Callable[[], str | None] = lambda: None
 ) -> AbstractContextManager[None]:
     return convert_author_errors(method, bound.name, code=bound.stream, settings=bound.context.settings, after=after)
@@ -118,7 +118,7 @@ class _ListLineNumbering:
         self._source, self._lines, self._is_divided = "", 0, False
 
     @property
-    def has_joined_rows(self) -> bool:
+    def has_rows_joined_across_pages(self) -> bool:
         return self._lines > 0
 
     def number_lines_across_pages(self, batch: RawBatch) -> Sequence[RawBatch]:
@@ -175,7 +175,7 @@ class _CallableGuard:
 
     def _guarded_reread(self, again: Again, source: str, columns: Collection[str]) -> Again:
         def read(lines: Sequence[int] | None) -> Iterator[pl.DataFrame]:
-            with guarded_stream_method(self._bound, self._method, lambda: source):
+            with converting_errors_of_stream_method(self._bound, self._method, lambda: source):
                 frames: Iterable[object] = again(lines)
                 for rows in frames:
                     if not isinstance(rows, pl.DataFrame) or not {*columns} <= {*rows.columns}:
@@ -187,7 +187,7 @@ class _CallableGuard:
 
     def _guarded_proof_content(self, content: Callable[[], str], source: str) -> Callable[[], str]:
         def name() -> str:
-            with guarded_stream_method(self._bound, self._method, lambda: source):
+            with converting_errors_of_stream_method(self._bound, self._method, lambda: source):
                 made: object = content()
             if not _is_storable_text(made):
                 raise _defect_error(
@@ -235,9 +235,9 @@ def _defects_of_batch(bound: BoundStream, batch: RawBatch, method: str) -> Itera
         yield f"whose rows are a {type(rows).__name__} instead of a polars.DataFrame"
     if batch.again is not None and not callable(batch.again):
         yield "whose again cannot be called"
-    if proof is not None and not _is_proof(proof):
+    if proof is not None and not _is_valid_proof(proof):
         yield "whose proof is not a Proof with a function and a text"
-    if not isinstance(deleted, tuple | list) or not all(_is_key(key) for key in deleted):
+    if not isinstance(deleted, tuple | list) or not all(_is_key_tuple(key) for key in deleted):
         yield "whose deleted keys are not tuples of texts"
     if deleted and (method == "existing" or not bound.stream.yields_deleted):
         yield "that names deleted records, which the stream does not declare (yields_deleted = True)"
@@ -250,12 +250,12 @@ def _defect_of_line_numbers(rows: pl.DataFrame, *, are_grouped: bool) -> str | N
     lines = rows[LINE]
     if lines.null_count() or (lines >= _LINES_END).any():
         return f"with a row whose {LINE} is null or above {_LINES_END - 1:,}"
-    if not (are_grouped or _are_ascending(lines) or lines.n_unique() == len(lines)):
+    if not (are_grouped or _are_lines_ascending(lines) or lines.n_unique() == len(lines)):
         return f"with several rows of the same {LINE}"
     return None
 
 
-def _are_ascending(lines: pl.Series) -> bool:
+def _are_lines_ascending(lines: pl.Series) -> bool:
     """Return whether each line is above the one before, as in a file, which is found faster than repeated ones."""
     return bool((lines.slice(1) > lines.slice(0, max(len(lines) - 1, 0))).all())
 
@@ -264,12 +264,12 @@ def _is_storable_text(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and is_storable(value)
 
 
-def _is_proof(proof: object) -> bool:
+def _is_valid_proof(proof: object) -> bool:
     content: object = getattr(proof, "content", None)
     return isinstance(proof, Proof) and callable(content) and _is_storable_text(proof.export)
 
 
-def _is_key(key: object) -> bool:
+def _is_key_tuple(key: object) -> bool:
     return isinstance(key, tuple | list) and all(part is None or isinstance(part, str) for part in key)
 
 

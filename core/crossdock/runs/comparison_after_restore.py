@@ -27,7 +27,7 @@ from crossdock.pacing.request_allowance import Allowance
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs import unrecorded_references
-from crossdock.runs.difference_classes import Correction
+from crossdock.runs.difference_and_correction_types import Correction
 from crossdock.runs.doubtful_operation_look_ups import LookUps
 from crossdock.runs.live_comparison import ComparedResource, LiveComparison, customer_and_items_hash
 from crossdock.runs.session_shared_by_runs import Session
@@ -36,7 +36,7 @@ from crossdock.writing.delivery.operations_and_intents import payload_after
 from crossdock.writing.targets.target import Target
 
 if TYPE_CHECKING:
-    from crossdock.runs.platform_source.live_records import LiveRecords
+    from crossdock.runs.platform_source.live_records_for_comparisons import LiveRecords
 
 AT_ONCE = 500  # bindings that are read and written together
 
@@ -51,7 +51,7 @@ def verifiable_resources(targets: Iterable[Target]) -> list[tuple[str, str]]:
     ]
 
 
-def written_resources(project: Project, target: Target) -> set[str]:
+def resources_written_by_streams(project: Project, target: Target) -> set[str]:
     return {scope.resource for scope in project.scope_by_stream.values() if scope.target == target.name}
 
 
@@ -71,7 +71,7 @@ class RecordsForgottenByState:
     def add_from_comparison(self, resource: str, comparison: LiveComparison) -> None:
         self._named[resource], self._unnamed[resource] = (
             comparison.target_id_by_unsettled_record,
-            comparison.unnamed_ids_by_content,
+            comparison.unbound_ids_by_content,
         )
 
     def add_resources_compared_earlier(self, compared: AbstractSet[str], last_restored: int) -> None:
@@ -105,12 +105,12 @@ class BindingVerification:
 
         def forget(tx: Transaction) -> None:
             for name in tx.unverified.streams().intersection(snapshots):
-                tx.unverified.forget_last_snapshot(name)
+                tx.unverified.forget_last_snapshot_was_read(name)
 
         if snapshots:
             self._state.run_transaction(forget)
 
-    def verify(self, target: Target) -> None:
+    def compare_unverified_bindings(self, target: Target) -> None:
         """Compare the unverified bindings of *target*. What the target does not show stays unverified."""
         with self._state.begin_read_only() as tx:
             declared, last_restored = tx.unverified.marked_resources(target.name), tx.runs.last_restored_intent()
@@ -118,14 +118,14 @@ class BindingVerification:
         if target.name == PLATFORM:
             named = {name for name, kind in target.resources.items() if kind.name_member is not None}
             self.forgotten.add_resources_compared_earlier(named - declared, last_restored)
-        found |= declared & written_resources(self._session.project, target)
+        found |= declared & resources_written_by_streams(self._session.project, target)
         resources = [name for name in target.resources if name in found]
         if not resources:
             return
         if target.name != PLATFORM:
             self._look_up_all(target, resources)
             return
-        from crossdock.runs.platform_source.live_records import LiveRecords  # noqa: PLC0415  few runs compare
+        from crossdock.runs.platform_source.live_records_for_comparisons import LiveRecords  # noqa: PLC0415  few runs compare
 
         with LiveRecords(self._session.project.platform, self._run) as live:
             self._compare_readable_resources(resources, partial(self._compare_with_platform_list, live, target))
@@ -156,9 +156,9 @@ class BindingVerification:
         self._verify_or_delete_contributions(comparison, resource)
         self.forgotten.add_from_comparison(resource, comparison)
         if not target.resources[resource].write_once:
-            self._state.run_transaction(partial(self._end_comparison, resource))
+            self._state.run_transaction(partial(self._end_comparison_unless_operations_unsettled, resource))
 
-    def _end_comparison(self, resource: str, tx: Transaction) -> None:
+    def _end_comparison_unless_operations_unsettled(self, resource: str, tx: Transaction) -> None:
         """Stop reading *resource*, unless its list may still show the result of an operation of the backup."""
         last = tx.runs.last_restored_intent()
         left = (each for each in tx.intents.unsettled() if each.id <= last)
@@ -170,7 +170,7 @@ class BindingVerification:
         after: tuple[str, int] | None = None
         while True:
             with self._state.begin_read_only() as tx:
-                page = tx.bindings.unverified_bindings(PLATFORM, resource, after=after, limit=AT_ONCE)
+                page = tx.bindings.page_of_unverified_bindings(PLATFORM, resource, after=after, limit=AT_ONCE)
             if not page:
                 return
             after = page[-1][0].namespace, page[-1][1].key_hash
@@ -204,7 +204,7 @@ class BindingVerification:
         after: tuple[str, int] | None = None
         while True:
             with self._state.begin_read_only() as tx:
-                page = tx.bindings.unverified_bindings(target.name, resource, after=after, limit=AT_ONCE)
+                page = tx.bindings.page_of_unverified_bindings(target.name, resource, after=after, limit=AT_ONCE)
             if not page:
                 break
             for scope, binding in page:
@@ -232,7 +232,7 @@ class BindingVerification:
 
         def believed(tx: Transaction) -> bool:
             is_any = False
-            while page := tx.bindings.unverified_bindings(target.name, resource, after=None, limit=AT_ONCE):
+            while page := tx.bindings.page_of_unverified_bindings(target.name, resource, after=None, limit=AT_ONCE):
                 is_any = True
                 for scope, each in groupby(page, key=itemgetter(0)):
                     tx.bindings.mark_verified(scope, [binding for _, binding in each])

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from crossdock.state import RunRecord
 from crossdock.state.tables.run_history import COMPLETED
-from crossdock.values.display_texts import duration_text
+from crossdock.values.texts_of_numbers_and_times import duration_text
 
 EARLIER = 14  # runs that one is compared with: a daily job has two weekends among them
 _ENOUGH = 5  # completed runs, below which nothing is unusual
@@ -61,7 +61,7 @@ def _measure(
     if last is not None and runs[-1].status != "running" and len(earlier) >= _ENOUGH:
         usual = median(earlier)
         of = f"the median of the {len(earlier)} completed runs before is {text(round(usual))}"
-        if number is _duration:
+        if number is _duration_ms:
             if last > 2 * usual and last > max(earlier):
                 remark = f"The {name} of {text(last)} is unusually long: {of}."
         elif 2 * last < usual and last < min(earlier):
@@ -77,15 +77,15 @@ def _rows_read(run: RunRecord) -> int | None:
     return _sum_of_streams(run, lambda stream: stream["rows"]["read"])
 
 
-def _delivered(run: RunRecord) -> int | None:
+def _delivered_count(run: RunRecord) -> int | None:
     return _sum_of_streams(run, lambda stream: stream["records"]["delivered"])
 
 
-def _updated(run: RunRecord) -> int | None:
+def _updated_count(run: RunRecord) -> int | None:
     return _sum_of_streams(run, lambda stream: stream["records"]["updated"])
 
 
-def _duration(run: RunRecord) -> int | None:
+def _duration_ms(run: RunRecord) -> int | None:
     return run.duration_ms
 
 
@@ -99,7 +99,7 @@ def _duration_text(milliseconds: int) -> str:
 
 _MEASURES: Sequence[tuple[str, Callable[[RunRecord], int | None], Callable[[int], str]]] = (
     ("rows read", _rows_read, _count_text),
-    ("records delivered", _delivered, _count_text),
-    ("records updated", _updated, _count_text),
-    ("duration", _duration, _duration_text),
+    ("records delivered", _delivered_count, _count_text),
+    ("records updated", _updated_count, _count_text),
+    ("duration", _duration_ms, _duration_text),
 )

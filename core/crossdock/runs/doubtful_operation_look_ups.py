@@ -22,7 +22,7 @@ from crossdock.state import Intent, State
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
 from crossdock.values.fixed_decimal_contexts import EXACT, exact_sum
-from crossdock.values.json_times import time_text
+from crossdock.values.times_as_json_text import time_text
 from crossdock.writing.delivery.operations_and_intents import payload_after
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.payload_comparison import has_wanted_members
@@ -184,7 +184,7 @@ class LookUps:
 
     def _send(self, resource: str, request: Request) -> Answer:
         for _ in range(ATTEMPTS):
-            while not (tokens := self._allowance.take(1)):
+            while not (tokens := self._allowance.take_available(1)):
                 self._clock.sleep(self._allowance.wait_s())
             answer = self._target.send(self._client, resource, request)
             self._allowance.record_answer(

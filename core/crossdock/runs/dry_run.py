@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
-from crossdock.errors import CrossdockError, without_traceback
+from crossdock.errors import CrossdockError, strip_traceback_and_causes
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
@@ -36,7 +36,7 @@ from crossdock.runs.planning.planner import Planner
 from crossdock.runs.planning.reference_resolution import References
 from crossdock.runs.planning.referenced_record_deletes import DeferredDeletes
 from crossdock.runs.planning.removals import Removals, operation_verb
-from crossdock.runs.run_report import expected_tally_term, settled_tally_term
+from crossdock.runs.run_report import settled_tally_term, tally_term_if_accepted
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.timings import Timings
 from crossdock.state import DeadLetterFacts, ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
@@ -97,7 +97,7 @@ def plan_with_state(
         intake = NoIntake() if corrected else PlanIntake(state)  # without an intake log, all files are read again
         folders = work / "spool", work, project.spool
         at_end = stack.enter_context(ClosingStack(left.append))
-        timings = Timings.reuse_or_wrap(progress, clock)
+        timings = Timings.reuse_or_wrap_progress(progress, clock)
         context = SourceContext(
             clock, timings, intake, *folders, at_end=at_end, limits=limits, observe=listener.observe
         )
@@ -116,14 +116,14 @@ def plan_with_state(
         # A rehearsal, which observes, says it in its own words.
         for bound in streams if listener.observe is None else ():
             note_possible_adoptions(bound, preview.result.tallies.get(bound.name, Tally()).records["created"])
-            _note_unverified(bound, state)
+            _note_unverified_records(bound, state)
         planned = preview.finish()
     for error in left:
         planned.errors.setdefault("", error)
     return planned
 
 
-def _note_unverified(bound: BoundStream, state: State) -> None:
+def _note_unverified_records(bound: BoundStream, state: State) -> None:
     """Note, since a plan calls no target, that unverified records depend on what their target holds."""
     with state.begin_read_only() as tx:
         number = tx.unverified.count_unverified_records([bound.scope], None)
@@ -169,8 +169,8 @@ class _Preview:
         self._held = list(self._left.held)
         for intent in (*self._left.sent_first, *self._left.held):
             self._count_request("resend", intent.identity.stream, intent.scope)
-            self._count_unsettled(intent)
-        self._first_steps.update(self._left.count_and_report(self._tally, listener, targets))
+            self._count_request_of_unsettled(intent)
+        self._first_steps.update(self._left.count_and_report(self._tally_of_stream, listener, targets))
         self._expect_delivered(self._left.sent_first)
 
     def finish(self) -> PlanResult:
@@ -202,7 +202,7 @@ class _Preview:
         self.result.operations[kind] += 1
         self.result.requests[scope.target, stream] += 1
 
-    def _count_unsettled(self, intent: Intent) -> None:
+    def _count_request_of_unsettled(self, intent: Intent) -> None:
         scope = intent.scope
         if intent.place is not None:
             self._files.add_operation_of_stored_file(intent)
@@ -227,7 +227,7 @@ class _Preview:
             self._held = []
         if bound.stream.contributes:
             self._expect_repeated_contributions(bound)
-        tally = self._tally(bound.name)
+        tally = self._tally_of_stream(bound.name)
         if self._source is None:
             stream_input = StreamInput(bound, self._state, tally, 0, digested=summed, whole=True)
         else:
@@ -238,7 +238,7 @@ class _Preview:
         while self._plan_part(bound, stream_input, held, waiting) and stream_input.has_more:
             pass
         if missing := bound.context.run.failures.get(bound.name):
-            self.result.errors.setdefault(bound.name, without_traceback(missing))
+            self.result.errors.setdefault(bound.name, strip_traceback_and_causes(missing))
         if not held:
             self._coming.discard(bound.scope)
 
@@ -260,10 +260,12 @@ class _Preview:
         while not is_done:
             is_done = True
             for bound, held, waiting in self._waiting:
-                planner = self._planner(held, self._tally(bound.name), Removals(), FailureCounter(bound, None))
+                planner = self._planner(
+                    held, self._tally_of_stream(bound.name), Removals(), FailureCounter(bound, None)
+                )
                 chunks = None if bound.name in self.result.errors else planner.next_round()
                 is_done = is_done and chunks is None
-                self._report_planner_rounds(planner, chunks, waiting)
+                self._report_decisions_of_planner_rounds(planner, chunks, waiting)
         for each in chain.from_iterable(
             each.plan_delete_rounds(self._removal_planner) for each in self._referring.values()
         ):
@@ -271,16 +273,20 @@ class _Preview:
                 self._report_decisions(decided)
         for bound, held, waiting in self._waiting:
             if bound.name not in self.result.errors:
-                planner = self._planner(held, self._tally(bound.name), Removals(), FailureCounter(bound, None))
-                self._report_planner_rounds(planner, planner.plan_rejections(held.pop_late_as_dead_letters()), waiting)
-            waiting.report_still_waiting()
-            self._tally(bound.name).count("carried_on", held.discard_all())
+                planner = self._planner(
+                    held, self._tally_of_stream(bound.name), Removals(), FailureCounter(bound, None)
+                )
+                self._report_decisions_of_planner_rounds(
+                    planner, planner.plan_rejections(held.pop_late_as_dead_letters()), waiting
+                )
+            waiting.report_waiting_at_end()
+            self._tally_of_stream(bound.name).count("carried_on", held.discard_all())
 
     def _plan_part(
         self, bound: BoundStream, stream_input: StreamInput, held: AwaitingParents, waiting: WaitingReporter
     ) -> bool:
         """Read and decide about the next part of one stream. Return False if nothing more of it can be decided."""
-        tally, rejected = self._tally(bound.name), self._tally(bound.name).records["rejected"]
+        tally, rejected = self._tally_of_stream(bound.name), self._tally_of_stream(bound.name).records["rejected"]
         left = (*self._left.in_doubt, *self._left.nowhere, *self._held, *self._left.awaited)
         unsettled = [intent for intent in left if intent.scope == bound.scope]
         try:
@@ -288,7 +294,7 @@ class _Preview:
         except CrossdockError as error:
             self._record_stream_error(bound, error)
             self.result.unread += 1
-            stream_input.handle_failed_read()
+            stream_input.carry_on_after_failed_read()
             return False
         if stream_input.digest:
             self.result.sources[bound.name] = stream_input.digest
@@ -304,7 +310,7 @@ class _Preview:
         referring = self._referring[bound.scope.target]
         reads, failing, gone = stream_input.records(), stream_input.new_failure_counter(), stream_input.removals
         planner = self._planner(held, tally, referring.defer(bound, gone), failing, stream_input.prepared_operations)
-        self._report_planner_rounds(planner, planner.decide(reads), waiting)
+        self._report_decisions_of_planner_rounds(planner, planner.decide(reads), waiting)
         planner.count_rest_as_carried_on(reads)
         planner.count_unplanned_removals()
         if planner.stopped is not None:
@@ -315,12 +321,12 @@ class _Preview:
         return True
 
     def _record_stream_error(self, bound: BoundStream, error: CrossdockError) -> None:
-        self.result.errors[bound.name] = without_traceback(error)
+        self.result.errors[bound.name] = strip_traceback_and_causes(error)
 
-    def _tally(self, stream: str) -> Tally:
+    def _tally_of_stream(self, stream: str) -> Tally:
         return self.result.tallies.setdefault(stream, Tally())
 
-    def _report_planner_rounds(
+    def _report_decisions_of_planner_rounds(
         self, planner: Planner, chunks: Iterator[PlannedChunk] | None, waiting: WaitingReporter
     ) -> None:
         while chunks is not None:
@@ -337,7 +343,7 @@ class _Preview:
             if withheld is None:
                 return False
             self._record_stream_error(bound, withheld.refusal)
-            for operation in update_limits.planned_updates(self._state, bound, found, self._known):
+            for operation in update_limits.updates_counting_against_limits(self._state, bound, found, self._known):
                 self._listener.withheld(operation)
         except CrossdockError as error:
             self._record_stream_error(bound, error)
@@ -356,7 +362,7 @@ class _Preview:
 
     def _removal_planner(self, bound: BoundStream, gone: Removals, tally: Tally | None = None) -> Planner:
         nothing = AwaitingParents(bound, self._state, self._references[bound.scope.target], frozenset())
-        return self._planner(nothing, tally or self._tally(bound.name), gone, FailureCounter(bound, None))
+        return self._planner(nothing, tally or self._tally_of_stream(bound.name), gone, FailureCounter(bound, None))
 
     def _report_withheld_removals(self, bound: BoundStream, gone: Removals) -> None:
         """Report the removals that need approval, and count the records that stay."""
@@ -382,12 +388,12 @@ class _Preview:
         for binding in decided.suppressed:
             self._listener.suppressed(decided.bound.scope, binding)
         for item in decided.acknowledged_settlements:
-            tally = self._tally(item.intent.identity.stream)
+            tally = self._tally_of_stream(item.intent.identity.stream)
             tally.count("carried_over")
             tally.count(settled_tally_term(item, first_time=item.intent.operation == "create"))
-            self._expect_settled(item)
+            self._expect_acknowledged_settlement(item)
 
-    def _expect_settled(self, item: Settlement) -> None:
+    def _expect_acknowledged_settlement(self, item: Settlement) -> None:
         """Expect what an acknowledgement has settled, before the streams that follow it."""
         intent, identity = item.intent, item.intent.identity
         self._left.awaited = [each for each in self._left.awaited if each.id != intent.id]
@@ -399,7 +405,7 @@ class _Preview:
 
     def _count_and_report_operation(self, operation: Operation) -> None:
         scope, identity = operation.scope, operation.identity
-        record, tally = (scope, identity.key_hash), self._tally(identity.stream)
+        record, tally = (scope, identity.key_hash), self._tally_of_stream(identity.stream)
         target = self._targets[scope.target]
         if self._restored and cannot_be_verified_after_restore(scope.resource, operation.kind, target):
             self._doubtful.add(record)
@@ -419,7 +425,7 @@ class _Preview:
             self._first_steps.add(record)
             return
         is_first = operation.kind == "create" or record in self._first_steps
-        tally.count(expected_tally_term(target, scope.resource, operation.kind, first_time=is_first))
+        tally.count(tally_term_if_accepted(target, scope.resource, operation.kind, first_time=is_first))
         two_steps = is_first and operation.kind == "update"
         whole = (
             structs.replace(operation, kind="create", changes=operation.after, binding=None) if two_steps else operation

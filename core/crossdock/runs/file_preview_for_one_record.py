@@ -45,7 +45,7 @@ def outgoing_file_of_record(project: Project, stream: str, key: str, clock: Cloc
     if not planned and (error := found.errors.get(stream)) is not None:
         raise error
     if planned:
-        return _new_file(project, target, planned[-1], clock)
+        return _new_file_name_and_bytes(project, target, planned[-1], clock)
     stored = _last_file(project, stream, wanted)
     if stored is None or not stored.body:
         hint = "'crossdock plan' shows what would be handed over, and 'crossdock records list' what is refused"
@@ -58,7 +58,7 @@ def outgoing_file_of_record(project: Project, stream: str, key: str, clock: Cloc
     return stored.name, stored.body
 
 
-def _new_file(project: Project, target: Target, operation: Operation, clock: Clock) -> tuple[str, bytes]:
+def _new_file_name_and_bytes(project: Project, target: Target, operation: Operation, clock: Clock) -> tuple[str, bytes]:
     with closing(project.open_state(read_only=True)) as state, state.begin_read_only() as tx:
         number = tx.batches.next_number(target.name, target.first_number)
     request = target.stored_batch(operation.scope.resource, [operation.batch_item(target)], number, clock.now())

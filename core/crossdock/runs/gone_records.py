@@ -21,12 +21,12 @@ from crossdock.delta.sortable_row_positions import are_comparable
 from crossdock.delta.state_comparison import Delta, keys_not_listed
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, IncompleteListError
-from crossdock.runs.checked_batches import existing_batches
+from crossdock.runs.checked_batches import batches_of_existing_records
 from crossdock.runs.planning.removals import Removals, decide_deleted, decide_missing
 from crossdock.runs.planning.snapshot_proof import Completeness, SnapshotFacts
 from crossdock.state import Intent, State, Transaction, Wait
 from crossdock.values.config_base_types import parse_duration
-from crossdock.values.records import RawBatch
+from crossdock.values.raw_rows_and_records import RawBatch
 from crossdock.values.tally import Tally
 
 _HINT = (
@@ -85,7 +85,7 @@ class SecondReading:
             else DoubtfulListError(_CHANGED.format(sign), where=bound.name, hint=_HINT, code="list_changed")
         )
 
-    def reread_and_compare_rows(self, changed: pl.DataFrame) -> tuple[pl.DataFrame, CrossdockError] | None:
+    def reread_and_compare_changed_rows(self, changed: pl.DataFrame) -> tuple[pl.DataFrame, CrossdockError] | None:
         """Return those of *changed* whose rows differ in a second reading, and why none of them is delivered, or None.
 
         A row that changes while a list is read may be on two pages, in two versions, or move another one to a page
@@ -98,7 +98,7 @@ class SecondReading:
         bound.context.run.progress.begin(f"reading {bound.name} again, since its rows make records together", None)
         second = LatestRecords(bound.stream, f"{bound.name}-again", bound.context.run.work)
         try:
-            second.find_in_batches(
+            second.find_latest_of_each_key(
                 (batch for batch in self._again() if isinstance(batch, RawBatch)), Tally(), lambda _: None
             )
         except (StateError, StoppedError):
@@ -241,17 +241,17 @@ class GoneRecords:
                 tx.snapshots.last_snapshot_time(self._bound.name),
                 tx.pending_approvals.get(self._bound.name),
             )
-        return pending is not None or is_reading_due(last, stream.gone.every, now)
+        return pending is not None or is_list_due_again(last, stream.gone.every, now)
 
     def decide_by_existing_list(self, unsettled: Sequence[Intent]) -> Removals:
         """Read the list of existing records, and decide about those that it lacks: none if it cannot be read."""
         bound = self._bound
         bound.context.run.progress.begin(f"listing the records of {bound.name} that exist", None)
         proof, listed = Completeness(), _ExistingKeys()
-        look = SecondReading(bound, lambda: existing_batches(bound))
+        look = SecondReading(bound, lambda: batches_of_existing_records(bound))
         proof.look_again = look.reread_and_compare_keys
         try:
-            for batch in proof.collect_proofs(look.keep_keys_of_first_reading(existing_batches(bound))):
+            for batch in proof.collect_proofs(look.keep_keys_of_first_reading(batches_of_existing_records(bound))):
                 listed.add(bound, batch)
                 bound.context.run.progress.advance(batch.load().height)
         except StateError:
@@ -280,7 +280,8 @@ class GoneRecords:
     def _warn_of_reappeared_records(self, tx: Transaction, listed: pl.DataFrame, waiting: Sequence[Wait]) -> None:
         """Warn of records that were removed, and exist again, although no list of changes has shown them."""
         parts = (
-            pl.DataFrame(part, schema=_KEYS, orient="row") for part in tx.snapshots.removed_keys(self._bound.scope)
+            pl.DataFrame(part, schema=_KEYS, orient="row")
+            for part in tx.snapshots.keys_removed_at_target(self._bound.scope)
         )
         there = pl.concat([pl.DataFrame(schema=_KEYS), *(each.join(listed, on=KEY_HASH, how="semi") for each in parts)])
         letters = [each.key_hash for each in tx.dead_letters.facts_of_stream(self._bound.name)]
@@ -298,7 +299,7 @@ class GoneRecords:
         self._bound.context.run.warn(self._bound.name, text, code="removed_exists")
 
 
-def is_reading_due(last: datetime | None, every: str, now: datetime) -> bool:
+def is_list_due_again(last: datetime | None, every: str, now: datetime) -> bool:
     """Return whether *every* has passed since *last*. A tenth of it is tolerance, for daily jobs with ``1d``."""
     return last is None or not timedelta() <= now - last < parse_duration(every) * 9 / 10
 

@@ -18,7 +18,7 @@ class NoIntake:
     def unfinished_files(self, stream: str) -> dict[str, FileFacts]:  # noqa: ARG002  nothing depends on it
         return {}
 
-    def digests_of_removed_files(self, stream: str, version: str) -> Digests:  # noqa: ARG002  nothing depends on it
+    def digests_removed_by_retention(self, stream: str, version: str) -> Digests:  # noqa: ARG002  nothing depends on it
         return Digests()
 
     def mark_still_listed(self, stream: str, version: str, content_hashes: list[str]) -> None:
@@ -33,7 +33,7 @@ class NoIntake:
     def record_passed_over_files(self, stream: str, files: set[FileDescription]) -> None:
         """Do nothing."""
 
-    def accept(self, stream: str, version: str, files: list[FileFacts]) -> None:
+    def record_accepted_files(self, stream: str, version: str, files: list[FileFacts]) -> None:
         """Do nothing."""
 
     def mark_accepted_finished(self, stream: str, version: str) -> None:
@@ -52,9 +52,9 @@ class PlanIntake(NoIntake):
         with self._state.begin_read_only() as tx:
             return tx.intake.unfinished_files(stream)
 
-    def digests_of_removed_files(self, stream: str, version: str) -> Digests:
+    def digests_removed_by_retention(self, stream: str, version: str) -> Digests:
         with self._state.begin_read_only() as tx:
-            return tx.intake.digests_of_removed_files(stream, version)
+            return tx.intake.digests_removed_by_retention(stream, version)
 
     def known_files(self, stream: str) -> list[FileFacts]:
         with self._state.begin_read_only() as tx:
@@ -70,7 +70,7 @@ class StateIntake(PlanIntake):
         super().__init__(state)
         self._clock = clock
 
-    def accept(self, stream: str, version: str, files: list[FileFacts]) -> None:
+    def record_accepted_files(self, stream: str, version: str, files: list[FileFacts]) -> None:
         with self._state.begin() as tx:
             tx.intake.accept(stream, version, files, at=self._clock.now())
 

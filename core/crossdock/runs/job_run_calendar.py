@@ -10,11 +10,11 @@ from operator import itemgetter
 
 from msgspec import Struct
 
-from crossdock.config.schedules.due_times import first_due_of_dates
+from crossdock.config.schedules.due_times import first_due_per_business_date
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.state import RunsOfDate, ScheduledRun, Transaction
-from crossdock.values.display_texts import count_with_noun, duration_text
 from crossdock.values.state_words import RunState, StateWord
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text
 
 CAUGHT_UP = timedelta(hours=1)  # a run that begins so long after it was due was missed before
 _START = timedelta(minutes=5)  # a scheduler needs less to begin what is due
@@ -100,9 +100,9 @@ def job_calendar(tx: Transaction, jobs: Mapping[str, JobConfig], first: date, la
     late, late_since = _late_files(tx, scheduled)
     days: dict[str | None, dict[date, CalendarDay]] = {name: {} for name in jobs}
     for source in (
-        _missed_days(tx.scheduled_runs.recorded_since_by_job(), jobs, first, last, now),
+        _missed_days(tx.scheduled_runs.start_of_recording_by_job(), jobs, first, last, now),
         _manual_days(tx.runs.counts_by_date(first, last)),
-        _scheduled_days(scheduled, late),
+        _days_with_scheduled_runs(scheduled, late),
     ):
         for job, day, found in source:
             days.setdefault(job, {})[day] = found
@@ -123,7 +123,7 @@ def _missed_days(
         since = counting_from.get(name)
         if since is None:  # no schedule has counted it yet, so nothing was due
             continue
-        for one in first_due_of_dates(
+        for one in first_due_per_business_date(
             job.schedule, max(since, begin - timedelta(days=1)), min(now - _START, end + timedelta(days=3))
         ):
             if first <= one.business_date <= last:
@@ -140,7 +140,7 @@ def _manual_days(found: Iterable[RunsOfDate]) -> Iterator[_Found]:
         yield job, date.fromisoformat(day), CalendarDay(status, number, newest)
 
 
-def _scheduled_days(scheduled: Sequence[ScheduledRun], late: Sequence[LateFile]) -> Iterator[_Found]:
+def _days_with_scheduled_runs(scheduled: Sequence[ScheduledRun], late: Sequence[LateFile]) -> Iterator[_Found]:
     by_day: dict[tuple[str, date], list[ScheduledRun]] = defaultdict(list)
     for run in scheduled:
         by_day[run.job, run.business_date].append(run)
@@ -149,7 +149,7 @@ def _scheduled_days(scheduled: Sequence[ScheduledRun], late: Sequence[LateFile])
         late_by_day[each.job, each.business_date].append(each.text)
     for (job, day), of_day in by_day.items():
         files = late_by_day.get((job, day), [])
-        remarks = [remark for run in of_day for remark in _remarks(run)]
+        remarks = [remark for run in of_day for remark in _remarks_on_run(run)]
         yield (
             job,
             day,
@@ -173,7 +173,7 @@ def _is_caught_up(run: ScheduledRun) -> bool:
     return run.attempts == 1 and run.started_at is not None and run.started_at - run.due > CAUGHT_UP
 
 
-def _remarks(run: ScheduledRun) -> Iterator[str]:
+def _remarks_on_run(run: ScheduledRun) -> Iterator[str]:
     if run.started_at is not None and _is_caught_up(run):
         yield f"caught up {duration_text(run.started_at - run.due)} after it was due"
     if run.attempts > 1:
@@ -200,7 +200,7 @@ def _late_files(tx: Transaction, scheduled: Sequence[ScheduledRun]) -> tuple[lis
     by_id = {run.run_id: run for run in scheduled if run.run_id is not None}
     for run_id, message in tx.runs.messages_starting_with(_NO_FILE, list(by_id)):
         run = by_id[run_id]
-        name = message.text.split("\n")[0]
+        name = message.text_with_place_and_advice.split("\n")[0]
         found.append(LateFile(run.job, run.business_date, run_id, message.stream, name, run.due, None))
     found.sort(key=lambda each: (each.business_date, each.due, each.stream, each.name))
     return found, files[-1].accepted_at if len(files) == _FILES else None

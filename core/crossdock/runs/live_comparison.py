@@ -16,7 +16,7 @@ from crossdock.delta.fingerprint import key_hashes
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.compact_id_set import IdSet
 from crossdock.runs.bindings_by_target_id import Bound, load_bindings_by_target_id
-from crossdock.runs.difference_classes import UNKNOWN, Correction, Difference
+from crossdock.runs.difference_and_correction_types import UNKNOWN, Correction, Difference
 from crossdock.runs.resource_control_totals import ResourceTotals
 from crossdock.state import Binding, Intent, Scope, State
 from crossdock.values import exact_json
@@ -97,8 +97,8 @@ class LiveComparison:
         return bound
 
     def _forget_results_of_relisted(self, records: Mapping[str, Held]) -> None:
-        changed = [name for name, held in records.items() if changed_since(held, self._began)]
-        again = self._seen.ids_already_added(changed) if changed else set()
+        changed = [name for name, held in records.items() if is_changed_since(held, self._began)]
+        again = self._seen.known_ids_among(changed) if changed else set()
         if not again:
             return
         self.differences = {place: each for place, each in self.differences.items() if each.target_id not in again}
@@ -117,11 +117,11 @@ class LiveComparison:
     def _compare_bound(
         self, held: Held, owners: list[tuple[Scope, Binding]], contributions: list[tuple[Scope, Binding]]
     ) -> None:
-        right = self._right_owner(held, owners)
+        right = self._find_right_owner(held, owners)
         for other, wrong in owners:
             if right is None or wrong is not right[1]:
                 self._add_difference(Difference("duplicate", other, wrong.key, wrong.target_id, remark=_ANOTHER))
-                self._correct_or_mark_lost(other, wrong)
+                self._add_correction_or_mark_lost(other, wrong)
         if right is None:
             self._remember_unbound(held["id"], held)
             return
@@ -134,7 +134,7 @@ class LiveComparison:
         if not self._resource.has_external_ids:
             self._contents.add([customer_and_items_hash(binding.payload)])
 
-    def _right_owner(self, held: Held, owners: list[tuple[Scope, Binding]]) -> tuple[Scope, Binding] | None:
+    def _find_right_owner(self, held: Held, owners: list[tuple[Scope, Binding]]) -> tuple[Scope, Binding] | None:
         """Find the record that *held* is, by its external id or else its content; None if it has the id of another."""
         name = held.get("externalId")
         for scope, binding in owners:
@@ -176,21 +176,23 @@ class LiveComparison:
 
     def _remember_unbound(self, target_id: str, held: Held) -> None:
         if not self._resource.has_external_ids:
-            if self._remembered is None or changed_since(held, self._remembered, "createdAt"):
+            if self._remembered is None or is_changed_since(held, self._remembered, "createdAt"):
                 self._unnamed[customer_and_items_hash(held)].append(target_id)
             return
         name = held.get("externalId")
         if isinstance(name, str) and name.partition(":")[0] in self._namespaces:
             if name in self._named:
                 self._add_difference(
-                    self._new_external_id_difference("duplicate", name, target_id, "another record has this externalId")
+                    self._new_difference_by_external_id(
+                        "duplicate", name, target_id, "another record has this externalId"
+                    )
                 )
                 return
             self._named[name] = target_id
             self._moves[target_id] = None, held
 
     def compare_looked_up(self, scope: Scope, binding: Binding, held: Held | None) -> None:
-        self.state_totals.add(binding.payload)
+        self.state_totals.add_record(binding.payload)
         if held is not None:
             self._compare_binding(scope, binding, held, {})
         elif (scope, binding.key_hash) not in self._unsettled:
@@ -207,11 +209,11 @@ class LiveComparison:
         """
         for page in self._binding_pages():
             ids = [binding.target_id for _, binding in page]
-            listed = self._seen.ids_already_added(ids)
+            listed = self._seen.known_ids_among(ids)
             for scope, binding in page:
                 if scope.namespace not in self._namespaces:
                     continue
-                self.state_totals.add(binding.payload)
+                self.state_totals.add_record(binding.payload)
                 if binding.target_id not in listed and (scope, binding.key_hash) not in self._unsettled:
                     self._compare_missing(scope, binding, look_up)
         self._bind_by_external_id()
@@ -222,7 +224,7 @@ class LiveComparison:
         after: tuple[str, int] | None = None
         while True:
             with self._state.begin_read_only() as tx:
-                page = tx.bindings.bindings_of_resource(PLATFORM, self._resource.name, after=after, limit=_PAGE)
+                page = tx.bindings.page_of_resource_bindings(PLATFORM, self._resource.name, after=after, limit=_PAGE)
             if not page:
                 return
             yield page
@@ -237,9 +239,9 @@ class LiveComparison:
             return
         self._add_difference(Difference("missing", scope, binding.key, binding.target_id, remark=_NO_LONGER))
         self._moves[binding.target_id] = binding.payload, None
-        self._correct_or_mark_lost(scope, binding)
+        self._add_correction_or_mark_lost(scope, binding)
 
-    def _correct_or_mark_lost(self, scope: Scope, binding: Binding) -> None:
+    def _add_correction_or_mark_lost(self, scope: Scope, binding: Binding) -> None:
         """Handle a missing or different record. One without a name may have an id that the state has forgotten."""
         if self._resource.has_external_ids:
             self._add_correction(scope, binding, None, None)
@@ -288,7 +290,7 @@ class LiveComparison:
             self._add_correction(scope, binding, found, binding.payload)
 
     def _add_duplicates_by_content(self, look_up: Callable[[str], Held | None]) -> None:
-        copies = self._contents.ids_already_added(list(self._unnamed)) if self._unnamed else set()
+        copies = self._contents.known_ids_among(list(self._unnamed)) if self._unnamed else set()
         for target_id in (each for content in sorted(copies) for each in self._unnamed[content]):
             scope = Scope(PLATFORM, self._resource.name, "")
             self._add_difference(Difference("duplicate", scope, target_id, target_id, remark=_COPY))
@@ -330,7 +332,7 @@ class LiveComparison:
     # ---- results
 
     @property
-    def unnamed_ids_by_content(self) -> Mapping[str, list[str]]:
+    def unbound_ids_by_content(self) -> Mapping[str, list[str]]:
         """The ids of records without an external id that the state does not know, by content."""
         return self._unnamed
 
@@ -348,12 +350,12 @@ class LiveComparison:
         totals.records = self.state_totals.records
         for said, held in self._moves.values():
             if said is not None:
-                totals.add(said, -1)
+                totals.add_record(said, -1)
             if held is not None:
-                totals.add(held)
+                totals.add_record(held)
         return totals
 
-    def _new_external_id_difference(self, difference: Any, name: str, target_id: str, remark: str) -> Difference:
+    def _new_difference_by_external_id(self, difference: Any, name: str, target_id: str, remark: str) -> Difference:
         namespace, _, key = name.partition(":")
         return Difference(difference, Scope(PLATFORM, self._resource.name, namespace), key, target_id, remark=remark)
 
@@ -386,7 +388,7 @@ def member_has_wanted_value(held: Mapping[str, Any], name: str, wanted: Any) -> 
     return (wanted is None and held.get(name) is None) or (name in held and has_wanted_members(held[name], wanted))
 
 
-def changed_since(held: Mapping[str, Any], began: datetime, member: str = "updatedAt") -> bool:
+def is_changed_since(held: Mapping[str, Any], began: datetime, member: str = "updatedAt") -> bool:
     changed = held.get(member)
     try:
         return not isinstance(changed, str) or datetime.fromisoformat(changed) >= began

@@ -48,7 +48,7 @@ def changed_members(state: RunDetails, run_id: int, masks: PersonalDataMasks | N
 
     Without *masks* there are no examples.
     """
-    first = state.updates_of_first_operations(run_id, limit=LOOKED_AT)
+    first = state.updates_among_first_operations(run_id, limit=LOOKED_AT)
     found: dict[tuple[str, str], ChangedMember] = {}
     for update in first.updates:
         for member, differences in _differences_by_member(update, masks).items():

@@ -104,7 +104,7 @@ def month_summary(
     """Read the month that begins on *first*, and the one before for comparison. *resources* are by stream."""
     last, earlier = month_after(first) - timedelta(days=1), month_before(first)
     until = min(now, datetime.combine(month_after(first), time(), UTC))
-    runs = tx.runs.run_sums_between_dates(earlier, last)
+    runs = tx.runs.tallies_of_runs_between_dates(earlier, last)
     before, this = (
         [run for run in runs if (run.business_date < first.isoformat()) is is_before] for is_before in (True, False)
     )

@@ -83,7 +83,7 @@ class NamedRecordDelivery:
             if not more:
                 break
             asked.update(more)
-            waiting = self._awaited.streams_with_waiting(fetched)
+            waiting = self._awaited.streams_whose_fetched_records_wait(fetched)
             wanted = [*more, *(each for each in wanted if each.stream in waiting)]
         for record, error in refused.items():
             result.failed[record] = str(error)
@@ -184,7 +184,7 @@ class AwaitedRecords:
                 writers = ((self._writers.get(scope), key, awaited) for scope, key, awaited in found)
                 yield asked[key_hash], [NamedRecord(each, key, awaited) for each, key, awaited in writers if each]
 
-    def streams_with_waiting(self, fetched: Mapping[str, Collection[int]]) -> set[str]:
+    def streams_whose_fetched_records_wait(self, fetched: Mapping[str, Collection[int]]) -> set[str]:
         with self._state.begin_read_only() as tx:
             return {
                 name for name, hashes in fetched.items() if tx.waiting_records.awaited_references(name, list(hashes))
@@ -260,7 +260,7 @@ class FetchedInput(StreamInput):
 
     def _read_part(self, advance: Callable[[int], None]) -> Tally:
         counted = Tally()
-        self._scan.find_in_batches(
+        self._scan.find_latest_of_each_key(
             self._followed.track_not_final(fetched_batches(self._bound, self._keys)), counted, advance
         )
         return counted

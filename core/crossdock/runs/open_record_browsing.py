@@ -16,7 +16,7 @@ from crossdock.runs.waiting_records_by_cause import Parent, WaitingGroup, waitin
 from crossdock.state import RecordFilter, Scope, Transaction
 from crossdock.state.tables.dead_letters import DeadLetterPlace
 from crossdock.state.tables.waiting_records import WaitingPlace
-from crossdock.state.tables.webhook_inbox import InboxPlace
+from crossdock.state.tables.webhooks_and_records_to_fetch import InboxPlace
 from crossdock.values.record_keys import key_parts_of, key_text
 from crossdock.values.state_words import RecordState
 
@@ -76,7 +76,7 @@ def page(
     Raises:
         ConfigError: If *after* is not a place of such a list.
     """
-    if not open_records.may_match(choice, kind):
+    if not open_records.may_state_match(choice, kind):
         return OpenPage([], "")
     items, places = _read_items(tx, kind, choice, scopes, after, limit + 1, group)
     return OpenPage(items[:limit], key_text(places[limit - 1]) if len(items) > limit else "")
@@ -115,7 +115,7 @@ def _read_items(
     )
     found = tx.dead_letters.page(kind, choice, after=place, limit=limit)
     places = [[row["stream"], row["code"], row["refused_at"].isoformat(), f"{row['key_hash']:x}"] for row in found]
-    return open_records.refused_items(found, kind), places
+    return open_records.dead_letter_items(found, kind), places
 
 
 def _unverified_items(
@@ -174,7 +174,7 @@ def groups(
         waiting: The groups of waiting records, which `waiting_groups` returns.
         by_source: Also group rejected and dropped records by the file that they were read from.
     """
-    if not open_records.may_match(choice, kind):
+    if not open_records.may_state_match(choice, kind):
         return []
     found: Iterator[OpenGroup]
     if kind == _WAITING:
@@ -195,17 +195,19 @@ def groups(
 
 def find_waiting_group_by_name(tx: Transaction, scopes: Mapping[str, Scope], name: str) -> WaitingGroup | None:
     """Return the group of waiting records with the *name* that `groups` gave it."""
-    return next((each for each in waiting_groups(tx, scopes, RecordFilter()) if _hashed_group_name(each) == name), None)
+    return next(
+        (each for each in waiting_groups(tx, scopes, RecordFilter()) if _hash_as_group_name(each) == name), None
+    )
 
 
-def _hashed_group_name(group: WaitingGroup) -> str:
+def _hash_as_group_name(group: WaitingGroup) -> str:
     text = "\n".join([group.stream, *(key_text(root) for root in group.roots)])
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def _open_group_of_waiting(group: WaitingGroup) -> OpenGroup:
     example = f"waits for {open_records.root_causes_text(group)}"
-    choice = {"stream": group.stream, "group": _hashed_group_name(group)}
+    choice = {"stream": group.stream, "group": _hash_as_group_name(group)}
     return OpenGroup(group.stream, "", group.number, group.since, example, choice, waits_for=group.roots)
 
 

@@ -15,10 +15,10 @@ from crossdock.runs.waiting_records_by_cause import WaitingGroup, waiting_groups
 from crossdock.state import BatchFacts, InboxRecord, Intent, RecordFilter, Scope, Transaction
 from crossdock.state.tables.delivery_intents import UNSETTLED, Status
 from crossdock.state.tables.unverified_resources_and_streams import UnverifiedRecord
-from crossdock.values.display_texts import awaited_records_text, instant_text, place_text
+from crossdock.values.raw_rows_and_records import REASONS
 from crossdock.values.record_keys import key_text_of_input
-from crossdock.values.records import REASONS
 from crossdock.values.state_words import BY_URGENCY, RecordState
+from crossdock.values.texts_of_numbers_and_times import awaited_records_text, instant_text, place_text
 from crossdock.writing.targets.payload_comparison import member_differences
 
 Item = dict[str, Any]
@@ -53,7 +53,7 @@ def chosen_key_hash(choice: RecordFilter) -> int | None:
     return None if choice.key is None else key_hashes([choice.key])[choice.key]
 
 
-def may_match(choice: RecordFilter, kind: str) -> bool:
+def may_state_match(choice: RecordFilter, kind: str) -> bool:
     """Return whether records in the state *kind* have what *choice* restricts."""
     return (
         ((choice.code, choice.since) == (None, None) or kind in _REFUSED)
@@ -65,14 +65,14 @@ def may_match(choice: RecordFilter, kind: str) -> bool:
 
 def stream_by_unverified_scope(loaded: Project, choice: RecordFilter) -> dict[Scope, str]:
     """Return the scopes whose unverified records are of *choice*, with their streams."""
-    if not may_match(choice, RecordState.UNVERIFIED.option_value):
+    if not may_state_match(choice, RecordState.UNVERIFIED.option_value):
         return {}
     return {scope: name for name, scope in loaded.scope_by_stream.items() if choice.stream in {None, name}}
 
 
 def count_records_in_state(tx: Transaction, kind: str, choice: RecordFilter, scopes: Collection[Scope]) -> int:
     """Count the records of *choice* in the state *kind*; the unverified ones among those of *scopes*."""
-    if not may_match(choice, kind):
+    if not may_state_match(choice, kind):
         return 0
     if kind == RecordState.UNVERIFIED.option_value:
         return tx.unverified.count_unverified_records(scopes, chosen_key_hash(choice))
@@ -88,7 +88,7 @@ def count_records_in_state(tx: Transaction, kind: str, choice: RecordFilter, sco
 def counts_by_state(tx: Transaction, choice: RecordFilter, scopes: Collection[Scope]) -> dict[str, int]:
     """Count the records of *choice* in each state, in the order of lists; see `count_records_in_state`."""
     kinds = [state.option_value for state in BY_URGENCY]
-    applied = {kind for kind in kinds if may_match(choice, kind)}
+    applied = {kind for kind in kinds if may_state_match(choice, kind)}
     refused = tx.dead_letters.counts_by_status(choice) if applied & _REFUSED else {}
     unsettled = tx.intents.unsettled_counts_by_status(choice) if applied & STATUSES.keys() else {}
     found = {kind: refused.get(kind, 0) for kind in _REFUSED}
@@ -98,7 +98,7 @@ def counts_by_state(tx: Transaction, choice: RecordFilter, scopes: Collection[Sc
 
 def matching_items(tx: Transaction, choice: RecordFilter, kinds: Iterable[str], limit: int) -> list[Item]:
     """Return at most *limit* records of *choice* in each of the states *kinds*, with their data; no unverified ones."""
-    listed = [kind for kind in kinds if kind in _LISTS and may_match(choice, kind)]
+    listed = [kind for kind in kinds if kind in _LISTS and may_state_match(choice, kind)]
     return [item for kind in listed for item in _LISTS[kind](tx, choice, limit)]
 
 
@@ -121,7 +121,7 @@ def difference_from_delivered(loaded: Project, tx: Transaction, item: Item, *, r
 
 def open_states_of_record(tx: Transaction, history: RecordHistory) -> list[Item]:
     """Return each state in which one record is open, in the order of lists, without its data."""
-    found = [item for row in history.dead_letters for item in refused_items([row], row["status"])]
+    found = [item for row in history.dead_letters for item in dead_letter_items([row], row["status"])]
     found += waiting_items(history.waits)
     if history.scope is not None and any(row["status"] in UNSETTLED for row in history.operations):
         intents = [
@@ -142,7 +142,7 @@ def open_states_of_record(tx: Transaction, history: RecordHistory) -> list[Item]
 # ---- records of each state
 
 
-def refused_items(rows: Iterable[Mapping[str, Any]], state: str) -> list[Item]:
+def dead_letter_items(rows: Iterable[Mapping[str, Any]], state: str) -> list[Item]:
     return [
         {**row, "state": state, "why": f"{row['code']}: {row['message']}", "since": row["refused_at"]} for row in rows
     ]
@@ -158,10 +158,12 @@ def waiting_items(rows: Iterable[Mapping[str, Any]]) -> list[Item]:
 def intent_items(tx: Transaction, intents: Sequence[Intent], state: str) -> list[Item]:
     if state in _AWAITED:
         files = tx.batches.facts_by_id({intent.batch_id for intent in intents if intent.batch_id is not None})
-        whys = [_awaited_reason(intent, files.get(intent.batch_id or 0)) for intent in intents]
+        whys = [_awaited_acknowledgement_reason(intent, files.get(intent.batch_id or 0)) for intent in intents]
     elif state == RecordState.PENDING.option_value:
         loaded = _streams_sent_by_migration(tx)
-        whys = [_pending_reason(each, "load" if each.identity.stream in loaded else "sync") for each in intents]
+        whys = [
+            _pending_operation_reason(each, "load" if each.identity.stream in loaded else "sync") for each in intents
+        ]
     else:
         messages = tx.intents.latest_attempt_messages(intents)
         whys = [_doubt_reason(intent, messages.get(intent.id)) for intent in intents]
@@ -214,7 +216,7 @@ def unreadable_webhook_items(tx: Transaction, limit: int) -> list[Item]:
     ]
 
 
-def list_unverified(loaded: Project, tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:
+def list_unverified_records(loaded: Project, tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:
     """Return at most *limit* unverified records of *choice*, by scope and key."""
     scopes = stream_by_unverified_scope(loaded, choice)
     return unverified_items(tx.unverified.unverified_records(scopes, chosen_key_hash(choice), limit=limit), scopes)
@@ -242,8 +244,8 @@ def root_causes_text(group: WaitingGroup) -> str:
     return "; ".join(roots) + (f" and {more:,} more" if more else "")
 
 
-def _list_refused(tx: Transaction, choice: RecordFilter, limit: int, state: str) -> list[Item]:
-    return refused_items(tx.dead_letters.listed(limit=limit, status=state, choice=choice), state)
+def _list_dead_letters(tx: Transaction, choice: RecordFilter, limit: int, state: str) -> list[Item]:
+    return dead_letter_items(tx.dead_letters.listed(limit=limit, status=state, choice=choice), state)
 
 
 def _list_waiting(tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:
@@ -260,7 +262,7 @@ def _list_inbox(tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]
 
 
 _LISTS: Mapping[str, Callable[[Transaction, RecordFilter, int], list[Item]]] = {
-    **{state: partial(_list_refused, state=state) for state in _REFUSED},
+    **{state: partial(_list_dead_letters, state=state) for state in _REFUSED},
     **{state: partial(_list_intents, state=state) for state in STATUSES},
     RecordState.WAITING.option_value: _list_waiting,
     RecordState.INBOX.option_value: _list_inbox,
@@ -282,7 +284,7 @@ def _intent_item(intent: Intent, state: str, why: str) -> Item:
     }
 
 
-def _awaited_reason(intent: Intent, file: BatchFacts | None) -> str:
+def _awaited_acknowledgement_reason(intent: Intent, file: BatchFacts | None) -> str:
     if file is None:
         return f"{intent.operation} was handed over"
     due = f", not acknowledged by {instant_text(file.due_at)}" if file.due_at and intent.status == "overdue" else ""
@@ -298,7 +300,7 @@ def _streams_sent_by_migration(tx: Transaction) -> set[str]:
     return set().union(*(tx.migrations.sent_streams(current.id, wave) for wave in waves))
 
 
-def _pending_reason(intent: Intent, run: str) -> str:
+def _pending_operation_reason(intent: Intent, run: str) -> str:
     again = " again, or looks it up" if intent.status == "sending" else ""
     return f"the next {run} sends the {intent.operation}{again}"
 

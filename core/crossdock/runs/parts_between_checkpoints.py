@@ -12,10 +12,16 @@ from itertools import pairwise, takewhile
 import polars as pl
 
 from crossdock.errors import RecordError, RefusedError
-from crossdock.mapping.incremental_cursors import OVERLAP_S, Checkpoint, Cursor, instant_cursor, stored_instant
+from crossdock.mapping.incremental_cursors import (
+    OVERLAP_S,
+    Checkpoint,
+    Cursor,
+    format_instant_cursor,
+    format_stored_instant,
+)
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.values.clock import Clock
-from crossdock.values.records import LINE, RawBatch, with_path_columns
+from crossdock.values.raw_rows_and_records import LINE, RawBatch, with_path_columns
 
 PART_ROWS = 500
 """A part ends at the first checkpoint after this many rows, which a failure may cost. Smaller parts would cost more
@@ -135,7 +141,7 @@ class ReadParts:
                 is_checkpoint = isinstance(item, Checkpoint)
                 if isinstance(item, Checkpoint):
                     self._is_held = self._is_held or (item.needs_whole_list and self._doubt_of_list() is not None)
-                    is_checkpoint = is_shown or not self._is_recent_cursor(item.cursor)
+                    is_checkpoint = is_shown or not self._is_in_reread_window(item.cursor)
                     if is_checkpoint and not self._is_held:
                         self._reached, is_shown = self._cursor_capped_at_start(item.cursor), False
                 else:
@@ -169,7 +175,7 @@ class ReadParts:
             else None
         )
 
-    def _is_recent_cursor(self, cursor: str) -> bool:
+    def _is_in_reread_window(self, cursor: str) -> bool:
         """Return whether *cursor* is an instant of the last `EMPTY_AGAIN`, or later."""
         try:
             return datetime.fromisoformat(cursor) > self.reading_start_time - EMPTY_AGAIN
@@ -184,7 +190,7 @@ class ReadParts:
             )
         except (ValueError, TypeError):  # not an instant
             return cursor
-        return instant_cursor(self.reading_start_time) if is_later else cursor
+        return format_instant_cursor(self.reading_start_time) if is_later else cursor
 
     def _count_future_dates(self, known: Sequence[tuple[str, str, int]], cursor: Cursor) -> int:
         """Return how many of the last places have dates after tomorrow, from which no run may continue.
@@ -202,7 +208,7 @@ class ReadParts:
     def _move_cursor(self, batch: RawBatch, cursor: Cursor) -> bool:
         """Move the cursor to the last row of *batch*. Return False if the source is not sorted."""
         if not cursor.sorted:
-            self.latest = max(self.latest, _latest_position(batch, cursor))
+            self.latest = max(self.latest, _latest_position_in_batch(batch, cursor))
             return False
         places = [*_cursor_positions_of_rows(batch, cursor)]
         known = [(self._highest_position, self._highest, 0), *(place for place in places if place[0])]
@@ -224,8 +230,8 @@ class ReadParts:
         self._reached = self._highest
         if cursor.as_ == "instant":
             asked_at = self._by_its_clock(self._asked_at)
-            self._reached = min(self._highest, stored_instant(asked_at))
-            self._is_young = self._highest > stored_instant(asked_at - timedelta(seconds=cursor.overlap_s))
+            self._reached = min(self._highest, format_stored_instant(asked_at))
+            self._is_young = self._highest > format_stored_instant(asked_at - timedelta(seconds=cursor.overlap_s))
         return True
 
 
@@ -242,7 +248,7 @@ def _date_in_cursor(value: str, cursor: Cursor) -> str:
     return "" if seconds is None else datetime.fromtimestamp(int(seconds), UTC).date().isoformat()
 
 
-def _latest_position(batch: RawBatch, cursor: Cursor) -> str:
+def _latest_position_in_batch(batch: RawBatch, cursor: Cursor) -> str:
     """Return the highest position of the rows that have a readable one; empty if none has."""
     frame, found = with_path_columns(batch.load(), [cursor.column]), ""
     for cell in frame[cursor.column].unique() if cursor.column in frame.columns else ():

@@ -19,7 +19,7 @@ from crossdock.runs.plan_result import PlanListener, PlanResult
 from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.run_report import Report
 from crossdock.runs.run_requests_and_failed_starts import RunRequest
-from crossdock.runs.saved_hashes_to_compare import DigestFile, ExpectedInput
+from crossdock.runs.saved_plan_and_input_hashes import DigestFile, ExpectedInput
 from crossdock.runs.session_shared_by_runs import open_session
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
@@ -79,26 +79,26 @@ class DecisionHash(Struct, frozen=True):
         )
 
     def _hash_and_forward_operation(self, operation: Operation) -> None:
-        self.hash_facts(operation.kind, operation.identity.stream, operation.record.key, operation.changes)
+        self.hash_decision(operation.kind, operation.identity.stream, operation.record.key, operation.changes)
         self.listener.operation(operation)
 
     def _hash_and_forward_refused(self, dead_letter: DeadLetter) -> None:
-        self.hash_facts("refuse", dead_letter.identity.stream, dead_letter.identity.key, dead_letter.code)
+        self.hash_decision("refuse", dead_letter.identity.stream, dead_letter.identity.key, dead_letter.code)
         self.listener.refused(dead_letter)
 
     def _hash_and_forward_waiting(self, record: WaitingRecord) -> None:
-        self.hash_facts("wait", record.identity.stream, record.identity.key, record.waits_for)
+        self.hash_decision("wait", record.identity.stream, record.identity.key, record.waits_for)
         self.listener.waiting(record)
 
     def _hash_and_forward_resend(self, intent: Intent) -> None:
-        self.hash_facts("resend", intent.identity.stream, intent.identity.key, intent.idempotency_key)
+        self.hash_decision("resend", intent.identity.stream, intent.identity.key, intent.idempotency_key)
         self.listener.resend(intent)
 
     def _hash_and_forward_in_doubt(self, identity: RecordIdentity) -> None:
-        self.hash_facts("in doubt", identity.stream, identity.key, str(identity.fingerprint))
+        self.hash_decision("in doubt", identity.stream, identity.key, str(identity.fingerprint))
         self.listener.in_doubt(identity)
 
-    def hash_facts(self, *facts: object) -> None:
+    def hash_decision(self, *facts: object) -> None:
         """Hash a decision that no listener receives."""
         self.sum.update(exact_json.dumps(list(facts)))
 
@@ -109,7 +109,7 @@ def plan(
     """Plan, as `crossdock.runs.dry_run.plan` does, and hash the plan."""
     digest = DecisionHash.wrapping_listener(listener)
     planned = dry_run.plan(project, list(selection), digest.as_listener(), clock=clock, progress=progress, summed=True)
-    return planned, _new_plan_file(project, selection, planned, digest)
+    return planned, _plan_file_with_hashes(project, selection, planned, digest)
 
 
 def apply(
@@ -137,7 +137,7 @@ def apply(
                 hint=f"send them, without reading a source: {undo_in_progress.RESUME}; then plan again",
                 code="operations_left",
             )
-        if _new_plan_file(project, approved.selection, planned, digest) != approved:
+        if _plan_file_with_hashes(project, approved.selection, planned, digest) != approved:
             raise outdated_error("crossdock plan")
         run = ActiveRun(session, progress, interrupt, attempt=attempt)
 
@@ -152,7 +152,9 @@ def outdated_error(command: str) -> RefusedError:
     return RefusedError(message, hint=f"make a new plan: {command} -o PLAN", code="plan_outdated")
 
 
-def _new_plan_file(project: Project, selection: Sequence[str], planned: PlanResult, digest: DecisionHash) -> PlanFile:
+def _plan_file_with_hashes(
+    project: Project, selection: Sequence[str], planned: PlanResult, digest: DecisionHash
+) -> PlanFile:
     pin = project.pinned_tenant
     return PlanFile(
         base_url=pin.base_url,

@@ -10,13 +10,13 @@ from crossdock.delta.latest_records import RepeatedKeys
 from crossdock.errors import CrossdockError, worst_exit_code
 from crossdock.pacing.request_batch_duration_forecast import Forecast
 from crossdock.reading.sources.run_context import Observe
-from crossdock.runs import run_lines
+from crossdock.runs import tables_and_sentences_of_run
 from crossdock.runs.planned_target_files import PlannedFile
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.state import Binding, DeadLetter, Intent, RecordIdentity, Scope, WaitingRecord
-from crossdock.values.display_texts import count_with_noun
 from crossdock.values.run_messages import RunMessage, error_texts
 from crossdock.values.tally import Tally
+from crossdock.values.texts_of_numbers_and_times import count_with_noun
 from crossdock.writing.delivery.operations_and_intents import Operation
 
 
@@ -84,7 +84,9 @@ class PlanResult:
         return worst_exit_code(self.errors.values())
 
     def __str__(self) -> str:
-        tallies = (run_lines.tally_sentence(name, tally.as_json()) for name, tally in self.tallies.items())
+        tallies = (
+            tables_and_sentences_of_run.tally_sentence(name, tally.as_json()) for name, tally in self.tallies.items()
+        )
         errors = error_texts(RunMessage.of_error(name, error) for name, error in self.errors.items())
         operations = ", ".join(f"{number:,} {kind}" for kind, number in self.operations.items())
         return "\n".join((*tallies, *errors, self.summary(operations)))
@@ -119,6 +121,6 @@ class WaitingReporter:
             for key_hash in (*sent, *rejected, *suppressed):
                 self._kept.pop(key_hash, None)
 
-    def report_still_waiting(self) -> None:
+    def report_waiting_at_end(self) -> None:
         for record in self._kept.values():
             self._listener.waiting(record)

@@ -13,7 +13,7 @@ from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.record_history_search import RecordHistory
 from crossdock.state import Transaction
 from crossdock.values import exact_json
-from crossdock.values.display_texts import awaited_records_text, instant_text, place_text
+from crossdock.values.texts_of_numbers_and_times import awaited_records_text, instant_text, place_text
 from crossdock.writing.targets.payload_comparison import member_differences
 
 Row = dict[str, Any]

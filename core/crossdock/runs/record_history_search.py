@@ -90,7 +90,7 @@ class RecordSearch:
         tracing = self._tx.record_history
         scopes, streams = (
             {*self._scopes.values(), *tracing.scopes_of_bindings_and_operations()},
-            {*self._scopes, *tracing.streams_of_rejected_and_waiting()},
+            {*self._scopes, *tracing.streams_with_rejected_or_waiting()},
         )
         hashes = key_hashes([name, key_text([name])])
         found = tracing.records_with_keys(scopes, streams, hashes.values())
@@ -105,11 +105,11 @@ class RecordSearch:
     def _histories(self, found: set[FoundRecord]) -> list[RecordHistory]:
         records: dict[tuple[Scope | str, int], set[str]] = defaultdict(set)
         for each in found:
-            records[self._scope_or_stream(each), each.key_hash].update([each.stream] if each.stream else [])
+            records[self._scope_or_else_stream(each), each.key_hash].update([each.stream] if each.stream else [])
         histories = [self._history(*record, streams) for record, streams in records.items()]
         return sorted((each for each in histories if each.is_known), key=lambda each: (each.streams, each.key))
 
-    def _scope_or_stream(self, found: FoundRecord) -> Scope | str:
+    def _scope_or_else_stream(self, found: FoundRecord) -> Scope | str:
         """Return the scope in which a record's key is unique, or its stream if the scope is unknown."""
         if found.scope is not None:
             return found.scope

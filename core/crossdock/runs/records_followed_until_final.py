@@ -15,8 +15,8 @@ from crossdock.mapping.external_id_recognition import recognized_key_texts
 from crossdock.mapping.stream_declaration import OpenUntil
 from crossdock.runs.checked_batches import fetched_batches
 from crossdock.state import FollowedRecord, State, Transaction
+from crossdock.values.raw_rows_and_records import RawBatch, cells_of_column, with_path_columns
 from crossdock.values.record_keys import key_parts_of
-from crossdock.values.records import RawBatch, cells_named, with_path_columns
 
 MISSED_AT_MOST = 3  # runs in a row in which the source does not have a record
 FAILED_ALONE = 3  # in a row; then the failure is not caused by single records
@@ -52,23 +52,23 @@ class FollowedRecordFetch:
 
     def _track_batch(self, batch: RawBatch, rule: OpenUntil) -> None:
         stream, rows = self._bound.stream, batch.load()
-        self._track_final(key_hashes(list(recognized_key_texts(stream.own_keys, batch.deleted))).values())
+        self._mark_followed_as_final(key_hashes(list(recognized_key_texts(stream.own_keys, batch.deleted))).values())
         marks = stream.deleted
         try:
             frame = with_path_columns(rows, [rule.field, *(marks.columns() if marks is not None else ())])
-            is_final = cells_named(frame, rule.field).fill_null("").is_in(list(rule.in_))
+            is_final = cells_of_column(frame, rule.field).fill_null("").is_in(list(rule.in_))
         except (ValueError, pl.exceptions.ColumnNotFoundError):
             return  # the stream refuses the batch
         if marks is not None:
             is_final |= frame.select(marks.expression()).to_series()
         keys = compute_keys(stream, batch.source, rows)
         self._read |= self._chosen.keys() & set(keys[KEY_HASH].to_list())
-        self._track_final(keys.filter(is_final)[KEY_HASH].to_list())
+        self._mark_followed_as_final(keys.filter(is_final)[KEY_HASH].to_list())
         for key, key_hash in keys.filter(~is_final).drop_nulls(KEY).select(KEY, KEY_HASH).iter_rows():
             self._open[key_hash] = key
             self._final.discard(key_hash)
 
-    def _track_final(self, final: Collection[int]) -> None:
+    def _mark_followed_as_final(self, final: Collection[int]) -> None:
         if final and self._followed is None:
             with self._state.begin_read_only() as tx:
                 self._followed = tx.followed_records.key_hashes(self._bound.name)
@@ -137,11 +137,11 @@ class FollowedRecordFetch:
             left = [each for each in missing if each.missed >= MISSED_AT_MOST]
             records.put(each for each in missing if each.missed < MISSED_AT_MOST)
             records.forget(name, [*self._final, *(each.key_hash for each in left)])
-            self._note_given_up(left)
+            self._note_given_up_as_missing(left)
             self._followed = None
         self.discard_unstored()
 
-    def _note_given_up(self, left: Sequence[FollowedRecord]) -> None:
+    def _note_given_up_as_missing(self, left: Sequence[FollowedRecord]) -> None:
         if not left:
             return
         listed = ", ".join(each.key for each in left[:LISTED]) + (", ..." if len(left) > LISTED else "")

@@ -24,7 +24,7 @@ class ResourceTotals(Struct):
     quantities: dict[str, Decimal] = field(default_factory=lambda: defaultdict(Decimal))
     amounts: dict[tuple[str, str], Decimal] = field(default_factory=lambda: defaultdict(Decimal))
 
-    def add(self, payload: Mapping[str, Any], times: int = 1) -> None:
+    def add_record(self, payload: Mapping[str, Any], times: int = 1) -> None:
         """Add a record, or remove it with *times* -1."""
         self.records += times
         for product, quantity in _quantities(payload):
@@ -35,7 +35,7 @@ class ResourceTotals(Struct):
         if "items" in payload:
             place = customer, currency
             part = place if self._has_room(place, self.amounts) else (OTHERS, currency)
-            _add_to_sum(self.amounts, part, exact_sum(_amounts(payload)), times)
+            _add_to_sum(self.amounts, part, exact_sum(_amounts_of_line_items(payload)), times)
 
     def plus(self, other: ResourceTotals) -> ResourceTotals:
         both = ResourceTotals(self.records + other.records)
@@ -50,8 +50,8 @@ class ResourceTotals(Struct):
         return both
 
     def replace_record(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-        self.add(before, -1)
-        self.add(after)
+        self.add_record(before, -1)
+        self.add_record(after)
 
     @property
     def quantity(self) -> Decimal:
@@ -61,7 +61,7 @@ class ResourceTotals(Struct):
     def amounts_by_currency(self) -> dict[str, Decimal]:
         sums: dict[str, Decimal] = defaultdict(Decimal)
         for (_, currency), amount in self.amounts.items():
-            sums[currency] = plus(sums[currency], amount)
+            sums[currency] = add_exactly(sums[currency], amount)
         return dict(sorted(sums.items()))
 
     def as_json(self) -> dict[str, Any]:
@@ -73,10 +73,10 @@ class ResourceTotals(Struct):
 
 
 def _add_to_sum(sums: dict[_Part, Decimal], part: _Part, number: Decimal, times: int) -> None:
-    sums[part] = plus(sums[part], EXACT.multiply(times, number))
+    sums[part] = add_exactly(sums[part], EXACT.multiply(times, number))
 
 
-def plus(one: Decimal, other: Decimal) -> Decimal:
+def add_exactly(one: Decimal, other: Decimal) -> Decimal:
     return EXACT.add(one, other)
 
 
@@ -87,7 +87,7 @@ def _quantities(payload: Mapping[str, Any]) -> Iterator[tuple[str, Decimal]]:
             yield product, Decimal(quantity)
 
 
-def _amounts(payload: Mapping[str, Any]) -> Iterator[Decimal]:
+def _amounts_of_line_items(payload: Mapping[str, Any]) -> Iterator[Decimal]:
     for each in _line_items(payload):
         quantity, price = each.get("quantity"), each.get("unitPrice")
         if isinstance(quantity, int | Decimal) and isinstance(price, int | Decimal):

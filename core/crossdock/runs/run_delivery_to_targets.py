@@ -12,7 +12,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.wait_for_late_files import LateError
-from crossdock.runs.comparison_after_restore import written_resources
+from crossdock.runs.comparison_after_restore import resources_written_by_streams
 from crossdock.runs.run_input_protocol import RunInputFactory
 from crossdock.runs.run_report import Report, SettlementCount
 from crossdock.runs.session_shared_by_runs import Session
@@ -56,7 +56,7 @@ class RunningStreams:
         self._running: dict[str, Generator[None, None, None]] = {}
 
     @property
-    def has_other_targets(self) -> bool:
+    def has_several_targets(self) -> bool:
         return len(self._running) > 1
 
     def run(self, source: RunInputFactory, *, whole: bool) -> None:
@@ -65,7 +65,7 @@ class RunningStreams:
             name: self._deliver_to_target(name, delivery, source) for name, delivery in self._deliveries.items()
         }
         try:
-            self._advance_in_turn()
+            self._advance_targets_in_turn()
         finally:
             for steps in self._running.values():
                 steps.close()
@@ -83,20 +83,21 @@ class RunningStreams:
         unverified = {
             name
             for target in self._session.targets.values()
-            for name in tx.unverified.marked_resources(target.name) & written_resources(self._session.project, target)
+            for name in tx.unverified.marked_resources(target.name)
+            & resources_written_by_streams(self._session.project, target)
             if not target.resources[name].write_once
         }
-        if unverified or tx.unverified.has_bindings():
+        if unverified or tx.unverified.has_unverified_bindings():
             return
         if not tx.runs.is_state_restored():
             tx.unverified.clear_all()
         elif carried_on == in_doubt_and_refusal_rules.count_in_doubt_since_backup(
             tx
-        ) and not self._count_rejected_write_once(tx):
+        ) and not self._count_rejected_write_once_records(tx):
             tx.runs.record_restored_state_comparison(at=self._session.clock.now())
-            in_doubt_and_refusal_rules.trust_state_if_settled(tx)
+            in_doubt_and_refusal_rules.trust_restored_state_if_verified(tx)
 
-    def _count_rejected_write_once(self, tx: Transaction) -> int:
+    def _count_rejected_write_once_records(self, tx: Transaction) -> int:
         scopes, platform = self._session.project.scope_by_stream, self._session.targets[PLATFORM]
         writers = {
             scope: name
@@ -107,7 +108,7 @@ class RunningStreams:
             counts.rejected for counts in tx.open_record_counts.by_stream(list(writers.values()), writers).values()
         )
 
-    def _advance_in_turn(self) -> None:
+    def _advance_targets_in_turn(self) -> None:
         while self._running:
             for name, steps in list(self._running.items()):
                 if next(steps, _ENDED) is _ENDED:
@@ -124,11 +125,11 @@ class RunningStreams:
             done = (yield from self._run_streams(delivery, source)) and (yield from runner.deliver_waiting())
             done = done and (yield from runner.deliver_deletes())
         finally:
-            runner.count_rest_as_carried_on()
+            runner.count_undelivered_as_carried_on()
             runner.report_target_code_errors()
-        if not (done and (yield from runner.repeat_work_until_done(dispatcher.deliver_held_back))):
+        if not (done and (yield from runner.repeat_dispatcher_work_until_done(dispatcher.deliver_held_back))):
             dispatcher.leave_to_next_run()
-        runner.report_refused_batches()
+        runner.report_left_out_batches()
 
     def _verify_bindings_or_report(self, delivery: TargetDelivery) -> bool:
         try:
@@ -145,21 +146,21 @@ class RunningStreams:
         resuming = self._session.resuming_lock(name)
         while not resuming.acquire(timeout=POLL.total_seconds()):
             if self._interrupt.is_set():
-                self._report_stop(f"before the delivery to {name}")
+                self._report_requested_stop(f"before the delivery to {name}")
                 return False
             yield
         try:
             left = delivery.find_left()
             if not self._verify_bindings_or_report(delivery) or not (yield from self._resume_unsettled(delivery, left)):
                 return False
-            if not (yield from self._verify_resumed(delivery, left)):
+            if not (yield from self._verify_bindings_after_resuming(delivery, left)):
                 return False
             self._session.resumed.add(name)
             return True
         finally:
             resuming.release()
 
-    def _report_stop(self, when: str) -> None:
+    def _report_requested_stop(self, when: str) -> None:
         hint = "requests in flight are settled; run again to continue"
         self._report.messages.add_error("", StoppedError(f"stopped {when}", hint=hint))
 
@@ -169,15 +170,15 @@ class RunningStreams:
         names = {bound.name for bound in delivery.streams}
         steps = delivery.dispatcher.resume_unsettled_intents(left, later=names)
         self.counts.resuming.update(intent.id for intent in left)
-        return (yield from delivery.runner.repeat_work_until_done(lambda: next(steps, _ENDED) is _ENDED))
+        return (yield from delivery.runner.repeat_dispatcher_work_until_done(lambda: next(steps, _ENDED) is _ENDED))
 
-    def _verify_resumed(self, delivery: TargetDelivery, left: Sequence[Intent]) -> Steps:
+    def _verify_bindings_after_resuming(self, delivery: TargetDelivery, left: Sequence[Intent]) -> Steps:
         """Verify the records of operations that a restored backup had left; see
         `settlement.store_outcomes_and_bindings`.
         """
         if not left or not delivery.restored:
             return True
-        is_settled = yield from delivery.runner.repeat_work_until_done(delivery.dispatcher.deliver_held_back)
+        is_settled = yield from delivery.runner.repeat_dispatcher_work_until_done(delivery.dispatcher.deliver_held_back)
         return is_settled and self._verify_bindings_or_report(delivery)
 
     def _run_streams(self, delivery: TargetDelivery, source: RunInputFactory) -> Steps:
@@ -189,17 +190,17 @@ class RunningStreams:
                 yield
                 continue
             if self._interrupt.is_set():
-                self._report_stop(f"before {bound.name}")
+                self._report_requested_stop(f"before {bound.name}")
                 return False
             if bound.resource_type.write_once and not (
-                yield from runner.repeat_work_until_done(delivery.dispatcher.deliver_held_back)
+                yield from runner.repeat_dispatcher_work_until_done(delivery.dispatcher.deliver_held_back)
             ):
                 return False
             try:
                 if not (yield from runner.run(bound, source(bound, self._report.tally(bound.name), self._report.run))):
                     return False
             except LateError as late:
-                order.postpone(bound, late)
+                order.postpone_late_stream(bound, late)
         return True
 
 
@@ -219,7 +220,7 @@ class StreamOrder:
             bound = next(filter(self._may_run, self._pending), None)
             if bound is None:
                 bound = min((one for one in self._pending if one.name in self._again), key=self._time_until_retry)
-                self._pause(bound)
+                self._wait_for_late_files(bound)
                 if self._time_until_retry(bound) > timedelta() and not self._interrupt.is_set():
                     yield None
                     continue
@@ -229,15 +230,15 @@ class StreamOrder:
             if bound.name not in self._again:
                 self._pending.remove(bound)
 
-    def postpone(self, bound: BoundStream, late: LateError) -> None:
-        self._again[bound.name] = self._now + late.pause
+    def postpone_late_stream(self, bound: BoundStream, late: LateError) -> None:
+        self._again[bound.name] = self._monotonic_time + late.pause
 
     @property
-    def _now(self) -> timedelta:
+    def _monotonic_time(self) -> timedelta:
         return timedelta(seconds=self._clock.monotonic())
 
     def _time_until_retry(self, bound: BoundStream) -> timedelta:
-        return self._again.get(bound.name, timedelta()) - self._now
+        return self._again.get(bound.name, timedelta()) - self._monotonic_time
 
     def _may_run(self, bound: BoundStream) -> bool:
         late = (one for one in self._pending if one.name in self._again and one is not bound)
@@ -246,7 +247,7 @@ class StreamOrder:
             (o.scope.target, o.scope.resource) in scopes for o in late
         )
 
-    def _pause(self, bound: BoundStream) -> None:
+    def _wait_for_late_files(self, bound: BoundStream) -> None:
         if self._waiting_for != bound.name:
             self._progress.begin(f"waiting for files of {bound.name}", None)
             self._waiting_for = bound.name

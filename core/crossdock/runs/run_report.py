@@ -9,9 +9,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from crossdock.errors import CrossdockError, InternalError
-from crossdock.reading.sources.rate_limit_allowance_per_run import ApiUsage
+from crossdock.reading.sources.rate_limit_waits_of_run import ApiUsage
 from crossdock.reading.sources.stream_input_report import InputFacts
-from crossdock.runs import run_lines
+from crossdock.runs import tables_and_sentences_of_run
 from crossdock.state import Intent, RunRecord
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.values.run_messages import (
@@ -108,7 +108,7 @@ class Report:
         return sum(self.open.values(), NOTHING_OPEN)
 
     @property
-    def _is_degraded(self) -> bool:
+    def _has_open_or_postponed(self) -> bool:
         return self.all_open.total > 0 or self.postponed.total() > 0
 
     @property
@@ -118,7 +118,7 @@ class Report:
             return "failed"
         if self.errors:
             return "incomplete"
-        return "degraded" if self._is_degraded else "done"
+        return "degraded" if self._has_open_or_postponed else "done"
 
     @property
     def completed(self) -> bool:
@@ -129,13 +129,15 @@ class Report:
         """The exit code for the most severe event; ``crossdock sync --help`` lists the codes."""
         if self.balanced is False:
             return InternalError.exit_code
-        return self.messages.exit_code or (1 if self._is_degraded else 0)
+        return self.messages.exit_code or (1 if self._has_open_or_postponed else 0)
 
     def __str__(self) -> str:
         document = self.as_json()
-        tallies = (run_lines.tally_sentence(name, each) for name, each in document["streams"].items())
-        open_records = run_lines.open_record_lines(document["streams"])
-        return "\n".join((*tallies, *open_records, *error_texts(self.messages), run_lines.run_sentence(document)))
+        tallies = (tables_and_sentences_of_run.tally_sentence(name, each) for name, each in document["streams"].items())
+        open_records = tables_and_sentences_of_run.open_record_lines(document["streams"])
+        return "\n".join(
+            (*tallies, *open_records, *error_texts(self.messages), tables_and_sentences_of_run.run_sentence(document))
+        )
 
     __repr__ = __str__
 
@@ -180,7 +182,7 @@ class SettlementCount:
             if intent.step != "open":
                 self._report.tally(intent.identity.stream).count("carried_over")
 
-    def count(self, item: Settlement) -> bool:
+    def count_settled_operation(self, item: Settlement) -> bool:
         """Count a settled operation. Return False for the first of two steps, whose record continues to wait."""
         intent, identity = item.intent, item.intent.identity
         tally = self._report.tally(identity.stream)
@@ -207,7 +209,7 @@ def settled_tally_term(item: Settlement, *, first_time: bool) -> Term:
     return "suppressed" if item.untouched else delivered_tally_term(intent.operation, first_time=first_time)
 
 
-def expected_tally_term(target: Target, resource: str, operation: str, *, first_time: bool) -> Term:
+def tally_term_if_accepted(target: Target, resource: str, operation: str, *, first_time: bool) -> Term:
     """Return the term of an operation that *target* takes; see `delivered_tally_term`."""
     kind = target.resources.get(resource)  # a connection may have lost it
     is_awaited = kind is not None and kind.batch is not None and kind.batch.acknowledged_within_s is not None

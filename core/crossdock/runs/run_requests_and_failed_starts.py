@@ -44,7 +44,7 @@ class RunRequest(Struct, frozen=True):
             return None
         job = self.job_name
         what = {"command": self.command} if job is None else {"job": job, "business_date": self.business_date(at)}
-        return AuditEntry.by_current_actor(self.action, "", at=at, after=what)
+        return AuditEntry.new_by_current_actor(self.action, "", at=at, after=what)
 
     def business_date(self, now: datetime) -> str:
         return (self.due_run.business_date if self.due_run else now.astimezone().date()).isoformat()

@@ -86,7 +86,7 @@ class Session:
                 defects[target.name] = error
         return defects
 
-    def most_requests_in_flight(self, target: Target) -> int:
+    def in_flight_limit_per_run(self, target: Target) -> int:
         return max(1, target.in_flight // self._width)
 
     def bucket(self, target: Target) -> BucketStore:
@@ -144,7 +144,7 @@ def open_session(
     session: Session | None = None
     try:
         with project.open_state_exclusively() as state, ExitStack() as stack:
-            session = _end_killed_runs_and_create(project, clock, state, stack, width, percent)
+            session = _new_session_ending_killed_runs(project, clock, state, stack, width, percent)
             yield session
     except Exception as error:
         is_usage = session is not None and isinstance(error, ConfigError)
@@ -155,7 +155,7 @@ def open_session(
         raise
 
 
-def _end_killed_runs_and_create(
+def _new_session_ending_killed_runs(
     project: Project, clock: Clock, state: State, stack: ExitStack, width: int, percent: Callable[[], int]
 ) -> Session:
     targets = project.targets(clock)

@@ -12,29 +12,33 @@ from msgspec import structs
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta import state_comparison
-from crossdock.delta.changed_record_reading import KeyedRecord, keys_filtered_out_now, stored_records_prepared_again
+from crossdock.delta.changed_records_from_source import (
+    KeyedRecord,
+    keys_filtered_out_now,
+    stored_records_prepared_again,
+)
 from crossdock.delta.latest_records import LatestRecords
-from crossdock.delta.row_preparation import KEY_HASH, UNIT, split_by_key
-from crossdock.delta.sortable_row_positions import mixed_zones_error
+from crossdock.delta.row_preparation import KEY_HASH, UNIT, split_into_parts_by_key
+from crossdock.delta.sortable_row_positions import zone_differs_from_stored_error
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.external_id_recognition import NOT_OURS
-from crossdock.mapping.incremental_cursors import Cursor, stored_instant
+from crossdock.mapping.incremental_cursors import Cursor, format_stored_instant
 from crossdock.reading.sources.list_completeness_evidence import IncompleteListError
-from crossdock.runs.checked_batches import guarded_stream_method, pulled_batches
-from crossdock.runs.gone_records import GoneRecords, SecondReading, is_reading_due
+from crossdock.runs.checked_batches import converting_errors_of_stream_method, pulled_batches
+from crossdock.runs.gone_records import GoneRecords, SecondReading, is_list_due_again
 from crossdock.runs.imported_file_log import text_of_mapping_change
 from crossdock.runs.parts_between_checkpoints import ReadParts, UnsortedError
-from crossdock.runs.planning.contributions import Contributions
+from crossdock.runs.planning.contributions_to_other_streams_records import Contributions
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
-from crossdock.runs.planning.reference_resolution import untrimmed_keys
+from crossdock.runs.planning.reference_resolution import stored_untrimmed_keys
 from crossdock.runs.planning.removals import Removals
-from crossdock.runs.planning.snapshot_proof import Completeness, remember_snapshot, warn_if_snapshot_differs
+from crossdock.runs.planning.snapshot_proof import Completeness, remember_snapshot, warn_if_unlike_past_snapshots
 from crossdock.runs.planning.unchanged_waits import IdleWaits, UnchangedWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.runs.records_followed_until_final import FollowedRecordFetch
 from crossdock.state import DeadLetter, Intent, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import key_index
-from crossdock.values.records import LINE, RawBatch
+from crossdock.values.raw_rows_and_records import LINE, RawBatch
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations_and_intents import Operation
 
@@ -50,7 +54,7 @@ class SourcePhases:
         self._bound, self._state, self._since = bound, state, since
         declared = bound.stream.cursor
         given = declared.pull_since(since) if declared else since
-        self._changes = self._new_read_parts(
+        self._changes = self._begin_reading_in_parts(
             given, declared, whole=whole, doubt_of_list=self._reason_list_is_incomplete
         )
         self._look = SecondReading(bound, lambda: pulled_batches(bound, given))
@@ -67,7 +71,7 @@ class SourcePhases:
     def _reason_list_is_incomplete(self) -> str | None:
         return self._bound.context.run.open_lists.incomplete.get(self._bound.name)
 
-    def _new_read_parts(
+    def _begin_reading_in_parts(
         self,
         since: str | None,
         declared: Cursor | None,
@@ -95,7 +99,7 @@ class SourcePhases:
             with self._state.begin_read_only() as tx:
                 last = tx.full_lists.last_read_time(self._bound.name)
                 pending = reread.finds_gone and tx.pending_approvals.get(self._bound.name) is not None
-            if pending or is_reading_due(last, reread.every, self._bound.context.run.clock.now()):
+            if pending or is_list_due_again(last, reread.every, self._bound.context.run.clock.now()):
                 phases.append("list")
         return phases
 
@@ -121,8 +125,11 @@ class SourcePhases:
         counted = Tally()
         try:
             with self._bound.context.run.reading.mark_stream_being_read(self._bound.name):
-                scan.find_in_batches(
-                    proof.collect_proofs(self.followed.track_not_final(self._batches(proof))), counted, advance, known
+                scan.find_latest_of_each_key(
+                    proof.collect_proofs(self.followed.track_not_final(self._batches_of_phase(proof))),
+                    counted,
+                    advance,
+                    known,
                 )
         except BaseException as error:
             self._bound.context.run.intakes.discard_for_stream(self._bound.name)
@@ -133,19 +140,19 @@ class SourcePhases:
                 self.followed.discard_unstored()  # nothing of it is used
                 return None
             self.close()
-            self._reset_cursor(error)
+            self._restore_cursor_of_run_start(error)
             raise
         parts = self._changes if self.phase == "changes" else self._list if self.phase == "list" else None
         doubt = None if parts is None else parts.doubt or parts.held
         if parts is not None and doubt is not None:  # all of it is delivered, but nothing of it is evidence
             proof.doubt = self._bound.context.run.failures.setdefault(self._bound.name, doubt)
             if parts.doubt is not None:
-                self._reset_cursor(parts.doubt)
+                self._restore_cursor_of_run_start(parts.doubt)
         if not self.has_more:
             self.close()
         return counted
 
-    def _batches(self, proof: Completeness) -> Iterable[RawBatch]:
+    def _batches_of_phase(self, proof: Completeness) -> Iterable[RawBatch]:
         bound, run, name = self._bound, self._bound.context.run, self._bound.name
         if self.phase == "changes":
             return (
@@ -158,7 +165,7 @@ class SourcePhases:
             return self.followed.fetch_chosen({key for part in self._seen for key in part[KEY_HASH].to_list()})
         run.progress.begin(f"reading {name} in full", None)
         self._list, self._look = (
-            self._new_read_parts(None, None, whole=True),
+            self._begin_reading_in_parts(None, None, whole=True),
             SecondReading(bound, lambda: pulled_batches(bound, None)),
         )
         return self._batches_of_full_list(self._list, proof)
@@ -182,7 +189,7 @@ class SourcePhases:
 
     def remove_records_with_doubtful_rows(self, scan: LatestRecords, changed: pl.DataFrame, proof: Completeness) -> int:
         """Remove from *scan* those of *changed* whose rows may not be theirs alone or not all, and count them."""
-        found = None if self.phase == "open" else self._look.reread_and_compare_rows(changed)
+        found = None if self.phase == "open" else self._look.reread_and_compare_changed_rows(changed)
         if found is None:
             return 0
         unproved, doubt = found
@@ -199,13 +206,13 @@ class SourcePhases:
     def keys_of_earlier_phases(self) -> pl.DataFrame:
         return pl.concat(self._seen) if self._seen else pl.DataFrame(schema={KEY_HASH: pl.UInt128})
 
-    def _reset_cursor(self, error: BaseException) -> None:
+    def _restore_cursor_of_run_start(self, error: BaseException) -> None:
         """Restore the first cursor if *error* shows that the cursors of earlier parts may have skipped records."""
         if not isinstance(error, UnsortedError | IncompleteListError):
             return
         name, version = self._bound.name, self._bound.stream.cursor_version
         with self._state.begin_read_only() as tx:
-            is_first = tx.cursors.get(name, version) == self._since
+            is_first = tx.cursors.get_if_same_version(name, version) == self._since
         if not is_first:  # never so in a plan, which cannot write
             with self._state.begin() as tx:
                 tx.cursors.put_or_forget(name, version, self._since)
@@ -216,7 +223,7 @@ class SourcePhases:
             self._list.close()
 
     @property
-    def cursor_remark(self) -> str:
+    def cursor_problem_remark(self) -> str:
         """A remark about the cursor: the missing one (for a first reading only), dates in the future or, without
         ``reread``, which finds what is late, a missing overlap. Empty if there is none.
         """
@@ -238,12 +245,12 @@ class SourcePhases:
         if declared is not None and not declared.sorted:
             if not (parts.ended and parts.has_rows):  # it may be an outage
                 return None
-            begun = stored_instant(parts.reading_start_time)
+            begun = format_stored_instant(parts.reading_start_time)
             reached = min(begun, parts.latest or begun)  # its times may be behind, or it may be an old answer
             return max(self._since or "", reached)
         return parts.cursor if parts.cursor is not None and not scan.cursor else scan.cursor
 
-    def store(self, tx: Transaction, *, is_done: bool) -> None:
+    def store_followed_and_read_time(self, tx: Transaction, *, is_done: bool) -> None:
         self.followed.store(tx, is_done=is_done)
         if is_done and self.has_listed_all and self._bound.stream.reread is not None:
             tx.full_lists.put_read_time(self._bound.name, at=self._bound.context.run.clock.now())
@@ -292,7 +299,7 @@ class StreamInput:
     def _begin_part(self) -> None:
         self._waits.reset()
         self._waiting: list[WaitingRecord] = []
-        self._begin_scan()
+        self._reset_latest_records()
         self._delta: state_comparison.Delta | None = None
         self._order: pl.Series | None = None  # the keys as listed, if the index has another order
         self._completeness, self.removals = Completeness(), Removals()
@@ -300,7 +307,7 @@ class StreamInput:
         self._mapping_changed = ""
         self._left_alone: set[int] = set()  # waiting keys with an unsettled operation, or filtered out
 
-    def _begin_scan(self) -> None:
+    def _reset_latest_records(self) -> None:
         stream, work = self._bound.stream, self._bound.context.run.work
         self._scan = LatestRecords(stream, self._bound.name, work, lists_all=self._lists_all)
 
@@ -330,12 +337,12 @@ class StreamInput:
             found = self._compare_with_state(unsettled)
         self._delta = found
         with self._state.begin_read_only() as tx:
-            self._waiting += self._waits.release_children(tx, found, self._waiting)
+            self._waiting += self._waits.release_children_of_decided(tx, found, self._waiting)
         self.removals = self._decide_removals(found, counted, unsettled)
-        self.digest = self._scan.digest_of_latest(self._gone.digest) if self._digested else ""
-        self.check_input()
+        self.digest = self._scan.digest_of_all_records(self._gone.digest) if self._digested else ""
+        self.refuse_unexpected_input()
         bound.context.run.intakes.accept(name)
-        if self._phases is not None and (remark := self._phases.cursor_remark):
+        if self._phases is not None and (remark := self._phases.cursor_problem_remark):
             bound.context.run.note(name, remark)
         note_trimmed_and_damaged_texts(bound, self._scan)
         if mapping_changed and self._scan.source_names:
@@ -352,7 +359,7 @@ class StreamInput:
         self._rows = counted.rows_read
         if self._is_snapshot:
             new = found.changed.height - self._known_changed
-            warn_if_snapshot_differs(
+            warn_if_unlike_past_snapshots(
                 bound, self._state, self._completeness, self._rows, self._known_count, len(found.gone), new
             )
         self._tally.take_rows(counted)
@@ -360,7 +367,7 @@ class StreamInput:
             bound.context.run.note(name, self.removals.warning)
         busy = {intent.identity.key_hash for intent in unsettled} - set(found.replaced)
         self._left_alone = busy & {each.identity.key_hash for each in self._waiting}
-        self._left_alone |= find_and_note_newly_filtered(bound, "waiting", [*self._waiting_to_decide()])
+        self._left_alone |= find_and_note_newly_filtered(bound, "waiting", [*self._waiting_decided_now()])
         self._count_decided(found)
         if bound.stream.contributes and self.finds_changes_without_webhooks and not self.has_more:
             self.prepared_operations = self._contributions_to_recreated(found, busy)
@@ -411,14 +418,14 @@ class StreamInput:
             self._phases = None  # a late file is read again
             raise
         if counted is None:
-            self._begin_scan()
+            self._reset_latest_records()
             return Tally()
         self._tally.count("ignored", phases.remove_already_read(self._scan))
         return counted
 
     def _stored_cursor(self) -> str | None:
         with self._state.begin_read_only() as tx:
-            return tx.cursors.get(self._bound.name, self._bound.stream.cursor_version)
+            return tx.cursors.get_if_same_version(self._bound.name, self._bound.stream.cursor_version)
 
     @property
     def _known_keys_in_order_loader(
@@ -445,9 +452,9 @@ class StreamInput:
         compared = partial(state_comparison.compare, scan.latest, known, dead_letters=letters, unsettled=unsettled)
         found = compared(waiting=self._waiting, idle=self.idle_waits.records, snapshot=snapshot)
         for unit, line in found.mixed_zones[[UNIT, LINE]].rows()[:1]:
-            raise mixed_zones_error(scan.place_of_row(unit, line))
+            raise zone_differs_from_stored_error(scan.place_of_row(unit, line))
         self._known_count = known.height
-        keys = split_by_key(found.changed.select(KEY_HASH), known.select(KEY_HASH))
+        keys = split_into_parts_by_key(found.changed.select(KEY_HASH), known.select(KEY_HASH))
         self._known_changed = sum(ours.join(theirs, on=KEY_HASH, how="semi").height for ours, theirs in keys)
         return found
 
@@ -455,7 +462,7 @@ class StreamInput:
         held = order.known if (order := self._scan.key_order) else None
         return self._state.key_facts_of_scope(self._bound.scope) if held is None else held
 
-    def check_input(self) -> None:
+    def refuse_unexpected_input(self) -> None:
         """Called after everything is read, before any of it is counted. It may refuse the input."""
 
     @property
@@ -468,11 +475,11 @@ class StreamInput:
 
     def _count_decided(self, found: state_comparison.Delta) -> None:
         self._tally.count("carried_over", len(self.formerly_waiting_key_hashes))
-        found.add_to_tally(self._tally)
+        found.count_needing_no_decision(self._tally)
         self._tally.records.update(self.removals.terms)
         self._tally.count("carried_on", len(self._left_alone))
 
-    def handle_failed_read(self) -> None:
+    def carry_on_after_failed_read(self) -> None:
         self._bound.context.run.intakes.discard_for_stream(self._bound.name)
         self._tally.count("carried_over", len(self.formerly_waiting_key_hashes))
         self._tally.count("carried_on", len(self.formerly_waiting_key_hashes))
@@ -496,9 +503,9 @@ class StreamInput:
     @property
     def _number_to_map(self) -> int:
         assert self._delta is not None
-        return self._delta.changed.height + sum(1 for _ in self._waiting_to_decide())
+        return self._delta.changed.height + sum(1 for _ in self._waiting_decided_now())
 
-    def _waiting_to_decide(self) -> Iterator[WaitingRecord]:
+    def _waiting_decided_now(self) -> Iterator[WaitingRecord]:
         """Yield the waiting records that are decided in the version in which they wait."""
         assert self._delta is not None
         passed_over = {*self._delta.replaced, *self._left_alone}
@@ -508,7 +515,7 @@ class StreamInput:
         number, known = self._known_changed + len(self._waiting), self._known_count
         if number and not known:  # nothing was read, so the state was not asked
             with self._state.begin_read_only() as tx:
-                known = tx.snapshots.count_unarchived_at_target(self._bound.scope)
+                known = tx.snapshots.count_unarchived_records_at_target(self._bound.scope)
         source = next(iter(self._scan.source_names), "")
         return UpdateCandidates(number, known, self._read_waiting_then_changed, source, self._mapping_changed)
 
@@ -538,9 +545,10 @@ class StreamInput:
 
     def _read_waiting_then_changed(self) -> Iterator[KeyedRecord]:
         assert self._delta is not None
-        waited = ((each.identity, each.raw) for each in self._waiting_to_decide())
+        waited = ((each.identity, each.raw) for each in self._waiting_decided_now())
         return chain(
-            stored_records_prepared_again(self._bound.stream, waited), self._scan.read_records(self._delta.changed)
+            stored_records_prepared_again(self._bound.stream, waited),
+            self._scan.read_chosen_records(self._delta.changed),
         )
 
     def store_completion(self) -> None:
@@ -549,15 +557,15 @@ class StreamInput:
         assert phases is not None
         with self._state.begin() as tx:
             self._store_keyless_and_clear_resolved(tx)
-            done = self._completeness.doubt is None and self._store_snapshot_and_approval(tx)
+            done = self._completeness.doubt is None and self._store_snapshot_or_approval_request(tx)
             self._is_held_back = self._is_held_back or not done
             cursor = phases.new_cursor(self._scan)
             if cursor is not None and not (self._is_held_back or self._gone.undecided_deletion_count):
                 tx.cursors.put(bound.name, bound.stream.cursor_version, cursor)
-            phases.store(tx, is_done=done)
+            phases.store_followed_and_read_time(tx, is_done=done)
         self._state.update_key_index(bound.scope, self._order)
         if not self._is_held_back and not self.has_more:
-            with guarded_stream_method(bound, "finished"):
+            with converting_errors_of_stream_method(bound, "finished"):
                 bound.stream.finished(bound.context)
 
     def _store_keyless_and_clear_resolved(self, tx: Transaction) -> None:
@@ -580,14 +588,14 @@ class StreamInput:
         # pages of changes have the same addresses in each run, and others records
         return None if self._phases is not None and self._phases.has_listed_all else ()
 
-    def _store_snapshot_and_approval(self, tx: Transaction) -> bool:
+    def _store_snapshot_or_approval_request(self, tx: Transaction) -> bool:
         """Return False if the source must be read again, for example because of an unsettled operation."""
         assert self._delta is not None
         withheld, listed = self.removals.withheld, self._gone.listed_rows is not None
         if withheld is not None:
             tx.pending_approvals.request_approval(withheld)
         elif (self._scan.source_names or listed) and not self.has_more:
-            self._forget_approval(tx)
+            self._withdraw_approval_request(tx)
         if self._delta.postponed or self.removals.unsettled:
             return False
         is_unproved = self.removals.unproved
@@ -596,7 +604,7 @@ class StreamInput:
             remember_snapshot(tx, self._bound, rows, self._completeness, self._run_id, unproved=is_unproved)
         return listed or not (withheld or is_unproved)  # a list of existing records is read in each run
 
-    def _forget_approval(self, tx: Transaction) -> None:
+    def _withdraw_approval_request(self, tx: Transaction) -> None:
         """Withdraw the request for approval, unless webhooks have named its records, which this input may not show."""
         name = self._bound.name
         pending = tx.pending_approvals.get(name)
@@ -608,7 +616,7 @@ def load_untrimmed_keys(bound: BoundStream, state: State) -> None:
     """Let the stream keep the names of records that the state stored before keys were trimmed."""
     if bound.stream.trim_keys:
         with state.begin_read_only() as tx:
-            bound.stream.earlier_keys = untrimmed_keys(tx, bound.scope, bound.name)
+            bound.stream.earlier_keys = stored_untrimmed_keys(tx, bound.scope, bound.name)
 
 
 def note_trimmed_and_damaged_texts(bound: BoundStream, scan: LatestRecords) -> None:

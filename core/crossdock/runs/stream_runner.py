@@ -97,7 +97,7 @@ class StreamRunner:
                 )
                 if held.start_of_overdue_waits and not (yield from self._deliver_chunks(overdue)):
                     return False
-                held.make_idle()
+                held.make_held_records_idle()
         return True
 
     def report_target_code_errors(self) -> None:
@@ -105,14 +105,14 @@ class StreamRunner:
         for defect in take_unreported_errors(self._target):
             self._report.messages.add_error(self._place, defect)
 
-    def report_refused_batches(self) -> None:
+    def report_left_out_batches(self) -> None:
         """Report why stored batches were left out, while others were handed over."""
-        for refusal in self._dispatcher.take_left_out_batch_errors():
+        for refusal in self._dispatcher.take_undelivered_batch_errors():
             self._report.messages.add_error(self._place, refusal)
 
     def deliver_deletes(self) -> Steps:
         """Delete what is gone and may be referred to, referring records first. Return as `run`."""
-        for each in self._referring.plan_delete_rounds(self._delete_planner):
+        for each in self._referring.plan_delete_rounds(self._new_planner_of_deletes):
             if not (yield from self._deliver_chunks(each.chunks)):
                 each.planner.count_unplanned_removals()
                 self._report.tally(each.bound.name).count("carried_on", each.left)
@@ -124,12 +124,12 @@ class StreamRunner:
                 source.close()
         return True
 
-    def _delete_planner(self, bound: BoundStream, gone: Removals) -> Planner:
+    def _new_planner_of_deletes(self, bound: BoundStream, gone: Removals) -> Planner:
         self._timings.begin_part(f"deleting {bound.name}", len(gone.removed))
         nothing = AwaitingParents(bound, self._state, self._references, frozenset())
         return self._planner(nothing, gone, FailureCounter(bound, None))
 
-    def count_rest_as_carried_on(self) -> None:
+    def count_undelivered_as_carried_on(self) -> None:
         """Count as `carried_on` what still waits, and the deletes that were not begun."""
         for name, source in self._deferred.items():
             self._report.tally(name).count("carried_on", len(source.removals.removed))
@@ -145,12 +145,12 @@ class StreamRunner:
             )
         try:
             with guard_author_code_of_stream(bound):
-                source.read_next_part(unsettled, self._advance_unless_interrupted)
+                source.read_next_part(unsettled, self._show_progress_unless_interrupted)
         except (StateError, LateError):
             raise
         except CrossdockError as error:
             self._report.messages.add_error(bound.name, error)
-            source.handle_failed_read()
+            source.carry_on_after_failed_read()
             return True
         is_awaited = all(intent.status == "handed_over" for intent in unsettled)
         self._report.left_to_next(bound.name, source.postponed_as_unsettled_count, is_awaited=is_awaited)
@@ -180,7 +180,7 @@ class StreamRunner:
         source.withhold_all_records(withheld)
         return True
 
-    def repeat_work_until_done(self, work: Callable[[], bool]) -> Steps:
+    def repeat_dispatcher_work_until_done(self, work: Callable[[], bool]) -> Steps:
         """Call *work* of the dispatcher until it returns True. Return as `run`."""
         try:
             while not work():
@@ -193,7 +193,9 @@ class StreamRunner:
         return True
 
     def _deliver_chunks(self, chunks: Iterator[PlannedChunk]) -> Steps:
-        return self.repeat_work_until_done(partial(self._dispatcher.deliver, _with_progress(chunks, self._timings)))
+        return self.repeat_dispatcher_work_until_done(
+            partial(self._dispatcher.deliver, _with_progress(chunks, self._timings))
+        )
 
     def _planner(
         self, held: AwaitingParents, gone: Removals, failing: FailureCounter, operations: Iterable[Operation] = ()
@@ -212,7 +214,7 @@ class StreamRunner:
             while chunks is not None:
                 if not (yield from self._deliver_chunks(missed.count_changes(chunks) if missed else chunks)):
                     planner.count_rest_as_carried_on(records)  # they stay in files that are not finished
-                    self._count_given_up_deletes(bound)
+                    self._give_up_deferred_deletes(bound)
                     return False
                 chunks = planner.next_round()
             planner.count_rest_as_carried_on(records)
@@ -223,14 +225,14 @@ class StreamRunner:
             missed.report()
         if planner.stopped is not None:
             self._report.messages.add_error(bound.name, planner.stopped)
-            self._count_given_up_deletes(bound)
+            self._give_up_deferred_deletes(bound)
         elif gone is not source.removals:
             self._deferred[bound.name] = source
         else:
             self._finish_input(bound, source)
         return True
 
-    def _count_given_up_deletes(self, bound: BoundStream) -> None:
+    def _give_up_deferred_deletes(self, bound: BoundStream) -> None:
         self._report.tally(bound.name).count("carried_on", self._referring.give_up(bound))
 
     def _finish_input(self, bound: BoundStream, source: RunInput) -> None:
@@ -245,7 +247,7 @@ class StreamRunner:
         if source.removals.refusal is not None:
             self._report.messages.add_error(bound.name, source.removals.refusal)
 
-    def _advance_unless_interrupted(self, rows: int) -> None:
+    def _show_progress_unless_interrupted(self, rows: int) -> None:
         if self._run.interrupt.is_set():
             raise StoppedError(
                 "stopped while reading", hint="nothing from this source was imported; run again to continue"
@@ -256,7 +258,7 @@ class StreamRunner:
 def _with_progress(chunks: Iterator[PlannedChunk], progress: Progress) -> Iterator[PlannedChunk]:
     """Report the progress of records without an operation, which are done once they are planned."""
     for chunk in chunks:
-        progress.advance(chunk.size - len(chunk.operations))
+        progress.advance(chunk.decision_count - len(chunk.operations))
         yield chunk
 
 

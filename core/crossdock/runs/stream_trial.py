@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from crossdock.config.declarative_streams import DeclaredStream
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
-from crossdock.delta.changed_record_reading import stored_records_prepared_again
+from crossdock.delta.changed_records_from_source import stored_records_prepared_again
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, RowsWithoutKey, is_added_column, prepare
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.mapping.declarative import list_elements_at_path
@@ -28,8 +28,8 @@ from crossdock.values import exact_json
 from crossdock.values.clock import Clock
 from crossdock.values.json_paths import at_path, column_text
 from crossdock.values.progress import Progress, SilentProgress
+from crossdock.values.raw_rows_and_records import ELEMENT, JSON, LINE, RawBatch, Record
 from crossdock.values.record_keys import key_parts_of
-from crossdock.values.records import ELEMENT, JSON, LINE, RawBatch, Record
 
 if TYPE_CHECKING:
     import httpx

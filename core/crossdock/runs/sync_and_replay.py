@@ -43,7 +43,7 @@ def sync(
         records: Fetched in place of the streams, with records that they refer to and that were not delivered yet.
     """
     if records:
-        return _sync_records(project, records, clock, progress, interrupt, priority)
+        return _sync_named_records(project, records, clock, progress, interrupt, priority)
     attempt = RunRequest(command=" ".join(["sync", *selection]), action="sync")
     with open_session(project, clock, attempt=attempt) as session:
         names = project.selected_streams(selection)
@@ -51,7 +51,7 @@ def sync(
         return ActiveRun(session, progress, interrupt, priority, patience, attempt=attempt).execute(names)
 
 
-def _sync_records(
+def _sync_named_records(
     project: Project,
     records: Sequence[NamedRecord],
     clock: Clock,
@@ -85,7 +85,7 @@ def run_scheduled(
     job = session.project.jobs[due_run.job]
     with session.state.begin() as tx:
         recipients = session.project.notification_recipients
-        if not tx.scheduled_runs.begin(
+        if not tx.scheduled_runs.begin_unless_finished(
             due_run, at=session.clock.now(), again=action is not None, recipients=recipients
         ):
             return None
@@ -98,7 +98,7 @@ def replay(
     project: Project, choice: RecordFilter, *, clock: Clock, progress: Progress, interrupt: threading.Event
 ) -> Report:
     """Map the chosen dead letters again with the current mapping, and deliver them. No source is read."""
-    attempt = RunRequest(command=_replay_command(choice), action="records replay")
+    attempt = RunRequest(command=_command_text_of_choice(choice), action="records replay")
     with open_session(project, clock, attempt=attempt) as session:
         known = project.selected_streams([choice.stream] if choice.stream else [])
         with session.state.begin_read_only() as tx:
@@ -122,7 +122,7 @@ def replay(
         return run.execute(names, dead_letters, reads=False, answers_for=known)
 
 
-def _replay_command(choice: RecordFilter) -> str:
+def _command_text_of_choice(choice: RecordFilter) -> str:
     given = (choice.stream, choice.key, choice.code and f"--reason {choice.code}")
     since = f"--since {choice.since:%Y-%m-%dT%H:%M:%S}".removesuffix("T00:00:00") if choice.since else None
     file = f"--file {choice.source}" if choice.source else None

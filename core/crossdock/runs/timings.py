@@ -40,16 +40,16 @@ class Timings:
         self._reset()
 
     @classmethod
-    def reuse_or_wrap(cls, progress: Progress, clock: Clock) -> Timings:
+    def reuse_or_wrap_progress(cls, progress: Progress, clock: Clock) -> Timings:
         """Return *progress* if it is a `Timings`, which its caller reads later, otherwise a new one over it."""
         return progress if isinstance(progress, cls) else cls(clock, progress)
 
-    def start(self, report: Report, job: str | None) -> None:
+    def start_run(self, report: Report, job: str | None) -> None:
         self._reset()
         self.report, self.job = report, job
         self._begun(report)
 
-    def end_and_return_duration(self) -> timedelta:
+    def end_run_and_return_duration(self) -> timedelta:
         self._begin_step(_FIRST)
         return self._since
 

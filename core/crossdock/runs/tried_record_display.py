@@ -9,8 +9,8 @@ from crossdock.resources import Reference
 from crossdock.runs.planning.reference_resolution import references_in
 from crossdock.runs.stream_trial import TriedRecord
 from crossdock.values import exact_json
-from crossdock.values.display_texts import count_with_noun
-from crossdock.values.records import JSON
+from crossdock.values.raw_rows_and_records import JSON
+from crossdock.values.texts_of_numbers_and_times import count_with_noun
 from crossdock.writing.targets.payload_comparison import PERSONAL
 
 
@@ -30,7 +30,7 @@ def tried_record_document(tried: TriedRecord, personal: frozenset[str], *, raw: 
         "source": record.source,
         "lines": list(record.lines),
         "record": {
-            name: value if raw else _masked_unless_visible(value, visible)
+            name: value if raw else _masked_unless_shown_in_draft(value, visible)
             for name, value in _values_by_column(record.rows)
         },
         "draft": members,
@@ -63,7 +63,7 @@ def leaf_values(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
         yield from leaf_values(inner, f"{pointer}/{str(name).replace('~', '~0').replace('/', '~1')}")
 
 
-def _masked_unless_visible(value: Any, visible: set[str]) -> Any:
+def _masked_unless_shown_in_draft(value: Any, visible: set[str]) -> Any:
     """Return *value* if it is empty or shown anyway, else its length: the personal values of a record are not known."""
     is_shown = value is None or value in ("", {}, []) or isinstance(value, bool) or str(value) in visible
     return value if is_shown else f"({count_with_noun(len(str(value)), 'character')})"

@@ -11,7 +11,7 @@ from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.bindings_by_target_id import Bound, load_bindings_by_target_id
 from crossdock.runs.planning.referred_ids import referred_ids
 from crossdock.state import State, UnrecordedReference
-from crossdock.values.field_types import is_target_id
+from crossdock.values.field_types import is_valid_target_id
 
 _AT_ONCE = 500  # ids that are looked up together
 
@@ -42,7 +42,8 @@ def store_unrecorded_references(state: State, resource: str, page: Sequence[Mapp
         UnrecordedReference(resource, name, *each)
         for name, references in found.items()
         for each in references
-        if each in ours or (each[0] == resource and is_target_id(each[1]))  # this list binds its records at its end
+        if each in ours
+        or (each[0] == resource and is_valid_target_id(each[1]))  # this list binds its records at its end
     ]
     state.run_transaction(lambda tx: tx.unrecorded_references.add(PLATFORM, shown))
 
@@ -61,4 +62,4 @@ def _references_to_bound_records(state: State, references: Iterable[tuple[str, s
 
 
 def _is_id(value: Any) -> bool:
-    return isinstance(value, str) and is_target_id(value)
+    return isinstance(value, str) and is_valid_target_id(value)

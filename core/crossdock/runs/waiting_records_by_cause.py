@@ -41,7 +41,7 @@ def waiting_groups(tx: Transaction, scopes: Mapping[str, Scope], choice: RecordF
     for name, scope in scopes.items():
         streams[scope.resource, scope.namespace].append(name)
     roots = _root_causes(
-        _waits_of_parents(tx, streams, {parent for each in counts for parent in _parents(each.waits_for)})
+        _what_parents_wait_for(tx, streams, {parent for each in counts for parent in _parents(each.waits_for)})
     )
     codes = _rejection_code_by_parent(tx, streams, {root for each in roots.values() for root in each})
     groups: dict[tuple[str, tuple[Parent, ...]], WaitingGroup] = {}
@@ -61,12 +61,12 @@ def _parents(waits_for: Iterable[Mapping[str, str]]) -> list[Parent]:
     return [(each["resource"], each["namespace"], each["key"]) for each in waits_for]
 
 
-def _waits_of_parents(tx: Transaction, streams: _Streams, parents: set[Parent]) -> dict[Parent, list[Parent]]:
+def _what_parents_wait_for(tx: Transaction, streams: _Streams, parents: set[Parent]) -> dict[Parent, list[Parent]]:
     """Return what each of *parents* waits for, and so on; an empty list for one that does not wait."""
     found: dict[Parent, list[Parent]] = {}
     while parents:
         found |= {parent: [] for parent in parents}
-        for stream, hashes in _key_hashes_by_stream(streams, parents):
+        for stream, hashes in _parent_key_hashes_by_stream(streams, parents):
             waits = tx.waiting_records.awaited_references(stream, list(hashes))
             found |= {hashes[key_hash]: _parents(waits_for) for key_hash, waits_for in waits.items()}
         parents = {each for parent in parents for each in found[parent]} - set(found)
@@ -76,12 +76,12 @@ def _waits_of_parents(tx: Transaction, streams: _Streams, parents: set[Parent]) 
 def _rejection_code_by_parent(tx: Transaction, streams: _Streams, parents: set[Parent]) -> dict[Parent, str]:
     return {
         hashes[key_hash]: code
-        for stream, hashes in _key_hashes_by_stream(streams, parents)
+        for stream, hashes in _parent_key_hashes_by_stream(streams, parents)
         for key_hash, code in tx.dead_letters.reason_code_by_key_hash(stream, list(hashes)).items()
     }
 
 
-def _key_hashes_by_stream(streams: _Streams, parents: set[Parent]) -> Iterable[tuple[str, dict[int, Parent]]]:
+def _parent_key_hashes_by_stream(streams: _Streams, parents: set[Parent]) -> Iterable[tuple[str, dict[int, Parent]]]:
     places = defaultdict(list)
     for resource, namespace, key in parents:
         places[resource, namespace].append(key)

@@ -90,7 +90,7 @@ class Keyring(contextlib.AbstractContextManager["Keyring"]):
                 return False
             connection.execute(
                 "UPDATE credentials SET scopes = ? WHERE id = ?",
-                (validated_narrowed_scope_text(row[0], scopes), key_id),
+                (scope_text_within_held_scopes(row[0], scopes), key_id),
             )
             connection.execute("COMMIT")
         return True
@@ -148,7 +148,7 @@ def validated_scope_text(wanted: Iterable[str]) -> str:
     return " ".join(distinct)
 
 
-def validated_narrowed_scope_text(held: str, wanted: Iterable[str]) -> str:
+def scope_text_within_held_scopes(held: str, wanted: Iterable[str]) -> str:
     """Return the text of *wanted* scopes, or raise ConfigError if those *held* do not include them."""
     text = validated_scope_text(wanted)
     if wider := [each for each in text.split() if not scopes.includes(held, each)]:

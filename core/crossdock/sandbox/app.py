@@ -222,7 +222,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
             case "/_sandbox/effects":
                 return effects_log.list_effects(self._reader, request.query_params)
             case "/_sandbox/requests":
-                return self._request_log.answer(request.query_params)
+                return self._request_log.answer_query(request.query_params)
             case "/_sandbox/health":
                 self._reader.execute("SELECT 1 FROM stored")
                 return JSONResponse({"status": "ok"})
@@ -259,7 +259,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         response = await self._authenticate_and_execute(call, query)
         if delay_s := self._settings.delay_s + faults.delay_s():
             await asyncio.sleep(delay_s)
-        if call.rate_limit_headers and (claimed := faults.false_quota()):
+        if call.rate_limit_headers and (claimed := faults.false_bucket_level_in_headers()):
             call.rate_limit_headers = self._rate_limiter.false_headers(call.now, full=claimed == "full")
         return faults.disturbed_response(response)
 

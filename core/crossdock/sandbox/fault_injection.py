@@ -133,7 +133,7 @@ class RequestFaults(Struct):
         slow = self._draw("slow")
         return slow.fault.ms / 1000 if slow else 0.0
 
-    def false_quota(self) -> Literal["full", "empty"] | None:
+    def false_bucket_level_in_headers(self) -> Literal["full", "empty"] | None:
         active = self._draw("lying_headers")
         return None if active is None else "full" if active.random.random() < 0.5 else "empty"
 

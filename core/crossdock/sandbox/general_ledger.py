@@ -31,11 +31,11 @@ _DEFAULT_ACCOUNTS: Sequence[Mapping[str, str]] = (
 
 
 def invoice_total(items: Iterable[Mapping[str, Any]]) -> Decimal:
-    units = sum(_in_smallest_units(item["quantity"]) * _in_smallest_units(item["unitPrice"]) for item in items)
+    units = sum(_in_ten_thousandths(item["quantity"]) * _in_ten_thousandths(item["unitPrice"]) for item in items)
     return Decimal(f"{units}E-{2 * _DECIMALS}")
 
 
-def _in_smallest_units(number: int | Decimal) -> int:
+def _in_ten_thousandths(number: int | Decimal) -> int:
     return int(f"{Decimal(number):.{_DECIMALS}f}".replace(".", ""))
 
 

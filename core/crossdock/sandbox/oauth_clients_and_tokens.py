@@ -28,7 +28,7 @@ from crossdock.sandbox.api_keys import (
     TENANT,
     NewCredential,
     check_tenant_slug,
-    validated_narrowed_scope_text,
+    scope_text_within_held_scopes,
     validated_scope_text,
 )
 from crossdock.sandbox.body_validation import parsed_model
@@ -108,7 +108,7 @@ class OAuthClients(contextlib.AbstractContextManager["OAuthClients"]):
             row = connection.execute("SELECT scopes FROM oauth_clients WHERE id = ?", (client_id,)).fetchone()
             if row is None:
                 return False
-            values = validated_narrowed_scope_text(row[0], scopes), client_id
+            values = scope_text_within_held_scopes(row[0], scopes), client_id
             connection.execute("UPDATE oauth_clients SET scopes = ? WHERE id = ?", values)
             connection.execute("DELETE FROM oauth_tokens WHERE client = ?", (client_id,))
             connection.execute("COMMIT")

@@ -64,7 +64,7 @@ def document() -> Json:
         "openapi": "3.1.1",
         "info": {"title": "Integration platform (sandbox)", "version": "1.0.0", "description": _ABOUT},
         "servers": [{"url": "/", "description": "The sandbox that serves this document."}],
-        "tags": [{"name": each, **ASSUMED} for each in (*map(_tag, COLLECTIONS.values()), webhook_openapi.TAG)],
+        "tags": [{"name": each, **ASSUMED} for each in (*map(_tag_name, COLLECTIONS.values()), webhook_openapi.TAG)],
         "paths": {
             **{path: item for each in COLLECTIONS.values() for path, item in _paths(each)},
             **webhook_openapi.paths(),
@@ -97,7 +97,7 @@ def _paths(collection: Collection) -> Iterator[tuple[str, Json]]:
         create["description"] = "With `autoPostLedger` it is posted to the general ledger in the same operation."
     update = _operation(collection, f"update{name}", f"Change {noun}", {"200": stored}, f"404 412 {_WRITES}")
     update |= _body_and_parameters(f"{name}Patch", _GUARDS, "application/merge-patch+json")
-    lists = _operation(collection, f"list{name}", f"List {_tag(collection).lower()}", {"200": page}, "400", "GET")
+    lists = _operation(collection, f"list{name}", f"List {_tag_name(collection).lower()}", {"200": page}, "400", "GET")
     lists |= _parameters(filters)
     get = _operation(collection, f"get{name}", f"Read {noun}", {"200": stored}, "404", "GET")
     delete = _operation(
@@ -135,7 +135,7 @@ def _operation(
     statuses = f"401 403 429 {problems}".split()
     refused = {each: {"$ref": f"#/components/responses/Problem{each}"} for each in statuses}
     scope = required_scope(collection.kind.name, method)
-    about = {"operationId": name, "summary": f"{summary}.", "tags": [_tag(collection)]}
+    about = {"operationId": name, "summary": f"{summary}.", "tags": [_tag_name(collection)]}
     responses = {**success, **dict(sorted(refused.items()))}
     return {**ASSUMED, **about, "security": [{"bearer": [scope]}, {"oauth2": [scope]}], "responses": responses}
 
@@ -144,7 +144,7 @@ def _body_and_parameters(schema: str, parameters: Sequence[str], media_type: str
     return {**_parameters(parameters), "requestBody": {"required": True, **_content(media_type, schema)}}
 
 
-def _tag(collection: Collection) -> str:
+def _tag_name(collection: Collection) -> str:
     return f"{collection.kind.name.replace('_', ' ').capitalize()}s"
 
 

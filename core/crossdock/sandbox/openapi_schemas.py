@@ -104,7 +104,7 @@ def components() -> Json:
     for collection in COLLECTIONS.values():
         name = collection.kind.wire.__name__
         schemas |= dict(_stored_patch_and_page_schemas(name, collection, bodies[name]))
-        schemas[name] = {**bodies[name], **_whole_price_rule(bodies[name])}
+        schemas[name] = {**bodies[name], **_whole_price_rule_by_currency(bodies[name])}
     return {
         **{name: _with_assumption_and_example(name, schema) for name, schema in schemas.items()},
         **webhook_openapi.schemas(),
@@ -113,8 +113,8 @@ def components() -> Json:
 
 def standalone_schema(name: str, base_url: str) -> Json | None:
     """Return a self-contained schema. *name* may have any spelling: InventoryLot, inventory_lot, inventory-lot."""
-    names = {_normalized_schema_name(each): each for each in components()}
-    if (found := names.get(_normalized_schema_name(name))) is None:
+    names = {_comparable_schema_name(each): each for each in components()}
+    if (found := names.get(_comparable_schema_name(name))) is None:
         return None
     about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"{base_url}/schemas/{found}.json"}
     schema = {**about, "title": found, **components()[found]}
@@ -136,7 +136,7 @@ def _referenced_id_schema(member: str) -> Json:
     return id_schema(_ID_PREFIXES[REFERENCES[member]])
 
 
-def _normalized_schema_name(name: str) -> str:
+def _comparable_schema_name(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()
 
 
@@ -289,7 +289,7 @@ def _schemas_without_wire_model() -> Iterator[tuple[str, Json]]:
         yield name, _closed_object_schema(members, description=about)
 
 
-def _whole_price_rule(schema: Json) -> Json:
+def _whole_price_rule_by_currency(schema: Json) -> Json:
     members: Mapping[str, Any] = schema["properties"]
     then = _WHOLE_LINES if "items" in members else _WHOLE_PRICE if "unitPrice" in members else None
     if then is None:

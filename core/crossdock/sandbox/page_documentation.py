@@ -87,7 +87,7 @@ def _described_parameter(parameter: Json) -> Json:
         "required": parameter.get("required", False),
         "description": parameter.get("description", ""),
         "type": _described_type(parameter["schema"]),
-        "rules": _described_rules(parameter["schema"]),
+        "rules": _described_value_limits(parameter["schema"]),
     }
 
 
@@ -106,7 +106,7 @@ def _described_schema(name: str, schema: Json) -> Json:
             "required": member in required,
             "type": _described_type(inner),
             "description": inner.get("description", ""),
-            "rules": _described_rules(inner),
+            "rules": _described_value_limits(inner),
         }
         for member, inner in schema.get("properties", {}).items()
     ]
@@ -116,7 +116,7 @@ def _described_schema(name: str, schema: Json) -> Json:
         "description": schema.get("description", ""),
         "type": _described_type(schema),
         "members": members,
-        "rules": _described_rules(schema),
+        "rules": _described_value_limits(schema),
     }
 
 
@@ -138,7 +138,7 @@ def _described_type(schema: Json) -> Json:
     return {"before": " or ".join(names), "link": "", "after": ""}
 
 
-def _described_rules(schema: Json) -> Json:
+def _described_value_limits(schema: Json) -> Json:
     words = [sentence.format(_value_text(schema[name])) for name, sentence in _LIMITS.items() if name in schema]
     values = schema.get("enum", ())
     if len(values) > _MAX_LISTED:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from crossdock.sandbox import page_documentation
 from crossdock.sandbox.api_keys import Keyring
 from crossdock.sandbox.oauth_clients_and_tokens import OAuthClients
-from crossdock.sandbox.page_credentials import CredentialsPage
+from crossdock.sandbox.page_of_api_credentials import CredentialsPage
 from crossdock.sandbox.page_responses import STYLE_PATH, html_response, render, style_response
 from crossdock.sandbox.page_webhooks import Operate, WebhooksPage
 from crossdock.sandbox.problem_errors import method_not_allowed
@@ -27,7 +27,7 @@ class SandboxPage:
         self._keyring, self._tokens = keyring, FormTokens()
         self._keys = CredentialsPage(keyring, "key", "key", "API keys", "/page/keys", "/")
         self._clients = CredentialsPage(clients, "client", "secret", "OAuth clients", _CLIENTS, _CLIENTS)
-        self._webhooks = WebhooksPage(operate, self._tenants_with_keys)
+        self._webhooks = WebhooksPage(operate, self._tenants_that_have_keys)
 
     async def answer(self, request: Request) -> Response:
         if request.method not in {"GET", "POST"}:
@@ -36,26 +36,26 @@ class SandboxPage:
             return style_response()
         session = Session(self._tokens, request, _COOKIE)
         try:
-            response = await self._section(request.scope["path"]).answer(session, request)
+            response = await self._section_for_path(request.scope["path"]).answer(session, request)
         except FormError as error:
             response = self._refusal_response(session, request, error)
         return session.set_cookie_if_missing(response)
 
     def _refusal_response(self, session: Session, request: Request, error: FormError) -> Response:
-        section = self._section(request.scope["path"])
+        section = self._section_for_path(request.scope["path"])
         if error.status in {403, 409} and isinstance(section, CredentialsPage):
             return section.show_refusal(session, request, error)
         heading = HTTPStatus(error.status).phrase
         text = render("message.html", here="", heading=heading, message=error.message, back=section.home)
         return html_response(text, error.status)
 
-    def _section(self, path: str) -> CredentialsPage | WebhooksPage:
+    def _section_for_path(self, path: str) -> CredentialsPage | WebhooksPage:
         for section in (self._clients, self._webhooks):
             if path == section.path or path.startswith(f"{section.path}/"):
                 return section
         return self._keys
 
-    def _tenants_with_keys(self) -> set[str]:
+    def _tenants_that_have_keys(self) -> set[str]:
         return {each.tenant for each in self._keyring.valid_keys().values()}
 
 

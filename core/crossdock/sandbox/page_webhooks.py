@@ -142,7 +142,7 @@ class WebhooksPage:
             return await self._show_list(
                 session, tenant, 422, form=form, errors={"events": "Choose at least one event."}
             )
-        response = await self._operate(_checked_tenant(tenant), "POST", SUBSCRIPTIONS, {}, form)
+        response = await self._operate(_tenant_with_valid_slug(tenant), "POST", SUBSCRIPTIONS, {}, form)
         document = json.loads(bytes(response.body))
         if response.status_code != 201:
             return await self._show_list(
@@ -176,7 +176,7 @@ class WebhooksPage:
     async def _call_own_api(
         self, tenant: str, method: str, path: str, query: Mapping[str, str] | None = None, body: Any = None
     ) -> Any:
-        response = await self._operate(_checked_tenant(tenant), method, path, query or {}, body)
+        response = await self._operate(_tenant_with_valid_slug(tenant), method, path, query or {}, body)
         document = json.loads(bytes(response.body) or b"null")
         if response.status_code >= 400:
             raise FormError(response.status_code, document["detail"])
@@ -187,7 +187,7 @@ def _api_path(subscription_id: str, *below: str) -> str:
     return "/".join([SUBSCRIPTIONS, *(quote(each, safe="") for each in (subscription_id, *below))])
 
 
-def _checked_tenant(tenant: str) -> str:
+def _tenant_with_valid_slug(tenant: str) -> str:
     if not SLUG.fullmatch(tenant):
         raise FormError(404, "There is no such tenant.")
     return tenant

@@ -26,7 +26,7 @@ _BEFORE_ALL = "-9"  # changes are numbered from 1; the accounts that exist from 
 def execute_read(connection: sqlite3.Connection, route: Route, caller: Caller, query: Mapping[str, str]) -> Response:
     if route.operation == "list":
         return _list(connection, route.collection, caller, query)
-    text, tag = resource_store.load(connection, route.collection, caller.tenant, route.resource_id)
+    text, tag = resource_store.load_body_and_tag(connection, route.collection, caller.tenant, route.resource_id)
     record_level_access.check_access(connection, caller, route.collection, strict_json.read(text.encode()), "read")
     if route.operation == "entries":
         return _list_ledger_entries(connection, route.resource_id, query)

@@ -38,7 +38,7 @@ _REFERENCE_ACCESS: Mapping[str, str] = {"warehouse_bin": "write", "ledger_accoun
 
 def permitted_ids(connection: sqlite3.Connection, caller: Caller, resource: str, access: str) -> frozenset[str] | None:
     """Return the ids of the accounts or bins that *caller* may touch; None for all."""
-    names = caller.permitted_records(resource, access)
+    names = caller.permitted_record_names(resource, access)
     if names is None:
         return None
     named = _NAMED_BY[resource]
@@ -82,7 +82,7 @@ def check_access(
     if not may_access(connection, caller, resource, "read", body):
         raise ProblemError(404, f"There is no such {resource}.")
     if access == "write" and not may_access(connection, caller, resource, "write", body):
-        raise _narrowed_scope_error(resource)
+        raise _record_outside_narrowing_error(resource)
 
 
 def check_save_within_narrowing(
@@ -95,13 +95,13 @@ def check_save_within_narrowing(
     """Raise 403 for a record that would leave or enter the narrowing of *caller*."""
     resource = collection.kind.name
     if resource in _NAMED_BY:
-        is_narrowed = caller.permitted_records(resource, "write") is not None
+        is_narrowed = caller.permitted_record_names(resource, "write") is not None
         named = _IDENTIFYING[resource]
         refused = is_narrowed and (before is None or any(before[each] != body[each] for each in named))
     else:  # a lot with a bin is refused for its reference to the bin
         refused = "binId" not in body and not may_access(connection, caller, resource, "write", body)
     if refused:
-        raise _narrowed_scope_error(resource)
+        raise _record_outside_narrowing_error(resource)
 
 
 def hidden_references(
@@ -117,6 +117,6 @@ def hidden_references(
     return hidden
 
 
-def _narrowed_scope_error(resource: str) -> ProblemError:
+def _record_outside_narrowing_error(resource: str) -> ProblemError:
     narrowed = NAMES[_NARROWED_BY[resource][0]]
     return insufficient_scope_error(f"{narrowed}:write")

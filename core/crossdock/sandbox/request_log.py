@@ -26,7 +26,7 @@ class RequestLog:
         self._by_status[status] += 1
         self._latest.append({"seq": self._by_status.total(), "status": status, **facts})
 
-    def answer(self, query: Mapping[str, str]) -> Response:
+    def answer_query(self, query: Mapping[str, str]) -> Response:
         matches = _request_filter(query)
         total, limit = self._by_status.total(), whole_number(query, "limit", 1000, LOG_LIMITS)
         skipped = max(0, whole_number(query, "after", 0, SEQUENCE_NUMBERS) - (total - len(self._latest)))

@@ -14,7 +14,7 @@ from crossdock.sandbox.body_validation import references_in_body
 from crossdock.sandbox.effects_log import record_effect
 from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.resource_paths import Collection
-from crossdock.values.field_types import is_target_id
+from crossdock.values.field_types import is_valid_target_id
 
 
 def new_id(prefix: str, now: float) -> str:
@@ -22,7 +22,9 @@ def new_id(prefix: str, now: float) -> str:
     return f"{prefix}_{int(now * 1000):011x}{secrets.token_hex(7)}"
 
 
-def load(connection: sqlite3.Connection, collection: Collection, tenant: str, resource_id: str) -> tuple[str, str]:
+def load_body_and_tag(
+    connection: sqlite3.Connection, collection: Collection, tenant: str, resource_id: str
+) -> tuple[str, str]:
     """Return body and entity tag (the number of the last effect) of one resource, or raise 404."""
     row = connection.execute(
         "SELECT body, changed FROM stored WHERE id = ? AND tenant = ? AND resource = ?",
@@ -36,7 +38,7 @@ def load(connection: sqlite3.Connection, collection: Collection, tenant: str, re
 def check_and_load_for_change(
     connection: sqlite3.Connection, call: ApiCall, collection: Collection, resource_id: str
 ) -> tuple[dict[str, Any], str]:
-    text, tag = load(connection, collection, call.caller.tenant, resource_id)
+    text, tag = load_body_and_tag(connection, collection, call.caller.tenant, resource_id)
     body = strict_json.read(text.encode())
     record_level_access.check_access(connection, call.caller, collection, body, "write")
     wanted = [each.strip() for each in call.headers.get("if-match", "*").split(",")]
@@ -70,7 +72,7 @@ def check_references_and_external_id(
 
 def check_id_unused(connection: sqlite3.Connection, resource_id: str) -> None:
     """Refuse an id that the caller gives and that a resource of any tenant has, or that is not an id."""
-    if not is_target_id(resource_id):
+    if not is_valid_target_id(resource_id):
         raise ProblemError(400, "The id must be 1 to 64 printable characters.")
     if connection.execute("SELECT 1 FROM stored WHERE id = ?", (resource_id,)).fetchone() is not None:
         raise ProblemError(409, "Another resource has this id.")

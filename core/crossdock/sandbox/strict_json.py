@@ -67,7 +67,7 @@ def write(value: Any) -> str:
         case str():
             return encode_basestring(value)
         case Decimal():
-            return number_text(value)
+            return number_as_plain_digits(value)
         case dict():
             return "{" + ",".join(f"{encode_basestring(name)}:{write(value[name])}" for name in sorted(value)) + "}"
         case list():
@@ -79,7 +79,7 @@ def write(value: Any) -> str:
     raise TypeError(f"{type(value).__name__} is not an exact JSON value")
 
 
-def number_text(number: Decimal) -> str:
+def number_as_plain_digits(number: Decimal) -> str:
     """Return the plain digits, assembled from sign, digits and exponent so that no context rounds them."""
     sign, digits, exponent = number.as_tuple()
     if not isinstance(exponent, int):

@@ -121,7 +121,7 @@ def _disable_subscription_if_failing(
 def list_page(
     connection: sqlite3.Connection, call: ApiCall, subscription_id: str, query: Mapping[str, str]
 ) -> Response:
-    webhook_subscriptions.load(connection, call.caller.tenant, subscription_id)
+    webhook_subscriptions.load_by_id(connection, call.caller.tenant, subscription_id)
     rows, cursor = read_page_newest_first(connection, _SHOWN, (subscription_id,), query)
     return _json_response({"data": [_delivery_members(row) for row in rows], "nextCursor": cursor})
 
@@ -137,7 +137,7 @@ def redeliver(connection: sqlite3.Connection, call: ApiCall, subscription_id: st
     """Answer 202: the event is sent again under its id, at once and on the whole schedule."""
     webhook_subscriptions.check_empty_body(call)
     _delivery_with_attempts(connection, call, subscription_id, delivery_id)  # 404 if it does not exist
-    if webhook_subscriptions.load(connection, call.caller.tenant, subscription_id).status == "disabled":
+    if webhook_subscriptions.load_by_id(connection, call.caller.tenant, subscription_id).status == "disabled":
         raise ProblemError(409, "The subscription is disabled. Enable it first.")
     connection.execute(
         "UPDATE deliveries SET status = 'pending', tries = 0, since = ?, due = ? WHERE id = ?",
@@ -149,7 +149,7 @@ def redeliver(connection: sqlite3.Connection, call: ApiCall, subscription_id: st
 def _delivery_with_attempts(
     connection: sqlite3.Connection, call: ApiCall, subscription_id: str, delivery_id: str
 ) -> dict[str, Any]:
-    webhook_subscriptions.load(connection, call.caller.tenant, subscription_id)
+    webhook_subscriptions.load_by_id(connection, call.caller.tenant, subscription_id)
     row = connection.execute(f"{_SHOWN} AND id = ?", (subscription_id, delivery_id)).fetchone()
     if row is None:
         raise ProblemError(404, "There is no such delivery.")

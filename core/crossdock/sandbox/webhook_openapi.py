@@ -39,7 +39,7 @@ def paths() -> Json:
         "createWebhookSubscription", "Subscribe to events", "WebhookSubscriptionWithSecret", _WRITES, 201
     )
     created = create["responses"]["201"]
-    created["headers"] |= {"Location": _ref("headers", "Location")}
+    created["headers"] |= {"Location": _reference_to_component("headers", "Location")}
     created["links"] = {
         f"{verb}It": {"operationId": f"{verb}WebhookSubscription", "parameters": _SUBSCRIPTION}
         for verb in ("get", "update", "delete")
@@ -82,7 +82,7 @@ def _path_item(*ids: str, **operations: Json) -> Json:
         {"name": each, "in": "path", "required": True, "schema": _without_description(members[each]), **_ASSUMED}
         for each in ids
     ]
-    return {**_ASSUMED, "parameters": [_ref("parameters", "Tenant"), *in_path], **operations}
+    return {**_ASSUMED, "parameters": [_reference_to_component("parameters", "Tenant"), *in_path], **operations}
 
 
 def _without_description(schema: Mapping[str, Any]) -> Json:
@@ -90,10 +90,13 @@ def _without_description(schema: Mapping[str, Any]) -> Json:
 
 
 def _operation(name: str, summary: str, schema: str, problems: str, status: int = 200, *, method: str = "POST") -> Json:
-    refused = {each: _ref("responses", f"Problem{each}") for each in {*problems.split(), "401", "403", "429"}}
+    refused = {
+        each: _reference_to_component("responses", f"Problem{each}")
+        for each in {*problems.split(), "401", "403", "429"}
+    }
     always = ("X-Request-Id", "RateLimit", "RateLimit-Policy", *(() if method == "GET" else ("Idempotent-Replayed",)))
     content = _content(schema, "application/json") if schema else {}
-    headers = {each: _ref("headers", each) for each in always}
+    headers = {each: _reference_to_component("headers", each) for each in always}
     done = {**_ASSUMED, "description": f"{summary}: done.", "headers": headers, **content}
     return {
         **_ASSUMED,
@@ -111,12 +114,12 @@ def _body(schema: str, media_type: str = "application/json") -> Json:
 
 def _content(schema: str, media_type: str) -> Json:
     example = _DATA["examples"]["by_schema"][schema]
-    return {"content": {media_type: {"schema": _ref("schemas", schema), "example": example}}}
+    return {"content": {media_type: {"schema": _reference_to_component("schemas", schema), "example": example}}}
 
 
 def _parameters(*names: str) -> Json:
-    return {"parameters": [_ref("parameters", each) for each in names]}
+    return {"parameters": [_reference_to_component("parameters", each) for each in names]}
 
 
-def _ref(kind: str, name: str) -> Json:
+def _reference_to_component(kind: str, name: str) -> Json:
     return {"$ref": f"#/components/{kind}/{name}"}

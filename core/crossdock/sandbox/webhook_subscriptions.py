@@ -91,7 +91,7 @@ class StoredSubscription(NamedTuple):
         }
 
 
-def load(connection: sqlite3.Connection, tenant: str, subscription_id: str) -> StoredSubscription:
+def load_by_id(connection: sqlite3.Connection, tenant: str, subscription_id: str) -> StoredSubscription:
     query = "SELECT * FROM subscriptions WHERE id = ? AND tenant = ?"
     row = connection.execute(query, (subscription_id, tenant)).fetchone()
     if row is None:
@@ -111,7 +111,7 @@ def list_page(connection: sqlite3.Connection, call: ApiCall, query: Mapping[str,
 
 
 def get(connection: sqlite3.Connection, call: ApiCall, subscription_id: str) -> Response:
-    return _json_response(load(connection, call.caller.tenant, subscription_id).as_json(call.now))
+    return _json_response(load_by_id(connection, call.caller.tenant, subscription_id).as_json(call.now))
 
 
 def create(connection: sqlite3.Connection, call: ApiCall) -> Response:
@@ -134,13 +134,13 @@ def create(connection: sqlite3.Connection, call: ApiCall) -> Response:
     }
     marks = ", ".join(f":{each}" for each in members)
     connection.execute(f"INSERT INTO subscriptions ({', '.join(members)}) VALUES ({marks})", members)  # noqa: S608
-    shown = {**load(connection, tenant, name).as_json(call.now), "secret": secret}
+    shown = {**load_by_id(connection, tenant, name).as_json(call.now), "secret": secret}
     return _json_response(shown, 201, {"location": f"{SUBSCRIPTIONS}/{name}"})
 
 
 def update(connection: sqlite3.Connection, call: ApiCall, subscription_id: str) -> Response:
     """Apply a merge patch. Enabling a subscription removes the reason why it was disabled."""
-    before = load(connection, call.caller.tenant, subscription_id)
+    before = load_by_id(connection, call.caller.tenant, subscription_id)
     patch = call.read_json_body()
     writable = {name: before.as_json(call.now)[name] for name in ("url", "events", "concurrency", "status")}
     body = _validated_body(call, {**writable, **patch} if isinstance(patch, dict) else patch)
@@ -149,13 +149,13 @@ def update(connection: sqlite3.Connection, call: ApiCall, subscription_id: str) 
         columns["healthy_at"] = call.now
     else:
         columns["disabled_reason"] = before.disabled_reason
-    _update_columns(connection, call, subscription_id, columns)
+    _store_changed_columns(connection, call, subscription_id, columns)
     return get(connection, call, subscription_id)
 
 
 def delete(connection: sqlite3.Connection, call: ApiCall, subscription_id: str) -> Response:
     """Delete a subscription with its deliveries. An attempt that is being sent is not stopped."""
-    load(connection, call.caller.tenant, subscription_id)
+    load_by_id(connection, call.caller.tenant, subscription_id)
     its_deliveries = "SELECT id FROM deliveries WHERE subscription = ?"
     connection.execute(f"DELETE FROM attempts WHERE delivery IN ({its_deliveries})", (subscription_id,))  # noqa: S608
     connection.execute("DELETE FROM deliveries WHERE subscription = ?", (subscription_id,))
@@ -166,11 +166,13 @@ def delete(connection: sqlite3.Connection, call: ApiCall, subscription_id: str) 
 def rotate_secret(connection: sqlite3.Connection, call: ApiCall, subscription_id: str) -> Response:
     """Answer 200 with a new secret. Until the previous one expires, deliveries carry a signature of each."""
     check_empty_body(call)
-    before, secret = load(connection, call.caller.tenant, subscription_id), new_secret()
+    before, secret = load_by_id(connection, call.caller.tenant, subscription_id), new_secret()
     until = call.now + PREVIOUS_SECRET_LIFE_S
     rotated = {"secret": secret, "previous_secret": before.secret, "previous_until": until}
-    _update_columns(connection, call, subscription_id, rotated)
-    return _json_response({**load(connection, before.tenant, subscription_id).as_json(call.now), "secret": secret})
+    _store_changed_columns(connection, call, subscription_id, rotated)
+    return _json_response(
+        {**load_by_id(connection, before.tenant, subscription_id).as_json(call.now), "secret": secret}
+    )
 
 
 def check_empty_body(call: ApiCall) -> None:
@@ -194,7 +196,7 @@ def _columns(body: Mapping[str, Any]) -> dict[str, Any]:
     return {**body, **own}
 
 
-def _update_columns(
+def _store_changed_columns(
     connection: sqlite3.Connection, call: ApiCall, subscription_id: str, columns: Mapping[str, Any]
 ) -> None:
     values = {**columns, "updated_at": call.at, "id": subscription_id}

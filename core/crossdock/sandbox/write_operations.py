@@ -46,7 +46,7 @@ def move_lot(connection: sqlite3.Connection, call: ApiCall, collection: Collecti
     lot, _ = resource_store.check_and_load_for_change(connection, call, collection, lot_id)
     resource_store.check_references_and_external_id(connection, call.caller, collection, {}, request, lot_id)
     existing = _matching_lot_in_bin(connection, call.caller.tenant, lot, request["toBinId"])
-    to_lot = existing or _new_lot(connection, call, collection, lot, request["toBinId"])
+    to_lot = existing or _unsaved_lot_for_bin(connection, call, collection, lot, request["toBinId"])
     _check_movement(lot, to_lot, request)
     movement = {
         **request,
@@ -78,11 +78,11 @@ def _matching_lot_in_bin(
     return next((body for body in bodies if body["lotNumber"] == lot["lotNumber"]), None)
 
 
-def _new_lot(
+def _unsaved_lot_for_bin(
     connection: sqlite3.Connection, call: ApiCall, collection: Collection, lot: Mapping[str, Any], bin_id: str
 ) -> dict[str, Any]:
     tenant = call.caller.tenant
-    to_bin = strict_json.read(resource_store.load(connection, _BINS, tenant, bin_id)[0].encode())
+    to_bin = strict_json.read(resource_store.load_body_and_tag(connection, _BINS, tenant, bin_id)[0].encode())
     for suffix in (to_bin["code"], to_bin["externalId"]):
         name = f"{lot['externalId']}@{suffix}"
         taken = resource_store.find_id_by_external_id(connection, tenant, collection, name)
@@ -150,7 +150,7 @@ def _create(connection: sqlite3.Connection, call: ApiCall, collection: Collectio
     if given is not None:
         resource_store.check_id_unused(connection, given)
     own = {"id": given or resource_store.new_id(collection.prefix, call.now), "createdAt": call.at}
-    text, tag = _check_save_and_post(connection, call, "create", collection, None, {**body, **own})
+    text, tag = _check_save_and_post_ledger(connection, call, "create", collection, None, {**body, **own})
     if collection.kind.name == "order":
         record_event(connection, call, "order.created", text)
     headers = {"location": f"{collection.path}/{own['id']}", "etag": tag}
@@ -164,7 +164,7 @@ def _update(connection: sqlite3.Connection, call: ApiCall, collection: Collectio
     old = dict(before)
     read_only = {name: before.pop(name) for name in collection.read_only if name in before}
     body = validated_body(collection.kind.wire, _merge_keeping_nulls(before, patch))
-    text, tag = _check_save_and_post(connection, call, "update", collection, old, {**body, **read_only})
+    text, tag = _check_save_and_post_ledger(connection, call, "update", collection, old, {**body, **read_only})
     return Response(text, 200, {"etag": tag}, strict_json.MEDIA_TYPE)
 
 
@@ -195,7 +195,7 @@ def _merge_keeping_nulls(target: Any, patch: Any) -> Any:
     return {**before, **{name: _merge_keeping_nulls(before.get(name), value) for name, value in patch.items()}}
 
 
-def _check_save_and_post(
+def _check_save_and_post_ledger(
     connection: sqlite3.Connection,
     call: ApiCall,
     operation: str,

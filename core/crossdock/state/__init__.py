@@ -14,6 +14,7 @@ from crossdock.state.tables.begun_undos import BegunUndo
 from crossdock.state.tables.dead_letters import DeadLetter, DeadLetterFacts, RecordFilter
 from crossdock.state.tables.delivery_intents import Attempt, Intent, Unchanged
 from crossdock.state.tables.file_intake import FileDescription, FileFacts
+from crossdock.state.tables.history_of_read_snapshots import PastSnapshot
 from crossdock.state.tables.pending_approvals import PendingApproval
 from crossdock.state.tables.purged_input_digests import Digests
 from crossdock.state.tables.record_bindings import AcceptedBinding, Binding
@@ -21,13 +22,12 @@ from crossdock.state.tables.record_identity_and_scope import RecordIdentity, Sco
 from crossdock.state.tables.records_fetched_until_final import FollowedRecord
 from crossdock.state.tables.run_history import RunConfig, RunRecord, RunResult, RunsOfDate, RunSums
 from crossdock.state.tables.scheduled_runs import DueRun, PendingNotice, Recipients, ScheduledRun, SkippedRun
-from crossdock.state.tables.snapshot_history import PastSnapshot
 from crossdock.state.tables.stored_batches_and_numbers import BatchFacts, OverdueBatch, StoredBatch
 from crossdock.state.tables.system_migrations import Migration, MigrationPart, MigrationRun, RunKind, WaveApproval
 from crossdock.state.tables.token_buckets import SharedBucket
-from crossdock.state.tables.unrecorded_references_at_target import UnrecordedReference
+from crossdock.state.tables.unrecorded_references_by_target_records import UnrecordedReference
 from crossdock.state.tables.waiting_records import Wait, WaitingCount, WaitingRecord
-from crossdock.state.tables.webhook_inbox import InboxRecord, NamedRecord, ReceivedWebhook
+from crossdock.state.tables.webhooks_and_records_to_fetch import InboxRecord, NamedRecord, ReceivedWebhook
 
 __all__ = [
     "AcceptedBinding",

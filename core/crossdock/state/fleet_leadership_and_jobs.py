@@ -21,7 +21,7 @@ from crossdock.state.db.column_types import UtcDateTime
 from crossdock.state.db.database_creation_and_opening import (
     StateUrl,
     exclusive_schema_change,
-    open_shared_database,
+    open_database_without_schema_check,
     read_only_connection,
 )
 from crossdock.state.db.database_errors import translated_database_errors, url_without_password
@@ -71,7 +71,7 @@ class FleetDatabase:
     def __init__(self, url: StateUrl) -> None:
         self._url = url
         with translated_database_errors(url):
-            self._engine = open_shared_database(url)
+            self._engine = open_database_without_schema_check(url)
         try:
             self._ensure_current_tables()
         except BaseException:

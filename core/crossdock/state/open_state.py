@@ -32,9 +32,9 @@ from crossdock.state.queries.record_counts import KnownRecordCounts, OpenRecordC
 from crossdock.state.queries.record_history import RecordHistory
 from crossdock.state.queries.run_details import RunDetails
 from crossdock.state.queries.state_size import StateSize
-from crossdock.state.sidecar_files import fence_files
+from crossdock.state.sidecar_files import restored_state_detection
 from crossdock.state.sidecar_files.crash_marks import CrashMarks
-from crossdock.state.sidecar_files.fence_files import FenceFiles
+from crossdock.state.sidecar_files.restored_state_detection import FenceFiles
 from crossdock.state.state_after_planned_deliveries import (
     ExpectedBindings,
     ExpectedDeadLetters,
@@ -49,6 +49,7 @@ from crossdock.state.tables.cursors_and_full_list_times import Cursors, FullList
 from crossdock.state.tables.dead_letters import DeadLetters
 from crossdock.state.tables.delivery_intents import Intents
 from crossdock.state.tables.file_intake import FileIntake
+from crossdock.state.tables.history_of_read_snapshots import SnapshotHistory
 from crossdock.state.tables.key_index_version_stamps import KeyIndexStamps, stamp_of_scope
 from crossdock.state.tables.pending_approvals import PendingApprovals
 from crossdock.state.tables.record_bindings import Bindings, UntrimmedKeys
@@ -56,16 +57,15 @@ from crossdock.state.tables.record_identity_and_scope import Scope
 from crossdock.state.tables.records_fetched_until_final import FollowedRecords
 from crossdock.state.tables.run_history import RunConfigs, Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
-from crossdock.state.tables.snapshot_history import SnapshotHistory
 from crossdock.state.tables.stored_batches_and_numbers import Batches
 from crossdock.state.tables.system_migrations import Migrations
 from crossdock.state.tables.token_buckets import Buckets
-from crossdock.state.tables.unrecorded_references_at_target import UnrecordedReferences
+from crossdock.state.tables.unrecorded_references_by_target_records import UnrecordedReferences
 from crossdock.state.tables.unverified_resources_and_streams import UnverifiedParts
 from crossdock.state.tables.waiting_records import WaitingRecords
-from crossdock.state.tables.webhook_inbox import Inbox
+from crossdock.state.tables.webhooks_and_records_to_fetch import Inbox
 from crossdock.state.upkeep.retention_steps import Retention
-from crossdock.values.display_texts import instant_text
+from crossdock.values.texts_of_numbers_and_times import instant_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -141,17 +141,17 @@ def _device_and_inode(url: URL) -> tuple[int, int] | None:
 
 
 @cache
-def _lock_of_database(_database: str) -> FairLock:
+def _thread_lock_of_database(_database: str) -> FairLock:
     return FairLock()
 
 
-def _write_lock(url: URL) -> FairLock:
+def _write_lock_between_threads(url: URL) -> FairLock:
     """Return the lock of a SQLite file for this process: SQLite has one writer, and lets others wait out of order."""
-    return _lock_of_database(str(url.database)) if url.drivername == "sqlite" else FairLock()
+    return _thread_lock_of_database(str(url.database)) if url.drivername == "sqlite" else FairLock()
 
 
 @contextmanager
-def _turn_to_write(lock: FairLock, most_s: float) -> Iterator[None]:
+def _turn_of_thread_to_write(lock: FairLock, most_s: float) -> Iterator[None]:
     """Let threads write in turn. A thread that has waited for *most_s* leaves the order to the database."""
     is_first = lock.acquire(most_s)
     try:
@@ -179,17 +179,17 @@ class State:
         self._unmarked: FenceFiles | None = None  # while the lease is held and nothing was sent
         self._lease: run_lease.Lease | None = None
         self._expected: ExpectedDeliveries | None = None
-        self._write_lock = _write_lock(url)
+        self._write_lock = _write_lock_between_threads(url)
         self._file = _device_and_inode(url)
 
     def check_same_file(self) -> None:
         """Raise StateError if the file of a SQLite state was removed or replaced since it was opened."""
-        if not self.is_same_file():
+        if not self.is_still_same_file():
             message = "the file was removed or replaced while it was in use, so that nothing of this run is recorded"
             hint = "put back the file or a backup of it, and declare it by 'crossdock state restored'"
             raise StateError(message, where=url_without_password(self._url), hint=hint, code="state_replaced")
 
-    def is_same_file(self) -> bool:
+    def is_still_same_file(self) -> bool:
         """Return whether the file of a SQLite state is the one that was opened."""
         return _device_and_inode(self._url) == self._file
 
@@ -205,11 +205,13 @@ class State:
             StateBusyError: If another run uses it for longer than *waits_s*.
             RefusedError: If it is older than the last run here that sent something, and was not declared *restored*.
         """
-        mark = self._fence_files(self._folder) if self._folder else None
+        mark = self._files_of_fence(self._folder) if self._folder else None
         above = mark.highest_fence if mark and restored else 0
         with translated_database_errors(self._url), ExitStack() as stack:
             if mark and not restored:
-                mark.refuse_outdated_state(run_lease.current_fence(self._engine), url_without_password(self._url))
+                mark.refuse_outdated_state(
+                    run_lease.fence_of_last_holder(self._engine), url_without_password(self._url)
+                )
             try:
                 held = stack.enter_context(run_lease.hold(self._engine, self._url, owner, above=above, waits_s=waits_s))
             except StateBusyError as error:
@@ -228,10 +230,14 @@ class State:
             error.message += f": run {run.id}{job}, in progress since {instant_text(run.started_at)}"
             error.hint = f"wait until it ends, or end it in order: 'crossdock stop {run.id}'"
 
-    def _fence_files(self, folder: Path) -> FenceFiles:
+    def _files_of_fence(self, folder: Path) -> FenceFiles:
         name = state_id(self._engine, self._url)
         return FenceFiles(
-            (folder / fence_files.NAME, *fence_files.path_in_user_folder(name, url_without_password(self._url))), name
+            (
+                folder / restored_state_detection.NAME,
+                *restored_state_detection.path_in_user_folder(name, url_without_password(self._url)),
+            ),
+            name,
         )
 
     @contextmanager
@@ -294,7 +300,7 @@ class State:
 
     @contextmanager
     def _write_transaction(self) -> Iterator[Transaction]:
-        with _turn_to_write(self._write_lock, min(IN_ORDER_S, 2 * self._waits_s)):
+        with _turn_of_thread_to_write(self._write_lock, min(IN_ORDER_S, 2 * self._waits_s)):
             with self._engine.begin() as connection:
                 if self._lease:
                     self._lease.renew(connection)
@@ -314,10 +320,10 @@ class State:
             return self._key_facts(connection, scope, stamp_of_scope(connection, scope))
 
     def key_facts_among(self, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
-        from crossdock.state.sidecar_files.key_index import index_of_keys  # noqa: PLC0415  as in `_open_key_index`
+        from crossdock.state.sidecar_files.key_index import index_of_keys_from_bindings  # noqa: PLC0415  as in `_open_key_index`
 
         with translated_database_errors(self._url), read_only_connection(self._engine) as connection:
-            return index_of_keys(connection, scope, key_hashes)
+            return index_of_keys_from_bindings(connection, scope, key_hashes)
 
     def key_facts_unless_too_many(self, scope: Scope) -> pl.DataFrame | None:
         """Do the same as `key_facts_of_scope`, but return None for more keys than `ORDERED`, often without reading

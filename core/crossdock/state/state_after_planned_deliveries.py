@@ -10,10 +10,10 @@ from msgspec import Struct
 from sqlalchemy import Connection
 
 from crossdock.state.tables.dead_letters import DeadLetterFacts, DeadLetters
+from crossdock.state.tables.history_of_read_snapshots import SnapshotHistory
 from crossdock.state.tables.key_index_version_stamps import KeyIndexChange, KeyIndexStamps
 from crossdock.state.tables.record_bindings import Binding, Bindings
 from crossdock.state.tables.record_identity_and_scope import Scope, Step
-from crossdock.state.tables.snapshot_history import SnapshotHistory
 from crossdock.state.tables.waiting_records import Wait, WaitingRecords
 
 
@@ -136,9 +136,9 @@ class ExpectedSnapshotHistory(SnapshotHistory):
         super().__init__(connection)
         self._expected = expected
 
-    def last_accepted_steps(self, scope: Scope, key_hashes: Sequence[int]) -> Iterator[tuple[int, Step]]:
+    def steps_of_live_bindings(self, scope: Scope, key_hashes: Sequence[int]) -> Iterator[tuple[int, Step]]:
         differing = self._expected.changed_bindings(scope)
-        yield from super().last_accepted_steps(
+        yield from super().steps_of_live_bindings(
             scope, [key_hash for key_hash in key_hashes if key_hash not in differing]
         )
         for key_hash in key_hashes:

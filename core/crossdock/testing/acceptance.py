@@ -17,9 +17,9 @@ from unittest import mock
 
 from crossdock.testing.disturbed_command_checks import MOST_RUNS, DisturbedCommands
 from crossdock.testing.graphql_selection_transport import SelectedMembersTransport
+from crossdock.testing.httpx_transport_server import RESET, Fault, TransportServer, origins_in
 from crossdock.testing.sandbox_effects_comparison import describe_differences
 from crossdock.testing.sandbox_with_project import Connections, SandboxWithProject, connection_config, read_connections
-from crossdock.testing.transport_server import RESET, Fault, TransportServer, origins_in
 from crossdock.values import exact_json
 
 __all__ = ["SyncAcceptance"]
@@ -48,7 +48,7 @@ class SyncAcceptance(DisturbedCommands):
         with self._platform_factory_and_source() as (make, served):
             calm = make("calm")
             before = served.requests if served else 0
-            self.ends_well("a sync that nothing disturbs", calm.run("sync"), calm.state_folder)
+            self.ends_well("a sync that nothing disturbs", calm.run_command("sync"), calm.state_folder)
             requests = served.requests - before if served else 0
             assert not calm.without_records, (
                 f"{', '.join(calm.without_records)}: pull yields no record today, so its syncs prove nothing; give "
@@ -58,14 +58,14 @@ class SyncAcceptance(DisturbedCommands):
             assert expected, "the example delivers nothing"
 
             disturbed, random = make("disturbed"), Random(self.seed)  # noqa: S311  reproducible on purpose
-            self.no_secret_shown("crossdock plan", disturbed.run("plan"))
+            self.no_secret_shown("crossdock plan", disturbed.run_command("plan"))
             self._kill_while_reading(disturbed, served, random, requests)
             self._kill_sync_after_faults(random.sample(_REFUSALS, len(_REFUSALS)), 1, disturbed)
             self._kill_sync_after_faults([_LOST], random.randint(1, 3), disturbed)
             self._sync_until_delivered(disturbed, served)
             wrong = describe_differences(expected, disturbed.count_sync_effects())
             assert not wrong, f"effects of disturbed syncs differ from those of an undisturbed one:{wrong}"
-            again = disturbed.run("sync", "--json")
+            again = disturbed.run_command("sync", "--json")
             self.ends_well("a sync after the last one", again, disturbed.state_folder)
             sent = json.loads(again.output)["requests"]
             assert not sent, f"a sync of records that have not changed sends {sent} requests"
@@ -99,7 +99,7 @@ class SyncAcceptance(DisturbedCommands):
         platform.inject_faults({}, self.seed)
 
     def _run_and_kill_sync(self, moment: str, platform: SandboxWithProject, is_time: Callable[[], bool]) -> None:
-        self.was_killed(moment, platform.run_and_kill(is_time, "sync"))
+        self.was_killed(moment, platform.run_command_and_kill(is_time, "sync"))
 
     def _sync_until_delivered(self, platform: SandboxWithProject, served: TransportServer | None) -> None:
         """Sync until everything is delivered, at first with faults of the source and of the platform."""
@@ -107,7 +107,7 @@ class SyncAcceptance(DisturbedCommands):
             served.faults = list(_SOURCE_FAULTS)
         for number in range(MOST_RUNS):
             platform.inject_faults(_MIXED if number == 0 else {}, self.seed)
-            ended = platform.run("sync")
+            ended = platform.run_command("sync")
             self.no_secret_shown("crossdock sync", ended)
             if ended.exit_code == 0:
                 break
@@ -134,7 +134,7 @@ class SyncAcceptance(DisturbedCommands):
                 served = stack.enter_context(
                     TransportServer(SelectedMembersTransport(network), origins_in(connections))
                 )
-                connections = exact_json.loads(served.with_local_addresses(exact_json.dumps(connections).decode()))
+                connections = exact_json.loads(served.text_with_local_addresses(exact_json.dumps(connections).decode()))
 
             def make(name: str) -> SandboxWithProject:
                 place = folder / name

@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import Any
 
 from crossdock.values import exact_json
-from crossdock.values.records import JSON, Record
+from crossdock.values.raw_rows_and_records import JSON, Record
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
 
@@ -19,7 +19,7 @@ def gaps_of_drafts(drafts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield what *drafts*, or payloads, of an example cannot show."""
     values = [*leaves(drafts)]
     numbers = [value for _, value in values if isinstance(value, int | Decimal) and not isinstance(value, bool)]
-    if numbers and not any(_decimals(number) >= 2 for number in numbers):
+    if numbers and not any(_decimal_place_count(number) >= 2 for number in numbers):
         yield "no number has two decimals, such as 24.95: rounding would not be seen"
     times = [value for _, value in values if isinstance(value, datetime)]
     if times and all(moment.astimezone(UTC).time() == time() for moment in times):
@@ -86,5 +86,5 @@ def _list_lengths(value: Any) -> Iterator[int]:
         yield from _list_lengths(inner)
 
 
-def _decimals(number: int | Decimal) -> int:
+def _decimal_place_count(number: int | Decimal) -> int:
     return -int(Decimal(number).normalize().as_tuple().exponent)

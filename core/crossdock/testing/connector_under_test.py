@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from unittest import SkipTest
 
 from crossdock.connector import Connector, Context, Stream
-from crossdock.mapping.incremental_cursors import instant_cursor
+from crossdock.mapping.incremental_cursors import format_instant_cursor
 from crossdock.testing.captured_output import captured_output
 from crossdock.testing.context_and_stream_reading import context, read
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.raw_rows_and_records import Record
 from crossdock.values.record_keys import key_parts_of, key_text
-from crossdock.values.records import Record
 
 if TYPE_CHECKING:
     import httpx
@@ -141,9 +141,9 @@ class StreamUnderTest(ConnectorUnderTest):
         tomorrow = datetime.now(UTC) + _DAY
         if self.now is not None or (network := self.network()) is None:
             return self.now or tomorrow
-        from crossdock.testing.transport_recorders import AnsweredTimes  # noqa: PLC0415  it imports httpx
+        from crossdock.testing.transport_recorders import LatestTimeInAnswers  # noqa: PLC0415  it imports httpx
 
-        observed = AnsweredTimes(network)
+        observed = LatestTimeInAnswers(network)
         self.read_in(self.context_over(observed, tomorrow))
         return min(observed.latest + _DAY, tomorrow) if observed.latest else tomorrow
 
@@ -178,7 +178,7 @@ class StreamUnderTest(ConnectorUnderTest):
         assert trial.error is None, f"{pull}: reading failed: {trial.error}"
         left_out = f"; filters leave out {trial.filtered.total()} rows" if trial.filtered else ""
         assert trial.records, (
-            f"{pull} yields no record in a run at {instant_cursor(self.run_start)}"
+            f"{pull} yields no record in a run at {format_instant_cursor(self.run_start)}"
             f"{left_out}: give records in pages, network or prepare, or set now to a time after them"
         )
         return trial

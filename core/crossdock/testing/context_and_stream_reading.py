@@ -66,27 +66,27 @@ def context(
         work / "spool",
         work,
         work / "spool",
-        transport=_with_author_errors_named(transport),
+        transport=_transport_naming_its_errors(transport),
     )
     atexit.register(run.at_end.close)
     return Context(settings, connector.name, run, _declared_api=connector.api)
 
 
-def _with_author_errors_named(transport: httpx.BaseTransport | None) -> httpx.BaseTransport | None:
+def _transport_naming_its_errors(transport: httpx.BaseTransport | None) -> httpx.BaseTransport | None:
     """Return the transport of a test with errors that name it."""
     if transport is None:
         return None
-    from crossdock.testing.author_transport_errors import AuthorsTransport  # noqa: PLC0415  it imports httpx
+    from crossdock.testing.authors_transport_wrapper import AuthorsTransport  # noqa: PLC0415  it imports httpx
 
     return AuthorsTransport(transport)
 
 
-def _with_transport_error(trial: Trial, transport: object) -> Trial:
+def _trial_with_transport_error(trial: Trial, transport: object) -> Trial:
     """Return *trial* with the error of the test's transport, also if the connector suppresses it."""
     if trial.error is None and transport is not None:
-        from crossdock.testing.author_transport_errors import first_transport_error  # noqa: PLC0415  it imports httpx
+        from crossdock.testing.authors_transport_wrapper import first_error_of_authors_transport  # noqa: PLC0415  it imports httpx
 
-        trial.error = first_transport_error(transport)
+        trial.error = first_error_of_authors_transport(transport)
     return trial
 
 
@@ -102,7 +102,7 @@ def bound_stream(connector: Connector[S], ctx: Context[S], stream: str) -> Bound
         ConfigError: If there is no such stream, or its attributes are wrong.
     """
     connection = Connection(ctx.connection, connector, ctx.settings, tuple(connector.streams(ctx.settings)))
-    for name, each in connection.named_enabled_streams():
+    for name, each in connection.enabled_streams_with_full_names():
         if each.name == stream:
             check_and_complete_declaration(name, each, {})
             return connection.bind_stream(name, each, {PLATFORM: PlatformTarget(_NO_PLATFORM)}, ctx)
@@ -121,7 +121,7 @@ def read(connector: Connector[S], ctx: Context[S], stream: str, *, since: str | 
     Returns:
         The records, each with the members of its draft or its problem, and the error that ended the reading, if any.
     """
-    return _with_transport_error(
+    return _trial_with_transport_error(
         try_bound_stream(bound_stream(connector, ctx, stream), most, since=since), ctx.run.transport
     )
 
@@ -139,8 +139,8 @@ def read_config(
         ConfigError: If the config is wrong.
     """
     tomorrow = ManualClock(datetime.now(UTC) + timedelta(days=1))  # no file is so young that it may still grow
-    named = _with_author_errors_named(transport)
+    named = _transport_naming_its_errors(transport)
     trial = try_stream(
         project.load(Path(config)), stream, most, clock=tomorrow, progress=SilentProgress(), transport=named
     )
-    return _with_transport_error(trial, named)
+    return _trial_with_transport_error(trial, named)

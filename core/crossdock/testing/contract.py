@@ -24,8 +24,8 @@ from crossdock.testing.reading_with_two_hash_seeds import read_with_two_seeds
 from crossdock.testing.schema_drift_variants import drifted_objects
 from crossdock.testing.sync_contract import SyncContract
 from crossdock.values import exact_json
+from crossdock.values.raw_rows_and_records import RawBatch
 from crossdock.values.record_keys import key_parts_of, key_text
-from crossdock.values.records import RawBatch
 from crossdock.webhooks import Hint, Webhook, Webhooks
 
 __all__ = ["StreamContract"]
@@ -169,14 +169,14 @@ def fetched_records(bound: BoundStream, keys: Sequence[str]) -> dict[str, Rows]:
     found: dict[str, Rows] = {}
     batches = fetched_batches(bound, [key_parts_of(key) for key in keys])
     for _, pages in groupby(batches, key=lambda batch: batch.source):
-        rows = sorted((row for page in pages for row in _unfiltered_rows_with_key(bound, page)), key=itemgetter(KEY))
+        rows = sorted((row for page in pages for row in _rows_kept_by_filters(bound, page)), key=itemgetter(KEY))
         for key, group in groupby(rows, key=itemgetter(KEY)):
             cells = [{name: cell for name, cell in row.items() if not is_added_column(name)} for row in group]
             found[key] = tuple(cells) if bound.stream.group_by else (cells[-1],)
     return found
 
 
-def _unfiltered_rows_with_key(bound: BoundStream, batch: RawBatch) -> list[dict[str, Any]]:
+def _rows_kept_by_filters(bound: BoundStream, batch: RawBatch) -> list[dict[str, Any]]:
     """Keep the rows with a key that no filter leaves out and that are not marked as deleted."""
     frame = prepare(bound.stream, batch.source, batch.load())
     frame = frame.filter(pl.col(SKIP).is_null() & pl.col(KEY).is_not_null())

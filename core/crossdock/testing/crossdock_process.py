@@ -35,7 +35,7 @@ class Commands:
 
     Args:
         environment: Variables in addition to those of this process.
-        packages: A folder with the entry point of a connector; see `write_entry_point`.
+        packages: A folder with the entry point of a connector; see `write_connector_entry_point`.
     """
 
     def __init__(self, config: Path, environment: Mapping[str, str], packages: Path) -> None:
@@ -97,7 +97,7 @@ def _timeout_message(arguments: tuple[str, ...], errors: str) -> str:
     return f"'crossdock {' '.join(arguments)}' did not end within two minutes and was killed; {advice}{last}"
 
 
-def write_entry_point(connector: Connector[Any], folder: Path, *, apart_from: str) -> None:
+def write_connector_entry_point(connector: Connector[Any], folder: Path, *, apart_from: str) -> None:
     """Write the files into *folder* that pip writes for the entry point of an installed connector.
 
     Args:
@@ -106,13 +106,13 @@ def write_entry_point(connector: Connector[Any], folder: Path, *, apart_from: st
     Raises:
         LookupError: If no module has the connector as a constant.
     """
-    module, name = find_module_and_constant(connector, apart_from=apart_from)
-    write_entry_points(folder, {connector.name: f"{module}:{name}"})
+    module, name = find_connector_module_and_constant(connector, apart_from=apart_from)
+    write_connector_entry_points(folder, {connector.name: f"{module}:{name}"})
 
 
-def find_module_and_constant(connector: Connector[Any], *, apart_from: str) -> tuple[str, str]:
+def find_connector_module_and_constant(connector: Connector[Any], *, apart_from: str) -> tuple[str, str]:
     """Return the module with *connector* as a constant, and the constant's name. Arguments and errors are as in
-    `write_entry_point`.
+    `write_connector_entry_point`.
     """
     found = {
         (module, name)
@@ -130,8 +130,8 @@ def find_module_and_constant(connector: Connector[Any], *, apart_from: str) -> t
     )
 
 
-def write_entry_points(folder: Path, places: Mapping[str, str]) -> None:
-    """Do the same as `write_entry_point` for several connectors: ``MODULE:CONSTANT`` by name."""
+def write_connector_entry_points(folder: Path, places: Mapping[str, str]) -> None:
+    """Do the same as `write_connector_entry_point` for several connectors: ``MODULE:CONSTANT`` by name."""
     facts = folder / "connector_under_test-1.dist-info"
     facts.mkdir(parents=True)
     metadata = "Metadata-Version: 2.1\nName: connector-under-test\nVersion: 1\n"

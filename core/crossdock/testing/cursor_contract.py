@@ -10,16 +10,16 @@ from unittest import SkipTest
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import CrossdockError
-from crossdock.mapping.incremental_cursors import Checkpoint, instant_cursor
+from crossdock.mapping.incremental_cursors import Checkpoint, format_instant_cursor
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.parts_between_checkpoints import ReadParts
 from crossdock.testing.connector_under_test import StreamUnderTest, shown_method_name
 from crossdock.testing.context_and_stream_reading import bound_stream
-from crossdock.testing.requested_times import moments_in, parse_instant
-from crossdock.values.records import RawBatch
+from crossdock.testing.cursors_and_times_in_requests import moments_in, parse_instant
+from crossdock.values.raw_rows_and_records import RawBatch
 
 if TYPE_CHECKING:
-    from crossdock.testing.transport_recorders import AnsweredTimes, RequestRecorder
+    from crossdock.testing.transport_recorders import LatestTimeInAnswers, RequestRecorder
 
 _AT_ONCE, _BETWEEN_RUNS = timedelta(seconds=1), timedelta(minutes=1)
 _WINDOW = 2  # a request for a window of time has its beginning and its end
@@ -41,9 +41,9 @@ class CursorContract(StreamUnderTest):
         Otherwise a run that ends there passes over what follows, also where the example has no record.
         """
         observed, asked = self._recording_network()
-        bound = self._bound_stream_over(asked, self.run_start)
+        bound = self._bound_stream_over_network(asked, self.run_start)
         waiting: tuple[Checkpoint, datetime | None] | None = None
-        for item in self._pulled(bound):
+        for item in self._pulled_batches_and_checkpoints(bound):
             if waiting is not None:  # more is read after it
                 self._check_checkpoint_not_ahead(bound, *waiting)
             waiting = (item, self._latest_requested_time(asked, observed)) if isinstance(item, Checkpoint) else None
@@ -61,14 +61,14 @@ class CursorContract(StreamUnderTest):
             f"{type(stream).__name__}.cursor has overlap_s=0: a record that the source shows late is never read; leave "
             "overlap_s out, or set shows_late to False in the test if the source shows every change at once"
         )
-        since = self._since_of_next_run(self._bound_stream_over(asked, read_at))
+        since = self._since_of_next_run(self._bound_stream_over_network(asked, read_at))
         begins = parse_instant(since)
         if since is None or begins is None:
             return
         asked.requests.clear()
         self.read_in(self.context_over(asked, read_at + _BETWEEN_RUNS), since)
         zone = declared.timezone if declared is not None else None
-        moments = [moment for request in asked.requests for moment in moments_in(_query_and_body(request), zone)]
+        moments = [moment for request in asked.requests for moment in moments_in(_query_and_body_text(request), zone)]
         if begins < read_at:  # what was read last is asked for again
             is_from = not moments or min(moments).earliest <= begins
             hint = "ask for what changed from since on, that value included"
@@ -81,38 +81,37 @@ class CursorContract(StreamUnderTest):
                 f"the requests of {shown_method_name(stream, 'pull')} have no time: whether they overlap is unknown"
             )
         assert min(moments).earliest < read_at, (
-            f"{shown_method_name(stream, 'pull')}: a run at {instant_cursor(read_at)} ends with the cursor {since}, "
-            "and the "
-            "next one asks for nothing before it: a record that the source shows late is never read; use windows() "
-            "with an overlap, or subtract one from since"
+            f"{shown_method_name(stream, 'pull')}: a run at {format_instant_cursor(read_at)} ends with the cursor "
+            f"{since}, and the next one asks for nothing before it: a record that the source shows late is never read; "
+            "use windows() with an overlap, or subtract one from since"
         )
 
     # ---- how far was read
 
-    def _recording_network(self) -> tuple[AnsweredTimes, RequestRecorder]:
+    def _recording_network(self) -> tuple[LatestTimeInAnswers, RequestRecorder]:
         network = self.network()
         if network is None:
             raise SkipTest("the stream reads no API, which could be asked by time")
         from crossdock.testing import transport_recorders  # noqa: PLC0415  it imports httpx
 
         self.example()
-        observed = transport_recorders.AnsweredTimes(network)
+        observed = transport_recorders.LatestTimeInAnswers(network)
         return observed, transport_recorders.RequestRecorder(observed)
 
-    def _time_after_latest_change(self, observed: AnsweredTimes) -> datetime:
+    def _time_after_latest_change(self, observed: LatestTimeInAnswers) -> datetime:
         """Return a time at which the latest record of the example has just been changed."""
         return self.run_start if observed.latest is None else min(observed.latest + _AT_ONCE, self.run_start)
 
-    def _bound_stream_over(self, network: RequestRecorder, run_start: datetime) -> BoundStream:
+    def _bound_stream_over_network(self, network: RequestRecorder, run_start: datetime) -> BoundStream:
         return bound_stream(self.connector, self.context_over(network, run_start), self.stream)
 
-    def _pulled(self, bound: BoundStream) -> Generator[RawBatch | Checkpoint, None, None]:
+    def _pulled_batches_and_checkpoints(self, bound: BoundStream) -> Generator[RawBatch | Checkpoint, None, None]:
         items = pulled_batches(bound, None)
         with _reading_errors_as_failures(bound):
-            while (item := self._next_item(items)) is not None:
+            while (item := self._next_pulled_in_environment(items)) is not None:
                 yield item
 
-    def _next_item(self, items: Iterator[RawBatch | Checkpoint]) -> RawBatch | Checkpoint | None:
+    def _next_pulled_in_environment(self, items: Iterator[RawBatch | Checkpoint]) -> RawBatch | Checkpoint | None:
         # A generator that is left in the middle must not hold the environment: it would take it from a later test.
         with self.in_environment():
             return next(items, None)
@@ -120,7 +119,7 @@ class CursorContract(StreamUnderTest):
     def _since_of_next_run(self, bound: BoundStream) -> str | None:
         """Return the argument of `pull` after a run that reads everything, but without `overlap_s`."""
         declared, clock = bound.stream.cursor, bound.context.run.clock
-        parts = ReadParts(self._pulled(bound), declared, clock, whole=True)
+        parts = ReadParts(self._pulled_batches_and_checkpoints(bound), declared, clock, whole=True)
         with _reading_errors_as_failures(bound):  # of a list that is not sorted
             for _ in parts.next_part():
                 pass
@@ -131,9 +130,9 @@ class CursorContract(StreamUnderTest):
         return exact.pull_since(parts.cursor if declared.sorted else at_end)
 
     @staticmethod
-    def _latest_requested_time(asked: RequestRecorder, observed: AnsweredTimes) -> datetime | None:
+    def _latest_requested_time(asked: RequestRecorder, observed: LatestTimeInAnswers) -> datetime | None:
         """Return the latest time that was asked for or answered; None if no request has two times."""
-        moments = [{*moments_in(_query_and_body(request))} for request in asked.requests]
+        moments = [{*moments_in(_query_and_body_text(request))} for request in asked.requests]
         if not any(len(each) >= _WINDOW for each in moments):
             return None
         latest = max(moment.latest for each in moments for moment in each)
@@ -158,6 +157,6 @@ def _reading_errors_as_failures(bound: BoundStream) -> Iterator[None]:
         raise AssertionError(f"{shown_method_name(bound.stream, 'pull')}: reading failed: {error}") from None
 
 
-def _query_and_body(request: tuple[str, str, bytes]) -> str:
+def _query_and_body_text(request: tuple[str, str, bytes]) -> str:
     _, url, body = request
     return f"{url.partition('?')[2]} {body.decode('utf-8', 'replace')}"

@@ -16,7 +16,7 @@ from crossdock.resources import Reference
 from crossdock.targets import ConnectorTarget
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import ConfigPath
-from crossdock.values.records import Proof, RawBatch, Record
+from crossdock.values.raw_rows_and_records import Proof, RawBatch, Record
 
 _REFERENCE = "crossdock:reference"
 _HURRIED = Retry(attempts=20, base_s=0.02, cap_s=0.1)
@@ -73,7 +73,7 @@ def key_member(number: int) -> str:
     return f"key_{number}"
 
 
-def example_record(key: Sequence[str], members: Mapping[str, Any]) -> dict[str, Any]:
+def example_record_as_json(key: Sequence[str], members: Mapping[str, Any]) -> dict[str, Any]:
     return {**{key_member(number): part for number, part in enumerate(key)}, "members": members}
 
 

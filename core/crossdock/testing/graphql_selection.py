@@ -68,7 +68,7 @@ class GraphQLRequest(Struct, frozen=True):
         except (ValueError, RecursionError):
             return None
 
-    def with_selected_members(self, answer: Any) -> Any:
+    def answer_with_selected_members(self, answer: Any) -> Any:
         """Return the body of an answer with the selected members of ``data`` alone."""
         if not isinstance(answer, dict) or "data" not in answer:
             return answer
@@ -95,16 +95,16 @@ class GraphQLRequest(Struct, frozen=True):
     def arguments(self) -> Iterator[Leaf]:
         """Yield the arguments of what is selected of ``data`` directly."""
         for each in self.fields:
-            yield from leaves_of(each.arguments)
+            yield from leaves_of_value(each.arguments)
 
 
-def leaves_of(value: Any, path: tuple[str, ...] = ()) -> Iterator[Leaf]:
+def leaves_of_value(value: Any, path: tuple[str, ...] = ()) -> Iterator[Leaf]:
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield from leaves_of(inner, (*path, name))
+            yield from leaves_of_value(inner, (*path, name))
     elif isinstance(value, list):
         for inner in value:
-            yield from leaves_of(inner, path)
+            yield from leaves_of_value(inner, path)
     else:
         yield path, value
 
@@ -203,14 +203,14 @@ class _Document:
         fields: list[Field] = []
         while self._peek_token() != "}":
             if self._peek_token() == "...":
-                self._parse_fragment(fields)
+                self._parse_spread_or_inline_fragment(fields)
             else:
                 fields.append(self._parse_field())
         self._take_token("}")
         self._depth -= 1
         return fields
 
-    def _parse_fragment(self, fields: list[Field]) -> None:
+    def _parse_spread_or_inline_fragment(self, fields: list[Field]) -> None:
         self._take_token("...")
         if self._peek_token() not in {"{", "@", "on"}:
             self._spreads.append((fields, self._take_token()))

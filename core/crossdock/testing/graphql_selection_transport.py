@@ -32,5 +32,5 @@ class SelectedMembersTransport(httpx.BaseTransport):
             return response
         self.left_out += (each for each in lacking if each not in self.left_out)
         headers = [(name, value) for name, value in response.headers.items() if name != "content-length"]
-        content = exact_json.dumps(asked.with_selected_members(body))
+        content = exact_json.dumps(asked.answer_with_selected_members(body))
         return httpx.Response(response.status_code, headers=headers, content=content, extensions=response.extensions)

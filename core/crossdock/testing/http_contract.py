@@ -26,17 +26,26 @@ from crossdock.runs.stream_trial import Trial, TriedRecord
 from crossdock.testing.connector_under_test import shown_method_name, shown_record_place
 from crossdock.testing.context_and_stream_reading import bound_stream
 from crossdock.testing.contract import StreamContract
+from crossdock.testing.cursors_and_times_in_requests import (
+    contains_cursor,
+    find_descending_order_parameter,
+    parse_instant,
+)
 from crossdock.testing.faulty_transport import FAULTS, transport_with_faults
 from crossdock.testing.graphql_selection_transport import SelectedMembersTransport
-from crossdock.testing.record_lists_in_pages import RecordList, pages_with_reversed_lists, record_lists, without_records
-from crossdock.testing.requested_times import contains_cursor, find_descending_order, parse_instant
+from crossdock.testing.record_lists_in_pages import (
+    RecordList,
+    pages_with_reversed_lists,
+    pages_without_some_records,
+    record_lists,
+)
 from crossdock.testing.schema_drift_variants import drifted_objects
 from crossdock.testing.silent_losses import PART, describe_silent_loss, reports_new_problem
-from crossdock.testing.simulated_list_continuation import ContinuedList, UnpagedLists, record_paths_read_in_pages
+from crossdock.testing.simulated_list_continuation import ContinuedList, UnpagedLists, note_paths_read_in_pages
 from crossdock.testing.transport_recorders import RequestRecorder
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path, column_text
-from crossdock.values.records import JSON, RawBatch
+from crossdock.values.raw_rows_and_records import JSON, RawBatch
 
 __all__ = ["HttpStreamContract"]
 
@@ -82,13 +91,13 @@ class HttpStreamContract(StreamContract):
         is_asked_for = None if since is None else self._listed_since_predicate(since)
         if is_asked_for is None:
             return self.network()
-        return self.transport(without_records(self.pages, self._listed_records()[1], is_asked_for))
+        return self.transport(pages_without_some_records(self.pages, self._listed_records()[1], is_asked_for))
 
     def networks_in_another_order(self) -> Iterator[httpx.BaseTransport]:
         """Yield APIs with the records of each page in reverse order, unless the stream relies on their order."""
         trial = self.example()
         keys = [tried.record.key for tried in trial.records]
-        if not _has_sorted_cursor(trial) and len(set(keys)) == len(keys):
+        if not _has_declared_sorted_cursor(trial) and len(set(keys)) == len(keys):
             yield self.transport(pages_with_reversed_lists(self.pages, self._listed_records()[1]))
 
     def read_from(self, transport: httpx.BaseTransport, since: str | None = None) -> Trial:
@@ -102,7 +111,7 @@ class HttpStreamContract(StreamContract):
         expected, places = self._listed_records()
         trial = self.example()
         pull = shown_method_name(trial.bound.stream, "pull")
-        read, keys = _json_rows(trial), _record_keys(trial)
+        read, keys = _json_rows_of_trial(trial), _record_keys(trial)
         for number, item in expected:
             is_read = item in read or self._is_read_or_filtered(item, keys, places)
             hint = "if it leaves out records of others, name the members that show them in filters_on"
@@ -134,12 +143,12 @@ class HttpStreamContract(StreamContract):
         others.
         """
         count = _count_rows(self.example())
-        page_number, place, index, item = self._first_unfiltered_record()
-        others = _record_keys(self._read_without(item))
+        page_number, place, index, item = self._first_record_not_left_out()
+        others = _record_keys(self._read_without_record(item))
         for change, changed in drifted_objects(item):
             pages = copy.deepcopy(list(self.pages))
             elements = place.elements(pages[page_number])
-            elements[index] = place.element_with_record(elements[index], changed)
+            elements[index] = place.element_with_replaced_record(elements[index], changed)
             trial = self.read_from(self.transport(pages))
             pull, hint = (
                 shown_method_name(trial.bound.stream, "pull"),
@@ -147,7 +156,7 @@ class HttpStreamContract(StreamContract):
             )
             assert trial.error is None, f"{pull}: a record with {change} ends reading: {trial.error}; {hint}"
             assert others <= _record_keys(trial), f"{pull}: a record with {change}: others are not read; {hint}"
-            is_complete = _count_rows(trial) == count or self._may_decide_filter(change)
+            is_complete = _count_rows(trial) == count or self._may_change_decide_filter(change)
             hint = "if it leaves out records by this member, name it in filters_on"
             assert is_complete, f"{pull}: of a record with {change}, {_count_rows(trial)} of {count} are read; {hint}"
 
@@ -158,10 +167,12 @@ class HttpStreamContract(StreamContract):
         """
         if not self.is_paged:
             raise SkipTest("the API answers with everything at once")
-        page_number, place, index, item = self._first_unfiltered_record()
-        moved, key, row = self._changed_form(item)
+        page_number, place, index, item = self._first_record_not_left_out()
+        moved, key, row = self._changed_form_of_record(item)
         pages = copy.deepcopy(list(self.pages))
-        place.elements(pages[-1]).append(place.element_with_record(place.elements(pages[page_number])[index], moved))
+        place.elements(pages[-1]).append(
+            place.element_with_replaced_record(place.elements(pages[page_number])[index], moved)
+        )
         trial = self.read_from(self.transport(pages))
         if isinstance(trial.error, DoubtfulListError):
             return
@@ -203,7 +214,7 @@ class HttpStreamContract(StreamContract):
         The answer says so in all customary ways. What follows is requested, or the record or the run says what lacks.
         """
         recorded = RequestRecorder(self.network())
-        with record_paths_read_in_pages() as paged:
+        with note_paths_read_in_pages() as paged:
             whole = self.read_from(recorded)
         records = [item for _, item in self._listed_records()[0]]
         pull = shown_method_name(whole.bound.stream, "pull")
@@ -255,7 +266,7 @@ class HttpStreamContract(StreamContract):
         recorded = RequestRecorder(self.network())
         self.read_from(recorded)
         for request in recorded.requests:
-            found = find_descending_order(request, declared.column)
+            found = find_descending_order_parameter(request, declared.column)
             assert found is None, (
                 f"{self._shown_method_name('pull')}: a request asks for the newest change first, by {found}, and the "
                 "cursor says "
@@ -326,7 +337,11 @@ class HttpStreamContract(StreamContract):
         self, trial: Trial, cursor: str, batches: Sequence[tuple[str | None, list[Any]]]
     ) -> None:
         """Check that *trial*, which continues from *cursor*, has read the records from there on."""
-        read, declared, of_records = _json_rows(trial), trial.bound.stream.cursor, _json_rows(self.example())
+        read, declared, of_records = (
+            _json_rows_of_trial(trial),
+            trial.bound.stream.cursor,
+            _json_rows_of_trial(self.example()),
+        )
         for item in (each for _, items in batches for each in items if each in of_records):  # and no filter leaves out
             if cursor in map(str, item.values()) if declared is None else _is_listed_since(declared, cursor, item):
                 assert item in read, (
@@ -373,7 +388,7 @@ class HttpStreamContract(StreamContract):
         if values and max(values.values()) < 2:
             yield "no two records have the value of a cursor: one that is lost at the edge would not be seen"
         if declared is not None:
-            for name in _members_with_later_times(declared, [item for _, items in batches for item in items]):
+            for name in _members_later_than_cursor(declared, [item for _, items in batches for item in items]):
                 yield (
                     f"{name} is later than the cursor {declared.column}: whether the source lists by it, as the time "
                     "of the last change, would not be seen"
@@ -416,7 +431,7 @@ class HttpStreamContract(StreamContract):
         declared = stream.cursor
         if declared is not None:
             places, pages = self._listed_records()[1], [_with_exact_numbers(page) for page in self.pages]
-            assert any(_has_cursor_member(declared, place, pages) for place in places), (
+            assert any(_has_record_with_cursor_member(declared, place, pages) for place in places), (
                 f"network_since of the test: no record of pages has the member {declared.column}, the cursor of "
                 f"{type(stream).__name__}; override network_since, and return what the source lists from a cursor on"
             )
@@ -456,15 +471,19 @@ class HttpStreamContract(StreamContract):
         keys, cursor = _record_keys(self.example()), self._bound_stream().stream.cursor
         known = {each for page in exact for each in record_lists(page) if each.elements(page)}
         for place in (each for each in known if not each.inner):
-            emptied = without_records(self.pages, [place], lambda _: False)
+            emptied = pages_without_some_records(self.pages, [place], lambda _: False)
             if keys - _record_keys(self.read_from(self.transport(emptied))):
-                inner = [each for each in known if each.path == place.path and _has_cursor_member(cursor, each, exact)]
+                inner = [
+                    each
+                    for each in known
+                    if each.path == place.path and _has_record_with_cursor_member(cursor, each, exact)
+                ]
                 yield min(inner, key=lambda each: len(each.inner), default=place)
 
     def _read_filtered_pages(self, places: set[RecordList], is_kept: Callable[[Any], bool]) -> Trial:
-        return self.read_from(self.transport(without_records(self.pages, places, is_kept)))
+        return self.read_from(self.transport(pages_without_some_records(self.pages, places, is_kept)))
 
-    def _read_without(self, item: Any) -> Trial:
+    def _read_without_record(self, item: Any) -> Trial:
         wanted = _with_exact_numbers(item)
         return self._read_filtered_pages(self._listed_records()[1], lambda each: _with_exact_numbers(each) != wanted)
 
@@ -473,37 +492,37 @@ class HttpStreamContract(StreamContract):
 
         What is read when it is listed alone must also be read among the others.
         """
-        alone = self._read_filtered_pages(places, _equality_predicate(item))
+        alone = self._read_filtered_pages(places, _predicate_of_equal_record(item))
         if _count_rows(alone):  # without a key, if a filter of the stream counts it
             return _record_keys(alone) <= keys
         if alone.error is not None:  # it needs others, which are read with it
-            return bool(keys - _record_keys(self._read_without(item)))
+            return bool(keys - _record_keys(self._read_without_record(item)))
         return bool(self.filters_on)
 
-    def _first_unfiltered_record(self) -> tuple[int, RecordList, int, Any]:
+    def _first_record_not_left_out(self) -> tuple[int, RecordList, int, Any]:
         """Return page, path of the list, index and object of the first record that is not left out."""
         keys = _record_keys(self.example())
         found = next(
-            (each for each in self._items_of_pages() if keys - _record_keys(self._read_without(each[3]))), None
+            (each for each in self._items_of_pages() if keys - _record_keys(self._read_without_record(each[3]))), None
         )
         return found or next(self._items_of_pages())
 
-    def _may_decide_filter(self, change: str) -> bool:
+    def _may_change_decide_filter(self, change: str) -> bool:
         """Return whether a change of `drifted_objects` may decide that the record is left out."""
         place = f"{change.removesuffix(' missing').rpartition(' as ')[2]}/"
         named = [f"/{path.replace('.', '/')}/" for path in self.filters_on]
         return any(place.startswith(each) or each.startswith(place) for each in named)
 
-    def _changed_form(self, item: Any) -> tuple[Any, str, str | None]:
+    def _changed_form_of_record(self, item: Any) -> tuple[Any, str, str | None]:
         """Return a changed form of a listed record, the key that it is read with, and the row that shows the change."""
         places = self._listed_records()[1]
         forms = [{**item, "crossdock_changed": 1}, *(form for _, form in drifted_objects(item))]
-        alone = self._read_filtered_pages(places, _equality_predicate(item))
+        alone = self._read_filtered_pages(places, _predicate_of_equal_record(item))
         before, keys = {text for tried in alone.records for text in _json_texts_of_rows(tried)}, _record_keys(alone)
         for form in forms:
-            pages = without_records(self.pages, places, _equality_predicate(item))
+            pages = pages_without_some_records(self.pages, places, _predicate_of_equal_record(item))
             place, first = next((each, found) for page in pages for each in places if (found := each.elements(page)))
-            first[0] = place.element_with_record(first[0], form)
+            first[0] = place.element_with_replaced_record(first[0], form)
             records = self.read_from(self.transport(pages)).records
             if len(records) == 1 and {records[0].record.key} == keys and records[0].record.row.get(JSON) not in before:
                 return form, records[0].record.key, records[0].record.row.get(JSON)
@@ -527,12 +546,12 @@ def _with_exact_numbers(value: Any) -> Any:
     return exact_json.loads(json.dumps(value)) if isinstance(value, float) else value
 
 
-def _equality_predicate(item: Any) -> Callable[[Any], bool]:
+def _predicate_of_equal_record(item: Any) -> Callable[[Any], bool]:
     wanted = _with_exact_numbers(item)
     return lambda each: bool(_with_exact_numbers(each) == wanted)
 
 
-def _has_cursor_member(cursor: Cursor | None, place: RecordList, pages: Sequence[Any]) -> bool:
+def _has_record_with_cursor_member(cursor: Cursor | None, place: RecordList, pages: Sequence[Any]) -> bool:
     """Return whether a record at *place* has the member that is the cursor."""
     records = (item for page in pages for item in place.records(page))
     return cursor is not None and any(column_text(at_path(item, cursor.column)) is not None for item in records)
@@ -553,7 +572,7 @@ def _member_texts(item: Any) -> set[str]:
     return {str(value) for value in item.values()} if isinstance(item, dict) else set()
 
 
-def _json_rows(trial: Trial) -> list[Any]:
+def _json_rows_of_trial(trial: Trial) -> list[Any]:
     return [exact_json.loads(text) for tried in trial.records for text in _json_texts_of_rows(tried)]
 
 
@@ -563,7 +582,7 @@ def _json_texts_of_rows(tried: TriedRecord) -> list[str]:
 
 
 def _values_of_column(trial: Trial, column: str) -> list[str | None]:
-    return [column_text(at_path(row, column)) for row in _json_rows(trial)]
+    return [column_text(at_path(row, column)) for row in _json_rows_of_trial(trial)]
 
 
 def _record_keys(trial: Trial) -> set[str]:
@@ -575,7 +594,7 @@ def _count_rows(trial: Trial) -> int:
     return sum(len(tried.record.rows) for tried in trial.records) + trial.filtered.total() + trial.deleted
 
 
-def _has_sorted_cursor(trial: Trial) -> bool:
+def _has_declared_sorted_cursor(trial: Trial) -> bool:
     cursor = trial.bound.stream.cursor
     return cursor is not None and cursor.sorted
 
@@ -610,7 +629,7 @@ def _is_listed_since(cursor: Cursor, since: str, item: Any) -> bool:
         return False
 
 
-def _members_with_later_times(cursor: Cursor, items: Sequence[Any]) -> Iterator[str]:
+def _members_later_than_cursor(cursor: Cursor, items: Sequence[Any]) -> Iterator[str]:
     """Yield members with a name of a time of changes that are never before the cursor, and later in some record."""
     names = dict.fromkeys(name for item in items if isinstance(item, dict) for name in item)
     for name in (name for name in names if name != cursor.column and _OF_CHANGE.search(name)):

@@ -14,14 +14,14 @@ from msgspec import Struct
 from crossdock.testing.schema_drift_variants import (
     Path,
     copy_with_change,
-    is_number,
+    is_number_or_numeric_text,
     number_written_like,
-    record_with_object,
+    paths_of_all_values,
+    record_with_replaced_object,
     value_at,
-    value_paths,
 )
 from crossdock.values import exact_json
-from crossdock.values.records import JSON, Record
+from crossdock.values.raw_rows_and_records import JSON, Record
 
 
 class LongerList(Struct, frozen=True):
@@ -39,7 +39,7 @@ class LongerList(Struct, frozen=True):
     _with: Callable[[list[Any]], Record]
 
     @property
-    def count(self) -> int:
+    def original_element_count(self) -> int:
         return len(self.elements)
 
     def record_with_more_elements(self, number: Decimal, more: int, index: int) -> Record:
@@ -47,7 +47,7 @@ class LongerList(Struct, frozen=True):
 
         Elements are told apart by what tells apart those of the example.
         """
-        differing = [path for path in value_paths(self.elements[-1]) if self._has_distinct_values(path)]
+        differing = [path for path in paths_of_all_values(self.elements[-1]) if self._has_distinct_values(path)]
         elements = [
             *self.elements,
             *(_distinguishable_copy(self.elements[-1], differing, each) for each in range(1, more + 1)),
@@ -65,31 +65,33 @@ def longer_lists(record: Record) -> Iterator[LongerList]:
     """Yield each list of *record* once for each number that its first element has."""
     if JSON not in record.row:
         if len(record.rows) > 1:
-            yield from _variants_of_list("the record", [*record.rows], partial(_record_with_rows, record))
+            yield from _longer_list_per_number("the record", [*record.rows], partial(_record_with_rows, record))
         return
     for place, elements, with_elements in lists_of_objects(record):
-        yield from _variants_of_list(place, elements, with_elements)
+        yield from _longer_list_per_number(place, elements, with_elements)
 
 
 def lists_of_objects(record: Record) -> Iterator[tuple[str, list[Any], Callable[[list[Any]], Record]]]:
     """Yield the place of each list of a JSON record, its elements, and a function that replaces them."""
     item = exact_json.loads(record.row.get(JSON) or "null")
-    for path in value_paths(item):
+    for path in paths_of_all_values(item):
         elements = value_at(item, path)
         if isinstance(elements, list) and elements and all(isinstance(each, dict) for each in elements):
             yield f"/{'/'.join(map(str, path))}", elements, partial(_record_with_list, record, item, path)
 
 
-def _variants_of_list(
+def _longer_list_per_number(
     place: str, elements: list[Any], with_elements: Callable[[list[Any]], Record]
 ) -> Iterator[LongerList]:
-    for path in value_paths(elements[0]):
-        if is_number(value_at(elements[0], path)) and is_number(value_at(elements[-1], path)):
+    for path in paths_of_all_values(elements[0]):
+        if is_number_or_numeric_text(value_at(elements[0], path)) and is_number_or_numeric_text(
+            value_at(elements[-1], path)
+        ):
             yield LongerList(place, elements, path, with_elements)
 
 
 def _record_with_list(record: Record, item: Any, path: Path, elements: list[Any]) -> Record:
-    return record_with_object(record, copy_with_change(item, path, elements))
+    return record_with_replaced_object(record, copy_with_change(item, path, elements))
 
 
 def _record_with_rows(record: Record, rows: list[dict[str, str | None]]) -> Record:

@@ -34,11 +34,11 @@ from crossdock.testing.longer_list_variants import LongerList, lists_of_objects,
 from crossdock.testing.schema_drift_variants import (
     drift_variants,
     numbers_in,
+    paths_of_all_values,
     replaceable_numbers,
     value_at,
-    value_paths,
 )
-from crossdock.values.records import JSON, LINE, Record
+from crossdock.values.raw_rows_and_records import JSON, LINE, Record
 
 _SHORT, _LONG = Decimal(4321), Decimal("123456789012345.6789")  # as many digits as a resource accepts; a float has 17
 _OTHER = Decimal(8642)
@@ -189,7 +189,7 @@ class MappingContract(StreamUnderTest):
                 made = _draft_or_problem(bound, with_value(_NO_NUMBER))
                 if isinstance(made, _Problem):
                     continue
-                for path in (path for path in value_paths(shown) if value_at(shown, path) == _SHORT):
+                for path in (path for path in paths_of_all_values(shown) if value_at(shown, path) == _SHORT):
                     other = value_at(made, path)
                     assert not numbers_in(other), (
                         f"{own}, {shown_record_place(record)}: with {_NO_NUMBER!r} as {place}, "
@@ -266,11 +266,11 @@ def _draft_has_whole_list(bound: BoundStream, each: LongerList) -> bool:
     """Return whether the draft has a list of as many elements as the record's, with a number of its first one."""
     for more in (0, 1):
         made = _draft_or_problem(bound, each.record_with_more_elements(_SHORT, more, 0))
-        if isinstance(made, _Problem) or (more == 0 and each.count == 1):
+        if isinstance(made, _Problem) or (more == 0 and each.original_element_count == 1):
             continue  # of one element alone, the draft may take only the first one
-        places = [path for path in value_paths(made) if value_at(made, path) == _SHORT]
+        places = [path for path in paths_of_all_values(made) if value_at(made, path) == _SHORT]
         inside = [path[:index] for path in places for index, name in enumerate(path) if isinstance(name, int)]
-        if any(len(value_at(made, path)) == each.count + more for path in inside):
+        if any(len(value_at(made, path)) == each.original_element_count + more for path in inside):
             return True
     return False
 

@@ -10,7 +10,7 @@ from typing import Any
 from unittest import SkipTest
 
 from crossdock.config.project.project import Project
-from crossdock.mapping.resource_types import external_id
+from crossdock.mapping.resource_types import make_platform_external_id
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.platform.platform_config import Profile
 from crossdock.runs.planning.binding_csv import COLUMNS, import_bindings
@@ -28,7 +28,7 @@ Name = tuple[str, str, str]
 """Resource, namespace and key of a record."""
 
 
-def referenced_records_not_created(trials: Iterable[Trial]) -> dict[Name, str | None]:
+def referenced_records_no_trial_creates(trials: Iterable[Trial]) -> dict[Name, str | None]:
     """Return the records that drafts of *trials* refer or contribute to, and that none of *trials* creates.
 
     The value is the id that a record must have, if a stream names it by its id.
@@ -46,7 +46,7 @@ def referenced_records_not_created(trials: Iterable[Trial]) -> dict[Name, str | 
             else:
                 names.setdefault(own)
             for each in references_in(tried.members or {}):
-                names.setdefault((each.resource, *bound.resolve_reference(each)))
+                names.setdefault((each.resource, *bound.namespace_and_key_of_reference(each)))
     return {name: target_id for name, target_id in names.items() if name not in created}
 
 
@@ -82,7 +82,7 @@ class PrerequisiteRecords:
         self._number += 1
         body = self._members(resource, f"given-{self._number}")
         if resource != "invoice":
-            body["externalId"] = external_id(namespace, key)
+            body["externalId"] = make_platform_external_id(namespace, key)
         headers = {"content-type": "application/json"} | ({GIVEN_ID: target_id} if target_id else {})
         with closing(PlatformTarget(self._platform).client()) as client:
             path = self._platform.resource_path(resource)

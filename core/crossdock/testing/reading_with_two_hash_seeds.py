@@ -151,7 +151,7 @@ def _answer(question: dict[str, Any]) -> dict[str, Any]:
         faulthandler.cancel_dump_traceback_later()
 
 
-def _answer_all(questions: TextIO, answers: TextIO) -> None:
+def _answer_questions_of_parent(questions: TextIO, answers: TextIO) -> None:
     for line in questions:
         answers.write(json.dumps(_answer(json.loads(line))) + "\n")
         answers.flush()
@@ -160,4 +160,4 @@ def _answer_all(questions: TextIO, answers: TextIO) -> None:
 if __name__ == "__main__":
     with os.fdopen(os.dup(1), "w") as _answers:
         os.dup2(2, 1)  # what the connector prints is not an answer
-        _answer_all(sys.stdin, _answers)
+        _answer_questions_of_parent(sys.stdin, _answers)

@@ -55,7 +55,7 @@ class RecordList(Struct, frozen=True):
     def records(self, page: Any) -> list[Any]:
         return [self.record_of(each) for each in self.elements(page)]
 
-    def element_with_record(self, element: Any, record: Any) -> Any:
+    def element_with_replaced_record(self, element: Any, record: Any) -> Any:
         """Return *element* with another record."""
         return with_value_at_path(element, "".join(f"/{name}" for name in self.inner), record) if self.inner else record
 
@@ -78,7 +78,9 @@ def pages_with_reversed_lists(pages: Sequence[Any], places: Iterable[RecordList]
     return changed
 
 
-def without_records(pages: Sequence[Any], places: Iterable[RecordList], is_kept: Callable[[Any], bool]) -> list[Any]:
+def pages_without_some_records(
+    pages: Sequence[Any], places: Iterable[RecordList], is_kept: Callable[[Any], bool]
+) -> list[Any]:
     """Return a copy of *pages* without some records. Later ones move up, so that the last pages have fewer."""
     changed = copy.deepcopy(list(pages))
     for place in places:

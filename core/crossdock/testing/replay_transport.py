@@ -93,7 +93,7 @@ class ReplayTransport(httpx.BaseTransport):
         """Yield the differences between *request* and a recorded one."""
         if recorded.method != request.method:
             yield f"its method is {recorded.method}"
-        if not _matches_recorded(unquote(recorded.url_path), request.url.path):
+        if not _matches_masked_text(unquote(recorded.url_path), request.url.path):
             yield f"its path is {recorded.url_path}"
         yield from self._parameter_differences(recorded.params, request.url.params.multi_items())
         sent = body_as_file_members(request.read(), request.headers.get("content-type", ""))
@@ -107,19 +107,19 @@ class ReplayTransport(httpx.BaseTransport):
                 yield f"it has the parameter {name}"
             elif not before:
                 yield f"it has no parameter {name}"
-            elif len(before) != len(after) or not all(map(_matches_recorded, before, after)):
-                yield f"its parameter {name} {_shown_difference(name, before, after)}"
+            elif len(before) != len(after) or not all(map(_matches_masked_text, before, after)):
+                yield f"its parameter {name} {_shown_parameter_difference(name, before, after)}"
 
 
 def _path_distance(recorded: RecordedExchange, request: httpx.Request) -> int:
     """Return 0 for the same path, more for another one."""
-    if _matches_recorded(unquote(recorded.url_path), request.url.path):
+    if _matches_masked_text(unquote(recorded.url_path), request.url.path):
         return 0
     first, second = recorded.url_path.split("/"), request.url.path.split("/")
     return 1 + len(set(first) ^ set(second))
 
 
-def _matches_recorded(recorded: str, sent: str) -> bool:
+def _matches_masked_text(recorded: str, sent: str) -> bool:
     """Return whether *sent* matches *recorded*, in which each mask stands for any text."""
     first, *others = recorded.split(MASK)
     if not others:
@@ -135,7 +135,7 @@ def _matches_recorded(recorded: str, sent: str) -> bool:
     return True
 
 
-def _shown_difference(name: str, recorded: list[str], sent: list[str]) -> str:
+def _shown_parameter_difference(name: str, recorded: list[str], sent: list[str]) -> str:
     if is_secret_parameter(name) or PersonalMembers().classify_member((name,)) is Kind.PERSONAL:
         return "differs"
     before, after = (", ".join(repr(value[:_SHOWN]) for value in values) for values in (recorded, sent))
@@ -158,13 +158,13 @@ def _body_differences(recorded: Any, sent: Any, pointer: str = "") -> Iterator[s
             for difference in _body_differences(before, after, f"{pointer}/{index}"):
                 yield difference
                 return
-    elif not _is_same(recorded, sent):
+    elif not _is_same_body_value(recorded, sent):
         yield f"its body differs at {pointer}"
 
 
-def _is_same(recorded: Any, sent: Any) -> bool:
+def _is_same_body_value(recorded: Any, sent: Any) -> bool:
     if isinstance(recorded, Number) and isinstance(sent, Number):
         return Decimal(recorded) == Decimal(sent)
     if isinstance(recorded, str) and isinstance(sent, str) and type(recorded) is type(sent):
-        return _matches_recorded(recorded, sent)
+        return _matches_masked_text(recorded, sent)
     return type(recorded) is type(sent) and bool(recorded == sent)

@@ -15,7 +15,7 @@ GIVEN = ("id", "createdAt", "updatedAt")
 """Members that the platform adds."""
 
 
-def list_effects(platform: Profile, after: int = 0) -> Iterator[dict[str, Any]]:
+def list_effects_of_tenant(platform: Profile, after: int = 0) -> Iterator[dict[str, Any]]:
     """Yield the effects at the platform's tenant after the first *after* ones of the sandbox, oldest first."""
     with closing(PlatformTarget(platform).client()) as client:
         query = {"after": str(after), "limit": "1000"}
@@ -24,7 +24,7 @@ def list_effects(platform: Profile, after: int = 0) -> Iterator[dict[str, Any]]:
             query["after"] = str(page[-1]["seq"])
 
 
-def count_stored_records(happened: Iterable[Mapping[str, Any]]) -> Counter[str]:
+def count_stored_records_by_body(happened: Iterable[Mapping[str, Any]]) -> Counter[str]:
     """Count what is stored after these effects: resources and bodies, with external ids in place of ids.
 
     Equal bodies are possible, such as those of invoices, which have no external id.
@@ -39,7 +39,7 @@ def count_stored_records(happened: Iterable[Mapping[str, Any]]) -> Counter[str]:
     return Counter(latest.values())
 
 
-def count_effects(happened: Iterable[Mapping[str, Any]]) -> Counter[str]:
+def count_effects_by_body(happened: Iterable[Mapping[str, Any]]) -> Counter[str]:
     """Count these effects: operations, resources and bodies, with external ids in place of ids."""
     happened = list(happened)
     names = _external_ids_by_id(happened)

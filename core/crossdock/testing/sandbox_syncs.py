@@ -34,7 +34,7 @@ from crossdock.testing import prerequisite_records, sandbox_effects_comparison
 from crossdock.testing.context_and_stream_reading import bound_stream
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import SilentProgress
-from crossdock.values.records import RawBatch
+from crossdock.values.raw_rows_and_records import RawBatch
 from crossdock.values.state_words import BY_URGENCY
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class SandboxSyncs(AbstractContextManager["SandboxSyncs"]):
     def create_tenant(self, connector: Connector[Any], context: Context[Any], trial: Trial) -> Tenant:
         """Create a tenant that has the records to which the drafts of *trial* refer and contribute."""
         self._tenants += 1
-        absent = prerequisite_records.referenced_records_not_created([trial])
+        absent = prerequisite_records.referenced_records_no_trial_creates([trial])
         if self._tenants > 1 and any(absent.values()):  # an id belongs to one tenant of a sandbox
             self._opened.close()
             self._server = self._start_sandbox(f"sandbox-{self._tenants}")
@@ -147,10 +147,10 @@ class Tenant:
         places = [f" at {item['pointer']}" if item.get("pointer") else "" for item in items]
         return [f"{item['key']}: {item['why']}{place}" for item, place in zip(items, places, strict=True)][:_SHOWN]
 
-    def count_stored_records(self) -> Counter[str]:
-        """Return the contents of the platform; see `sandbox_effects_comparison.count_stored_records`."""
-        return sandbox_effects_comparison.count_stored_records(
-            sandbox_effects_comparison.list_effects(self._project.platform)
+    def count_stored_records_by_body(self) -> Counter[str]:
+        """Return the contents of the platform; see `sandbox_effects_comparison.count_stored_records_by_body`."""
+        return sandbox_effects_comparison.count_stored_records_by_body(
+            sandbox_effects_comparison.list_effects_of_tenant(self._project.platform)
         )
 
 
@@ -180,11 +180,11 @@ class _ObservedPull:
         watched.pull = pull  # type: ignore[method-assign]  # of this copy alone
         return watched
 
-    def transport(self) -> httpx.BaseTransport | None:
+    def transport_chosen_by_cursor(self) -> httpx.BaseTransport | None:
         """Return the network, chosen when the first request is sent: the cursor is known then."""
         import httpx  # noqa: PLC0415  not every connector uses it
 
-        from crossdock.testing.author_transport_errors import AuthorsTransport  # noqa: PLC0415
+        from crossdock.testing.authors_transport_wrapper import AuthorsTransport  # noqa: PLC0415
 
         if self._network(None) is None:
             return None
@@ -206,6 +206,6 @@ class _TestProject(Project, frozen=True):
     def bind_streams(self, wanted: set[str], *, targets: Mapping[str, Target], run: SourceContext) -> list[BoundStream]:
         if self.pull is None:
             return Project.bind_streams(self, wanted, targets=targets, run=run)
-        run = replace(run, transport=self.pull.transport())
+        run = replace(run, transport=self.pull.transport_chosen_by_cursor())
         bound = Project.bind_streams(self, wanted, targets=targets, run=run)
         return [structs.replace(each, stream=self.pull.observed_stream(each.stream)) for each in bound]

@@ -19,9 +19,9 @@ from crossdock.connector import Connector
 from crossdock.runs.stream_trial import try_stream
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import prerequisite_records, sandbox_effects_comparison
-from crossdock.testing.crossdock_process import Commands, EndedCommand, write_entry_point
+from crossdock.testing.crossdock_process import Commands, EndedCommand, write_connector_entry_point
+from crossdock.testing.httpx_transport_server import origins_in
 from crossdock.testing.sandbox_syncs import BURST, RATE, write_private_file
-from crossdock.testing.transport_server import origins_in
 from crossdock.values import config_file, exact_json
 from crossdock.values.clock import SystemClock
 from crossdock.values.progress import SilentProgress
@@ -76,7 +76,7 @@ class SandboxWithProject(AbstractContextManager["SandboxWithProject"]):
         self._config = folder / "crossdock.yaml"
         self._connections = connections
         if connector is not None:
-            write_entry_point(connector, self._packages, apart_from=author)
+            write_connector_entry_point(connector, self._packages, apart_from=author)
         self._commands = Commands(self._config, environment, self._packages)
         self._server = SandboxServer(folder / "sandbox", SandboxSettings(rate_per_min=RATE, burst=BURST))
 
@@ -120,26 +120,28 @@ class SandboxWithProject(AbstractContextManager["SandboxWithProject"]):
             try_stream(self._project, name, _MOST_RECORDS, clock=clock, progress=SilentProgress()) for name in names
         ]
         self.without_records = [name for name, trial in zip(names, trials, strict=True) if not trial.records]
-        absent = prerequisite_records.referenced_records_not_created(trials)
+        absent = prerequisite_records.referenced_records_no_trial_creates(trials)
         prerequisite_records.create_and_bind_prerequisites(
             self._project, absent, self._folder / "bindings.csv", at=clock.now()
         )
-        self._given = sandbox_effects_comparison.count_effects(
-            sandbox_effects_comparison.list_effects(self._project.platform)
+        self._given = sandbox_effects_comparison.count_effects_by_body(
+            sandbox_effects_comparison.list_effects_of_tenant(self._project.platform)
         )
 
-    def run(self, *arguments: str) -> EndedCommand:
+    def run_command(self, *arguments: str) -> EndedCommand:
         """Run a command to its end."""
         return self._commands.run(*arguments)
 
-    def run_and_kill(self, is_time: Callable[[], bool], *arguments: str) -> EndedCommand:
+    def run_command_and_kill(self, is_time: Callable[[], bool], *arguments: str) -> EndedCommand:
         """Run a command and send it SIGKILL as soon as *is_time*."""
         return self._commands.run_and_kill(is_time, *arguments)
 
     def count_sync_effects(self) -> Counter[str]:
-        """Return what the syncs did; see `sandbox_effects_comparison.count_effects`."""
+        """Return what the syncs did; see `sandbox_effects_comparison.count_effects_by_body`."""
         return (
-            sandbox_effects_comparison.count_effects(sandbox_effects_comparison.list_effects(self._project.platform))
+            sandbox_effects_comparison.count_effects_by_body(
+                sandbox_effects_comparison.list_effects_of_tenant(self._project.platform)
+            )
             - self._given
         )
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from crossdock.values import exact_json
-from crossdock.values.records import JSON, Record
+from crossdock.values.raw_rows_and_records import JSON, Record
 
 Path = tuple[str | int, ...]
 _WITH_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
@@ -30,7 +30,7 @@ def drift_variants(record: Record) -> Iterator[tuple[str, Record]]:
     """Yield each variant of *record*, with a description of the change."""
     if JSON in record.row:
         for change, item in drifted_objects(exact_json.loads(record.row[JSON] or "null")):
-            yield change, record_with_object(record, item)
+            yield change, record_with_replaced_object(record, item)
         return
     for number, row in enumerate(record.rows):
         for name in row:
@@ -43,7 +43,7 @@ def drifted_objects(item: Any) -> Iterator[tuple[str, Any]]:
     if not isinstance(item, dict):
         return
     yield "an unknown member", {**item, "crossdock_unknown_member": {"a": [None]}}
-    for path in value_paths(item):
+    for path in paths_of_all_values(item):
         place = "/" + "/".join(map(str, path))
         if isinstance(path[-1], str):
             yield f"{place} missing", copy_with_change(item, path, remove=True)
@@ -51,7 +51,7 @@ def drifted_objects(item: Any) -> Iterator[tuple[str, Any]]:
             yield f"{what} as {place}", copy_with_change(item, path, value)
 
 
-def record_with_object(record: Record, item: Any) -> Record:
+def record_with_replaced_object(record: Record, item: Any) -> Record:
     """Return *record* with another object in its first row."""
     return replace(record, rows=({**record.row, JSON: exact_json.dumps(item).decode()}, *record.rows[1:]))
 
@@ -60,18 +60,20 @@ def replaceable_numbers(record: Record) -> Iterator[tuple[str, Callable[[Decimal
     """Yield the place of each number of *record*, also in texts, with a function that replaces it."""
     if JSON in record.row:
         item = exact_json.loads(record.row[JSON] or "null")
-        for path in value_paths(item) if isinstance(item, dict) else ():
-            if is_number(value_at(item, path)):
-                yield "/" + "/".join(map(str, path)), partial(_record_with_number, record, item, path)
+        for path in paths_of_all_values(item) if isinstance(item, dict) else ():
+            if is_number_or_numeric_text(value_at(item, path)):
+                yield "/" + "/".join(map(str, path)), partial(_record_with_other_number, record, item, path)
         return
     for index, row in enumerate(record.rows):
         for name, cell in row.items():
-            if is_number(cell):
+            if is_number_or_numeric_text(cell):
                 yield name, partial(_record_with_number_in_cell, record, index, name)
 
 
-def _record_with_number(record: Record, item: Any, path: Path, number: Decimal | str) -> Record:
-    return record_with_object(record, copy_with_change(item, path, number_written_like(value_at(item, path), number)))
+def _record_with_other_number(record: Record, item: Any, path: Path, number: Decimal | str) -> Record:
+    return record_with_replaced_object(
+        record, copy_with_change(item, path, number_written_like(value_at(item, path), number))
+    )
 
 
 def number_written_like(cell: Any, number: Decimal | str) -> Decimal | str:
@@ -91,7 +93,7 @@ def numbers_in(value: Any) -> set[Decimal]:
     return {Decimal(value)} if isinstance(value, int | Decimal) and not isinstance(value, bool) else set()
 
 
-def is_number(value: Any) -> bool:
+def is_number_or_numeric_text(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
         return False
     if isinstance(value, str) and _WITH_COMMA.fullmatch(value):
@@ -102,13 +104,13 @@ def is_number(value: Any) -> bool:
         return False
 
 
-def value_paths(value: Any, path: Path = ()) -> Iterator[Path]:
+def paths_of_all_values(value: Any, path: Path = ()) -> Iterator[Path]:
     """Yield the path of each value in *value*, at any depth."""
     if path:
         yield path
     members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, inner in members:
-        yield from value_paths(inner, (*path, name))
+        yield from paths_of_all_values(inner, (*path, name))
 
 
 def value_at(value: Any, path: Path) -> Any:

@@ -76,13 +76,13 @@ class SensitiveDataRemover:
         if len(value) >= SHORTEST and value != MASK:
             forms = {value, quote(value, safe=""), quote_plus(value), b64encode(value.encode()).decode()}
             self._credentials |= {form for form in forms if form}
-        self._collect_value(_from_first_to_last_word(value), _Value.SECRET)
+        self._collect_value(_without_outer_punctuation(value), _Value.SECRET)
 
     def _collect_personal_value(self, name: str, text: str) -> None:
         self._substitutes.avoid_words(text)
         if is_birth_date_name(name):
             self._days.add(text)
-        whole = _from_first_to_last_word(text)
+        whole = _without_outer_punctuation(text)
         is_distinct = len(whole) >= SHORTEST_VALUE and any(character.isalpha() for character in whole)
         is_distinct |= sum(character.isdigit() for character in whole) >= _SHORTEST_NUMBER
         if is_distinct and not (is_free_text_name(name) and len(WORD.findall(whole)) <= 2):
@@ -103,7 +103,7 @@ class SensitiveDataRemover:
 
     def clean_json(self, value: Any) -> Any:
         """Remove secrets and personal data from *value*, which `readable_json.loads` has read."""
-        return self._members.replace_leaves(value, self._clean_leaf)
+        return self._members.replace_leaves_by_kind(value, self._clean_leaf)
 
     def clean_parameters(self, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
         """Clean the parameters of a URL or form."""
@@ -137,7 +137,7 @@ class SensitiveDataRemover:
     def _clean_secret(self, value: str) -> str:
         if self.collecting:
             if len(value) >= SHORTEST and value != MASK:
-                self._collect_value(_from_first_to_last_word(value), _Value.SECRET)
+                self._collect_value(_without_outer_punctuation(value), _Value.SECRET)
             return value
         self.replaced.add(value)
         return MASK if value else value
@@ -258,6 +258,6 @@ class SensitiveDataRemover:
             number += used
 
 
-def _from_first_to_last_word(text: str) -> str:
+def _without_outer_punctuation(text: str) -> str:
     words = list(WORD.finditer(text))
     return text[words[0].start() : words[-1].end()] if words else ""

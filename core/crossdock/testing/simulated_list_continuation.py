@@ -16,7 +16,7 @@ import httpx
 from crossdock.reading.sources.paginated_api_client import ApiClient
 from crossdock.testing.record_lists_in_pages import ListPath, value_at_path
 from crossdock.testing.transport_recorders import RequestRecorder
-from crossdock.values import exact_json, pagination_members
+from crossdock.values import exact_json, pagination_members_and_cut_lists
 
 _FULL = 250  # elements of a page, if the request does not say how many
 _MOST_FULL = 1_000
@@ -46,9 +46,11 @@ def path_of_only_list(body: Any, depth: int = _DEEPEST) -> ListPath | None:
 
 
 def _may_stand_beside_list(name: str, value: Any) -> bool:
-    plain = pagination_members.plain_name(name)
+    plain = pagination_members_and_cut_lists.plain_name(name)
     is_number = _SIZE.fullmatch(plain) is not None or plain in {"page", "offset", "start"}
-    is_known = pagination_members.member_kind(name) is not None or pagination_members.is_envelope(name)
+    is_known = pagination_members_and_cut_lists.member_kind(
+        name
+    ) is not None or pagination_members_and_cut_lists.is_envelope_name(name)
     return is_known or is_number or plain in _BESIDE or value in (None, [], {})
 
 
@@ -87,7 +89,7 @@ class UnpagedLists:
 
 
 @contextmanager
-def record_paths_read_in_pages() -> Iterator[set[str]]:
+def note_paths_read_in_pages() -> Iterator[set[str]]:
     """Yield the paths that are read by `ApiClient.pages` within the block."""
     noted, pages = set[str](), ApiClient.pages
 
@@ -142,7 +144,7 @@ def _with_continuation_signs(value: Any, following: str, place: ListPath) -> Any
 def _continuation_sign(name: str, value: Any, following: str, place: ListPath) -> Any:
     if name == place[0]:
         return _with_continuation_signs(value, following, place[1:])
-    match pagination_members.member_kind(name):
+    match pagination_members_and_cut_lists.member_kind(name):
         case "more":
             return True
         case "last":
@@ -151,7 +153,11 @@ def _continuation_sign(name: str, value: Any, following: str, place: ListPath) -
             return value + 1 if isinstance(value, int) and not isinstance(value, bool) else following
         case "total" | "pages" if isinstance(value, int):
             return value + _MOST_FULL
-    return _with_continuation_signs(value, following, (*place, "")) if pagination_members.is_envelope(name) else value
+    return (
+        _with_continuation_signs(value, following, (*place, ""))
+        if pagination_members_and_cut_lists.is_envelope_name(name)
+        else value
+    )
 
 
 def _json_or_none(body: bytes) -> Any:

@@ -20,7 +20,7 @@ from crossdock.state import Scope
 from crossdock.testing.captured_output import captured_output
 from crossdock.testing.connector_under_test import shown_method_name
 from crossdock.testing.cursor_contract import CursorContract
-from crossdock.testing.prerequisite_records import referenced_records_not_created
+from crossdock.testing.prerequisite_records import referenced_records_no_trial_creates
 from crossdock.testing.sandbox_effects_comparison import describe_differences
 from crossdock.testing.sandbox_syncs import STOPPED, Network, SandboxSyncs, Tenant
 
@@ -59,7 +59,7 @@ class SyncContract(CursorContract):
         own = {(each.resource, each.namespace) for each in self._written_scopes(trial.bound)}
         absent = {
             name[:2]: name[2]
-            for name, target_id in referenced_records_not_created([trial]).items()
+            for name, target_id in referenced_records_no_trial_creates([trial]).items()
             if target_id is None
         }
         needed = {place: key for place, key in sorted(absent.items()) if place not in own}
@@ -90,12 +90,12 @@ class SyncContract(CursorContract):
             tenant = new_tenant()
             first = self._sync(tenant, lambda _: self.network())
             assert first.counters.requests, f"{self._mapping}: the first sync sends nothing"
-            before = tenant.count_stored_records()
+            before = tenant.count_stored_records_by_body()
             self._check_sends_nothing(tenant, self.network_since)
             self._check_sends_nothing(tenant, lambda _: self.network())
             for network in self.networks_in_another_order():
                 self._check_sends_nothing(tenant, partial(_network_for_any_cursor, network))
-            assert not (wrong := describe_differences(before, tenant.count_stored_records())), (
+            assert not (wrong := describe_differences(before, tenant.count_stored_records_by_body())), (
                 f"syncs that send nothing change records:{wrong}"
             )
 
@@ -104,13 +104,13 @@ class SyncContract(CursorContract):
         with self._tenant_factory() as new_tenant:
             whole = new_tenant()
             self._sync(whole, lambda _: self.network())
-            expected = whole.count_stored_records()
+            expected = whole.count_stored_records_by_body()
             pull = f"{self._class}.pull"
             for most in _items_to_stop_after(whole.pulled, whole.with_rows):
                 tenant, where = new_tenant(), f"a run that ends after batch or checkpoint {most} of {whole.pulled}"
                 self._sync(tenant, lambda _: self.network(), most=most)
                 self._sync(tenant, self.network_since)
-                wrong = describe_differences(expected, tenant.count_stored_records())
+                wrong = describe_differences(expected, tenant.count_stored_records_by_body())
                 assert not wrong, (
                     f"{pull}: after {where}, the next one does not deliver the rest; the cursor or checkpoint must not "
                     f"be ahead of what was yielded, and pull must ask from since on, that value included:{wrong}"

@@ -18,21 +18,26 @@ from typing import TYPE_CHECKING, Any
 from unittest import SkipTest, mock
 
 from crossdock.connector import Connector
-from crossdock.testing.crossdock_process import Commands, EndedCommand, find_module_and_constant, write_entry_points
+from crossdock.testing.crossdock_process import (
+    Commands,
+    EndedCommand,
+    find_connector_module_and_constant,
+    write_connector_entry_points,
+)
 from crossdock.testing.disturbed_command_checks import MOST_RUNS, DisturbedCommands
 from crossdock.testing.example_partner import ExamplePartner
 from crossdock.testing.example_record_source import (
     SOURCE,
     connector_without_target_waits,
-    example_record,
+    example_record_as_json,
     reference_as_json,
 )
 from crossdock.testing.graphql_selection_transport import SelectedMembersTransport
+from crossdock.testing.httpx_transport_server import RESET, Fault, TransportServer, origins_in
 from crossdock.testing.sandbox_effects_comparison import describe_differences
 from crossdock.testing.sandbox_syncs import write_private_file
 from crossdock.testing.sandbox_with_project import connection_config
-from crossdock.testing.target_under_test import TargetUnderTest, json_value
-from crossdock.testing.transport_server import RESET, Fault, TransportServer, origins_in
+from crossdock.testing.target_under_test import TargetUnderTest, convert_to_json_value
 from crossdock.values import exact_json
 from crossdock.values.record_keys import key_text
 from crossdock.values.state_words import RecordState
@@ -85,16 +90,16 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
 
         The same is true of a state that was restored from a backup, if forgotten records can be looked up.
         """
-        self._check_ambiguous_create_rules()
+        self._check_declared_rules_of_creates()
         if left_out := [name for name in self.new_target().resources if name not in self.created]:
             warnings.warn(f"not tested in syncs, since no stream creates them: {', '.join(left_out)}", stacklevel=2)
         with self._new_partner_syncs() as calm:
             self.ends_well("a sync that nothing disturbs", calm.sync(), calm.state_folder)
-            expected, requests = calm.count_held_records(), calm.served.requests
+            expected, requests = calm.count_partner_records(), calm.served.requests
             total = self.records * len(calm.resources)
             assert expected.total() == total, f"the partner holds {expected.total()} of {total} records"
             if self.left_to_a_person:  # in disturbed syncs, the record that is changed may be in doubt
-                changed, held = self._change_last_records(calm), calm.count_held_without_nulls()
+                changed, held = self._change_last_records(calm), calm.count_partner_records_without_nulls()
         random = Random(self.seed)  # noqa: S311  reproducible on purpose
         faults = random.sample(_FAULTS * _ROUNDS, len(_FAULTS) * _ROUNDS)
         if self.left_to_a_person:
@@ -105,7 +110,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
                 self._kill_sync_at_request(1, disturbed, answered=True)
                 self._sync_until_delivered(disturbed, faults, expected)
                 self._check_sends_nothing(disturbed)
-                changed, held = self._change_last_records(disturbed), disturbed.count_held_without_nulls()
+                changed, held = self._change_last_records(disturbed), disturbed.count_partner_records_without_nulls()
         if changed:
             self._check_updated_as_created(changed, held)
         if self._can_look_up_all_created():
@@ -121,17 +126,17 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
         if not deleted:
             raise SkipTest("no stream deletes records of this target")
         with self._new_partner_syncs() as delivery:
-            delivery.allow_deletes_of(deleted)
+            delivery.allow_deletes_of_resources(deleted)
             self.ends_well("a sync that nothing disturbs", delivery.sync(), delivery.state_folder)
             for resource in reversed(deleted):  # first those that refer to others
-                before = delivery.count_held_records()
+                before = delivery.count_partner_records()
                 delivery.left_out.append(resource)
                 delivery.write_examples({})
                 is_looked_up = target.resources[resource].endpoint.rule("delete") != "park"
                 self._sync_until_delivered(delivery, ["lost"] if is_looked_up else [])
                 counts = (
-                    (before - delivery.count_held_records()).total(),
-                    (delivery.count_held_records() - before).total(),
+                    (before - delivery.count_partner_records()).total(),
+                    (delivery.count_partner_records() - before).total(),
                 )
                 assert counts in {(1, 0), (1, 1)}, (  # it is away, or shown as cancelled
                     f"{resource}: when one record is gone, {counts[0]} of those that the partner held are there no "
@@ -144,7 +149,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
         """The resources whose records streams create."""
         return [name for name in self.new_target().resources if "create" in self.operations(name)]
 
-    def _check_ambiguous_create_rules(self) -> None:
+    def _check_declared_rules_of_creates(self) -> None:
         target = self.new_target()
         if not self.created:
             raise SkipTest("no stream creates records of this target; test completing them with a partner of your own")
@@ -172,9 +177,9 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
             shutil.rmtree(delivery.state_folder)
             delivery.state_folder.mkdir()
             for command in (("init",), ("state", "restored")):
-                self.ends_well(f"crossdock {' '.join(command)}", delivery.run(*command), delivery.state_folder)
+                self.ends_well(f"crossdock {' '.join(command)}", delivery.run_command(*command), delivery.state_folder)
             self.ends_well(f"after a restored backup, {what}", delivery.sync(), delivery.state_folder)
-            wrong = describe_differences(expected, delivery.count_held_records())
+            wrong = describe_differences(expected, delivery.count_partner_records())
             assert not wrong, f"after a restored backup the partner holds something else than after a calm sync:{wrong}"
 
     def _kill_sync_at_request(self, number: int, delivery: _PartnerSyncs, *, answered: bool) -> None:
@@ -193,10 +198,10 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
             self.no_secret_shown("crossdock sync", ended)
             runs += 1
         # First, because it says more: records that are there twice also end syncs badly.
-        wrong = "" if expected is None else describe_differences(expected, delivery.count_held_records())
+        wrong = "" if expected is None else describe_differences(expected, delivery.count_partner_records())
         assert not wrong, f"after disturbed syncs the partner holds something else than after a calm one:{wrong}"
         if ended.exit_code != 0:  # the output of a sync counts what is open, without the reasons
-            listed = delivery.run("records", "list")
+            listed = delivery.run_command("records", "list")
             ended = ended._replace(output=f"{ended.output}\n{listed.output}")
         self.ends_well(f"the last of {runs} disturbed syncs", ended, delivery.state_folder)
         left = delivery.served.faults
@@ -223,32 +228,32 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
             self.no_secret_shown("crossdock sync", delivery.sync())
             sent = delivery.served.requests > before
         assert not sent, f"after {runs} syncs, requests are still sent"
-        wrong = describe_differences(Counter(), delivery.count_held_records() - expected)
+        wrong = describe_differences(Counter(), delivery.count_partner_records() - expected)
         assert not wrong, f"after disturbed syncs the partner holds what a calm one does not make:{wrong}"
         streams = {f"{_EXAMPLES}.{resource}" for resource in self.left_to_a_person}
-        listed = json.loads(delivery.run("records", "list", "--json").output)
+        listed = json.loads(delivery.run_command("records", "list", "--json").output)
         others = [
             f"{each['stream']} {each['key']}: {each['why']}"
             for each in listed
             if each["stream"] not in streams or each["state"] != RecordState.IN_DOUBT.option_value
         ]
         assert not others, f"records are open that are not left to a person: {'; '.join(others)}"
-        lacking = (expected - delivery.count_held_records()).total()
+        lacking = (expected - delivery.count_partner_records()).total()
         assert 0 < len(listed) >= lacking, f"the partner lacks {lacking} records, of which {len(listed)} are in doubt"
 
     def _check_sends_nothing(self, delivery: _PartnerSyncs) -> None:
-        before, held = delivery.served.requests, delivery.count_held_records()
+        before, held = delivery.served.requests, delivery.count_partner_records()
         self.ends_well("a sync after the last one", delivery.sync(), delivery.state_folder)
         sent = delivery.served.requests - before
         assert not sent, f"a sync of records that have not changed sends {sent} requests"
-        assert delivery.count_held_records() == held, "a sync that sends nothing changes what the partner holds"
+        assert delivery.count_partner_records() == held, "a sync that sends nothing changes what the partner holds"
 
     def _check_updated_as_created(self, changed: _Changed, held: Counter[str]) -> None:
         """Compare what the partner holds of updated records with what it holds of records that were created so."""
         with self._new_partner_syncs() as created:
             created.write_examples(changed)
             self.ends_well("a sync of records with the changed members", created.sync(), created.state_folder)
-            wrong = describe_differences(created.count_held_without_nulls(), held)
+            wrong = describe_differences(created.count_partner_records_without_nulls(), held)
         names = ", ".join(changed)
         assert not wrong, (
             f"{names}: after a change the partner holds something else than if it had been created so; send all "
@@ -261,13 +266,15 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
         """
         changed: _Changed = {}  # what an earlier resource was changed to stays
         for resource in delivery.resources:
-            before, last = delivery.count_held_records(), {self.records - 1: self.records}
+            before, last = delivery.count_partner_records(), {self.records - 1: self.records}
             delivery.write_examples({**changed, resource: last})
             if "update" not in self.operations(resource):
                 self.ends_well("a sync of a changed record", delivery.sync(), delivery.state_folder, exit_code=1)
-                assert delivery.count_held_records() == before, f"{resource}: a record that is written once was changed"
+                assert delivery.count_partner_records() == before, (
+                    f"{resource}: a record that is written once was changed"
+                )
                 choice = ("--stream", f"{_EXAMPLES}.{resource}", "--reason", "changed_after_delivery")
-                listed = json.loads(delivery.run("records", "list", "--json", *choice).output)
+                listed = json.loads(delivery.run_command("records", "list", "--json", *choice).output)
                 keys = [each["key"] for each in listed]
                 assert keys == [key_text(self.key(resource, self.records - 1))], (
                     f"{resource}: a changed record is not a dead letter"
@@ -276,7 +283,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
                 continue
             changed[resource] = last
             self._sync_until_delivered(delivery, ["lost"])
-            gone, new = before - delivery.count_held_records(), delivery.count_held_records() - before
+            gone, new = before - delivery.count_partner_records(), delivery.count_partner_records() - before
             counts = gone.total(), new.total()
             assert counts == (1, 1), f"{resource}: a change of one record removes {counts[0]} and adds {counts[1]}"
             self._check_sends_nothing(delivery)
@@ -296,7 +303,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
                 TransportServer(SelectedMembersTransport(transport), origins_in(section)) as served,
             ):
                 self.prepare(folder)
-                local = exact_json.loads(served.with_local_addresses(exact_json.dumps(section).decode()))
+                local = exact_json.loads(served.text_with_local_addresses(exact_json.dumps(section).decode()))
                 yield _PartnerSyncs(self, folder, local, served, held)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -337,12 +344,12 @@ class _PartnerSyncs:
                 },
             },
         }
-        self.allow_deletes_of(())
+        self.allow_deletes_of_resources(())
         self._commands = Commands(self._config, case.environment, packages)
         self.write_examples({})
-        case.ends_well("crossdock init", self.run("init"), self.state_folder)
+        case.ends_well("crossdock init", self.run_command("init"), self.state_folder)
 
-    def allow_deletes_of(self, resources: Sequence[str]) -> None:
+    def allow_deletes_of_resources(self, resources: Sequence[str]) -> None:
         """Let syncs delete what the example lacks of *resources*."""
         self._sections["connections"][_EXAMPLES]["deletes"] = [*resources]
         self._config.write_bytes(exact_json.dumps(self._sections))
@@ -358,22 +365,24 @@ class _PartnerSyncs:
                 members = self._case.members(resource, other.get(number, number))
                 payload = draft.model_validate(dict(members)).payload()
                 key = self._case.key(resource, number)
-                examples[resource].append(example_record(key, json_value(payload, reference_as_json)))
+                examples[resource].append(
+                    example_record_as_json(key, convert_to_json_value(payload, reference_as_json))
+                )
         self._examples.write_bytes(exact_json.dumps(examples))
 
-    def count_held_records(self) -> Counter[str]:
+    def count_partner_records(self) -> Counter[str]:
         """Return what the partner holds, one text for equal records."""
         return Counter(json.dumps(each, sort_keys=True, default=str) for each in self._held())
 
-    def count_held_without_nulls(self) -> Counter[str]:
+    def count_partner_records_without_nulls(self) -> Counter[str]:
         """Return what the partner holds, where null is the same as no member."""
-        return Counter(map(_without_nulls, self.count_held_records().elements()))
+        return Counter(map(_without_nulls, self.count_partner_records().elements()))
 
-    def run(self, *arguments: str) -> EndedCommand:
+    def run_command(self, *arguments: str) -> EndedCommand:
         return self._commands.run(*arguments)
 
     def sync(self) -> EndedCommand:
-        return self.run(*_SYNC)
+        return self.run_command(*_SYNC)
 
     def sync_and_kill(self, is_time: Callable[[], bool]) -> EndedCommand:
         """Run a sync and send it SIGKILL as soon as *is_time* returns True."""
@@ -389,9 +398,9 @@ def _without_nulls(text: str) -> str:
 
 def _write_connector_packages(connector: Connector[Any], packages: Path, author: str) -> None:
     """Install the source of examples and the connector without waits in *packages*."""
-    module, name = find_module_and_constant(connector, apart_from=author)
+    module, name = find_connector_module_and_constant(connector, apart_from=author)
     home = connector_without_target_waits.__module__
-    write_entry_points(packages, {connector.name: f"{_MODULE}:CONNECTOR", SOURCE.name: f"{home}:SOURCE"})
+    write_connector_entry_points(packages, {connector.name: f"{_MODULE}:CONNECTOR", SOURCE.name: f"{home}:SOURCE"})
     imports = f"from {home} import connector_without_target_waits\nfrom {module} import {name} as connector\n"
     text = f"{imports}\nCONNECTOR = connector_without_target_waits(connector)\n"
     (packages / f"{_MODULE}.py").write_text(text, encoding="utf-8")

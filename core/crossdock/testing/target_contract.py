@@ -10,7 +10,13 @@ from unittest import SkipTest, mock
 
 from crossdock.targets import Answer, ApiTarget, ConnectorTarget, Outcome, Request
 from crossdock.testing.target_request_contract import TargetRequestContract
-from crossdock.testing.target_under_test import STATUS, Example, TargetUnderTest, json_answer, with_selected_members
+from crossdock.testing.target_under_test import (
+    STATUS,
+    Example,
+    TargetUnderTest,
+    answer_with_selected_members,
+    json_answer,
+)
 from crossdock.values import exact_json
 from crossdock.writing.targets.payload_comparison import has_wanted_members
 from crossdock.writing.targets.target_code_guard import unguarded_target
@@ -62,7 +68,9 @@ class TargetContract(TargetRequestContract):
     def test_a_success_is_delivered(self) -> None:
         """The answer to an executed write gives the id of the record."""
         for one, operation, request in self._write_requests():
-            answer = with_selected_members(request, self._operation_answer(one, operation, self._stored_record(one)))
+            answer = answer_with_selected_members(
+                request, self._api_answer_to_operation(one, operation, self._stored_record(one))
+            )
             outcome = _outcome(one, operation, request, answer)
             where, wanted = f"{one.method('outcome')}, {operation}", one.target_id
             hint = "describe the answers of the API by RecordShape, and those of the test by stored and answered"
@@ -81,14 +89,14 @@ class TargetContract(TargetRequestContract):
                 assert outcome.kind == "in_doubt", f"{where} is {outcome.kind} instead of in doubt; {hint}"
 
     def _false_successes(self, one: Example, operation: str) -> Iterator[tuple[str, Answer]]:
-        good = self._operation_answer(one, operation, self._stored_record(one))
+        good = self._api_answer_to_operation(one, operation, self._stored_record(one))
         if good.body:
             yield "that is cut off", replace(good, headers={}, body=good.body[:-1])
         yield "that is an HTML page", Answer(STATUS[operation], {"content-type": "text/html"}, _HTML)
         if one.target.resources[one.resource].shape.id is None:
             return  # the external id is the id, whatever else an answer shows
         another = self.example(one.target, one.resource, 1)
-        other = self._operation_answer(one, operation, self._stored_record(another))
+        other = self._api_answer_to_operation(one, operation, self._stored_record(another))
         if operation == "create" and good.body:
             yield "without a body", Answer(good.status, {}, b"")
             yield "without an id", json_answer(STATUS[operation], {})
@@ -102,7 +110,7 @@ class TargetContract(TargetRequestContract):
         One that the API gives to a success is an `Answer` of `answered`.
         """
         for one, operation, request in self._write_requests():
-            allowed = {self._operation_answer(one, operation, self._stored_record(one)).status}
+            allowed = {self._api_answer_to_operation(one, operation, self._stored_record(one)).status}
             allowed |= {*_GONE} if operation == "delete" else set()
             for status in (each for each in _FAILURES if each not in allowed):
                 for body in (_PROBLEM, b""):
@@ -166,15 +174,17 @@ class TargetContract(TargetRequestContract):
 
     def test_a_refusal_is_rejected(self) -> None:
         """400, 422, `refusals`, and GraphQL or JSON-RPC errors without data concern one record; nothing was done."""
-        self._check_keys_of_refusals()
+        self._check_operations_of_refusals()
         for one, operation, request in self._write_requests():
             plain = [(json_answer(status, {"message": _REASON}), _REASON) for status in (400, 422)]
             stated = self.refusals_of(one.resource, operation)
             for answer, reason in (*plain, *_protocol_refusal_answers(request), *stated):
-                with _record_bodies_passed_to_failed(one.target) as seen:
+                with _note_bodies_passed_to_failed(one.target) as seen:
                     outcome = _outcome(one, operation, request, answer)
                 where, what = f"{one.method('outcome')}, {operation}", _shown_answer(answer)
-                hint = "call super().outcome" if answer.status >= 300 else _FAILED + _rewritten_body_hint(answer, seen)
+                hint = (
+                    "call super().outcome" if answer.status >= 300 else _FAILED + _rewritten_answer_hint(answer, seen)
+                )
                 assert outcome.kind == "rejected", f"{where}: {what} is {outcome.kind} instead of rejected; {hint}"
                 hint = "return it only for the answer by which the API refuses a second record of a name"
                 if answer.status == _CONFLICT:
@@ -183,7 +193,7 @@ class TargetContract(TargetRequestContract):
                 hint = "give the message of the API"
                 assert reason in outcome.message, f"{where}: the reason of {what} is {outcome.message!r}; {hint}"
 
-    def _check_keys_of_refusals(self) -> None:
+    def _check_operations_of_refusals(self) -> None:
         """Fail if a mapping of `refusals` names what is no operation, since it would not be tested."""
         known: list[str | tuple[str, str]] = []
         for _, resource in self.targets():
@@ -232,8 +242,8 @@ class TargetContract(TargetRequestContract):
         """The members that were sent are found, so that an update in doubt can be compared with them."""
         for one in self.first_examples():
             for what, request, target_id in self._look_up_requests(one):
-                answer = with_selected_members(
-                    request, self._look_up_answer(one, target_id, [self._stored_record(one)])
+                answer = answer_with_selected_members(
+                    request, self._api_answer_to_look_up(one, target_id, [self._stored_record(one)])
                 )
                 outcome = one.target.found(one.resource, answer, one.expected(request, target_id))
                 where, wanted = f"{one.method('found')}, {what}", one.target_id
@@ -245,7 +255,7 @@ class TargetContract(TargetRequestContract):
                     continue  # nothing is compared
                 shown = one.target.resources[one.resource].comparable(one.payload)
                 lacking = [name for name in shown if not has_wanted_members(outcome.held or {}, {name: shown[name]})]
-                is_graphql = _request_protocol(request) == "graphql"
+                is_graphql = _name_of_request_protocol(request) == "graphql"
                 hint = "select it in the query" if is_graphql else "return the record in held"
                 assert not lacking, (
                     f"{where}: what was found lacks {', '.join(lacking)}, as it was sent; {hint}, "
@@ -256,7 +266,7 @@ class TargetContract(TargetRequestContract):
         """An empty list, and the answer `missing` where one record is asked for, say that it does not exist."""
         for one in self.first_examples():
             for what, request, target_id in self._look_up_requests(one):
-                answer = self._look_up_answer(one, target_id, [])
+                answer = self._api_answer_to_look_up(one, target_id, [])
                 outcome = one.target.found(one.resource, answer, one.expected(request, target_id))
                 text = f"{one.method('found')}, {what}: a missing record is {outcome.kind} instead of absent"
                 is_missing = self._shows_missing_record(one, outcome)
@@ -272,10 +282,12 @@ class TargetContract(TargetRequestContract):
             )
         for one in deleted:
             shown = self.removed(one.resource, self._stored_record(one))
-            answer = self.missing(one.resource) if shown is None else self._operation_answer(one, "look_up", shown)
+            answer = (
+                self.missing(one.resource) if shown is None else self._api_answer_to_operation(one, "look_up", shown)
+            )
             request = one.target.look_up(one.resource, None, one.target_id)
             outcome = one.target.found(
-                one.resource, with_selected_members(request, answer), one.expected(request, one.target_id)
+                one.resource, answer_with_selected_members(request, answer), one.expected(request, one.target_id)
             )
             where = one.method("found")
             assert self._shows_missing_record(one, outcome), (
@@ -289,15 +301,23 @@ class TargetContract(TargetRequestContract):
             two = self.example(one.target, one.resource, 1)
             another, is_beside = self._stored_record(two), any(each.key == two.key for each in self.beside(one))
             for what, request, target_id in self._look_up_requests(one):
-                good = with_selected_members(request, self._look_up_answer(one, target_id, [self._stored_record(one)]))
+                good = answer_with_selected_members(
+                    request, self._api_answer_to_look_up(one, target_id, [self._stored_record(one)])
+                )
                 answers = [
-                    ("another record", with_selected_members(request, self._look_up_answer(one, target_id, [another]))),
+                    (
+                        "another record",
+                        answer_with_selected_members(request, self._api_answer_to_look_up(one, target_id, [another])),
+                    ),
                     ("HTTP 500", Answer(500, {}, _PROBLEM)),
                     ("HTTP 503", Answer(503, {}, _PROBLEM)),
                     ("a body that is cut off", Answer(200, {}, good.body[:-1])),
                     ("an HTML page", Answer(200, {"content-type": "text/html"}, _HTML)),
                 ]
-                shape, by_query = one.target.resources[one.resource].shape, _request_protocol(request) == "graphql"
+                shape, by_query = (
+                    one.target.resources[one.resource].shape,
+                    _name_of_request_protocol(request) == "graphql",
+                )
                 if (target_id is None and shape.absent) or shape.null_is_absent or by_query:
                     answers.append(("HTTP 404 of another path", Answer(404, {"content-type": "text/html"}, _HTML)))
                 for given, answer in answers:
@@ -324,7 +344,7 @@ class TargetContract(TargetRequestContract):
                 request = one.target.look_up(one.resource, one.name, None)
                 own, other = self._stored_record(one), self._stored_record(another)
                 for given, records in (("alone", [other]), ("before ours", [other, own]), ("after ours", [own, other])):
-                    answer = with_selected_members(request, self._look_up_answer(one, None, records))
+                    answer = answer_with_selected_members(request, self._api_answer_to_look_up(one, None, records))
                     outcome = one.target.found(one.resource, answer, one.expected(request, None))
                     is_own = outcome.kind == "found" and outcome.target_id == one.target_id
                     is_right = is_own if own in records else self._shows_missing_record(one, outcome)
@@ -341,7 +361,7 @@ class TargetContract(TargetRequestContract):
         """
         for one in self.first_examples():
             for what, request, target_id in self._look_up_requests(one):
-                missing = self._look_up_answer(one, target_id, []).status
+                missing = self._api_answer_to_look_up(one, target_id, []).status
                 allowed = {missing, *_GONE} if missing in _GONE or target_id is not None else {missing}
                 for status in (each for each in _FAILURES if each not in allowed):
                     outcome = one.target.found(
@@ -356,11 +376,11 @@ class TargetContract(TargetRequestContract):
         is_rejected = outcome.kind == "rejected" and outcome.reason == "missing"
         return outcome.kind == "absent" or (is_rejected and "create" not in self.operations(one.resource))
 
-    def _look_up_answer(self, one: Example, target_id: str | None, records: list[Any]) -> Answer:
+    def _api_answer_to_look_up(self, one: Example, target_id: str | None, records: list[Any]) -> Answer:
         if target_id is None and not one.target.resources[one.resource].shape.finds_one:
             listed = self.listing(one.resource, records)
             return listed if isinstance(listed, Answer) else json_answer(200, listed)
-        return self._operation_answer(one, "look_up", records[0]) if records else self.missing(one.resource)
+        return self._api_answer_to_operation(one, "look_up", records[0]) if records else self.missing(one.resource)
 
 
 def _check_throttled(where: str, answer: Answer, outcome: Outcome) -> None:
@@ -378,14 +398,14 @@ def _shown_answer(answer: Answer) -> str:
 
 def _protocol_throttling_answers(request: Request) -> list[Answer]:
     errors = [{"message": "slow down", "extensions": {"code": "THROTTLED"}}]
-    return [json_answer(200, {"errors": errors})] if _request_protocol(request) == "graphql" else []
+    return [json_answer(200, {"errors": errors})] if _name_of_request_protocol(request) == "graphql" else []
 
 
 def _protocol_refusal_answers(request: Request) -> list[tuple[Answer, str]]:
     """Return an answer of success which says that the request was not executed: by GraphQL, section 7.1, it has errors
     and no data, and by JSON-RPC 2.0, section 5, an error and no result.
     """
-    match _request_protocol(request):
+    match _name_of_request_protocol(request):
         case "graphql":
             return [(json_answer(200, {"errors": [{"message": _REASON}]}), _REASON)]
         case "json-rpc":
@@ -394,7 +414,7 @@ def _protocol_refusal_answers(request: Request) -> list[tuple[Answer, str]]:
     return []
 
 
-def _request_protocol(request: Request) -> str | None:
+def _name_of_request_protocol(request: Request) -> str | None:
     try:
         body = exact_json.loads(request.body or b"null")
     except ValueError:
@@ -407,7 +427,7 @@ def _request_protocol(request: Request) -> str | None:
 
 
 @contextmanager
-def _record_bodies_passed_to_failed(target: ConnectorTarget) -> Iterator[list[bytes]]:
+def _note_bodies_passed_to_failed(target: ConnectorTarget) -> Iterator[list[bytes]]:
     """Yield the bodies of the answers that `ApiTarget.with_status` is given, which passes them to `failed`."""
     own, seen = unguarded_target(target), list[bytes]()
     if not isinstance(own, ApiTarget):
@@ -423,7 +443,7 @@ def _record_bodies_passed_to_failed(target: ConnectorTarget) -> Iterator[list[by
         yield seen
 
 
-def _rewritten_body_hint(answer: Answer, seen: list[bytes]) -> str:
+def _rewritten_answer_hint(answer: Answer, seen: list[bytes]) -> str:
     """Say which body `failed` has seen in place of that of *answer*; empty if it has seen that one."""
     if not seen or answer.body in seen:
         return ""

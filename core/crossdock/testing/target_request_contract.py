@@ -13,7 +13,7 @@ from crossdock.targets import ApiTarget, ConnectorTarget, Request
 from crossdock.testing.bugs_hidden_by_example import gaps_of_drafts
 from crossdock.testing.connector_under_test import shown_method_name
 from crossdock.testing.expected_value_comparison import first_mismatch
-from crossdock.testing.graphql_selection import GraphQLRequest, leaves_of
+from crossdock.testing.graphql_selection import GraphQLRequest, leaves_of_value
 from crossdock.testing.target_under_test import NAMESPACE, Example, TargetUnderTest, texts_in_request
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path, find_at_pointer
@@ -146,7 +146,7 @@ class TargetRequestContract(TargetUnderTest):
                 keys = [(NAMESPACE, "1"), (NAMESPACE, "2"), (NAMESPACE, "A"), (NAMESPACE, "a")]
                 if "{namespace}" in target.resources[resource].name_form:
                     keys.append(("other", "1"))
-                self._check_long_names(target, resource)
+                self._check_long_names_not_cut(target, resource)
             names = {target.name_of(resource, *each) for each in keys}
             hint = "use the namespace and the key, whole and as they are"
             assert len(names) == len(keys), f"{name_of}, {resource}: different records have the same name; {hint}"
@@ -154,7 +154,7 @@ class TargetRequestContract(TargetUnderTest):
     def _first_key(self, resource: str) -> str:
         return key_text(self.key(resource, 0))
 
-    def _check_long_names(self, target: ConnectorTarget, resource: str) -> None:
+    def _check_long_names_not_cut(self, target: ConnectorTarget, resource: str) -> None:
         length = _longest_key_length(target, resource)
         check_key, payload = (
             shown_method_name(unguarded_target(target), "check_key"),
@@ -258,11 +258,11 @@ class TargetRequestContract(TargetUnderTest):
                 hint = "ask for records of this name, or of its parent, alone"
                 assert made[0] != made[1] or is_of_parent, f"{where}: does not depend on the name; {hint}"
                 if not self._uses_record_keys_of_partner:  # such as an order and a number, which a query has apart
-                    _check_query_by_name(one, f"{where} by name", made[0])
+                    _check_graphql_query_by_name(one, f"{where} by name", made[0])
             one = self.example(target, resource)
             if {*self.operations(resource)} - {"create"}:
                 request, place = target.look_up(resource, None, one.target_id), target.resources[resource].shape.found
-                _check_selection(one, f"{one.method('look_up')} by id", request, place)
+                _check_graphql_selects_ids(one, f"{one.method('look_up')} by id", request, place)
 
     def test_keys_and_versions_are_sent_as_declared(self) -> None:
         """The idempotency key and the version are where `EndpointProfile` declares them."""
@@ -311,13 +311,13 @@ class TargetRequestContract(TargetUnderTest):
             )
 
 
-def _check_query_by_name(one: Example, where: str, request: Request) -> None:
+def _check_graphql_query_by_name(one: Example, where: str, request: Request) -> None:
     """Fail if a GraphQL query cannot find the record of this external id, or its answer cannot be told from others."""
     asked, kind = GraphQLRequest.parse_body(request.body), one.target.resources[one.resource]
     if asked is None or one.name is None:
         return
     is_inside = one.name not in asked.query and any(
-        isinstance(value, str) and one.name in value for _, value in leaves_of(dict(asked.variables))
+        isinstance(value, str) and one.name in value for _, value in leaves_of_value(dict(asked.variables))
     )
     assert is_inside, f"{where}: the query has no variable with the external id; send it as one, never in the query"
     found = [(path, value) for path, value in asked.arguments() if isinstance(value, str) and one.name in value]
@@ -332,10 +332,12 @@ def _check_query_by_name(one: Example, where: str, request: Request) -> None:
         f"{where}: the query asks by {names}, and the external id is in {kind.name_member}: it would find no record, "
         f"or another one; ask by {kind.name_member}, or set look_up_filter of the resource to the argument for it"
     )
-    _check_selection(one, where, request, kind.shape.found if kind.shape.finds_one else kind.shape.listed or "")
+    _check_graphql_selects_ids(
+        one, where, request, kind.shape.found if kind.shape.finds_one else kind.shape.listed or ""
+    )
 
 
-def _check_selection(one: Example, where: str, request: Request, place: str) -> None:
+def _check_graphql_selects_ids(one: Example, where: str, request: Request, place: str) -> None:
     """Fail if a GraphQL query does not select the id and the external id of the record at *place* in its answer.
 
     Code of the author may find the record elsewhere.

@@ -18,8 +18,8 @@ from crossdock.testing.context_and_stream_reading import context
 from crossdock.testing.graphql_selection import GraphQLRequest
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
-from crossdock.values.json_times import time_text
 from crossdock.values.record_keys import key_text
+from crossdock.values.times_as_json_text import time_text
 from crossdock.writing.targets.payload_comparison import merge_patch_between
 from crossdock.writing.targets.target_code_guard import unguarded_target
 
@@ -164,7 +164,7 @@ class TargetUnderTest(ConnectorUnderTest):
     def example(self, target: ConnectorTarget, resource: str, number: int = 0, key: str | None = None) -> Example:
         """Return a record with the members of *number*, under its own key unless another one is given."""
         draft = target.resources[resource].draft.model_validate(dict(self.members(resource, number)))
-        members = json_value(draft.payload(), lambda reference: f"id-{reference.resource}-{reference.key}")
+        members = convert_to_json_value(draft.payload(), lambda reference: f"id-{reference.resource}-{reference.key}")
         own_key = key_text(self.key(resource, number)) if key is None else key
         one = Example.of(
             target, resource, own_key, members, self.target_id(resource, number), self.before_create(resource, number)
@@ -194,15 +194,15 @@ class TargetUnderTest(ConnectorUnderTest):
         """Whether keys are parts that the partner knows, such as an order and a number, and not any texts."""
         return type(self).key is not TargetUnderTest.key
 
-    def _operation_answer(self, one: Example, operation: str, record: Any) -> Answer:
+    def _api_answer_to_operation(self, one: Example, operation: str, record: Any) -> Answer:
         """Return the answer of the API to an operation, or to a look-up by id."""
         given = self.answered(one.resource, operation, record)
         return given if isinstance(given, Answer) else json_answer(STATUS[operation], given)
 
     def _found_members(self, one: Example) -> Mapping[str, Any]:
         """Return the members that a look-up by id finds."""
-        shown = self._operation_answer(one, "look_up", self.stored(one.resource, one.target_id, one.payload))
-        shown = with_selected_members(one.target.look_up(one.resource, None, one.target_id), shown)
+        shown = self._api_answer_to_operation(one, "look_up", self.stored(one.resource, one.target_id, one.payload))
+        shown = answer_with_selected_members(one.target.look_up(one.resource, None, one.target_id), shown)
         return one.target.found(one.resource, shown, ExpectedRecord(target_id=one.target_id, name=one.name)).held or {}
 
 
@@ -300,7 +300,7 @@ class Example:
         return ExpectedRecord(request.path, target_id, self.name)
 
 
-def with_selected_members(request: Request, answer: Answer) -> Answer:
+def answer_with_selected_members(request: Request, answer: Answer) -> Answer:
     """Return an answer with the members that a GraphQL request selects alone, as an API gives them."""
     asked = GraphQLRequest.parse_body(request.body)
     try:
@@ -309,22 +309,22 @@ def with_selected_members(request: Request, answer: Answer) -> Answer:
         return answer
     if asked is None or not asked.unselected_members(body):
         return answer
-    return replace(answer, body=exact_json.dumps(asked.with_selected_members(body)))
+    return replace(answer, body=exact_json.dumps(asked.answer_with_selected_members(body)))
 
 
 def json_answer(status: int, body: Any) -> Answer:
     return Answer(status, {"content-type": "application/json"}, exact_json.dumps(body))
 
 
-def json_value(value: Any, of_reference: Callable[[Reference], Any]) -> Any:
+def convert_to_json_value(value: Any, of_reference: Callable[[Reference], Any]) -> Any:
     """Convert *value* to JSON, with times as the engine writes them and the result of *of_reference* for references."""
     match value:
         case Reference():
             return of_reference(value)
         case dict():
-            return {name: json_value(inner, of_reference) for name, inner in value.items()}
+            return {name: convert_to_json_value(inner, of_reference) for name, inner in value.items()}
         case list():
-            return [json_value(inner, of_reference) for inner in value]
+            return [convert_to_json_value(inner, of_reference) for inner in value]
         case date():
             return time_text(value)
     return value

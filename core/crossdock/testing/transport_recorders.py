@@ -11,7 +11,7 @@ import httpx
 _INSTANT = re.compile(rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?")
 
 
-class AnsweredTimes(httpx.BaseTransport):
+class LatestTimeInAnswers(httpx.BaseTransport):
     """Passes requests to *network*.
 
     Attributes:

@@ -29,7 +29,7 @@ from crossdock.errors import (
 )
 from crossdock.printable import is_storable, printable, redacted
 from crossdock.values.config_base_types import secrets_in
-from crossdock.values.config_file import finding_message
+from crossdock.values.config_file import finding_message_without_place
 
 MODULE_PREFIX = "crossdock_mapping_"
 """The prefix of modules that are loaded from files beside a config."""
@@ -175,7 +175,7 @@ def described_exception(
     return f"{name}{place}{text}"
 
 
-def described_class(kind: type) -> str:
+def class_name_with_place(kind: type) -> str:
     """Return the name of an author's class, with the line and the file of its source."""
     name = shortened_text(kind.__name__)
     try:
@@ -196,7 +196,7 @@ def described_value_type(value: object) -> str:
     return "None" if value is None else shortened_text(type(value).__name__)
 
 
-def shortened_error(error: RecordError) -> RecordError | None:
+def storable_copy_of_error(error: RecordError) -> RecordError | None:
     """Return a copy of *error* that can be stored; None if an author's class has members that cannot be read."""
     with _suppress_author_errors():
         code: Any = error.code
@@ -255,7 +255,6 @@ _ENGINE = tuple(
     for name in (
         "connector",
         "delta.",
-        "planning.",
         "config.",
         "runs.",
         "writing.",
@@ -288,7 +287,7 @@ def masked_error_text(error: BaseException, settings: object = None, data: Itera
     """Return the start of the masked text of *error*, also if its text cannot be read."""
     text = unmasked_error_text(error)[:_READ_AT_MOST]
     known = "\0".join(_constants_in_frames(error.__traceback__)).casefold()
-    text = redacted(_ABSTRACT.sub(r"class \1 lacks \2", text), revealed_secrets_in(settings))
+    text = redacted(_ABSTRACT.sub(r"class \1 lacks \2", text), secret_values_in_settings(settings))
     text = _mask_words(text, _words_in_data(data), known)
     text = _QUOTED.sub(lambda found: _masked_quotation(found, known), text)
     text = _TELEPHONE.sub(_MASK, _MAIL.sub(_MASK, text))
@@ -319,7 +318,7 @@ def _validation_finding(item: Any) -> str:
     key = item["ctx"]["key"] if item["type"] == "unknown_key" else ()
     parts = (*item["loc"], *(key if isinstance(key, tuple) else (key,)))
     place = ".".join(part for part in map(str, parts) if _PART.fullmatch(part))  # others name choices of a union
-    return f"{place}: {finding_message(item)}" if place else finding_message(item)
+    return f"{place}: {finding_message_without_place(item)}" if place else finding_message_without_place(item)
 
 
 def _masked_quotation(found: re.Match[str], known: str) -> str:
@@ -343,7 +342,7 @@ def _constants_of_code(code: CodeType) -> Iterator[str]:
             yield from (each for each in constant if isinstance(each, str))
 
 
-def revealed_secrets_in(settings: object) -> Iterator[str]:
+def secret_values_in_settings(settings: object) -> Iterator[str]:
     for secret in secrets_in(settings):
         with suppress(ConfigError):  # a secret that cannot be read is in no text
             yield secret.reveal()
@@ -384,10 +383,10 @@ def author_traceback_lines(error: CrossdockError, settings: object = None) -> li
         isinstance(error, RecordError) and error.code in {"mapping_failed", "target_failed"}
     )
     lines: list[str] = []
-    secrets = set(revealed_secrets_in(settings))
+    secrets = set(secret_values_in_settings(settings))
     for each in (error, *_causes(error)):
         if isinstance(each, AuthorCodeError):
-            secrets.update(revealed_secrets_in(each.settings))
+            secrets.update(secret_values_in_settings(each.settings))
     for each in _causes(error):
         frames = list(_frame_lines(each))
         if frames or (is_about_code and not isinstance(each, CrossdockError)):

@@ -107,7 +107,7 @@ def _joined_messages(messages: list[str]) -> str:
 _KINDS = "a config has texts, numbers, true, false, None, dates, paths, lists and mappings"
 
 
-def read_config_mapping(values: Mapping[str, Any], name: str, environment: Mapping[str, str]) -> Content:
+def read_values_in_memory(values: Mapping[str, Any], name: str, environment: Mapping[str, str]) -> Content:
     """Read *values* as `yaml_reader.parse` reads a file that says the same. All places are *name*.
 
     Raises:
@@ -130,7 +130,7 @@ class _ValueReader:
             text = self._key(key, place)
             if text in result:
                 raise self._error(place, f"the key {text!r} is repeated")
-            result[text] = self._value(value, (*place, text))
+            result[text] = self._checked_value(value, (*place, text))
         return result
 
     def _key(self, key: Any, place: Place) -> str:
@@ -141,7 +141,7 @@ class _ValueReader:
             raise self._error(place, f"a key has at most {yaml_reader.MAX_KEY} characters")
         return self._check_limits(text, place)
 
-    def _value(self, value: Any, place: Place) -> Any:
+    def _checked_value(self, value: Any, place: Place) -> Any:
         self.places[place] = (self._name,)
         if len(place) > yaml_reader.MAX_DEPTH:
             short = place[:3]
@@ -160,7 +160,7 @@ class _ValueReader:
                 return self.mapping(value, place)
             case list() | tuple():
                 self._check_limits("", place)
-                return [self._value(item, (*place, number)) for number, item in enumerate(value)]
+                return [self._checked_value(item, (*place, number)) for number, item in enumerate(value)]
         message = f"has a value of type {type(value).__name__}"
         raise self._error(place, message, code="config_invalid", hint=_KINDS)
 
@@ -338,7 +338,7 @@ class Document:
             start, path, () if is_absent else key, lambda each: each in self.content.places
         )
         place = (*place, *key) if is_absent else place
-        plain, short = self.content.plain.get(place), finding_message(item)
+        plain, short = self.content.plain.get(place), finding_message_without_place(item)
         is_text = item["type"] == "string_type" or (plain is not None and _expects_text_or_section(item))
         message = yaml_reader.not_text_message(plain) if is_text else short
         if _OF_KEY in item["loc"] and short.startswith("must "):
@@ -436,7 +436,7 @@ def _folder_of(path: Path) -> Path:
 
 def _read_content(source: ConfigSource) -> Content:
     if isinstance(source, Mapping):
-        return read_config_mapping(source, str(OF_MAPPING), os.environ)
+        return read_values_in_memory(source, str(OF_MAPPING), os.environ)
     path = source
     try:
         with path.open("rb") as file:
@@ -460,7 +460,7 @@ def _read_content(source: ConfigSource) -> Content:
 
 def merged(content: Content, later: Content) -> Content:
     """Merge sections, which keep their origin in *content*. *later* replaces everything else, lists as a whole."""
-    data, replaced = dict(content.data), set(_replaced_places(content.data, later.data, ()))
+    data, replaced = dict(content.data), set(_places_replaced_by_later(content.data, later.data, ()))
     _merge(data, later.data)
     places = _without_replaced_places(content.places, replaced)
     return Content(data, later.places | places, _without_replaced_places(content.plain, replaced) | later.plain)
@@ -475,10 +475,10 @@ def _merge(data: dict[str, Any], later: Mapping[str, Any]) -> None:
             data[key] = value
 
 
-def _replaced_places(data: Mapping[str, Any], later: Mapping[str, Any], place: Place) -> Iterator[Place]:
+def _places_replaced_by_later(data: Mapping[str, Any], later: Mapping[str, Any], place: Place) -> Iterator[Place]:
     for key in data.keys() & later.keys():
         if isinstance(data[key], dict) and isinstance(later[key], dict):
-            yield from _replaced_places(data[key], later[key], (*place, key))
+            yield from _places_replaced_by_later(data[key], later[key], (*place, key))
         else:
             yield (*place, key)
 
@@ -491,7 +491,7 @@ def _without_replaced_places(values: Mapping[Place, V], replaced: set[Place]) ->
     }
 
 
-def finding_message(item: Any) -> str:
+def finding_message_without_place(item: Any) -> str:
     """Return the message for an item of `pydantic.ValidationError.errors`, never with the value."""
     kind, context = item["type"], item.get("ctx", {})
     if kind == "is_instance_of":

@@ -76,13 +76,13 @@ def integer_if_whole(value: object) -> object:
     return value
 
 
-def is_target_id(text: str) -> bool:
+def is_valid_target_id(text: str) -> bool:
     """Return whether *text* has 1 to 64 printable characters and is not a dot segment (RFC 3986, 5.2.4)."""
     return 1 <= len(text) <= MAX_ID_LENGTH and text.isprintable() and text not in {".", ".."}
 
 
 def _check_target_id(text: str) -> str:
-    if not is_target_id(text):
+    if not is_valid_target_id(text):
         raise ValueError(f"must be 1 to {MAX_ID_LENGTH} printable characters, not '.' or '..'")
     return text
 

@@ -15,6 +15,6 @@ def exact_sum(values: Iterable[Decimal]) -> Decimal:
     return reduce(EXACT.add, values, Decimal())
 
 
-def default_decimal_context() -> AbstractContextManager[Context]:
+def use_default_decimal_context() -> AbstractContextManager[Context]:
     """Compute with 28 digits in the block, as Python does by default."""
     return localcontext(_USUAL)

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from pydantic_core.core_schema import ErrorType
 
 from crossdock.errors import RecordError
-from crossdock.values import exact_json, pagination_members
+from crossdock.values import exact_json, pagination_members_and_cut_lists
 
 MISSING: Final[Any] = object()
 """A marker for a member that does not exist."""
@@ -63,7 +63,7 @@ def at_pointer(document: Any, pointer: str, *, shown: Callable[[str], str] = str
         name = unescaped_pointer_part(part)
         if not isinstance(value, dict) and not (isinstance(value, list) and _INDEX.fullmatch(name)):
             raise _type_error(value, "a list" if _INDEX.fullmatch(name) else "an object", shown(place))
-        value = member(value, name)
+        value = member_or_missing(value, name)
         place += f"/{part}"
     return value
 
@@ -122,7 +122,7 @@ def type_description(value: Any) -> str:
 # ---- as a model
 
 
-def model_errors(error: ValidationError, document: Any) -> list[tuple[str, str]]:
+def validation_error_pointers_and_messages(error: ValidationError, document: Any) -> list[tuple[str, str]]:
     """Return pointer and message of the first errors. A message that may quote a value is replaced by its type."""
     found = error.errors(include_url=False, include_input=False)
     listed = [(_pointer_of_error(item, document), _message_without_value(item)) for item in found[:_SHOWN_ERRORS]]
@@ -135,7 +135,7 @@ def _pointer_of_error(item: ErrorDetails, document: Any) -> str:
     """Return the place of an error without parts that pydantic adds, such as the members of a union."""
     value, pointer, last = document, "", len(item["loc"]) - 1
     for number_of_part, part in enumerate(item["loc"]):
-        inner = member(value, str(part))
+        inner = member_or_missing(value, str(part))
         if inner is MISSING and not (item["type"] == "missing" and number_of_part == last):
             continue
         value = inner
@@ -155,7 +155,7 @@ def _message_without_value(item: ErrorDetails) -> str:
 def at_path(value: Any, path: str) -> Any:
     """Return the value at a dotted *path* or JSON pointer, or `MISSING`. A member with the name *path* comes first."""
     for name in _names_or_exact_member(value, path):
-        value = member(value, name)
+        value = member_or_missing(value, name)
     return value
 
 
@@ -172,7 +172,7 @@ def at_path_or_error(value: Any, path: str) -> Any:
             place = path_of_names(passed) if passed else "what has it"
             message = f"cannot be read: {place} {type_description(value)}, and should be {expected}"
             raise RecordError("bad_value", message, pointer=path)
-        value = member(value, name)
+        value = member_or_missing(value, name)
         passed.append(name)
     return value
 
@@ -218,7 +218,7 @@ def explode_list(item: Any, path: str, *, keeps_empty: bool = False) -> Iterator
     """
     names = _names_or_exact_member(item, path)
     elements = at_path(item, path)
-    is_cut = isinstance(elements, list) and pagination_members.is_list_cut(item, names)
+    is_cut = isinstance(elements, list) and pagination_members_and_cut_lists.is_list_cut(item, names)
     if elements is None or (elements == [] and not is_cut):
         if keeps_empty:
             yield _with_value_at_names(item, names, None), None
@@ -236,7 +236,7 @@ CUT = "is cut: the record says that it has more elements; request all of them, o
 
 def is_list_cut(item: Any, path: str) -> bool:
     """Return whether members beside the list at *path* in *item* state that it has more elements than are listed."""
-    return pagination_members.is_list_cut(item, _names_or_exact_member(item, path))
+    return pagination_members_and_cut_lists.is_list_cut(item, _names_or_exact_member(item, path))
 
 
 def _names_or_exact_member(value: Any, path: str) -> Sequence[str]:
@@ -251,7 +251,7 @@ def names_in_path(path: str) -> Sequence[str]:
 def find_at_pointer(document: Any, pointer: str) -> Any:
     """Return the value at a JSON pointer (RFC 6901), or `MISSING`. ``""`` is *document*."""
     for name in _names_in_pointer(pointer):
-        document = member(document, name)
+        document = member_or_missing(document, name)
     return document
 
 
@@ -274,7 +274,7 @@ def _names_in_pointer(pointer: str) -> tuple[str, ...]:
     return tuple(map(unescaped_pointer_part, pointer.split("/")[1:]))
 
 
-def member(value: Any, name: str) -> Any:
+def member_or_missing(value: Any, name: str) -> Any:
     if isinstance(value, dict):
         return value.get(name, MISSING)
     if isinstance(value, list) and _INDEX.fullmatch(name) and int(name) < len(value):
@@ -295,7 +295,7 @@ def _with_value_at_names(value: Any, names: Sequence[str], element: Any) -> Any:
     if not names:
         return element
     name, *rest = names
-    held = member(value, name)
+    held = member_or_missing(value, name)
     if isinstance(value, list) and held is not MISSING:
         index = int(name)
         return [*value[:index], _with_value_at_names(held, rest, element), *value[index + 1 :]]

@@ -7,7 +7,13 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
-from crossdock.errors import CrossdockError, FindingsError, add_code_to_first_line, without_traceback, worst_exit_code
+from crossdock.errors import (
+    CrossdockError,
+    FindingsError,
+    add_code_to_first_line,
+    strip_traceback_and_causes,
+    worst_exit_code,
+)
 from crossdock.printable import printable_lines
 
 _LONGEST_CODE = 32  # of an author's error or warning; what is longer is cut
@@ -41,14 +47,14 @@ class RunMessage:
         return cls("error", stream, message, error.code[:_LONGEST_CODE], error.where, error.hint, error.category)
 
     @property
-    def text(self) -> str:
+    def text_with_place_and_advice(self) -> str:
         text = f"{self.place}: {self.message}" if self.place else self.message
         return f"{text}\n  {self.advice}" if self.advice else text
 
     @property
     def text_with_code(self) -> str:
         """The text with the code, as people see an error or a warning."""
-        return add_code_to_first_line(self.text, self.code)
+        return add_code_to_first_line(self.text_with_place_and_advice, self.code)
 
     @property
     def text_with_stream_and_code(self) -> str:
@@ -72,7 +78,7 @@ class RunMessages:
 
     def add_error(self, stream: str, error: CrossdockError) -> None:
         """Record that *error* stopped *stream*, or the run if the name is empty. It counts for the exit code."""
-        self._said.setdefault(RunMessage.of_error(stream, error), without_traceback(error))
+        self._said.setdefault(RunMessage.of_error(stream, error), strip_traceback_and_causes(error))
 
     def add_warning(self, stream: str, text: str, *, code: str | None) -> None:
         self._add_remark(RunMessage("warning", stream, printable_lines(text), code and code[:_LONGEST_CODE]))
@@ -127,7 +133,7 @@ def error_texts_by_stream(messages: Iterable[RunMessage]) -> dict[str, str]:
     found: dict[str, list[str]] = {}
     for each in messages:
         if each.level == "error":
-            found.setdefault(each.stream or "run", []).append(each.text)
+            found.setdefault(each.stream or "run", []).append(each.text_with_place_and_advice)
     return {name: "\n".join(texts) for name, texts in found.items()}
 
 

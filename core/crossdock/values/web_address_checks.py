@@ -37,7 +37,7 @@ def check_email_address(text: str) -> str:
     return text
 
 
-def check_web_address(url: str) -> str:
+def check_https_or_loopback_address(url: str) -> str:
     """Check that an address may get secrets and data: https, or http on this machine. Otherwise raise ValueError."""
     parts = _checked_web_parts(url)
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
@@ -61,7 +61,7 @@ def _checked_web_parts(url: str) -> SplitResult:
 
 def check_address_without_query(url: str) -> str:
     """Check a web address to which paths are appended or forms are sent, so that it has no query."""
-    if "?" in check_web_address(url):
+    if "?" in check_https_or_loopback_address(url):
         raise ValueError(f"{_AN_ADDRESS}, without a query")
     return url
 
@@ -98,31 +98,31 @@ def split_url_without_credentials(url: str) -> SplitResult:
     return parts
 
 
-def forbidden_address_reason(name: str | None, text: str) -> str | None:
+def forbidden_setting_address_reason(name: str | None, text: str) -> str | None:
     """Return why *text* must not be the value of a setting. Without its *name*, only a user is a fault."""
     if _WITH_USER.search(_percent_decoded(text)):
         return _NO_USER
     if name is None or not _NAMES_ADDRESS.search(name) or not text.lower().startswith(("http:", "https:")):
         return None
     try:
-        check_web_address(text)
+        check_https_or_loopback_address(text)
     except ValueError as error:
         return str(error)
     return _NO_CREDENTIAL if query_has_secret(text) else None
 
 
-def forbidden_addresses(
+def forbidden_addresses_in_settings(
     settings: Any, place: tuple[str | int, ...] = ()
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """Yield the places of forbidden addresses, with the reasons. In streams, names are those of records' members."""
     if isinstance(settings, str):
         name = next((part for part in reversed(place) if isinstance(part, str)), None)
-        fault = forbidden_address_reason(None if place[:1] == ("streams",) else name, settings)
+        fault = forbidden_setting_address_reason(None if place[:1] == ("streams",) else name, settings)
         if fault:
             yield place, fault
     elif isinstance(settings, Mapping | list | tuple):
         for key, item in settings.items() if isinstance(settings, Mapping) else enumerate(settings):
-            yield from forbidden_addresses(item, (*place, key))
+            yield from forbidden_addresses_in_settings(item, (*place, key))
 
 
 def has_secret_parameter(address: str) -> bool:

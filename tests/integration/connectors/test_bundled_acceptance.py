@@ -10,7 +10,7 @@ from tests.partners.partner_transport import transport
 from tests.unit.connectors import test_http_json
 
 from crossdock.testing.acceptance import SyncAcceptance
-from crossdock.testing.transport_server import SERVED_AT
+from crossdock.testing.httpx_transport_server import SERVED_AT
 from crossdock.values.clock import SystemClock
 
 pytestmark = [pytest.mark.usefixtures("commands_are_forked"), pytest.mark.nightly]

@@ -15,8 +15,8 @@ from tests.consoles import PASSWORD, ServedConsole, make_fleet, served
 from tests.servers import served as serving
 
 from crossdock.config.project import project
-from crossdock.console.access_protection import Protection
 from crossdock.console.sign_in.accounts import AccountFile
+from crossdock.console.tls_proxy_and_sign_in import Protection
 from crossdock.console.visitors_and_roles import Role
 
 

@@ -23,7 +23,7 @@ from crossdock.state import Binding, Intent, RecordIdentity, Scope, State, Trans
 from crossdock.state.tables.delivery_intents import Status
 from crossdock.targets import Client, Request
 from crossdock.values.clock import Clock, SystemClock
-from crossdock.values.records import Record
+from crossdock.values.raw_rows_and_records import Record
 from crossdock.writing.delivery.delivery_context import AdoptionRules, DeliveringRun, RequestCounters
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import StateDoubts

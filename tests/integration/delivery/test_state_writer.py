@@ -32,7 +32,7 @@ class Prompt(Senders):
         self._state = state
         self.stood: list[tuple[str, int]] = []
 
-    def send_batches(self, batches: Sequence[SendBatch], in_flight: int) -> None:
+    def give_batches_to_threads(self, batches: Sequence[SendBatch], in_flight: int) -> None:
         with self._state.begin_read_only() as tx:
             known = {each.id: each for each in tx.intents.unsettled()}
         for batch in batches:

@@ -200,15 +200,17 @@ def turn_of(run_id: int) -> tuple[Callable[[Transaction], None], Callable[[Trans
         old["replaced"], idempotency_key="key-next", counter=2, operation="update", target_id="p"
     )
     fresh = [intent(n) for n in range(10, 14)]
-    dead_letter = settlement.dead_letter(Settlement(intent(20), Outcome("rejected", "no", 422, reason="rejected")))
+    dead_letter = settlement.make_dead_letter(Settlement(intent(20), Outcome("rejected", "no", 422, reason="rejected")))
     before = deepcopy(list(old.values()))
     for name, each in old.items():
         each.status = "delivered" if name == "deleted" else name  # type: ignore[assignment]  # the names are statuses
 
     def first(tx: Transaction) -> None:
         tx.intents.add(before, run_id=run_id, fence=1, at=AT)
-        tx.dead_letters.put([_older(dead_letter), _older(settlement.dead_letter(settled[1]))], run_id=run_id - 1, at=AT)
-        tx.dead_letters.put([_older(settlement.dead_letter(settled[0]))], run_id=run_id - 1, at=AT)
+        tx.dead_letters.put(
+            [_older(dead_letter), _older(settlement.make_dead_letter(settled[1]))], run_id=run_id - 1, at=AT
+        )
+        tx.dead_letters.put([_older(settlement.make_dead_letter(settled[0]))], run_id=run_id - 1, at=AT)
         for each, known in zip(old.values(), before, strict=True):
             each.id = known.id
 

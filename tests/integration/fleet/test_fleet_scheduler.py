@@ -109,7 +109,7 @@ class Said:
         self.all.append(f"{tenant} {run.status}")
 
     def report_failed_start(self, tenant: str, job: str, at: Due, message: RunMessage, problems: Iterable[str]) -> None:
-        self.all.append(f"{tenant} failed: {message.text}")
+        self.all.append(f"{tenant} failed: {message.text_with_place_and_advice}")
 
     def report_unusable_tenant(self, tenant: str, error: str) -> None:
         self.all.append(f"{tenant} broken: {error}")

@@ -24,7 +24,7 @@ def spend(url: str, folder: Path, log: Path, wanted: int) -> None:
         log.open("a") as out,
     ):
         while wanted > 0:
-            taken = bucket.take(min(wanted, 20), 2)
+            taken = bucket.take_available(min(wanted, 20), 2)
             if taken.count:
                 out.write(f"{taken.now!r} {taken.count}\n")
                 out.flush()

@@ -58,7 +58,7 @@ def test_each_token_is_given_once(opened: Open) -> None:
 
     def drain(store: BucketStore) -> list[tuple[int, int]]:
         ranges = []
-        while (taken := store.take(7, 5)).count:
+        while (taken := store.take_available(7, 5)).count:
             ranges.append((taken.bucket_state.spent - taken.count + 1, taken.bucket_state.spent))
         return ranges
 
@@ -78,16 +78,16 @@ def test_concurrent_changes_are_not_lost(opened: Open) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(refuse, stores))
-    assert stores[0].take(0, 0).bucket_state.refused == 100
+    assert stores[0].take_available(0, 0).bucket_state.refused == 100
 
 
 def test_a_frozen_bucket_gives_nothing(opened: Open) -> None:
     """No token is available until the bucket thaws; reading changes nothing."""
     one, other = opened(SLOW), opened(SLOW)
     one.change(lambda bucket_state, now: structs.replace(bucket_state, frozen_until=now + 900))
-    assert other.take(1, 0).count == 0
+    assert other.take_available(1, 0).count == 0
     one.change(lambda bucket_state, _: structs.replace(bucket_state, frozen_until=0.0))
-    assert (other.take(0, 0).count, other.take(1, 0).count) == (0, 1)
+    assert (other.take_available(0, 0).count, other.take_available(1, 0).count) == (0, 1)
 
 
 def test_an_estimate_is_shared_by_all_users(opened: Open) -> None:
@@ -95,7 +95,7 @@ def test_an_estimate_is_shared_by_all_users(opened: Open) -> None:
     one, other = opened(SLOW), opened(SLOW)
     learned = LimitEstimate(20.0, "learned", 70, "reported", agreed=3)
     one.change(lambda _, now: BucketState(Bucket(20.0, 70).with_level(now, 30), learned))
-    bucket_state, now = (seen := other.take(0, 0)).bucket_state, seen.now
+    bucket_state, now = (seen := other.take_available(0, 0)).bucket_state, seen.now
     assert bucket_state.estimate == learned
     assert 30 <= bucket_state.bucket.level(now) <= 70
 
@@ -103,17 +103,17 @@ def test_an_estimate_is_shared_by_all_users(opened: Open) -> None:
 def test_a_negative_reserve_lends_tokens(opened: Open) -> None:
     """A reserve below zero leaves a debt."""
     store = opened(structs.replace(SLOW, burst=3))
-    assert store.take(10, -4).count == 7
-    assert store.take(1, 0).bucket_state.bucket.level(0.0) < 0
+    assert store.take_available(10, -4).count == 7
+    assert store.take_available(1, 0).bucket_state.bucket.level(0.0) < 0
 
 
 def test_a_newly_configured_limit_applies_to_all(state_url: StateUrl) -> None:
     """A process with another configured limit changes it for all; spent tokens stay spent."""
     clock = SystemClock()
     with closing(SharedBucket(state_url, clock, "b", lambda _: SLOW)) as first:
-        first.take(400, 0)
+        first.take_available(400, 0)
         with closing(SharedBucket(state_url, clock, "b", lambda _: structs.replace(SLOW, burst=200))):
-            seen = first.take(0, 0)
+            seen = first.take_available(0, 0)
     assert seen.bucket_state.estimate.burst == 200
     assert seen.bucket_state.bucket.level(seen.now) <= 0.01
 
@@ -126,20 +126,20 @@ def test_an_unavailable_database_gives_nothing_and_then_raises(tmp_path: Path) -
         with beside.begin() as connection:
             connection.execute(text("ALTER TABLE buckets RENAME TO away"))
         for _ in range(5):
-            nothing = store.take(10, 0)
+            nothing = store.take_available(10, 0)
             assert nothing.count == 0
             assert nothing.bucket_state.wait_s(nothing.now, 0) == pytest.approx(1.0)
             clock.advance(10)
         with beside.begin() as connection:
             connection.execute(text("ALTER TABLE away RENAME TO buckets"))
-        assert store.take(10, 0).count == 10
+        assert store.take_available(10, 0).count == 10
         with beside.begin() as connection:
             connection.execute(text("DROP TABLE buckets"))
         beside.dispose()
-        assert store.take(1, 0).count == 0
+        assert store.take_available(1, 0).count == 0
         clock.advance(61)
         with pytest.raises(StateError, match="cannot be used"):
-            store.take(1, 0)
+            store.take_available(1, 0)
 
 
 def test_a_bucket_may_be_created_concurrently(state_url: StateUrl) -> None:
@@ -149,7 +149,7 @@ def test_a_bucket_may_be_created_concurrently(state_url: StateUrl) -> None:
     def take(_: int) -> int:
         begin.wait()
         with closing(SharedBucket(state_url, SystemClock(), "b", lambda earlier: earlier or SLOW)) as store:
-            return store.take(100, 0).count
+            return store.take_available(100, 0).count
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(take, range(8))) == 500

@@ -139,7 +139,7 @@ class Syncs:
         return len(self.effects()) - before
 
     def effects(self) -> list[dict[str, Any]]:
-        return [dict(each) for each in sandbox_effects_comparison.list_effects(self._project.platform)]
+        return [dict(each) for each in sandbox_effects_comparison.list_effects_of_tenant(self._project.platform)]
 
     def stored(self) -> dict[str, Counter[Any]]:
         """What the platform has, by resource: its facts without ids."""

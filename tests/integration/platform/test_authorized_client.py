@@ -91,4 +91,4 @@ def test_a_key_is_sent_once_and_needs_no_token(server: TokenServer, monkeypatch:
     assert send(target).status == 401
     assert tokens_sent(server) == ["sbx_1"]
     assert server.asked == []
-    assert target.credential.token is None
+    assert target.credential.current_token is None

@@ -78,8 +78,8 @@ def test_a_revoked_token_stops_the_next_request(platform: SandboxServer, monkeyp
     sender = target(platform, ManualClock(), monkeypatch)
     with closing(sender.client()) as client:
         assert sender.send(client, "product", sender.ping("product")).status == 200
-        assert sender.credential.token
-        token = sender.credential.token.authorization.removeprefix("Bearer ")
+        assert sender.credential.current_token
+        token = sender.credential.current_token.authorization.removeprefix("Bearer ")
         credentials = ("crossdock", os.environ["CLIENT_SECRET"])
         done = httpx.post(f"{platform.base_url}/oauth/revoke", auth=credentials, data={"token": token}, trust_env=False)
         assert done.status_code == 200

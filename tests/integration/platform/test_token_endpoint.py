@@ -52,8 +52,8 @@ def test_the_life_of_a_token(server: TokenServer, expires_in: str, life_s: float
     server.tokens = lambda _: (200, {}, body)
     target = PlatformTarget(server.profile())
     send(target)
-    assert target.credential.token
-    assert target.credential.token.life_s == life_s
+    assert target.credential.current_token
+    assert target.credential.current_token.life_s == life_s
 
 
 def test_a_token_without_a_life(server: TokenServer) -> None:
@@ -265,8 +265,8 @@ def test_neither_secret_nor_token_is_shown(
             texts.append(look())
         except RemoteError as error:
             texts += [str(error), repr(error), error.message, "".join(traceback.format_exception(error))]
-    texts += [repr(target), repr(target.credential), repr(target.credential.token), caplog.text]
-    held = target.credential.token
+    texts += [repr(target), repr(target.credential), repr(target.credential.current_token), caplog.text]
+    held = target.credential.current_token
     texts += [repr(held), str(held)]
     assert server.asked
     assert caplog.text  # the libraries below do log

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict
 from tests.partners.plain_3pl import API_KEY
 
-from crossdock.config.http_settings import HttpSettings
+from crossdock.config.http_api_connector_settings import HttpSettings
 from crossdock.connector import Connector
 from crossdock.reading.transport.http_auth import HeaderAuth
 from crossdock.resources import ResourceModel

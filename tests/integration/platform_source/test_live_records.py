@@ -11,8 +11,8 @@ from tests.integration.platform_source.reading import COPIES, Reading
 from crossdock.errors import UnauthorizedError
 from crossdock.reading.sources.run_context import READS, SourceContext
 from crossdock.runs.imported_file_log import NoIntake
-from crossdock.runs.platform_source import live_records
-from crossdock.runs.platform_source.live_records import LiveRecords
+from crossdock.runs.platform_source import live_records_for_comparisons
+from crossdock.runs.platform_source.live_records_for_comparisons import LiveRecords
 from crossdock.values.progress import SilentProgress
 
 PRODUCTS = {"products": COPIES}
@@ -25,7 +25,7 @@ def run(erp: Reading, tmp_path: Path) -> SourceContext:
 
 def test_all_pages_of_a_list_are_read(erp: Reading, run: SourceContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every record comes with its members; the requests are counted, those of a second reading too."""
-    monkeypatch.setattr(live_records, "PAGE_SIZE", 100)
+    monkeypatch.setattr(live_records_for_comparisons, "PAGE_SIZE", 100)
     ids, profile = erp.products(250), erp.configure(PRODUCTS).platform
     with LiveRecords(profile, run) as live:
         pages = list(live.pages("product"))

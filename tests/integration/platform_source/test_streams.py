@@ -16,7 +16,7 @@ from crossdock.errors import UnauthorizedError
 from crossdock.sandbox import SandboxSettings
 from crossdock.testing import context
 from crossdock.values import exact_json
-from crossdock.values.records import JSON, RawBatch
+from crossdock.values.raw_rows_and_records import JSON, RawBatch
 
 PRODUCTS = {"products": COPIES}
 ORDERS = {

@@ -19,7 +19,7 @@ from crossdock.runs import adoptable_record_reading
 from crossdock.runs.adoptable_record_reading import AdoptableRecordReader
 from crossdock.runs.imported_file_log import NoIntake
 from crossdock.runs.planning.adoptable_records import LiveIndex
-from crossdock.runs.platform_source import live_records
+from crossdock.runs.platform_source import live_records_for_comparisons
 from crossdock.state import Binding, Intent, RecordIdentity, State
 from crossdock.values.clock import SystemClock
 from crossdock.values.progress import SilentProgress
@@ -95,7 +95,7 @@ def test_what_an_unsettled_operation_is_about_belongs_to_its_record(erp: Reading
 def test_later_only_what_has_changed_is_read(erp: Reading, state: State, monkeypatch: pytest.MonkeyPatch) -> None:
     """As far as the platform says when; and a run that is stopped reads no further."""
     monkeypatch.setattr(adoptable_record_reading, "OVERLAP_S", 0.0)
-    monkeypatch.setattr(live_records, "PAGE_SIZE", 1)
+    monkeypatch.setattr(live_records_for_comparisons, "PAGE_SIZE", 1)
     ids, index, made = erp.products(3), LiveIndex(), reader(erp, state)
     made.read_changes_into_index(index)
     index.sort()

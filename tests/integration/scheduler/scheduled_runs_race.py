@@ -175,7 +175,7 @@ class Simulation:
     def _alone(self, state: State, due_run: DueRun) -> Report | None:
         now, day = self.clock.now(), str(due_run.business_date)
         with state.begin() as tx:
-            if not tx.scheduled_runs.begin(due_run, at=now):
+            if not tx.scheduled_runs.begin_unless_finished(due_run, at=now):
                 return None
             run_id = tx.runs.start(business_date=day, at=now, job=due_run.job)
         if self.rng.random() < self.kills:
@@ -230,7 +230,7 @@ class Simulation:
         try:
             while True:
                 ended_before = self._ended
-                if not scheduler.report_or_start_runs() and not self._another_ended(ended_before):
+                if not scheduler.report_ended_or_start_due() and not self._another_ended(ended_before):
                     return
         except KilledError:
             return

@@ -57,13 +57,13 @@ def test_a_wrong_clock_keeps_no_webhook_from_it(loaded: Project, platform: Dated
     worker = InboxWorker(clock, SilentProgress, threading.Event(), lambda *_: None)
     made = Scheduler(loaded, clock, lambda *_: None, lambda _: None, WorkerPool(Inline()), worker)
     with mock.patch.object(webhook_record_delivery, "IDLE_S", 0.0), closing(made) as scheduler:
-        scheduler.report_or_start_runs()
+        scheduler.report_ended_or_start_due()
         platform.date = _date(clock)
         clock.step(MONTH_S)
         with closing(loaded.open_state()) as state, state.begin() as tx:
             tx.inbox.schedule_fetch_of_records([NamedRecord("old.orders", "1", 5)], at=clock.now())
         with pytest.raises(ClockError):
-            while scheduler.report_or_start_runs():
+            while scheduler.report_ended_or_start_due():
                 pass
         with loaded.read_state() as tx:
             (hint,) = tx.inbox.records_to_fetch(limit=5)
@@ -76,25 +76,25 @@ def test_a_clock_a_month_ahead_skips_nothing(loaded: Project, platform: Dated) -
 
     def run(session: Session, due_run: DueRun) -> Report | None:
         with session.state.begin() as tx:
-            tx.scheduled_runs.begin(due_run, at=clock.now())
+            tx.scheduled_runs.begin_unless_finished(due_run, at=clock.now())
             tx.scheduled_runs.finish(due_run, "done", None, None, at=clock.now())
         ran.append(due_run.business_date.isoformat())
         return None
 
     with closing(Scheduler(loaded, clock, run, ended.append, WorkerPool(Inline()))) as scheduler:
-        scheduler.report_or_start_runs()
+        scheduler.report_ended_or_start_due()
         platform.date = _date(clock)
         clock.step(MONTH_S)
         for _ in range(3):
             with pytest.raises(ClockError, match="31 days, 0:00:00 ahead"):
-                scheduler.report_or_start_runs()
+                scheduler.report_ended_or_start_due()
         with loaded.read_state() as tx:
             assert (ran, tx.scheduled_runs.listed(limit=100)) == ([], [])
         clock.step(-MONTH_S)
         for _ in range(3):
             clock.advance(86_400)
             platform.date = _date(clock)
-            while scheduler.report_or_start_runs():
+            while scheduler.report_ended_or_start_due():
                 pass
         assert ran == ["2025-03-02", "2025-03-03", "2025-03-04"]
     assert platform.asked <= 6, "a clock that was not set is compared once"
@@ -154,14 +154,14 @@ def test_a_run_that_began_when_the_clock_was_ahead_runs_again(loaded: Project, p
 
     def run(session: Session, due_run: DueRun) -> Report | None:
         with session.state.begin() as tx:
-            tx.scheduled_runs.begin(due_run, at=clock.now())
+            tx.scheduled_runs.begin_unless_finished(due_run, at=clock.now())
             tx.scheduled_runs.finish(due_run, "done", None, None, at=clock.now())
         ran.append(f"{due_run.business_date} at {clock.now():%d %H}")
         return None
 
     def tick() -> None:
         with closing(Scheduler(loaded, clock, run, lambda _: None, WorkerPool(Inline()))) as scheduler:
-            while scheduler.report_or_start_runs():
+            while scheduler.report_ended_or_start_due():
                 pass
 
     platform.date = _date(clock)

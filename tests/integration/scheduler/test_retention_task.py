@@ -110,7 +110,7 @@ def test_it_waits_for_a_run(case: RetentionCase) -> None:
 def test_a_clock_that_was_ahead_does_not_stop_it(case: RetentionCase) -> None:
     """If the last time lies in the future, it is applied again."""
     with closing(case.project.open_state()) as state, state.begin() as tx:
-        tx.retention.record_applied(case.clock.now() + 30 * DAY)
+        tx.retention.store_applied_time(case.clock.now() + 30 * DAY)
     case.old_runs(3)
     RetentionTask(case.clock).purge_part_if_due(case.project)
     assert case.runs() == 1

@@ -43,7 +43,7 @@ def another_takes_over(state_url: StateUrl, tmp_path: Path, days: int) -> None:
 
     def caught_up() -> bool:  # once nobody holds the state of those that were killed
         simulation.look_alone(last)
-        return len(simulation.runs) >= 2 * days and all(run.finished for run in simulation.scheduled_runs())
+        return len(simulation.runs) >= 2 * days and all(run.is_finished for run in simulation.scheduled_runs())
 
     with closing(last):
         eventually(caught_up)
@@ -84,10 +84,10 @@ def test_a_run_that_takes_too_long(state_url: StateUrl, tmp_path: Path, overlap:
     """A run that becomes due while the previous one is running is queued, skipped, or recorded as failed."""
     simulation = Simulation(state_url, tmp_path, {"a": job(schedule={"every": "1h"}, overlap=overlap)}, lasts_s=4000)
     scheduler = simulation.scheduler()
-    scheduler.report_or_start_runs()
+    scheduler.report_ended_or_start_due()
     simulation.clock.advance(3700)
     for _ in range(4):  # a third would be due when the second has ended, and so on
-        scheduler.report_or_start_runs()
+        scheduler.report_ended_or_start_due()
     scheduler.close()
     statuses = Counter(run.status for run in simulation.scheduled_runs())
     expected = {"queue": {"done": 2}, "skip": {"done": 1, "skipped": 1}, "forbid": {"done": 1, "failed": 1}}
@@ -116,7 +116,7 @@ def test_a_run_waits_for_the_state(state_url: StateUrl, tmp_path: Path, begun: b
         with simulation.busy() as other:
             if begun:
                 with other.begin() as tx:
-                    assert tx.scheduled_runs.begin(DueRun("a", DUE, DUE.date()), at=DUE)
+                    assert tx.scheduled_runs.begin_unless_finished(DueRun("a", DUE, DUE.date()), at=DUE)
             simulation.look_until(DUE + timedelta(hours=2), scheduler)
         assert not simulation.runs
         simulation.look_until(DUE + timedelta(hours=3), scheduler)
@@ -169,10 +169,10 @@ def test_a_job_after_one_that_another_scheduler_runs_is_on_time(state_url: State
     )
     with simulation.watched() as scheduler, simulation.watched() as other:
         simulation.clock.advance(120)
-        simulation.meanwhile = scheduler.report_or_start_runs
-        assert other.report_or_start_runs()
+        simulation.meanwhile = scheduler.report_ended_or_start_due
+        assert other.report_ended_or_start_due()
         simulation.meanwhile = lambda: None
-        assert other.report_or_start_runs()  # reports its end, and releases the lease
+        assert other.report_ended_or_start_due()  # reports its end, and releases the lease
         simulation.look_until(simulation.clock.now(), scheduler)
     assert [run.job for run in simulation.runs] == ["z", "a"]
     assert {run.status for run in simulation.scheduled_runs()} == {"done"}
@@ -233,10 +233,10 @@ def test_an_overlap_is_recorded_once_the_state_is_free(state_url: StateUrl, tmp_
     hourly = {"every": "1h", **NO_CATCH_UP}
     simulation = Simulation(state_url, tmp_path, {"a": job(schedule=hourly, overlap="forbid")}, lasts_s=4000)
     scheduler = simulation.scheduler()
-    scheduler.report_or_start_runs()
+    scheduler.report_ended_or_start_due()
     simulation.clock.advance(3600)
-    assert scheduler.report_or_start_runs()
-    assert scheduler.report_or_start_runs()  # reports its end, and releases the lease
+    assert scheduler.report_ended_or_start_due()
+    assert scheduler.report_ended_or_start_due()  # reports its end, and releases the lease
     with simulation.busy():
         simulation.look_until(simulation.clock.now() + timedelta(minutes=15), scheduler)
     simulation.look_until(simulation.clock.now() + timedelta(minutes=15), scheduler)
@@ -248,11 +248,11 @@ def test_a_run_that_cannot_start_is_reported_once(state_url: StateUrl, tmp_path:
     """It is tried again each time, and reported once per reason."""
     simulation = Simulation(state_url, tmp_path, {"a": job()})
     scheduler = simulation.scheduler()
-    scheduler.report_or_start_runs()
+    scheduler.report_ended_or_start_due()
     simulation.clock.advance(timedelta(days=1).total_seconds())
     simulation_error = simulation.unable = ConfigError("the environment variable KEY is not set")
     for _ in range(5):
-        scheduler.report_or_start_runs()
+        scheduler.report_ended_or_start_due()
         simulation.clock.advance(30)
     simulation.unable = None
     simulation.look_until(simulation.clock.now() + timedelta(minutes=1), scheduler)

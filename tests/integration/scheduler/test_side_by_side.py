@@ -73,7 +73,7 @@ class ScheduledRuns:
             self.together.add(frozenset(self.now))
             self.per_session[id(session)] += 1
         with session.state.begin() as tx:
-            assert tx.scheduled_runs.begin(due_run, at=self.clock.now())
+            assert tx.scheduled_runs.begin_unless_finished(due_run, at=self.clock.now())
             run_id = tx.runs.start(business_date=str(due_run.business_date), at=self.clock.now())
         assert self.gates[due_run.job].wait(60)
         with session.state.begin() as tx:
@@ -95,15 +95,15 @@ def test_jobs_without_a_connection_in_common_run_side_by_side(loaded: Project, t
     scheduled_runs = ScheduledRuns(clock)
     workers = WorkerPool(threads, at_once=4)
     with closing(Scheduler(loaded, clock, scheduled_runs.run, finished.append, workers)) as scheduler:
-        scheduler.report_or_start_runs()
+        scheduler.report_ended_or_start_due()
         clock.advance(3600)
-        assert scheduler.report_or_start_runs()
+        assert scheduler.report_ended_or_start_due()
         eventually(lambda: scheduled_runs.now == {"one", "two"})
-        assert not scheduler.report_or_start_runs()
+        assert not scheduler.report_ended_or_start_due()
         for first, then in (("one", {"two", "three"}), ("two", {"three"}), ("three", {"four"}), ("four", set())):
             scheduled_runs.gates[first].set()
-            eventually(scheduler.report_or_start_runs)
-            while scheduler.report_or_start_runs():
+            eventually(scheduler.report_ended_or_start_due)
+            while scheduler.report_ended_or_start_due():
                 pass
             eventually(lambda: scheduled_runs.now == then)  # noqa: B023  it is asked at once
         assert not scheduler.busy
@@ -115,7 +115,7 @@ def test_jobs_without_a_connection_in_common_run_side_by_side(loaded: Project, t
 def test_runs_side_by_side_share_what_may_be_on_its_way(loaded: Project) -> None:
     """Together they have no more requests in flight than configured."""
     with open_session(loaded, ManualClock(BEGIN), width=2) as session:
-        assert session.most_requests_in_flight(session.targets[PLATFORM]) == 4
+        assert session.in_flight_limit_per_run(session.targets[PLATFORM]) == 4
 
 
 @pytest.mark.parametrize("listens", [False, True])
@@ -128,8 +128,8 @@ def test_one_at_once_is_what_it_says(loaded: Project, threads: ThreadPoolExecuto
     worker = InboxWorker(clock, SilentProgress, threading.Event(), lambda *_: None) if listens else None
     made = Scheduler(loaded, clock, scheduled_runs.run, lambda _: None, WorkerPool(threads), worker)
     with closing(made) as scheduler:
-        scheduler.report_or_start_runs()
+        scheduler.report_ended_or_start_due()
         clock.advance(3600)
-        eventually(lambda: not scheduler.report_or_start_runs() and not scheduler.busy)
+        eventually(lambda: not scheduler.report_ended_or_start_due() and not scheduler.busy)
     assert max(map(len, scheduled_runs.together)) == 1
     assert sum(scheduled_runs.per_session.values()) == 4

@@ -42,10 +42,10 @@ def test_what_the_streams_refer_to_is_there(tmp_path: Path) -> None:
     with SandboxWithProject(tmp_path, settings, None, {}, __name__) as platform:
         assert not platform.count_sync_effects()
         platform.inject_faults({"lost_answer": 1.0}, 0)
-        ended = platform.run_and_kill(lambda: platform.count_injected_faults()["lost_answer"] >= 1, "sync")
+        ended = platform.run_command_and_kill(lambda: platform.count_injected_faults()["lost_answer"] >= 1, "sync")
         assert ended.exit_code == -9
         platform.inject_faults({}, 0)
-        ended = platform.run("sync")
+        ended = platform.run_command("sync")
         assert ended.exit_code == 0, ended.errors + ended.output
         ((effect, number),) = platform.count_sync_effects().items()
     assert number == 1

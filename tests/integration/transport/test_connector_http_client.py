@@ -26,7 +26,7 @@ from crossdock.reading.transport.connector_http_client import AnswerLimits, http
 from crossdock.reading.transport.failure_sentences import AMBIGUOUS, NOT_SENT
 from crossdock.reading.transport.http_answer_and_error_types import TooLargeError, UnreadableError
 from crossdock.reading.transport.httpcore_client import HttpClient
-from crossdock.reading.transport.proxy_and_certificates import HttpConnection
+from crossdock.reading.transport.proxy_and_certificate_settings import HttpConnection
 
 CANARY = "canary-0123456789"
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"

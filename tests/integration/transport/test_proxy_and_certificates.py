@@ -21,7 +21,7 @@ from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.connector_http_client import httpx_client
 from crossdock.reading.transport.http_answer_and_error_types import AmbiguousError, NotSentError
 from crossdock.reading.transport.httpcore_client import HttpClient
-from crossdock.reading.transport.proxy_and_certificates import HttpConnection
+from crossdock.reading.transport.proxy_and_certificate_settings import HttpConnection
 from crossdock.runs.imported_file_log import NoIntake
 from crossdock.sources import Api, ApiClient, LoginAuth
 from crossdock.testing.manual_clock import ManualClock

@@ -49,7 +49,7 @@ class Night:
         return found
 
     def delivered(self) -> Counter[str]:
-        return sandbox_effects_comparison.count_effects(self.effects())
+        return sandbox_effects_comparison.count_effects_by_body(self.effects())
 
     def answer_late(self, *, ms: int) -> None:
         """From now on records are created at once, and the answer comes *ms* later."""
@@ -89,7 +89,7 @@ class Night:
 @contextmanager
 def night(folder: Path) -> Iterator[Night]:
     """A new project in *folder*, with a job, whose platform and warehouse are served while the block lasts."""
-    with demo_folder_and_servers.run_demo_servers(folder):
+    with demo_folder_and_servers.run_sandbox_and_warehouse_servers(folder):
         demo_folder_and_servers.write_exports(1, folder / "warehouse" / "out")
         config = folder / demo_folder_and_servers.CONFIG
         text = config.read_text("utf-8")

@@ -21,7 +21,7 @@ def test_nothing_is_wrapped_when_piped(
         monkeypatch.setenv("COLUMNS", columns)
     console = terminal_output.output_console()
     width = console.width
-    console.print(terminal_output.table("Records", ("key", "why"), [(KEY, PROSE)]))
+    console.print(terminal_output.make_fitting_table("Records", ("key", "why"), [(KEY, PROSE)]))
     console.print(f"key {KEY} {PROSE}end")
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from crossdock.cli.main import main
-from crossdock.values.display_texts import aligned_decimals
+from crossdock.values.texts_of_numbers_and_times import aligned_decimals
 
 
 @pytest.mark.parametrize(

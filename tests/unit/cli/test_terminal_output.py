@@ -34,7 +34,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _table() -> None:
     terminal_output.output_console().print(
-        terminal_output.table(EVIL, (EVIL, "number"), [(EVIL, 5)], numbers=("number",))
+        terminal_output.make_fitting_table(EVIL, (EVIL, "number"), [(EVIL, 5)], numbers=("number",))
     )
 
 
@@ -109,7 +109,7 @@ def test_json_is_valid_and_exact(document: Any) -> None:
     """A parser reads the same document, and no control character reaches the terminal."""
     with pytest.MonkeyPatch.context() as patch:
         written: list[str] = []
-        patch.setattr(terminal_output, "echo_document", written.append)
+        patch.setattr(terminal_output, "echo_document_text", written.append)
         terminal_output.print_json(document)
     assert json.loads(written[0]) == document
     assert all(printable(line) == line for line in written[0].split("\n"))
@@ -135,11 +135,11 @@ def test_the_whole_work_has_a_bar_of_its_own() -> None:
     clock = ManualClock()
     with bar.Progress(console=Console(file=io.StringIO()), get_time=clock.monotonic, auto_refresh=False) as drawn:
         bars = terminal_output._ProgressBars(drawn)
-        bars.show_whole_progress("wave 1 of 2", 10, 100, "3 min 4 s left")
+        bars.show_progress_of_all_stages("wave 1 of 2", 10, 100, "3 min 4 s left")
         bars.begin("reading wms.lots", None)
         (whole, _) = drawn.tasks
         assert (whole.completed, whole.total) == (10, 100)
-        bars.show_whole_progress("wave 2 of 2", 20, 0, "")
+        bars.show_progress_of_all_stages("wave 2 of 2", 20, 0, "")
         bars.begin("sending wms.lots", 50)
         for _ in range(2):
             clock.advance(10)

@@ -20,7 +20,7 @@ from crossdock.runs.tried_record_display import leaf_values
 from crossdock.testing import context, read, replay
 from crossdock.values import author_code_errors
 from crossdock.values.json_paths import at_path
-from crossdock.values.records import RESERVED, is_reserved_column
+from crossdock.values.raw_rows_and_records import RESERVED, is_reserved_column
 
 CUSTOMERS = """\
       customers:
@@ -145,7 +145,7 @@ def test_raw_shows_an_exception_whole(two_streams: CommandLine, monkeypatch: pyt
     (two_streams.folder / "mapping.py").write_text(RAISING, encoding="utf-8")
     before, _, _ = CONFIG.partition("        map:")
     two_streams.config.write_text(f"{before}        map: mapping.py:product\n", encoding="utf-8")
-    monkeypatch.setattr(author_code_errors, "revealed_secrets_in", lambda _: iter(["secret-of-the-export"]))
+    monkeypatch.setattr(author_code_errors, "secret_values_in_settings", lambda _: iter(["secret-of-the-export"]))
     assert "hunter22" not in two_streams.run("try", "wms.products", "-n", "1").out
     tried = two_streams.run("try", "wms.products", "-n", "1", "--raw").out
     assert "  RuntimeError: (secret), half a\\x07 record" in tried

@@ -18,7 +18,7 @@ from crossdock.targets import Answer, BatchProfile, ExpectedRecord, Outcome, Req
 from crossdock.testing import ManualClock
 from crossdock.values import exact_json
 from crossdock.values.clock import SystemClock
-from crossdock.values.records import Record
+from crossdock.values.raw_rows_and_records import Record
 from crossdock_connectors.http_json.recognized_answers import ThrottledAnswer
 from crossdock_connectors.http_json.target import HttpJsonTarget
 from crossdock_connectors.http_json.target_settings import TargetConfig

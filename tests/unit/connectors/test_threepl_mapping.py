@@ -16,12 +16,12 @@ from crossdock.targets import Answer, ExpectedRecord
 from crossdock.values import exact_json
 from crossdock.values.record_keys import key_text
 from crossdock_connectors.threepl.amazon_mcf import mapping as amazon
-from crossdock_connectors.threepl.amazon_mcf.order_models import AmazonFulfillmentOrder, AmazonMoney
+from crossdock_connectors.threepl.amazon_mcf.order_request_models import AmazonFulfillmentOrder, AmazonMoney
 from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings
 from crossdock_connectors.threepl.amazon_mcf.target import AmazonTarget
 from crossdock_connectors.threepl.record_values import ProductSkus, external_ids_of_key, key_of_external_id
 from crossdock_connectors.threepl.shipbob import mapping as shipbob
-from crossdock_connectors.threepl.shipbob.order_models import OrderedProduct, ShipBobOrder
+from crossdock_connectors.threepl.shipbob.order_request_models import OrderedProduct, ShipBobOrder
 from crossdock_connectors.threepl.shipbob.settings import Bills, ShipBobSettings
 from crossdock_connectors.threepl.shipbob.target import ShipBobTarget
 from crossdock_connectors.threepl.shipbob.target import refusal as shipbob_refusal

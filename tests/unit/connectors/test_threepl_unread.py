@@ -21,7 +21,7 @@ from crossdock.reading.sources.list_completeness_evidence import DoubtfulListErr
 from crossdock.sources import Checkpoint
 from crossdock.testing import context
 from crossdock.values import exact_json
-from crossdock.values.records import JSON, LINE
+from crossdock.values.raw_rows_and_records import JSON, LINE
 
 SHIPBOB, AMAZON = load_connector("shipbob"), load_connector("amazon_mcf")
 MOVED = {"stock_leaves": "movement", "receipts": "lot"}

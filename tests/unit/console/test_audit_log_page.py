@@ -37,7 +37,9 @@ def at(command_line: CommandLine) -> datetime:
         for number in range(60):
             with acting_as(Actor("bob" if number % 2 else HOSTILE, "10.0.0.7", f"reason {number}")):
                 subject = ([*SUBJECTS, "state"])[number % 6]
-                entry = AuditEntry.by_current_actor("jobs pause", subject, at=init.at + timedelta(minutes=number + 1))
+                entry = AuditEntry.new_by_current_actor(
+                    "jobs pause", subject, at=init.at + timedelta(minutes=number + 1)
+                )
             tx.audit_log.put(entry)
     return init.at
 

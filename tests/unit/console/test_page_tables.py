@@ -7,20 +7,20 @@ from hypothesis import strategies as st
 from tests.report_page import HOSTILE, Page
 
 from crossdock.console import page_rendering
-from crossdock.console.page_tables import Cell, Listing, Table, limit_listing_size, table
+from crossdock.console.page_tables import Cell, Listing, Table, listing_within_bytes, table
 from crossdock.printable import printable
 
 
 def row(columns: list[str], cells: list[Cell]) -> str:
-    return page_rendering.macro("elements.html", "row")(columns, cells)
+    return page_rendering.macro_function("elements.html", "row")(columns, cells)
 
 
 def shown(made: Table) -> str:
-    return page_rendering.macro("elements.html", "table")(made)
+    return page_rendering.macro_function("elements.html", "table")(made)
 
 
 def listed(made: Listing) -> str:
-    return page_rendering.macro("elements.html", "listing")(made, caller=lambda: "All")
+    return page_rendering.macro_function("elements.html", "listing")(made, caller=lambda: "All")
 
 
 @given(st.text(max_size=page_rendering.MAX_TEXT))
@@ -45,15 +45,15 @@ def test_a_list_takes_no_more_room_than_it_has() -> None:
     """Rows that do not fit are counted."""
     rows = [(f"K{number}",) for number in range(10)]
     room = 3 * len(row(["key"], ["K0"]))
-    page = Page(listed(limit_listing_size(("key",), rows, 12, "waiting", room=room)))
+    page = Page(listed(listing_within_bytes(("key",), rows, 12, "waiting", room=room)))
     assert page.under("key") == [["K0"], ["K1"], ["K2"]]
     assert "9 more: crossdock records list --state waiting --limit 12" in page.text
 
 
 def test_a_list_of_more_than_twenty_is_folded() -> None:
     """However many of them are shown."""
-    assert "<details open>" in listed(limit_listing_size(("key",), [("K",)], 20, "waiting", room=1_000))
-    assert "<details>" in listed(limit_listing_size(("key",), [("K",)], 21, "waiting", room=1_000))
+    assert "<details open>" in listed(listing_within_bytes(("key",), [("K",)], 20, "waiting", room=1_000))
+    assert "<details>" in listed(listing_within_bytes(("key",), [("K",)], 21, "waiting", room=1_000))
 
 
 def test_lines_of_a_cell_are_text() -> None:

@@ -29,8 +29,8 @@ def test_a_page_that_is_not_written_needs_no_templates() -> None:
 def test_a_report_replaces_an_older_one_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the file cannot be replaced, the older one is unchanged and no temporary file is left."""
     path = tmp_path / "report.html"
-    page_rendering.write(path, "first")
-    page_rendering.write(path, "second é")
+    page_rendering.write_page_file(path, "first")
+    page_rendering.write_page_file(path, "second é")
     assert path.read_text(encoding="utf-8") == "second é"
 
     def full(self: Path, target: Path) -> Path:
@@ -38,7 +38,7 @@ def test_a_report_replaces_an_older_one_as_a_whole(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(ConfigError, match=r"report.html: the report cannot be written: No space left on device"):
-        page_rendering.write(path, "third")
+        page_rendering.write_page_file(path, "third")
     assert path.read_text(encoding="utf-8") == "second é"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -48,7 +48,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "7.html").write_text("theirs")
     (tmp_path / "latest.html").symlink_to("7.html")
     with pytest.raises(ConfigError, match="the report cannot be written: it is a link"):
-        page_rendering.write(tmp_path / "latest.html", "page")
+        page_rendering.write_page_file(tmp_path / "latest.html", "page")
     assert (tmp_path / "latest.html").is_symlink()
     assert (tmp_path / "7.html").read_text() == "theirs"
 
@@ -59,6 +59,6 @@ def test_only_a_file_is_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for name in (".", "pipe", "nowhere/report.html", "file/report.html", "x" * 300):
         with pytest.raises(ConfigError, match="the report cannot be written: "):
-            page_rendering.write(tmp_path / name, "page")
+            page_rendering.write_page_file(tmp_path / name, "page")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "pipe"]
     assert (tmp_path / "pipe").is_fifo()

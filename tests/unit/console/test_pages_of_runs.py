@@ -172,8 +172,8 @@ def test_the_calendar_leads_to_the_runs_of_a_date(site: Site) -> None:
     with closing(site.state()) as state, state.begin() as tx:
         for hour in (0, 0, 1):
             newest = tx.runs.start(business_date=f"2026-03-3{hour}", at=NOW, command="sync")
-        tx.scheduled_runs.register_job("nightly", NOW - timedelta(days=3))
-        tx.scheduled_runs.begin(DueRun("nightly", NOW, NOW.date()), at=NOW)
+        tx.scheduled_runs.get_or_register_first_seen("nightly", NOW - timedelta(days=3))
+        tx.scheduled_runs.begin_unless_finished(DueRun("nightly", NOW, NOW.date()), at=NOW)
     shown = site.visit("runs/calendar")
     assert {f"/t/acme/runs/{newest}", "/t/acme/runs?date=2026-03-30&manual=1"} <= links(shown)
     assert (

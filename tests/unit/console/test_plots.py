@@ -7,8 +7,8 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.console.bar_plot_and_timeline_shapes import HEIGHT, LINE, Value, bar_plot, step_timeline
-from crossdock.runs.timing_lines import StepSpans, StepTime
+from crossdock.console.bar_plot_and_timeline_shapes import HEIGHT, LINE, Value, bar_plot, timeline_of_run_steps
+from crossdock.runs.step_times_and_allowance import StepSpans, StepTime
 
 
 @given(st.lists(st.none() | st.integers(0, 10**12), min_size=1, max_size=40))
@@ -35,5 +35,5 @@ def test_every_step_is_on_the_time_axis(spans: list[tuple[int, int]]) -> None:
     """However short it is."""
     times = tuple((timedelta(milliseconds=began), timedelta(milliseconds=lasted)) for began, lasted in spans)
     whole = max(began + lasted for began, lasted in times) or timedelta.resolution
-    drawn = step_timeline(StepSpans(StepTime("step", timedelta(), 1), min(times)[0], times), whole)
+    drawn = timeline_of_run_steps(StepSpans(StepTime("step", timedelta(), 1), min(times)[0], times), whole)
     assert all(0 <= x < x + width <= LINE for x, _, width, _ in drawn.rectangles)

@@ -27,7 +27,7 @@ from tests.unit.state.samples import intent
 
 from crossdock.console import page_rendering, run_report_page
 from crossdock.state import FileFacts, RunResult, State, Transaction
-from crossdock.values.records import REASONS
+from crossdock.values.raw_rows_and_records import REASONS
 from crossdock.values.run_messages import RunMessage
 
 MORNING = AT + timedelta(hours=5)

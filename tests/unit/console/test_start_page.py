@@ -60,7 +60,7 @@ class Site:
 
 
 def ran(tx: Transaction, due_run: DueRun, *messages: RunMessage, status: str) -> None:
-    assert tx.scheduled_runs.begin(due_run, at=due_run.due)
+    assert tx.scheduled_runs.begin_unless_finished(due_run, at=due_run.due)
     run = tx.runs.start(business_date=due_run.business_date.isoformat(), at=due_run.due, job=due_run.job)
     tx.runs.finish(run, RunResult(status, messages=messages), at=due_run.due + timedelta(minutes=1))
     tx.scheduled_runs.finish(due_run, status, run, None, at=due_run.due + timedelta(minutes=1))  # type: ignore[arg-type]  # one of its literals

@@ -13,12 +13,12 @@ from tests.unit.targets.test_platform_access import profile_of
 from crossdock.errors import RemoteError, UnauthorizedError
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import (
     are_too_many_conflicts,
-    conflict_outcome,
-    error_for_all_records,
-    forgotten_records_error,
+    error_if_refusal_concerns_all,
     is_made_by_others,
+    rejection_of_taken_name,
     sent_intent_rule,
     shows_other_content,
+    state_forgot_records_error,
 )
 from crossdock.writing.targets.answer_outcomes import Outcome
 from crossdock.writing.targets.platform_target import PlatformTarget
@@ -55,7 +55,7 @@ def test_the_rule_depends_on_the_age_of_the_key(resource: str, attempts: int, ag
 )
 def test_a_refusal_may_concern_every_record(status: int, accepted: set[str], error: type[RemoteError] | None) -> None:
     """A refused credential always does; a refused scope or path does until something of the resource was accepted."""
-    found = error_for_all_records(intent(1), Outcome("rejected", "no", status), TARGET, accepted)
+    found = error_if_refusal_concerns_all(intent(1), Outcome("rejected", "no", status), TARGET, accepted)
     assert type(found) is (error or type(None))
 
 
@@ -110,7 +110,7 @@ def test_many_records_of_others_show_a_lost_state(others: int, accepted: int, *,
 
 def test_the_refusal_names_the_record_of_others() -> None:
     """With its id, if the target has told it."""
-    refused = conflict_outcome(intent(1), Outcome("found", target_id="prd_7"), TARGET)
+    refused = rejection_of_taken_name(intent(1), Outcome("found", target_id="prd_7"), TARGET)
     assert (refused.reason, refused.pointer) == ("conflict", "/externalId")
     assert "another record under this name, prd_7, which" in refused.message
 
@@ -118,10 +118,10 @@ def test_the_refusal_names_the_record_of_others() -> None:
 @pytest.mark.parametrize("matches", [False, True])
 def test_the_error_about_a_forgetful_state_says_what_to_do(*, matches: bool) -> None:
     """It fits what the stream takes over already."""
-    error = forgotten_records_error(intent(1), TARGET, matches=matches)
+    error = state_forgot_records_error(intent(1), TARGET, matches=matches)
     assert error.code == "record_exists"
     assert ("replace 'adopt: {by: ...}' by" in (error.hint or "")) is matches
     assert "crossdock records drop wms.products K1" in (error.hint or "")
-    many = forgotten_records_error(intent(1), TARGET, matches=matches, others=11)
+    many = state_forgot_records_error(intent(1), TARGET, matches=matches, others=11)
     assert "already has 11 records" in many.message
     assert "--reason conflict" in (many.hint or "")

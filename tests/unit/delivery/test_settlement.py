@@ -20,7 +20,7 @@ from crossdock.state import State, parse_url
 from crossdock.values import exact_json
 from crossdock.writing.delivery import settlement
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import StateDoubts
-from crossdock.writing.delivery.operations_and_intents import payload_after, payload_bytes_after
+from crossdock.writing.delivery.operations_and_intents import encoded_payload_after, payload_after
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets.answer_outcomes import Outcome
 from crossdock.writing.targets.target import Target
@@ -43,8 +43,8 @@ def test_the_bytes_of_a_payload_are_its_canonical_ones(payload: dict[str, Any], 
     created = intent(1, body=exact_json.dumps(payload))
     updated = structs.replace(created, operation="update", before={}, after=payload, body=exact_json.dumps(changes))
     for each in (created, updated):
-        assert payload_bytes_after(each) == exact_json.dumps(payload_after(each)) == exact_json.dumps(payload)
-        assert payload_bytes_after(each) == exact_json.dumps(payload)
+        assert encoded_payload_after(each) == exact_json.dumps(payload_after(each)) == exact_json.dumps(payload)
+        assert encoded_payload_after(each) == exact_json.dumps(payload)
 
 
 def test_every_kind_of_delivery_is_bound(state: State) -> None:
@@ -108,7 +108,7 @@ def test_what_a_delivery_also_changes_is_in_doubt(state: State) -> None:
         each.intent.status = "delivered" if each.outcome is DELIVERED else "rejected"
     with state.begin() as tx:
         tx.bindings.put(stock, [binding(1), binding(2)], run_id=run, at=AT)
-        settlement.clear_payloads_of_changed_records(tx, turn, cast("Target", ShopTarget()))
+        settlement.clear_payloads_of_affected_records(tx, turn, cast("Target", ShopTarget()))
         found = tx.bindings.get(stock, [1, 2])
     assert {number: bool(each.payload) for number, each in found.items()} == {1: False, 2: True}
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crossdock.delta import fingerprint
 from crossdock.delta.fingerprint import Algorithm
-from crossdock.values.records import LINE
+from crossdock.values.raw_rows_and_records import LINE
 
 cell = st.none() | st.text(max_size=8)
 name = st.text("AÄ é|1", min_size=1, max_size=4)
@@ -29,7 +29,7 @@ def test_columns_hash_as_python_does(texts: list[str]) -> None:
     """The columnar hashes are bit-identical to python-xxhash on the same bytes."""
     frame = pl.DataFrame({"t": texts}, schema={"t": pl.String})
     for algorithm, judge in (("xxh3_64", xxhash.xxh3_64_intdigest), ("xxh3_128", xxhash.xxh3_128_intdigest)):
-        hashes = frame.select(fingerprint.digest(pl.col("t"), algorithm)).to_series().to_list()  # type: ignore[arg-type]  # a literal in a loop
+        hashes = frame.select(fingerprint.text_hashes(pl.col("t"), algorithm)).to_series().to_list()  # type: ignore[arg-type]  # a literal in a loop
         assert hashes == [judge(text.encode()) for text in texts]
 
 
@@ -82,7 +82,7 @@ def test_a_group_is_a_multiset(lines: list[str], rng: object) -> None:
 
     def group(rows: list[str]) -> int:
         frame = pl.DataFrame({"k": ["K"] * len(rows), "t": rows}, schema={"k": pl.String, "t": pl.String})
-        frame = frame.with_columns(fingerprint.digest(pl.col("t"), "xxh3_64").alias("fp")).drop("t")
+        frame = frame.with_columns(fingerprint.text_hashes(pl.col("t"), "xxh3_64").alias("fp")).drop("t")
         frame = frame.with_row_index(LINE)
         return int(fingerprint.group_fingerprints(frame, "k", "fp", "xxh3_64")["fp"][0])
 

@@ -24,7 +24,7 @@ from crossdock.mapping.incremental_cursors import Cursor
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.mapping.stream_declaration import SuspiciousLimit
 from crossdock.state.sidecar_files.key_index import KNOWN_FP
-from crossdock.values.records import LINE, RawBatch
+from crossdock.values.raw_rows_and_records import LINE, RawBatch
 from crossdock.values.tally import Tally
 
 
@@ -168,7 +168,7 @@ def test_held_rows_count_with_all_their_cells(tmp_path: Path, monkeypatch: pytes
     reads: list[Sequence[int] | None] = []
     scan = LatestRecords(Things(), "w.things", tmp_path)
     known = pl.DataFrame(schema={KEY_HASH: pl.UInt128, KNOWN_FP: pl.UInt128})
-    scan.find_in_batches(rereadable(wide, 5, reads), Tally(), lambda _rows: None, lambda: known)
+    scan.find_latest_of_each_key(rereadable(wide, 5, reads), Tally(), lambda _rows: None, lambda: known)
     assert len(records(scan)) == 50
     assert reads, "too large to be held"
 
@@ -238,11 +238,13 @@ def test_rows_that_may_have_changed_are_held(tmp_path: Path, again: bool) -> Non
     reads: list[Sequence[int] | None] = []
     parts = rereadable(whole, 300, reads) if again else [whole]
     scan, tally = LatestRecords(stream, "w.things", tmp_path), Tally()
-    scan.find_in_batches(parts, tally, lambda _rows: None, lambda: known_of(first))
+    scan.find_latest_of_each_key(parts, tally, lambda _rows: None, lambda: known_of(first))
     assert scan.latest[SAME].sum() == 998
     found = state_comparison.compare(scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True)
     assert (found.unchanged, found.changed.height, found.gone.len()) == (998, 3, 0)
-    held = {read.record.key: (read.record.row["V"], read.record.lines) for read in scan.read_records(found.changed)}
+    held = {
+        read.record.key: (read.record.row["V"], read.record.lines) for read in scan.read_chosen_records(found.changed)
+    }
     assert held == {"10": ("-new", (12,)), "700": ("-newer", (702,)), "more": ("-more", (1002,))}
     assert not reads
 
@@ -254,9 +256,9 @@ def test_rows_beyond_the_bound_are_read_again(tmp_path: Path, monkeypatch: pytes
     changed = batch([{"K": str(n), "V": "a" if n < 20 else "b"} for n in range(100)])
     reads: list[Sequence[int] | None] = []
     scan, tally = LatestRecords(Things(), "w.things", tmp_path), Tally()
-    scan.find_in_batches(rereadable(changed, 30, reads), tally, lambda _rows: None, lambda: known_of(first))
+    scan.find_latest_of_each_key(rereadable(changed, 30, reads), tally, lambda _rows: None, lambda: known_of(first))
     found = state_comparison.compare(scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True)
-    assert [read.record.row["V"] for read in scan.read_records(found.changed)] == ["b"] * 80
+    assert [read.record.row["V"] for read in scan.read_chosen_records(found.changed)] == ["b"] * 80
     assert reads == [list(range(22, 102))]
 
 
@@ -272,7 +274,7 @@ def test_held_and_other_rows_are_the_same_records(tmp_path: Path, monkeypatch: p
     reversed_part = RawBatch("c", batch(rows[2], "c").load().reverse())
     parts = [*rereadable(batch(rows[0], "a"), 20), *rereadable(batch(rows[1], "b"), 20), reversed_part]
     scan, tally = LatestRecords(stream, "w.things", tmp_path), Tally()
-    scan.find_in_batches(parts, tally, lambda _rows: None, lambda: known_of(first))
+    scan.find_latest_of_each_key(parts, tally, lambda _rows: None, lambda: known_of(first))
     found = state_comparison.compare(scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True)
     expected = {
         row["K"]: (row["V"][1:], row["T"], row["T"], (number + 2,))
@@ -280,7 +282,7 @@ def test_held_and_other_rows_are_the_same_records(tmp_path: Path, monkeypatch: p
         for number, row in enumerate(part)
         if row["V"].endswith("!")
     }
-    reads = list(scan.read_records(found.changed))
+    reads = list(scan.read_chosen_records(found.changed))
     assert {
         read.record.key: (read.record.row["V"], read.record.row["T"], read.identity.position, read.record.lines)
         for read in reads

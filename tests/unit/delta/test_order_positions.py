@@ -14,9 +14,9 @@ from tests.unit.delta.things import Rows, Things, batch, records, scanned
 from crossdock.delta import row_preparation, state_comparison
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import FP, KEY_HASH, POSITION
-from crossdock.delta.sortable_row_positions import row_positions
+from crossdock.delta.sortable_row_positions import positions_by_order_columns
 from crossdock.errors import RecordError, RefusedError
-from crossdock.mapping.row_order_columns import OrderBy, position_prefix
+from crossdock.mapping.row_order_columns import OrderBy, position_prefix_from_order_hash
 from crossdock.state.sidecar_files.key_index import KNOWN_FP, KNOWN_POSITION
 
 INSTANT, NUMBER, TEXT = OrderBy(column="T", as_="instant"), OrderBy(column="N", as_="integer"), OrderBy(column="X")
@@ -41,10 +41,12 @@ def test_positions_in_columns_are_those_of_rows(cells: list[tuple[str | None, ..
     expected: list[str | None] = []
     for row in frame.iter_rows(named=True):
         try:
-            expected.append(position_prefix(columns) + "\x1f".join(item.position(row) for item in columns))
+            expected.append(
+                position_prefix_from_order_hash(columns) + "\x1f".join(item.position(row) for item in columns)
+            )
         except RecordError:
             expected.append(None)
-    assert frame.select(row_positions(columns, frame)).to_series().to_list() == expected
+    assert frame.select(positions_by_order_columns(columns, frame)).to_series().to_list() == expected
 
 
 @pytest.mark.parametrize("order", [[SUMMER, WINTER], [WINTER, SUMMER]])
@@ -130,9 +132,11 @@ def test_positions_of_another_declaration_are_not_compared(tmp_path: Path) -> No
     for stored in (SUMMER, "~", ""):
         found = state_comparison.compare(scan.latest, _known(scan, stored), waiting=[], unsettled=[], snapshot=False)
         assert (found.changed.height, found.ignored, found.mixed_zones.height) == (1, 0, 0)
-    newer = position_prefix([INSTANT]) + INSTANT.position({"T": "2027-01-01T00:00:00Z"})
+    newer = position_prefix_from_order_hash([INSTANT]) + INSTANT.position({"T": "2027-01-01T00:00:00Z"})
     assert (
         state_comparison.compare(scan.latest, _known(scan, newer), waiting=[], unsettled=[], snapshot=False).ignored
         == 1
     )
-    assert scan.latest[POSITION].to_list() == [position_prefix([INSTANT]) + "2026-10-25T01:10:00.000000000Z"]
+    assert scan.latest[POSITION].to_list() == [
+        position_prefix_from_order_hash([INSTANT]) + "2026-10-25T01:10:00.000000000Z"
+    ]

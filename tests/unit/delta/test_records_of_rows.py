@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.unit.delta.things import Rows, Things, batch, scanned
 
-from crossdock.delta.changed_record_reading import stored_records_prepared_again
+from crossdock.delta.changed_records_from_source import stored_records_prepared_again
 from crossdock.mapping.repairs_and_filters import Repair
-from crossdock.values.records import JSON, RawBatch
+from crossdock.values.raw_rows_and_records import JSON, RawBatch
 
 ROWS: Rows = [{"K": "1", "V": "10 EUR", "W": " a"}, {"K": "2", "V": "20", "W": None}, {"K": "2", "V": "30", "W": "b "}]
 SWAP = Repair(table={"10 EUR": "20", "20": "30", "30": "10 EUR"})
@@ -52,4 +52,4 @@ def test_a_new_repair_of_a_path_finds_it_in_the_object(tmp_path: Path) -> None:
 
 def _read(stream: Things, batches: list[RawBatch], work: Path) -> list[Any]:
     scan, _ = scanned(stream, batches, work)
-    return list(scan.read_records(scan.latest))
+    return list(scan.read_chosen_records(scan.latest))

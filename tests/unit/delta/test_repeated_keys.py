@@ -11,7 +11,7 @@ import pytest
 
 from crossdock.delta.latest_records import EXAMPLES, RepeatedKey, RepeatedKeys, RepeatedRows
 from crossdock.delta.row_preparation import DELETED, KEY_HASH, UNIT
-from crossdock.values.records import LINE
+from crossdock.values.raw_rows_and_records import LINE
 
 BIG = 1 << 127  # key hashes have no sign
 

@@ -23,15 +23,15 @@ from crossdock.delta.row_preparation import (
     prepare,
     rows_where,
     rows_with_given_keys,
-    split_by_key,
+    split_into_parts_by_key,
     with_key_columns,
 )
 from crossdock.errors import RefusedError
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.printable import BLANKS, is_storable
 from crossdock.values.json_paths import at_path, column_text
+from crossdock.values.raw_rows_and_records import JSON, RawBatch
 from crossdock.values.record_keys import MAX_KEY_BYTES, key_text
-from crossdock.values.records import JSON, RawBatch
 
 TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]) | st.just("\0")), min_size=1, max_size=5)
 CELL = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=5) | st.just("a" * (MAX_KEY_BYTES + 1))
@@ -115,7 +115,7 @@ def test_parts_are_a_partition(keys: list[int], at_once: int) -> None:
     frame = pl.DataFrame({KEY_HASH: keys}, schema={KEY_HASH: pl.UInt128})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_preparation, "_AT_ONCE", at_once)
-        assert sorted(key for (part,) in split_by_key(frame) for key in part[KEY_HASH]) == sorted(keys)
+        assert sorted(key for (part,) in split_into_parts_by_key(frame) for key in part[KEY_HASH]) == sorted(keys)
         assert rows_with_given_keys(frame, frame[KEY_HASH].head(2))[KEY_HASH].to_list() == keys[:2]
         assert rows_where(frame, pl.lit(value=False)).is_empty()
 

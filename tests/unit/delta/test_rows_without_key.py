@@ -11,7 +11,7 @@ from crossdock.delta import row_preparation
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.errors import RefusedError
 from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.values.records import REFUSED
+from crossdock.values.raw_rows_and_records import REFUSED
 from crossdock.values.tally import Tally
 
 
@@ -62,5 +62,5 @@ def test_too_many_rows_without_key_are_refused(tmp_path: Path, columns: int, mon
     batches = [batch(rows, first_line=line) for line in range(2, 10_000, 10)]
     scan = LatestRecords(Things(), "w.things", tmp_path)
     with pytest.raises(RefusedError, match=r"a.csv:\d+: \d+ rows have no key, too many"):
-        scan.find_in_batches(batches, Tally(), lambda _rows: None)
+        scan.find_latest_of_each_key(batches, Tally(), lambda _rows: None)
     assert 0 < len(scan.dead_letters_without_key) * (1_000 + 64 * (columns + 2)) <= 100_000

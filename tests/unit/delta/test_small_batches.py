@@ -19,7 +19,7 @@ from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import KEY_HASH, prepare
 from crossdock.errors import RefusedError
 from crossdock.mapping.repairs_and_filters import Repair
-from crossdock.values.records import RawBatch
+from crossdock.values.raw_rows_and_records import RawBatch
 from crossdock.values.tally import Tally
 
 cells = st.tuples(st.sampled_from(["", "1", "2", "3", " 4"]), st.sampled_from(["a", "b", "-c"]))
@@ -42,8 +42,8 @@ def _read(
     stream = Things(mode="append", columns={"V": Repair(strip_prefix="-")})
     with TemporaryDirectory() as work, mock.patch.object(latest_records, "_HELD_BYTES", held):
         scan, tally = LatestRecords(stream, "w.things", Path(work)), Tally()
-        scan.find_in_batches(_batches(contents), tally, lambda _rows: None, lambda: known)
-        found = [(each.record, each.identity) for each in scan.read_records(scan.latest)]
+        scan.find_latest_of_each_key(_batches(contents), tally, lambda _rows: None, lambda: known)
+        found = [(each.record, each.identity) for each in scan.read_chosen_records(scan.latest)]
         letters = [(each.identity, each.raw) for each in scan.dead_letters_without_key]
     return scan.latest.sort(KEY_HASH).rows(), found, letters, sum(scan.trimmed_rows), tally
 
@@ -69,7 +69,7 @@ def test_many_files_are_prepared_at_once(tmp_path: Path) -> None:
     parts = [rereadable(batch([{"K": f"{n}", "V": "a"}], f"{n}.csv"), 1, reads)[0] for n in range(1_000)]
     with mock.patch("crossdock.delta.rereadable_source_units.prepare", wraps=prepare) as prepared:
         scan, _ = scanned(Things(mode="append"), parts, tmp_path)
-        assert [each.record.key for each in scan.read_records(scan.latest)] == [f"{n}" for n in range(1_000)]
+        assert [each.record.key for each in scan.read_chosen_records(scan.latest)] == [f"{n}" for n in range(1_000)]
     assert prepared.call_count == 1
     assert not reads
 

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.delta.things import batch
 
 from crossdock.delta.rereadable_source_units import SourceUnit
-from crossdock.values.records import LINE
+from crossdock.values.raw_rows_and_records import LINE
 
 ROWS = batch([{"K": str(number)} for number in range(6)]).load()  # lines 2 to 7
 

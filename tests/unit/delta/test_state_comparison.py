@@ -21,7 +21,7 @@ from crossdock.delta.row_preparation import FP, KEY_HASH, SAME, UNIT
 from crossdock.delta.state_comparison import KeyOrder
 from crossdock.state import Binding, DeadLetter, DeadLetterFacts, RecordIdentity, Scope, State, WaitingRecord
 from crossdock.state.sidecar_files.key_index import KNOWN_FP
-from crossdock.values.records import LINE, RawBatch
+from crossdock.values.raw_rows_and_records import LINE, RawBatch
 from crossdock.values.tally import Tally
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -32,7 +32,9 @@ FACTS = st.dictionaries(HASHES, HASHES, max_size=30)
 def latest(read: dict[int, int], known: pl.DataFrame | None = None) -> pl.DataFrame:
     frame = pl.DataFrame(list(read.items()), schema={KEY_HASH: HASH, FP: HASH}, orient="row")
     same = (
-        pl.Series([False] * frame.height, dtype=pl.Boolean) if known is None else KeyOrder(known).unchanged_rows(frame)
+        pl.Series([False] * frame.height, dtype=pl.Boolean)
+        if known is None
+        else KeyOrder(known).unchanged_row_mask(frame)
     )
     place = pl.int_range(frame.height, dtype=pl.UInt32, eager=True)
     return frame.with_columns(same.alias(SAME), place.alias(LINE), pl.lit(0, pl.UInt32).alias(UNIT))
@@ -95,7 +97,7 @@ def test_gone_and_waiting_records_are_found_among_recognised_rows(tmp_path: Path
     first, _ = scanned(stream, [batch([{"K": str(n), "V": "a"} for n in range(9)])], tmp_path)
     rows: Rows = [{"K": str(n), "V": "a"} for n in range(9) if n != 4]
     scan, tally = LatestRecords(stream, "w.things", tmp_path), Tally()
-    scan.find_in_batches([batch(rows)], tally, lambda _rows: None, lambda: known_of(first))
+    scan.find_latest_of_each_key([batch(rows)], tally, lambda _rows: None, lambda: known_of(first))
     assert scan.latest[SAME].sum() == (0 if grouped else 8)
     hashes = key_hashes(["2", "4"])
     waits = WaitingRecord(RecordIdentity("w.things", "2", hashes["2"], 1, None, "f", 1), [], {})

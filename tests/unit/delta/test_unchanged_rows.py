@@ -27,7 +27,7 @@ def same(known: Sequence[Pair], rows: Sequence[Pair], size: int) -> list[bool]:
     """The result for *rows* in batches of *size*."""
     key_order = KeyOrder(frame(known, KNOWN_FP, pl.UInt64))
     parts = [rows[start : start + size] for start in range(0, len(rows), size)] or [[]]
-    return [found for part in parts for found in key_order.unchanged_rows(frame(part, FP, HASH)).to_list()]
+    return [found for part in parts for found in key_order.unchanged_row_mask(frame(part, FP, HASH)).to_list()]
 
 
 @given(known=st.lists(PAIRS, unique_by=lambda pair: pair[0]), rows=st.lists(PAIRS), size=st.integers(1, 5))
@@ -62,7 +62,7 @@ def test_it_stays_aligned_across_batches(size: int, new: set[int], gone: set[int
     rows = [pair for key in range(200) for pair in [(1000 + key, 0)] * (key in new) + [(key, key)] * (key not in gone)]
     key_order = KeyOrder(frame(known, KNOWN_FP, pl.UInt64))
     parts = [rows[start : start + size] for start in range(0, len(rows), size)]
-    found = [one for part in parts for one in key_order.unchanged_rows(frame(part, FP, HASH)).to_list()]
+    found = [one for part in parts for one in key_order.unchanged_row_mask(frame(part, FP, HASH)).to_list()]
     assert found == [key < 200 for key, _ in rows]
     assert key_order.steps <= 11 * (len(new) + len(gone))
 
@@ -78,7 +78,7 @@ def test_a_random_order_is_given_up() -> None:
     known = [(key, key) for key in range(30_000)]
     key_order = KeyOrder(frame(known, KNOWN_FP, pl.UInt64))
     rows = frame(random.Random(7).sample(known, len(known)), FP, HASH)
-    found = [key_order.unchanged_rows(part).sum() for part in rows.iter_slices(50)]
+    found = [key_order.unchanged_row_mask(part).sum() for part in rows.iter_slices(50)]
     assert sum(found) < 200
     assert key_order.steps < 200
     assert key_order.known is None

@@ -12,7 +12,7 @@ from crossdock.connector import Context, Stream
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import FP, KEY_HASH
 from crossdock.state.sidecar_files.key_index import KNOWN_FP
-from crossdock.values.records import LINE, RawBatch, Record
+from crossdock.values.raw_rows_and_records import LINE, RawBatch, Record
 from crossdock.values.tally import Tally
 
 Rows = Sequence[Mapping[str, str | None]]
@@ -57,7 +57,7 @@ def rereadable(whole: RawBatch, size: int, reads: list[Sequence[int] | None] | N
 def scanned(stream: Stream[Any], batches: Sequence[RawBatch], work: Path) -> tuple[LatestRecords, Tally]:
     """A scan of *batches*, whose row tally balances."""
     scan, tally = LatestRecords(stream, "w.things", work), Tally()
-    scan.find_in_batches(batches, tally, lambda _rows: None)
+    scan.find_latest_of_each_key(batches, tally, lambda _rows: None)
     assert tally.rows_read == (
         sum(tally.rows_filtered.values()) + tally.rows_superseded + tally.rows_rejected + tally.rows_in_records
     )
@@ -65,7 +65,7 @@ def scanned(stream: Stream[Any], batches: Sequence[RawBatch], work: Path) -> tup
 
 
 def records(scan: LatestRecords) -> list[Record]:
-    return [read.record for read in scan.read_records(scan.latest)]
+    return [read.record for read in scan.read_chosen_records(scan.latest)]
 
 
 def known_of(scan: LatestRecords) -> pl.DataFrame:

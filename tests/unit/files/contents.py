@@ -14,7 +14,7 @@ from tests.unit.formats.edi import layout_of
 
 from crossdock.errors import RecordError
 from crossdock.reading.formats.file_formats import read_rows
-from crossdock.values.records import JSON, LINE, REFUSED
+from crossdock.values.raw_rows_and_records import JSON, LINE, REFUSED
 from crossdock.writing.files.content_interface import FileOperation
 from crossdock.writing.files.content_kinds import FileContent, FileContentConfig, FileRecord, WrittenFileFacts
 

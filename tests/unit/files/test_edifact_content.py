@@ -52,7 +52,7 @@ def test_an_order_is_the_one_that_a_partner_expects(tmp_path: Path) -> None:
         "CNT+2:1'", "UNT+9+2'", "UNZ+2+7'",
     ]  # fmt: skip
     assert isinstance(content, EdifactContent)
-    assert content.control_numbers([record(ORDER), other]) == ["1", "2"]
+    assert content.control_numbers_of_records([record(ORDER), other]) == ["1", "2"]
     rows = read_back(tmp_path, text.encode("latin-1"), kind="edifact", layout="edifact/ORDERS")
     picked = [
         [row[key] for key in ("interchange", "number", "line", "gtin", "sku", "quantity", "price", "currency")]

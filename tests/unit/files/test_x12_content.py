@@ -51,7 +51,7 @@ def test_a_940_is_the_one_that_a_warehouse_expects() -> None:
         "GE*2*7~", "IEA*1*000000007~",
     ]  # fmt: skip
     assert isinstance(content, X12Content)
-    assert content.control_numbers([record(ORDER), other]) == ["0001", "0002"]
+    assert content.control_numbers_of_records([record(ORDER), other]) == ["0001", "0002"]
     assert content.expressible_operations == {"create", "update", "delete"}
     assert refusal(content, record({**ORDER, "lines": []})) == ("/lines", "has no elements")
 

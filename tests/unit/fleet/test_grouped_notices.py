@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from crossdock.services.fleet.grouped_notices import AT_LEAST, AT_MOST, GroupedNotices
+from crossdock.services.fleet.notices_grouped_by_time import AT_LEAST, AT_MOST, GroupedNotices
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.notifications.run_events_and_messages import Event, RunWaiting, ScheduledRunEnded
 

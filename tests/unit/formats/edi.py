@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from crossdock.reading.formats.file_formats import FileFormat, read_rows
-from crossdock.values.records import LINE, REFUSED
+from crossdock.values.raw_rows_and_records import LINE, REFUSED
 
 Row = dict[str, str]
 _FORMAT: TypeAdapter[FileFormat] = TypeAdapter(FileFormat)

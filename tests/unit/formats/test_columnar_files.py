@@ -24,7 +24,7 @@ from crossdock.errors import RefusedError
 from crossdock.reading.formats import parquet_and_arrow_files, parquet_and_arrow_reader_process
 from crossdock.reading.formats.file_formats import read_rows, read_rows_at_lines
 from crossdock.reading.formats.parquet_and_arrow_reader_process import answer_request
-from crossdock.values.records import JSON, LINE
+from crossdock.values.raw_rows_and_records import JSON, LINE
 
 GOLDEN = Path(__file__).parent / "golden"
 TEXTS = {
@@ -69,7 +69,7 @@ class Here:
                 self._frame = next(self._found)
             yield answer
 
-    def take_bytes(self, size: int) -> bytes:
+    def read_bytes_after_answer(self, size: int) -> bytes:
         assert len(self._frame) == size
         return self._frame
 

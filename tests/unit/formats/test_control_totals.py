@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.formats.layouts import Content
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.control_totals import exact_numbers, plain_decimal_text
+from crossdock.reading.formats.control_totals import column_as_exact_decimals, plain_decimal_text
 from crossdock.reading.formats.delimited_files import read_rows
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
 
@@ -71,12 +71,12 @@ def test_one_amount_more_or_less_is_found(groups: list[list[Decimal]], chunk: in
 def test_numbers_are_exact() -> None:
     """Up to 26 digits before the point and 9 after it; more are refused instead of rounded."""
     frame = pl.DataFrame({"*": ["0.1", "", " 99999999999999999999999999.999999999"], "_line": [1, 2, 3]})
-    total = frame.select(exact_numbers(frame, "*", file="f").sum()).item()
+    total = frame.select(column_as_exact_decimals(frame, "*", file="f").sum()).item()
     assert total == Decimal("100000000000000000000000000.099999999")
     for odd in ("0.0000000001", "1e3", "+1", "1,5"):
         frame = pl.DataFrame({"A": [odd], "_line": [7]})
         with pytest.raises(RefusedError, match="^f:7: column 'A' is not a number"):
-            exact_numbers(frame, "A", file="f")
+            column_as_exact_decimals(frame, "A", file="f")
 
 
 @pytest.mark.parametrize(("number", "text"), [("1.500", "1.5"), ("100", "100"), ("0.000", "0"), ("-2.10", "-2.1")])

@@ -17,7 +17,7 @@ from crossdock.reading.formats import edi_files, edi_segments, edi_sets
 from crossdock.reading.formats.edi_layout import EdiFormat, ready_layouts
 from crossdock.reading.formats.file_formats import looks_cut, read_rows, read_rows_at_lines, reader_of
 from crossdock.reading.formats.leniency_counts import Leniencies
-from crossdock.values.records import LINE
+from crossdock.values.raw_rows_and_records import LINE
 
 ITEMS = {"kind": "x12", "set": "945", "loops": {"item": {"starts": "W12"}}, "rows": "item"}
 SHIPPED = layout_of(**ITEMS, columns={"order": "W06.2", "sku": "W12.8", "shipped": {"at": "W12.3", "as": "number"}})

@@ -26,7 +26,7 @@ from crossdock.reading.formats.guesses import file_guess
 from crossdock.reading.formats.guesses.file_guess import guess_file
 from crossdock.reading.formats.guesses.guess_as_yaml import yaml_of
 from crossdock.reading.formats.guesses.value_forms import guess_value_form
-from crossdock.values.records import LINE
+from crossdock.values.raw_rows_and_records import LINE
 
 ITEMS = "".join(f"{n:04};Größe {n};{n}.000,50;{n % 28 + 1:02}.11.2026\r\n" for n in range(1, 60))
 WORDS = ["BOLT", "LONG SCREW", "NUT", "WASHER M8", "RING"]

@@ -15,8 +15,8 @@ from crossdock.reading.formats.fixed_columns import (
     TEXT,
     FixedColumn,
     cell_expression,
+    digits_by_overpunched_character,
     is_invalid_cell,
-    overpunched_digits,
 )
 
 
@@ -97,7 +97,7 @@ def test_a_number_that_is_written_otherwise_is_found(raw: str, column: dict[str,
 )
 def test_overpunched_signs_are_those_of_the_encoding(encoding: str, zero: str) -> None:
     """In EBCDIC, the bytes C0 to C9 and D0 to D9 are signed digits, whatever characters the code page has there."""
-    zones = overpunched_digits(encoding)
+    zones = digits_by_overpunched_character(encoding)
     assert (zones[zero[0]], zones[zero[1]]) == (("0", False), ("0", True))
     assert (zones["I"], zones["R"], zones["9"]) == (("9", False), ("9", True), ("9", False))
     assert ("p" in zones) is (encoding == "utf-8")
@@ -116,7 +116,7 @@ def test_a_number_survives_being_written_and_read(
     """What a program writes by the same declaration is read as the same number, with all of its decimals."""
     digits = str(abs(number)).rjust(18, "0")
     if sign == "overpunch":
-        marks = {value: mark for mark, value in overpunched_digits(encoding).items()}
+        marks = {value: mark for mark, value in digits_by_overpunched_character(encoding).items()}
         raw = digits[:-1] + marks[digits[-1], number < 0]
     else:
         mark = "-" if number < 0 else "+"

@@ -18,7 +18,7 @@ from crossdock.errors import RefusedError
 from crossdock.reading.formats import json_documents
 from crossdock.reading.formats.file_formats import looks_cut, read_rows, read_rows_at_lines, reader_of
 from crossdock.values import exact_json
-from crossdock.values.records import JSON, LINE
+from crossdock.values.raw_rows_and_records import JSON, LINE
 
 TWO = (
     '{"meta": {"total": 2, "of": [1, {"a": "]"}]},\n "data": {"rate": -1.50E1, "items": [\n'

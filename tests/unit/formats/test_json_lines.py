@@ -13,7 +13,7 @@ from crossdock.errors import RefusedError
 from crossdock.reading.formats import json_lines
 from crossdock.reading.formats.file_formats import looks_cut, read_rows, read_rows_at_lines
 from crossdock.reading.formats.json_lines import JsonLinesFormat
-from crossdock.values.records import JSON, LINE
+from crossdock.values.raw_rows_and_records import JSON, LINE
 
 LAYOUT = JsonLinesFormat(kind="json_lines")
 TWO = '{"id": "0017", "price": 1.50, "big": 9007199254740993}\n{"id": "ü"}\n'

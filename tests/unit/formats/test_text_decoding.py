@@ -16,8 +16,8 @@ from crossdock.reading.formats.decoding_into_record_pieces import (
     decode_up_to_invalid_byte,
     decoded_pieces,
     records_at_lines,
-    split_last_record,
-    split_piece,
+    split_into_smaller_pieces,
+    split_off_last_record,
 )
 
 TEXTS = st.text(st.sampled_from('ab,"\nü'), min_size=1)
@@ -41,8 +41,8 @@ def test_pieces_are_the_text_split_between_records(text: str, chunk: int, encodi
 def test_a_piece_can_be_split_further(text: str, size: int) -> None:
     """Into parts of about a size, and into its last record and the rest; nothing is lost."""
     piece = Piece(5, text.encode(), text.count("\n"), last=True)
-    assert b"".join(part.data for part in split_piece(piece, '"', size)) == piece.data
-    body, last = split_last_record(piece, '"')
+    assert b"".join(part.data for part in split_into_smaller_pieces(piece, '"', size)) == piece.data
+    body, last = split_off_last_record(piece, '"')
     assert (body.data if body else b"") + last.data == piece.data
     assert last.line == 5 + (body.ends if body else 0)
 

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
 from crossdock.reading.wrappers import unpacking_limits
-from crossdock.reading.wrappers.stream_compression import MAX_IDLE, GzipSettings, open_and_unpack_gzip
+from crossdock.reading.wrappers.stream_compression import MAX_IDLE, GzipSettings, open_and_unpack_if_gzip
 
 TEXT = b"".join(b"%d,%d\n" % (n, n * n) for n in range(20_000))
 
 
 def read_all(path: Path, data: bytes, size: int = 4096, **limits: int) -> bytes:
     path.write_bytes(data)
-    with open_and_unpack_gzip(path, name="out/LOT.gz", limits=GzipSettings(kind="gzip", **limits)) as stream:
+    with open_and_unpack_if_gzip(path, name="out/LOT.gz", limits=GzipSettings(kind="gzip", **limits)) as stream:
         return b"".join(iter(lambda: stream.read(size), b""))
 
 
@@ -73,7 +73,7 @@ def test_garbage_behind_gzip_is_refused(path: Path, rest: bytes) -> None:
 def test_bomb_is_refused_early(path: Path) -> None:
     """A small file that unpacks to very much is stopped soon after the free bytes."""
     path.write_bytes(gzip.compress(bytes(30_000_000)))
-    with open_and_unpack_gzip(path, name="bomb.gz") as stream:
+    with open_and_unpack_if_gzip(path, name="bomb.gz") as stream:
         for _ in range(unpacking_limits.FREE_BYTES // 1_000_000):
             assert len(stream.read(1_000_000)) == 1_000_000
         with pytest.raises(RefusedError, match="unpack to") as refusal:
@@ -112,7 +112,7 @@ def test_members_headers_and_padding_are_passed_over(cuts: list[int], zeros: int
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"
         path.write_bytes(data)
-        with open_and_unpack_gzip(path, name="f") as stream:
+        with open_and_unpack_if_gzip(path, name="f") as stream:
             parts = list(iter(lambda: stream.read(size), b""))
     assert b"".join(parts) == text
     assert {len(part) for part in parts[:-1]} <= {size}

@@ -21,7 +21,7 @@ from crossdock.services.inbox import webhook_receiver, webhook_writer
 from crossdock.services.inbox.webhook_receiver import Receiver, RefusedCounts
 from crossdock.services.inbox.webhook_writer import WebhookWriter
 from crossdock.state import PinnedTenant, State, StateUrl, create_or_upgrade
-from crossdock.state.tables.webhook_inbox import Inbox
+from crossdock.state.tables.webhooks_and_records_to_fetch import Inbox
 from crossdock.values.clock import SystemClock
 
 BODY = b'{"keys": [["1"]]}'

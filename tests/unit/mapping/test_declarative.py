@@ -19,11 +19,11 @@ from crossdock.config.declarative_streams import StreamConfig
 from crossdock.errors import RecordError
 from crossdock.mapping import convert, declarative
 from crossdock.mapping.declarative import Form, RecordMap
-from crossdock.mapping.repairs_and_filters import Filter, Repair, first_matching_filter
+from crossdock.mapping.repairs_and_filters import Filter, Repair, name_of_first_matching_filter
 from crossdock.mapping.row_order_columns import OrderBy
 from crossdock.resources import Reference
+from crossdock.values.raw_rows_and_records import RawBatch, Record, with_path_columns
 from crossdock.values.record_keys import key_text
-from crossdock.values.records import RawBatch, Record, with_path_columns
 
 FORMS: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Form])
 
@@ -243,10 +243,10 @@ def test_a_row_counts_under_the_first_filter_that_matches() -> None:
         "rest": Filter(field="B", empty=False),
     }
     frame = pl.DataFrame({"A": ["C1", "T1", "T1", "q", "yz", "y"], "B": [None, "", "b", "x", "b", "b"]})
-    assert frame.select(first_matching_filter(filters)).to_series().to_list() == [
+    assert frame.select(name_of_first_matching_filter(filters)).to_series().to_list() == [
         "cancelled", "empty", "test", "full", "tail", "rest",
     ]  # fmt: skip
-    assert frame.select(first_matching_filter({})).to_series().to_list() == [None]
+    assert frame.select(name_of_first_matching_filter({})).to_series().to_list() == [None]
 
 
 def test_a_filter_has_one_condition() -> None:

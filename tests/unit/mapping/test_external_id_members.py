@@ -23,15 +23,15 @@ PARCEL = NameMembers({"reference": "{namespace}/{key.0}", "sub": "{key.1}"}, "{n
 def test_members_and_name_give_each_other(names: NameMembers, key: str, members: dict[str, str]) -> None:
     """Whatever the key contains; other members do not matter."""
     assert names.members_of_key("shop", key) == names.members_of_external_id(f"shop:{key}") == members
-    assert names.name_in({**members, "note": "x"}) == f"shop:{key}"
+    assert names.external_id_in({**members, "note": "x"}) == f"shop:{key}"
 
 
 def test_a_record_of_others_has_no_name_of_ours() -> None:
     """It may have some of the members, in another form or null."""
-    assert SOURCE.name_in({"number": "SO-1"}) is None
-    assert SOURCE.name_in({"source": None, "number": "SO-1"}) is None
-    assert PARCEL.name_in({"reference": "7001", "sub": "1Z"}) is None
-    assert SOURCE.name_in({"note": "x"}) is MISSING
+    assert SOURCE.external_id_in({"number": "SO-1"}) is None
+    assert SOURCE.external_id_in({"source": None, "number": "SO-1"}) is None
+    assert PARCEL.external_id_in({"reference": "7001", "sub": "1Z"}) is None
+    assert SOURCE.external_id_in({"note": "x"}) is MISSING
 
 
 def test_a_key_needs_the_parts_that_members_have() -> None:

@@ -7,9 +7,15 @@ from typing import get_args
 import pytest
 
 from crossdock.errors import RecordError
-from crossdock.mapping.lookups_and_joins import _PROBLEMS, Join, Lookup, check_lookups_and_joins, joined_row_place
+from crossdock.mapping.lookups_and_joins import (
+    _PROBLEMS,
+    Join,
+    Lookup,
+    joined_row_place,
+    refuse_failed_lookups_and_joins,
+)
 from crossdock.reading.sources.file_lookups_and_joins import PROBLEMS, Problem
-from crossdock.values.records import REASONS, Record
+from crossdock.values.raw_rows_and_records import REASONS, Record
 
 LOOKUPS = {"store": Lookup(source="stores", on={"STORE": "ID"})}
 JOINS = {"lines": Join(source="lines", on=("NO",))}
@@ -29,8 +35,8 @@ def record(**changes: str | None) -> Record:
 
 def test_a_complete_record_passes() -> None:
     """Also one that names no row of a look-up."""
-    check_lookups_and_joins(record(), LOOKUPS, JOINS)
-    check_lookups_and_joins(record(store=None, STORE=""), LOOKUPS, JOINS)
+    refuse_failed_lookups_and_joins(record(), LOOKUPS, JOINS)
+    refuse_failed_lookups_and_joins(record(store=None, STORE=""), LOOKUPS, JOINS)
     assert record().joined("lines") == ({"QTY": "1"},)
     assert record(lines=None).joined("lines") == ()
 
@@ -53,7 +59,7 @@ def test_every_problem_has_a_reason() -> None:
 def test_an_incomplete_record_is_rejected(changes: dict[str, str | None], reason: str, message: str) -> None:
     """Without any cell in the message."""
     with pytest.raises(RecordError) as refused:
-        check_lookups_and_joins(record(**changes), LOOKUPS, JOINS)
+        refuse_failed_lookups_and_joins(record(**changes), LOOKUPS, JOINS)
     assert refused.value.code == reason
     assert message in refused.value.message
 
@@ -62,14 +68,16 @@ def test_what_is_optional_may_be_missing() -> None:
     """A join without rows is an empty list."""
     joins = {"lines": Join(source="lines", on=("NO",), optional=True)}
     lookups = {"store": Lookup(source="stores", on=("STORE",), optional=True)}
-    check_lookups_and_joins(record(lines=None, store="missing"), lookups, joins)
+    refuse_failed_lookups_and_joins(record(lines=None, store="missing"), lookups, joins)
 
 
 def test_places_of_many_rows_are_counted() -> None:
     """Three are shown."""
     places = "\n".join(f"l.csv:{number}" for number in range(2, 8))
     with pytest.raises(RecordError, match=r"\(l.csv:2, l.csv:3, l.csv:4 and 3 more\)"):
-        check_lookups_and_joins(record(**{"lines.at": places, "lines.problem": "contradiction"}), LOOKUPS, JOINS)
+        refuse_failed_lookups_and_joins(
+            record(**{"lines.at": places, "lines.problem": "contradiction"}), LOOKUPS, JOINS
+        )
     assert joined_row_place(record(**{"lines.at": places}), "lines", 5) == "l.csv:7"
 
 

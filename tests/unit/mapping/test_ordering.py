@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from crossdock.errors import RecordError
-from crossdock.mapping.row_order_columns import OrderBy, position_prefix
+from crossdock.mapping.row_order_columns import OrderBy, position_prefix_from_order_hash
 
 OFFSETS = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 TIMES = st.datetimes(datetime.fromisoformat("0002-01-01"), datetime.fromisoformat("9998-12-31"), timezones=OFFSETS)
@@ -94,9 +94,13 @@ def test_a_cell_that_does_not_convert_is_a_bad_value(as_: str, text: str) -> Non
 def test_positions_of_different_declarations_are_told_apart() -> None:
     """A stored position is compared only with those that mean the same; plain text has no mark, as before."""
     instant, number = OrderBy(column="A", as_="instant"), OrderBy(column="A", as_="decimal")
-    assert position_prefix([OrderBy(column="A")]) == ""
-    assert position_prefix([instant]) == position_prefix([OrderBy(column="A", as_="instant")]) == "\x1e1d4ae1c4\x1f"
-    assert len({position_prefix(columns) for columns in ([instant], [number], [instant, number])}) == 3
+    assert position_prefix_from_order_hash([OrderBy(column="A")]) == ""
+    assert (
+        position_prefix_from_order_hash([instant])
+        == position_prefix_from_order_hash([OrderBy(column="A", as_="instant")])
+        == "\x1e1d4ae1c4\x1f"
+    )
+    assert len({position_prefix_from_order_hash(columns) for columns in ([instant], [number], [instant, number])}) == 3
 
 
 @pytest.mark.parametrize("facts", [{"format": "%Y"}, {"timezone": "UTC"}, {"as": "decimal", "timezone": "UTC"}])

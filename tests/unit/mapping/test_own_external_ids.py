@@ -13,11 +13,11 @@ from tests.unit.delta.things import Things
 
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import KEY, KEY_HASH, compute_keys
-from crossdock.mapping.external_id_recognition import NOT_OURS, keys_at_source, recognized_key_texts
+from crossdock.mapping.external_id_recognition import NOT_OURS, keys_as_source_names_them, recognized_key_texts
 from crossdock.mapping.repairs_and_filters import Repair
 from crossdock.sources import Ours
+from crossdock.values.raw_rows_and_records import LINE, RawBatch
 from crossdock.values.record_keys import key_text
-from crossdock.values.records import LINE, RawBatch
 from crossdock.values.tally import Tally
 
 SHOP = Ours(member="reference", namespace="shop")
@@ -80,10 +80,10 @@ def rows(*references: str | None) -> pl.DataFrame:
 def test_records_of_others_are_counted_and_left_out(tmp_path: Path) -> None:
     """A stranger's SO-1 is not ours, which is shop:SO-1, and has the key SO-1 here."""
     scan, tally = LatestRecords(ORDERS, "s.orders", tmp_path), Tally()
-    scan.find_in_batches(
+    scan.find_latest_of_each_key(
         [RawBatch("page", rows("SO-1", "shop:SO-1", None, "erp:SO-1", "shop:SO%202"))], tally, lambda _: None
     )
-    found = [each.record for each in scan.read_records(scan.latest)]
+    found = [each.record for each in scan.read_chosen_records(scan.latest)]
     assert [each.key_parts for each in found] == [("SO-1",), ("SO 2",)]
     assert [each.row["reference"] for each in found] == ["shop:SO-1", "shop:SO%202"]
     assert tally.rows_filtered == {NOT_OURS: 3}
@@ -94,7 +94,7 @@ def test_records_of_others_do_not_keep_those_that_are_gone(tmp_path: Path) -> No
     """A row of others has no key of ours, and is no sign that the list of ours is not complete."""
     orders = Things(mode="snapshot", key=("reference",), ours=SHOP)
     scan, tally = LatestRecords(orders, "s.orders", tmp_path), Tally()
-    scan.find_in_batches([RawBatch("page", rows("SO-1", "shop:SO-1"))], tally, lambda _: None)
+    scan.find_latest_of_each_key([RawBatch("page", rows("SO-1", "shop:SO-1"))], tally, lambda _: None)
     gone = compute_keys(orders, "page", rows("shop:SO-2"))[KEY_HASH]
     filtered, without_key = scan.filtered_keys_among(gone)
     assert (filtered.to_list(), without_key) == ([], 0)
@@ -105,7 +105,9 @@ def test_a_name_that_the_partner_may_have_changed_is_noticed(tmp_path: Path, nam
     """It is counted, and shows neither that its record is there nor that it is gone."""
     orders = Things(mode="snapshot", key=("reference",), columns={"reference": Repair(strip_prefix="shop")}, ours=SHOP)
     scan, tally = LatestRecords(orders, "s.orders", tmp_path), Tally()
-    scan.find_in_batches([RawBatch("page", rows("SO-1", "shop:SO-1", "shopware:1", name))], tally, lambda _: None)
+    scan.find_latest_of_each_key(
+        [RawBatch("page", rows("SO-1", "shop:SO-1", "shopware:1", name))], tally, lambda _: None
+    )
     gone = compute_keys(orders, "page", rows("shop:SO-2"))[KEY_HASH]
     assert (scan.changed_names, tally.rows_filtered) == (1, {NOT_OURS: 3})
     assert scan.filtered_keys_among(gone)[1] == 1
@@ -118,7 +120,7 @@ def test_a_list_of_keys_has_null_for_records_of_others() -> None:
 
 def test_keys_are_names_at_the_source() -> None:
     """Records are fetched by their external ids, and what the source calls deleted is ours only under such a name."""
-    assert keys_at_source(SHOP, [("SO 2",), ("A", "B|C")]) == [("shop:SO%202",), ("shop:A|B%7CC",)]
-    assert keys_at_source(None, [("SO 2",)]) == [("SO 2",)]
+    assert keys_as_source_names_them(SHOP, [("SO 2",), ("A", "B|C")]) == [("shop:SO%202",), ("shop:A|B%7CC",)]
+    assert keys_as_source_names_them(None, [("SO 2",)]) == [("SO 2",)]
     assert list(recognized_key_texts(SHOP, [("SO-1",), ("shop:SO-1",), (None,)])) == ["SO-1"]
     assert list(recognized_key_texts(None, [("SO 1", None)])) == ["SO%201|"]

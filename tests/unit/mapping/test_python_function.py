@@ -12,7 +12,7 @@ import pytest
 
 from crossdock.mapping import python_function
 from crossdock.mapping.python_function import PythonFunction, load
-from crossdock.values.records import Record
+from crossdock.values.raw_rows_and_records import Record
 
 RECORD = Record("1", ({"A": "x"},), "f", (2,))
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crossdock.mapping.repairs_and_filters import MAX_DEPTH, Filter, Repair, first_matching_filter
+from crossdock.mapping.repairs_and_filters import MAX_DEPTH, Filter, Repair, name_of_first_matching_filter
 
 TEXT = st.text(st.sampled_from("aAä .\0\n€"), max_size=3)
 CELL = st.none() | TEXT
@@ -57,7 +57,7 @@ def test_a_filter_may_combine_conditions() -> None:
         ]
     }
     frame = pl.DataFrame({"A": ["T1", "T2", "T3", "q"], "B": ["y", "x", None, "y"]})
-    found = frame.select(first_matching_filter({"test": Filter.model_validate(rule)})).to_series().to_list()
+    found = frame.select(name_of_first_matching_filter({"test": Filter.model_validate(rule)})).to_series().to_list()
     assert found == ["test", None, None, None]
     assert set(Filter.model_validate(rule).columns()) == {"A", "B"}
 

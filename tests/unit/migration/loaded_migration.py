@@ -19,7 +19,7 @@ from crossdock.config.project.project import Project
 from crossdock.migration.sign_off import Obstacle, obstacles
 from crossdock.migration.sign_off_report import Document, Signature, sign_off_report
 from crossdock.migration.wave_status import WaveStatus, wave_status
-from crossdock.migration.waves import numbered_waves
+from crossdock.migration.waves import waves_numbered_in_config_order
 from crossdock.pacing.request_batch_duration_forecast import Forecast
 from crossdock.runs.plan_result import PlanResult
 from crossdock.state import Migration, RunResult, Scope, State, Transaction
@@ -114,7 +114,10 @@ class LoadedMigration:
         return found
 
     def waves(self, tx: Transaction) -> list[WaveStatus]:
-        return [wave_status(tx, self.project, self.migration(tx), wave) for wave in numbered_waves(self.project)]
+        return [
+            wave_status(tx, self.project, self.migration(tx), wave)
+            for wave in waves_numbered_in_config_order(self.project)
+        ]
 
     def obstacles(self) -> Sequence[Obstacle]:
         with self.state.begin_read_only() as tx:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from crossdock.delta.fingerprint import digest
+from crossdock.delta.fingerprint import text_hashes
 from crossdock.migration.column_profile import EXACT, DistinctCount
 
 
 def hashes(numbers: range) -> pl.Series:
     """The hashes of these numbers as text."""
     texts = pl.Series([str(number) for number in numbers], dtype=pl.String)
-    return pl.select(digest(pl.lit(texts), "xxh3_64")).to_series()
+    return pl.select(text_hashes(pl.lit(texts), "xxh3_64")).to_series()
 
 
 @pytest.mark.parametrize("number", [0, 1, 2, EXACT - 1, EXACT])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.config.project.migration_config import MigrationConfig
-from crossdock.migration.load_duration import next_allowed_instant, next_change_of_hours, time_left
+from crossdock.migration.load_duration import next_allowed_instant, next_change_of_hours, time_to_send_requests
 
 
 def config(*hours: tuple[str, str, int], zone: str = "UTC") -> MigrationConfig:
@@ -41,18 +41,18 @@ NIGHT_OFF = ("22:00", "06:00", 0)
 )
 def test_time_left(requests: int, hours: list[tuple[str, str, int]], now: datetime, expected: timedelta | None) -> None:
     """One request a second, as the hours allow."""
-    assert time_left(requests, 1.0, config(*hours), now) == expected
+    assert time_to_send_requests(requests, 1.0, config(*hours), now) == expected
 
 
 def test_a_percentage_by_hand() -> None:
     """The lower one of it and of the hours counts."""
-    assert time_left(360, 1.0, config(DAY), at(9), most=10) == HOUR
-    assert time_left(720, 1.0, config(DAY), at(9), most=50) == HOUR
+    assert time_to_send_requests(360, 1.0, config(DAY), at(9), most=10) == HOUR
+    assert time_to_send_requests(720, 1.0, config(DAY), at(9), most=50) == HOUR
 
 
 def test_hours_are_local() -> None:
     """In New York 08:00 is 13:00 UTC in January."""
-    assert time_left(3_600 + 720, 1.0, config(DAY, zone="America/New_York"), at(12)) == 2 * HOUR
+    assert time_to_send_requests(3_600 + 720, 1.0, config(DAY, zone="America/New_York"), at(12)) == 2 * HOUR
 
 
 def test_changes() -> None:
@@ -68,9 +68,12 @@ def test_changes() -> None:
 def test_parts_add_up(first: int, more: int, percent: int, hour: int) -> None:
     """Sending some and then the others takes as long as sending all."""
     hours = config(("08:00", "18:00", percent), NIGHT_OFF)
-    begun = time_left(first, 0.5, hours, at(hour))
+    begun = time_to_send_requests(first, 0.5, hours, at(hour))
     assert begun is not None
-    rest, whole = time_left(more, 0.5, hours, at(hour) + begun), time_left(first + more, 0.5, hours, at(hour))
+    rest, whole = (
+        time_to_send_requests(more, 0.5, hours, at(hour) + begun),
+        time_to_send_requests(first + more, 0.5, hours, at(hour)),
+    )
     assert rest is not None
     assert whole is not None
     assert abs(whole - begun - rest) < timedelta(seconds=1) or more == 0

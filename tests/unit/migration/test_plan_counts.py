@@ -6,7 +6,7 @@ from tests.report_page import dead_letter, waiting
 
 from crossdock.migration.planned_outcome_counts import EXAMPLES, PlanCounts
 from crossdock.state import RecordIdentity, Scope
-from crossdock.values.records import Record
+from crossdock.values.raw_rows_and_records import Record
 from crossdock.writing.delivery.operations_and_intents import Operation
 
 SCOPES = {"wms.invoices": Scope("platform", "invoice", "wms"), "wms.customers": Scope("platform", "customer", "wms")}

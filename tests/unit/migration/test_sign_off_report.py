@@ -78,6 +78,6 @@ def test_a_record_of_a_file_that_is_not_known_any_more_has_its_place(ready: Load
     with ready.state.begin() as tx:
         letters = [dead_letter(n, stream="wms.products", source="old.csv") for n in (1, 2)]
         tx.dead_letters.put(letters, run_id=1, at=AT)
-        tx.intake.forget("wms.products")
+        tx.intake.forget_files_of_stream("wms.products")
     (rejected,) = ready.report(accepted="known")["exceptions"]["rejected"]
     assert (rejected["records"], rejected["places"]) == (2, ["old.csv:1", "old.csv:2"])

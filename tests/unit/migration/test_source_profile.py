@@ -11,7 +11,7 @@ import pytest
 
 from crossdock.migration import source_profile
 from crossdock.migration.source_profile import SourceProfile
-from crossdock.values.records import LINE, RawBatch
+from crossdock.values.raw_rows_and_records import LINE, RawBatch
 
 
 def batch(source: str, cells: Mapping[str, Sequence[str | None]]) -> RawBatch:
@@ -24,7 +24,7 @@ def profiled(*batches: RawBatch) -> SourceProfile:
     made = SourceProfile()
     for each in batches:
         made.add_batch(each)
-    made.profile_held_rows()
+    made.profile_buffered_rows()
     return made
 
 

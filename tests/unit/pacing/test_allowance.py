@@ -26,10 +26,10 @@ def test_the_reserve_stays_unspent() -> None:
     """Of 100 tokens a batch takes 98 at once, and one more each 100 ms."""
     clock = ManualClock()
     pacer = allowance(clock, 10, 100)
-    assert len(pacer.take(1000)) == 98
+    assert len(pacer.take_available(1000)) == 98
     assert pacer.wait_s() == pytest.approx(0.1)
     clock.advance(0.1001)
-    assert len(pacer.take(1000)) == 1
+    assert len(pacer.take_available(1000)) == 1
 
 
 def test_live_requests_find_a_token_during_a_batch() -> None:
@@ -37,9 +37,9 @@ def test_live_requests_find_a_token_during_a_batch() -> None:
     clock = ManualClock()
     store = MemoryStore(clock, BucketState.from_estimate(configured(10, 100)))
     batch, live = Allowance(clock, store), Allowance(clock, store, priority="live")
-    assert len(batch.take(1000)) == 98
+    assert len(batch.take_available(1000)) == 98
     assert batch.wait_s() > 0
-    assert (live.wait_s(), len(live.take(1))) == (0.0, 1)
+    assert (live.wait_s(), len(live.take_available(1))) == (0.0, 1)
 
 
 def test_jobs_share_fairly() -> None:
@@ -48,12 +48,12 @@ def test_jobs_share_fairly() -> None:
     store = MemoryStore(clock, BucketState.from_estimate(configured(100, 100)))
     pacers, got = [Allowance(clock, store) for _ in range(2)], [0, 0]
     for pacer in pacers:
-        pacer.take(50)
+        pacer.take_available(50)
     for turn in range(1000):
         clock.advance(0.01)
         order = (0, 1) if turn % 2 else (1, 0)
         for index in order:
-            got[index] += len(pacers[index].take(1))
+            got[index] += len(pacers[index].take_available(1))
     assert sum(got) == pytest.approx(1000, abs=2)
     assert abs(got[0] - got[1]) <= 2
 
@@ -63,12 +63,12 @@ def test_retry_after_is_respected() -> None:
     accepted wait."""
     clock = ManualClock()
     pacer = allowance(clock, 10, 100)
-    first, *_ = pacer.take(1)
+    first, *_ = pacer.take_available(1)
     pacer.record_answer(first, accepted=False, retry_after_s=3.0)
     clock.advance(2.99)
-    assert not pacer.take(1)
+    assert not pacer.take_available(1)
     clock.advance(0.02)
-    (second,) = pacer.take(1)
+    (second,) = pacer.take_available(1)
     pacer.record_answer(second, accepted=False, retry_after_s=1e9)
     assert pacer.wait_s() == pytest.approx(900, abs=1)
 
@@ -77,11 +77,11 @@ def test_the_level_is_carried_over_to_the_next_run() -> None:
     """A bucket that is opened again has the level at which it was left."""
     clock = ManualClock()
     first = allowance(clock, 10, 100)
-    first.take(1000)
+    first.take_available(1000)
     clock.advance(1.001)
     now = clock.now().timestamp()
     second = Allowance(clock, MemoryStore(clock, first.bucket_state.carried_to_next_run(now, configured(10, 100))))
-    assert len(second.take(1000)) == 10
+    assert len(second.take_available(1000)) == 10
 
 
 def test_a_wall_clock_set_back_does_not_stall() -> None:
@@ -98,9 +98,9 @@ def test_a_configured_limit_is_not_exceeded() -> None:
     """A reported limit above the configured one changes nothing; one below it is adopted."""
     clock = ManualClock()
     pacer = allowance(clock, 10, 100)
-    answer(pacer, clock, list(pacer.take(1)), RateHeaders("draft10", 5000, 6000, 50.0))
+    answer(pacer, clock, list(pacer.take_available(1)), RateHeaders("draft10", 5000, 6000, 50.0))
     assert (pacer.limit_estimate.rate_per_s, pacer.limit_estimate.burst) == (10, 100)
-    answer(pacer, clock, list(pacer.take(1)), RateHeaders("draft10", 3, 40, 5.0))
+    answer(pacer, clock, list(pacer.take_available(1)), RateHeaders("draft10", 3, 40, 5.0))
     assert (pacer.limit_estimate.rate_per_s, pacer.limit_estimate.burst) == (5, 40)
     assert pacer.bucket_state.bucket.level(clock.now().timestamp()) <= 4
 
@@ -111,7 +111,7 @@ def test_a_reported_limit_is_adopted_at_once() -> None:
     pacer = Allowance(clock, MemoryStore(clock, BucketState.from_estimate(LimitEstimate())))
     assert pacer.tokens is None
     headers = {"ratelimit-policy": '"a";q=600;w=60', "ratelimit": '"a";r=100;t=1'}
-    answer(pacer, clock, list(pacer.take(1)), read(headers))
+    answer(pacer, clock, list(pacer.take_available(1)), read(headers))
     assert pacer.limit_estimate == LimitEstimate(10, "reported", 600, "reported")
     assert pacer.bucket_state.bucket.tokens(clock.now().timestamp()) == 100
 
@@ -121,8 +121,8 @@ def test_an_estimate_is_shared() -> None:
     clock = ManualClock()
     store = MemoryStore(clock, BucketState.from_estimate(LimitEstimate()))
     one, other = Allowance(clock, store), Allowance(clock, store)
-    answer(one, clock, list(one.take(1)), RateHeaders("draft10", 99, 100, 10.0))
-    other.take(1)
+    answer(one, clock, list(one.take_available(1)), RateHeaders("draft10", 99, 100, 10.0))
+    other.take_available(1)
     assert other.limit_estimate == one.limit_estimate
 
 
@@ -130,11 +130,11 @@ def test_a_request_without_an_answer_is_no_longer_in_flight() -> None:
     """Its token is spent; the next request is sent beside nothing."""
     clock = ManualClock()
     pacer = allowance(clock, 10, 100)
-    (one,) = pacer.take(1)
-    (other,) = pacer.take(1)
+    (one,) = pacer.take_available(1)
+    (other,) = pacer.take_available(1)
     pacer.record_unanswered(one)
     pacer.record_answer(other, accepted=True)
-    (last,) = pacer.take(1)
+    (last,) = pacer.take_available(1)
     assert (one.others, other.others, last.others, last.number) == (0, 1, 0, 3)
 
 
@@ -142,10 +142,10 @@ def test_a_single_429_proves_nothing() -> None:
     """A single 429 from a well-filled bucket costs only its own token: the following requests verify it."""
     clock = ManualClock()
     pacer = allowance(clock, 10, 1000)
-    unexpected, *others = pacer.take(20)
+    unexpected, *others = pacer.take_available(20)
     clock.advance(0.05)
     pacer.record_answer(unexpected, accepted=False)
-    for token in [*others, *pacer.take(10)]:
+    for token in [*others, *pacer.take_available(10)]:
         pacer.record_answer(token, accepted=True)
     assert pacer.tokens is not None
     assert pacer.tokens > 900
@@ -168,7 +168,7 @@ def test_random_answers_neither_flood_nor_stall(
     clock = ManualClock()
     pacer, taken = allowance(clock, 10, 50), 0
     for wanted, accepted, headers, pause_s in rounds:
-        tokens = pacer.take(min(wanted, pacer.free_in_flight_slots(0)))
+        tokens = pacer.take_available(min(wanted, pacer.free_in_flight_slots(0)))
         taken += len(tokens)
         clock.advance(0.01 + pause_s)
         for token in tokens:

@@ -18,10 +18,10 @@ def view_of(estimate: LimitEstimate) -> tuple[ManualClock, BucketAccess]:
 def test_its_present_follows_the_clock() -> None:
     """Without another access the store's clock is extrapolated."""
     clock, view = view_of(configured(10, 100))
-    assert view.take(40, 0).count == 40
+    assert view.take_available(40, 0).count == 40
     clock.advance(1.0)
     assert view.now == pytest.approx(clock.now().timestamp())
-    assert view.state.bucket.level(view.now) == pytest.approx(70)
+    assert view.last_state.bucket.level(view.now) == pytest.approx(70)
 
 
 def test_resizing_keeps_the_level() -> None:
@@ -29,13 +29,13 @@ def test_resizing_keeps_the_level() -> None:
     _, view = view_of(configured(10, 100))
     view.set_level(60)
     view.resize_to_estimate(configured(20, 50), rate_per_s=25.0)
-    assert view.state.bucket.level(view.now) == pytest.approx(50)
-    assert view.state.bucket.rate_per_s == 25
+    assert view.last_state.bucket.level(view.now) == pytest.approx(50)
+    assert view.last_state.bucket.rate_per_s == 25
 
 
 def test_tokens_taken_before_the_burst_was_known_count_against_it() -> None:
     """Thirty tokens of an unknown burst leave seventy of a hundred."""
     _, view = view_of(LimitEstimate(10, "documented"))
-    view.take(30, 0)
+    view.take_available(30, 0)
     view.resize_to_estimate(LimitEstimate(10, "documented", 100, "reported"))
-    assert view.state.bucket.tokens(view.now) == 70
+    assert view.last_state.bucket.tokens(view.now) == 70

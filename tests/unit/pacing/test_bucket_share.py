@@ -29,7 +29,7 @@ class Reduced(Client):
         self.taken = 0
 
     def _counted(self, wanted: int) -> Sequence[Token]:
-        tokens = self.allowance.take(wanted)
+        tokens = self.allowance.take_available(wanted)
         self.taken += len(tokens)
         return tokens
 

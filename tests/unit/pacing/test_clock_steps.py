@@ -32,7 +32,7 @@ def taken(store: BucketStore, clock: ManualClock, turns: list[Turn], *, stepped:
         clock.advance(seconds)
         if stepped:
             clock.step(step)
-        given_.append(store.take(wanted, 0).count)
+        given_.append(store.take_available(wanted, 0).count)
     return given_
 
 
@@ -68,7 +68,7 @@ def test_a_step_between_runs_does_not_lengthen_the_wait(step: float, spent: int,
     for stepped in (False, True):
         clock = ManualClock()
         store = MemoryStore(clock, BucketState.from_estimate(ESTIMATE))
-        left = store.take(spent, 0).bucket_state
+        left = store.take_available(spent, 0).bucket_state
         if frozen_s is not None:
             now = clock.now().timestamp()
             left = BucketState(left.bucket, left.estimate, left.spent, 1, now + frozen_s, now)
@@ -84,7 +84,7 @@ def test_a_step_between_runs_does_not_lengthen_the_wait(step: float, spent: int,
 def test_the_state_keeps_when_a_bucket_was_changed(state: State) -> None:
     """The bucket is read back with the instant of its last change."""
     clock = ManualClock()
-    left = MemoryStore(clock, BucketState.from_estimate(ESTIMATE)).take(30, 0).bucket_state
+    left = MemoryStore(clock, BucketState.from_estimate(ESTIMATE)).take_available(30, 0).bucket_state
     with state.begin() as tx:
         tx.buckets.put("platform", left)
     with state.begin_read_only() as tx:
@@ -98,14 +98,14 @@ def test_a_database_clock_that_is_set_back_blocks_nobody(state_url: StateUrl, ah
     clock = ManualClock()
     slow = LimitEstimate(1e-3, "set", BURST, "set")
     with closing(SharedBucket(state_url, clock, "b", lambda earlier: earlier or slow)) as store:
-        assert store.take(BURST - 10, 0).count == BURST - 10
+        assert store.take_available(BURST - 10, 0).count == BURST - 10
     engine = create_engine(state_url)
     with engine.begin() as connection:  # as if all of that had happened on a clock that was ahead
         moved = "spent_until = spent_until + :by, frozen_until = as_of + :by + 3, as_of = as_of + :by"
         connection.execute(text(f"UPDATE buckets SET {moved}"), {"by": ahead_s})
     engine.dispose()
     with closing(SharedBucket(state_url, clock, "b", lambda earlier: earlier or slow)) as store:
-        taken_now = store.take(0, 0)
+        taken_now = store.take_available(0, 0)
         assert taken_now.bucket_state.wait_s(taken_now.now, 0) <= 3.0
         assert taken_now.bucket_state.bucket.tokens(taken_now.now) == 10
         assert taken_now.bucket_state.as_of <= taken_now.now + SET_BACK_S
@@ -119,4 +119,4 @@ def test_a_bucket_of_an_earlier_version_is_recreated(state_url: StateUrl) -> Non
         connection.execute(text("INSERT INTO buckets VALUES ('b', 1e12)"))
     engine.dispose()
     with closing(SharedBucket(state_url, ManualClock(), "b", lambda earlier: earlier or ESTIMATE)) as store:
-        assert store.take(BURST, 0).count == BURST
+        assert store.take_available(BURST, 0).count == BURST

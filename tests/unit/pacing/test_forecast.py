@@ -14,7 +14,7 @@ from crossdock.pacing.request_batch_duration_forecast import forecast
 @given(st.integers(1, 500), st.integers(1, 3000), st.integers(0, 5000), st.integers(0, 3000))
 def test_it_is_the_time_that_taking_the_tokens_needs(rate: int, burst: int, requests: int, spent: int) -> None:
     """All tokens are available after the predicted seconds, and not earlier."""
-    bucket_state, _ = BucketState.from_estimate(configured(rate, burst)).take(0.0, spent, 0)
+    bucket_state, _ = BucketState.from_estimate(configured(rate, burst)).take_available(0.0, spent, 0)
     seconds = forecast(bucket_state, requests, 0.0).seconds
     assert seconds is not None
     level = bucket_state.bucket.level(0.0)

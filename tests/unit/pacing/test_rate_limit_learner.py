@@ -38,14 +38,14 @@ class Bench:
 
     @property
     def level(self) -> float:
-        return self.view.state.bucket.level(self.view.now)
+        return self.view.last_state.bucket.level(self.view.now)
 
 
 def test_reported_values_are_adopted_up_to_the_configured_ones() -> None:
     """Headers replace an estimate, but not a configured maximum."""
     bench = Bench(LimitEstimate(most_per_s=10))
     bench.learner.adopt_reported_limit(RateHeaders("draft10", 50, 100, 25.0))
-    assert bench.view.state.estimate == LimitEstimate(10, "reported", 100, "reported", most_per_s=10)
+    assert bench.view.last_state.estimate == LimitEstimate(10, "reported", 100, "reported", most_per_s=10)
 
 
 def test_two_refusals_teach_rate_and_burst() -> None:
@@ -55,11 +55,11 @@ def test_two_refusals_teach_rate_and_burst() -> None:
     bench.accept(1)
     bench.clock.advance(1.0)
     bench.refuse(300)
-    assert bench.view.state.estimate.rate_from == "guessed"
+    assert bench.view.last_state.estimate.rate_from == "guessed"
     assert bench.level < 0
     bench.clock.advance(40.0)
     bench.refuse(1100)
-    estimate = bench.view.state.estimate
+    estimate = bench.view.last_state.estimate
     assert (estimate.rate_from, estimate.burst_from) == ("learned", "learned")
     assert estimate.rate_per_s == pytest.approx(20, rel=0.01)
     assert estimate.burst == pytest.approx(280, abs=1)
@@ -81,9 +81,9 @@ def test_one_request_after_the_other_needs_no_guess() -> None:
     bench, pauses = Bench(LimitEstimate()), []
     for _ in range(3):
         bench.refuse(0, others=0)
-        pauses.append(bench.view.state.wait_s(bench.view.now, 0))
+        pauses.append(bench.view.last_state.wait_s(bench.view.now, 0))
         bench.clock.advance(pauses[-1])
-    assert bench.view.state.estimate == LimitEstimate()
+    assert bench.view.last_state.estimate == LimitEstimate()
     assert pauses == pytest.approx([1.0, 2.0, 4.0], abs=1e-5)
 
 
@@ -92,7 +92,7 @@ def test_retry_after_freezes_the_bucket(wait_s: float | None, frozen_s: float) -
     """Not longer than 15 minutes."""
     bench = Bench(LimitEstimate(10, "set", 100, "set"))
     bench.refuse(0, wait_s)
-    assert bench.view.state.frozen_until - bench.view.now == pytest.approx(frozen_s)
+    assert bench.view.last_state.frozen_until - bench.view.now == pytest.approx(frozen_s)
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_only_a_learned_rate_is_exceeded(origin: Origin, *, is_reported: bool, f
     for accepted in range(QUIET_REQUESTS + 1):
         bench.clock.advance(0.1)
         bench.accept(accepted, is_reported=is_reported)
-    assert (bench.view.state.bucket.rate_per_s > 10) == faster
-    assert bench.view.state.estimate.rate_per_s == 10
+    assert (bench.view.last_state.bucket.rate_per_s > 10) == faster
+    assert bench.view.last_state.estimate.rate_per_s == 10
     assert bench.learner.empty_at == -math.inf
 
 
@@ -114,11 +114,11 @@ def test_a_refused_request_alone_does_not_disprove_a_configured_rate() -> None:
     """It stays until a lower one was measured."""
     bench = Bench(LimitEstimate(10, "set", 100, "set", most_per_s=10))
     bench.refuse(1000)
-    assert (bench.view.state.estimate.rate_per_s, bench.view.state.estimate.rate_from) == (10, "set")
+    assert (bench.view.last_state.estimate.rate_per_s, bench.view.last_state.estimate.rate_from) == (10, "set")
     bench.clock.advance(100.0)
     bench.refuse(1500)
-    assert bench.view.state.estimate.rate_from == "learned"
-    assert bench.view.state.estimate.rate_per_s == pytest.approx(5, rel=0.02)
+    assert bench.view.last_state.estimate.rate_from == "learned"
+    assert bench.view.last_state.estimate.rate_per_s == pytest.approx(5, rel=0.02)
 
 
 def test_what_another_user_learns_is_adopted() -> None:
@@ -128,9 +128,9 @@ def test_what_another_user_learns_is_adopted() -> None:
     bench.refuse(1000)
     bench.clock.advance(50.0)
     bench.refuse(2000)
-    other._view.take(0, 0)
+    other._view.take_available(0, 0)
     other.adopt_from_other_users()
-    assert other.least_per_s == bench.learner.least_per_s == pytest.approx(20, rel=0.01)
+    assert other.assured_per_s == bench.learner.assured_per_s == pytest.approx(20, rel=0.01)
 
 
 def test_a_retry_after_of_a_request_that_was_on_its_way_is_respected() -> None:
@@ -138,13 +138,13 @@ def test_a_retry_after_of_a_request_that_was_on_its_way_is_respected() -> None:
     bench = Bench(LimitEstimate(10, "set", 100, "set"))
     for wait_s in (5.0, 2.0):
         bench.learner.pause_sending(wait_s)
-    assert bench.view.state.frozen_until - bench.view.now == pytest.approx(5.0)
+    assert bench.view.last_state.frozen_until - bench.view.now == pytest.approx(5.0)
 
 
 def test_a_limit_that_was_made_up_is_forgotten() -> None:
     """The configured one remains, or none, and the search begins anew."""
     bench = Bench(LimitEstimate())
     bench.learner.adopt_reported_limit(RateHeaders("draft10", 0, 100, 0.01))
-    bench.learner.restart_with_estimate(bench.view.state.estimate.configured_limit())
-    assert bench.view.state.estimate == LimitEstimate()
-    assert bench.view.state.wait_s(bench.view.now, 0) == 0
+    bench.learner.restart_with_estimate(bench.view.last_state.estimate.configured_limit())
+    assert bench.view.last_state.estimate == LimitEstimate()
+    assert bench.view.last_state.wait_s(bench.view.now, 0) == 0

@@ -41,7 +41,7 @@ class Client:
     def __init__(self, clock: Time, store: MemoryStore) -> None:
         self.allowance = Allowance(clock, store, ceiling=100)
         self.take, self.wait_s, self.room = (
-            self.allowance.take,
+            self.allowance.take_available,
             self.allowance.wait_s,
             self.allowance.free_in_flight_slots,
         )

@@ -27,11 +27,11 @@ def test_most_checks_decide(refused: int) -> None:
 def test_checks_borrow_tokens() -> None:
     """Four requests may exceed the level, and none without a doubt."""
     found = Unexpected429s()
-    assert found.checks_left(10) == 0
+    assert found.tokens_left_for_checks(10) == 0
     found.begin_checks(10)
-    assert [found.checks_left(spent) for spent in (10, 12, 14, 20)] == [4, 2, 0, 0]
+    assert [found.tokens_left_for_checks(spent) for spent in (10, 12, 14, 20)] == [4, 2, 0, 0]
     found.clear()
-    assert found.checks_left(10) == 0
+    assert found.tokens_left_for_checks(10) == 0
 
 
 def test_an_expected_429_needs_no_check_unless_false_alarms_are_frequent() -> None:

@@ -18,7 +18,7 @@ from crossdock.runs.platform_source import CONNECTOR
 from crossdock.runs.platform_source.settings import PlatformSourceSettings
 from crossdock.testing import context
 from crossdock.values import exact_json
-from crossdock.values.records import RawBatch
+from crossdock.values.raw_rows_and_records import RawBatch
 
 NEVER = httpx.MockTransport(lambda _: httpx.Response(500))
 

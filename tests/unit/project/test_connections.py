@@ -21,7 +21,7 @@ from crossdock.resources import Reference, ResourceName
 from crossdock.sources import Api
 from crossdock.targets import ApiTarget
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.records import RawBatch, Record
+from crossdock.values.raw_rows_and_records import RawBatch, Record
 
 Load = Callable[[Sequence[Stream[Any]], str], Project]
 
@@ -120,14 +120,23 @@ def test_two_streams_of_one_resource_have_two_namespaces(load_with: Load) -> Non
     second.name, second.namespace = "others", "old"
     project = load_with([first, second], "a: {kind: made}")
     (connection,), targets = project.connections, project.targets(ManualClock())
-    bound = [connection.bind_stream(name, stream, targets, None) for name, stream in connection.named_enabled_streams()]  # type: ignore[arg-type]  # not used
+    bound = [
+        connection.bind_stream(name, stream, targets, None)  # type: ignore[arg-type]  # not used
+        for name, stream in connection.enabled_streams_with_full_names()
+    ]
     assert {each.target for each in bound} == {targets["platform"]}
     assert [(each.name, each.namespace, each.scope.namespace) for each in bound] == [
         ("a.things", "a", "a"),
         ("a.others", "old", "old"),
     ]
-    assert [each.resolve_reference(Reference("product", "1")) for each in bound] == [("a", "1"), ("old", "1")]
-    assert [each.resolve_reference(Reference("customer", "1")) for each in bound] == [("a", "1"), ("a", "1")]
+    assert [each.namespace_and_key_of_reference(Reference("product", "1")) for each in bound] == [
+        ("a", "1"),
+        ("old", "1"),
+    ]
+    assert [each.namespace_and_key_of_reference(Reference("customer", "1")) for each in bound] == [
+        ("a", "1"),
+        ("a", "1"),
+    ]
 
 
 def test_streams_have_full_names(load_with: Load) -> None:

@@ -12,7 +12,7 @@ from crossdock.config.project.records_named_by_webhooks import checked_webhook_h
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConnectorError, RecordError
 from crossdock.mapping.external_id_recognition import Ours
-from crossdock.values.records import RawBatch, Record
+from crossdock.values.raw_rows_and_records import RawBatch, Record
 from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme
 
 

@@ -11,18 +11,18 @@ import pytest
 
 import crossdock
 from crossdock.errors import ConfigError
-from crossdock.runs import init_plan_and_run
-from crossdock.runs.init_plan_and_run import (
+from crossdock.runs import init_plan_run_for_programs
+from crossdock.runs.init_plan_run_for_programs import (
     checked_config_files_and_mappings,
-    checked_record_keys,
-    checked_stream_names,
+    checked_list_of_stream_names,
+    checked_lists_of_record_keys,
     refuse_forked_process,
 )
 
 
 @pytest.fixture(autouse=True)
 def _process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(init_plan_and_run, "_used_by", 0)
+    monkeypatch.setattr(init_plan_run_for_programs, "_used_by", 0)
 
 
 @pytest.mark.parametrize("streams", ["wms.products", [b"wms"], [1]])
@@ -31,7 +31,7 @@ def test_streams_are_a_list_of_texts(streams: Any) -> None:
     with pytest.raises(ConfigError, match="streams is a list of names") as refused:
         crossdock.run({}, streams)
     assert refused.value.code == "option_value_invalid"
-    assert checked_stream_names(each for each in ("a", "b")) == ["a", "b"]
+    assert checked_list_of_stream_names(each for each in ("a", "b")) == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_keys_are_lists_of_texts_by_stream(keys: Any) -> None:
     with pytest.raises(ConfigError) as refused:
         crossdock.run({}, keys=keys)
     assert refused.value.code == "option_value_invalid"
-    assert checked_record_keys({"a": ("1",), "b": []}) == {"a": ["1"], "b": []}
+    assert checked_lists_of_record_keys({"a": ("1",), "b": []}) == {"a": ["1"], "b": []}
 
 
 @pytest.mark.parametrize("config", [None, 3, b"shop.yaml", [None], [{}, 3]])
@@ -67,9 +67,9 @@ def test_a_mistake_of_an_argument_is_told_before_the_config_is_read() -> None:
     with pytest.raises(TypeError, match="progress lacks the methods begin, advance"):
         crossdock.plan({}, progress=wrong)
     with pytest.raises(TypeError, match=r"interrupt is a threading\.Event, not bool"):
-        init_plan_and_run.checked_interrupt(wrong)
+        init_plan_run_for_programs.checked_interrupt_event(wrong)
     with pytest.raises(ConfigError, match="there is no priority True"):
-        init_plan_and_run.checked_priority(wrong)
+        init_plan_run_for_programs.checked_priority(wrong)
 
 
 def test_a_process_that_was_forked_after_a_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

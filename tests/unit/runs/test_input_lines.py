@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from crossdock.reading.sources.stream_input_report import InputFacts, ReadFile
-from crossdock.runs.run_lines import input_sentence
+from crossdock.runs.tables_and_sentences_of_run import input_sentence
 
 NEWEST = ("a.csv", datetime(2026, 3, 9, 1, 2, 3, tzinfo=UTC))
 

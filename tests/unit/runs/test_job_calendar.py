@@ -35,8 +35,8 @@ def scheduled(tx: Transaction, day: int, status: Status = "done", *, after: time
     """A run of the job for one day of the month that begins *after* it was due, and takes an hour."""
     run = DueRun("nightly", due(day), date(2026, 11, day))
     began = run.due + after
-    tx.scheduled_runs.register_job("nightly", due(2) - timedelta(hours=1))
-    assert tx.scheduled_runs.begin(run, at=began)
+    tx.scheduled_runs.get_or_register_first_seen("nightly", due(2) - timedelta(hours=1))
+    assert tx.scheduled_runs.begin_unless_finished(run, at=began)
     run_id = tx.runs.start(business_date=run.business_date.isoformat(), at=began, job="nightly")
     at = began + timedelta(hours=1)
     tx.runs.finish(run_id, RunResult(status, duration_ms=3_600_000), at=at)

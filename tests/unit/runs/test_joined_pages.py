@@ -16,7 +16,7 @@ from crossdock.reading.sources.list_completeness_evidence import DoubtfulListErr
 from crossdock.runs.checked_batches import fetched_batches, pulled_batches
 from crossdock.sources import Checkpoint, Cursor
 from crossdock.testing.context_and_stream_reading import bound_stream
-from crossdock.values.records import LINE
+from crossdock.values.raw_rows_and_records import LINE
 
 Batch = tuple[list[int], list[str]]  # the orders of its rows, and deleted orders
 

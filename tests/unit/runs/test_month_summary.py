@@ -27,8 +27,8 @@ def night(tx: Transaction, day: date, status: str = "done", **streams: dict[str,
     """A scheduled run at noon; *streams* have the numbers of records delivered, and open at its end."""
     at = datetime.combine(day, datetime.min.time(), UTC) + timedelta(hours=12)
     run = DueRun("nightly", at, day)
-    tx.scheduled_runs.register_job("nightly", at)
-    assert tx.scheduled_runs.begin(run, at=at)
+    tx.scheduled_runs.get_or_register_first_seen("nightly", at)
+    assert tx.scheduled_runs.begin_unless_finished(run, at=at)
     run_id = tx.runs.start(business_date=day.isoformat(), at=at, job="nightly")
     tally: dict[str, Any] = {
         name: {"records": {"delivered": of.get("delivered", 0)}, "open": {"rejected": of.get("open", 0)}}

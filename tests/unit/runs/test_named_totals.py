@@ -29,7 +29,7 @@ def found(state: State, source: list[dict[str, Any]], platform: list[dict[str, A
     ours, theirs = ResourceTotals(), ResourceTotals()
     for totals, records in ((ours, source), (theirs, platform)):
         for each in records:
-            totals.add(each)
+            totals.add_record(each)
     with state.begin_read_only() as tx:
         return differing_totals(tx, ours, theirs)
 

@@ -38,7 +38,7 @@ def told(held: str, *chunks: PlannedChunk) -> tuple[list[str], list[str]]:
     for each in chunks:
         waiting.report_or_hold_waiting(each)
     before = list(keys)
-    waiting.report_still_waiting()
+    waiting.report_waiting_at_end()
     return before, keys[len(before) :]
 
 

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crossdock.errors import RefusedError
-from crossdock.mapping.incremental_cursors import Checkpoint, Cursor, instant_cursor
+from crossdock.mapping.incremental_cursors import Checkpoint, Cursor, format_instant_cursor
 from crossdock.runs import parts_between_checkpoints
 from crossdock.runs.parts_between_checkpoints import ReadParts, UnsortedError
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.records import RawBatch
+from crossdock.values.raw_rows_and_records import RawBatch
 
 NOW = datetime(2026, 3, 1, 13, tzinfo=UTC)
 CURSOR = Cursor(column="change.at", as_="instant")
@@ -134,7 +134,7 @@ def test_values_hours_behind_the_clock_are_read_again() -> None:
 
     declared = Cursor(column="at", as_="instant")
     ((_, stored),) = read(ReadParts(pull(), declared, ManualClock(NOW), whole=True))
-    assert declared.pull_since(stored) == instant_cursor(at - timedelta(minutes=10))
+    assert declared.pull_since(stored) == format_instant_cursor(at - timedelta(minutes=10))
 
 
 def test_an_unsorted_source_is_one_part() -> None:

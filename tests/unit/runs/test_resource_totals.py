@@ -30,7 +30,7 @@ def test_they_are_the_sums(records: list[dict[str, Any]]) -> None:
     quantities: dict[str, Fraction] = defaultdict(Fraction)
     amounts: dict[str, Fraction] = defaultdict(Fraction)
     for record in records:
-        totals.add(record)
+        totals.add_record(record)
         for line in record.get("items", [record]):
             quantity = Fraction(line["quantity"])
             quantities[line["productId"]] += quantity
@@ -47,12 +47,12 @@ def test_what_is_taken_out_leaves_nothing(records: list[dict[str, Any]], changed
     """Totals after a change equal those that never had the former record."""
     moved, fresh = ResourceTotals(), ResourceTotals()
     for record in records:
-        moved.add(record)
+        moved.add_record(record)
     for before, after in zip(records, changed, strict=False):
         moved.replace_record(before, after)
     number = min(len(records), len(changed))
     for record in [*changed[:number], *records[number:]]:
-        fresh.add(record)
+        fresh.add_record(record)
     assert _nonzero(moved.quantities) == _nonzero(fresh.quantities)
     assert _nonzero(moved.amounts) == _nonzero(fresh.amounts)
     assert moved.records == fresh.records
@@ -63,7 +63,7 @@ def test_many_products_share_a_sum(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource_control_totals, "PARTS_AT_MOST", 2)
     totals = ResourceTotals()
     for number in range(5):
-        totals.add({"productId": f"p{number}", "quantity": number})
+        totals.add_record({"productId": f"p{number}", "quantity": number})
     assert totals.quantity == 10
     assert {name: int(each) for name, each in totals.quantities.items()} == {"p0": 0, "p1": 1, OTHERS: 9}
 

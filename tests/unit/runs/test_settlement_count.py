@@ -29,7 +29,7 @@ def settled(*, untouched: bool = False, **facts: object) -> Settlement:
 def test_each_operation_is_counted_once(item: Settlement, term: str) -> None:
     """A settled operation counts under exactly one term of its stream."""
     report = Report(1, "2026-03-29")
-    assert SettlementCount(report).count(item)
+    assert SettlementCount(report).count_settled_operation(item)
     assert {name: {k: v for k, v in t.records.items() if v} for name, t in report.tallies.items()} == {
         "wms.products": {term: 1}
     }
@@ -39,8 +39,8 @@ def test_a_record_delivered_in_two_steps_is_created_once() -> None:
     """The first step counts nothing, and the update that completes it counts as created."""
     report = Report(1, "2026-03-29")
     count = SettlementCount(report)
-    assert not count.count(settled(status="delivered", step="open"))
-    assert count.count(settled(status="delivered", operation="update"))
+    assert not count.count_settled_operation(settled(status="delivered", step="open"))
+    assert count.count_settled_operation(settled(status="delivered", operation="update"))
     assert +report.tally("wms.products").records == {"created": 1}
 
 
@@ -51,7 +51,7 @@ def test_a_rejected_first_step_is_a_rejected_record(*, resuming: bool) -> None:
     count = SettlementCount(report)
     item = settled(status="rejected", step="open")
     count.resuming = {item.intent.id} if resuming else {item.intent.id + 1}
-    assert not count.count(item)
+    assert not count.count_settled_operation(item)
     expected = {"rejected": 1, "carried_over": 1} if resuming else {"rejected": 1}
     assert +report.tally("wms.products").records == expected
 

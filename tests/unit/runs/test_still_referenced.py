@@ -11,13 +11,13 @@ from tests.unit.state.samples import AT, binding, intent, start
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.mapping.resource_types import WRITTEN
-from crossdock.runs import records_kept_for_references
+from crossdock.runs import records_still_referenced_after_undo
 from crossdock.runs.bindings_by_target_id import load_bindings_by_target_id
-from crossdock.runs.records_kept_for_references import ListedReferences, StillReferenced
+from crossdock.runs.records_still_referenced_after_undo import ListedReferences, StillReferenced
 from crossdock.state import Binding, RecordIdentity, Scope, State
 from crossdock.targets import Target
 from crossdock.values import exact_json
-from crossdock.values.records import Record
+from crossdock.values.raw_rows_and_records import Record
 from crossdock.writing.delivery.operations_and_intents import Operation
 
 ORDER = ("invoice", "order", "inventory_lot", "warehouse_bin", "product", "customer", "ledger_account")
@@ -43,7 +43,7 @@ class Books:
     def list(self, resource: str, *page: dict[str, Any]) -> None:
         """The platform lists these records."""
         ids = [each["id"] for each in page if isinstance(each.get("id"), str)]
-        self._live.add_page(resource, page, load_bindings_by_target_id(self.state, resource, ids))
+        self._live.add_unrecorded_references(resource, page, load_bindings_by_target_id(self.state, resource, ids))
 
     def bind(self, resource: str, target_id: str, payload: Any = None, *, contributes: str = "") -> Binding:
         self._number += 1
@@ -82,7 +82,7 @@ class Books:
             return iter(self._operations[bound.scope.resource])
 
         found = StillReferenced(self.state, TARGETS, self._live)
-        found.find_references(streams, operations)
+        found.find_references_after_undo(streams, operations)
         return {
             name: resource
             for bound in streams
@@ -191,7 +191,7 @@ def test_what_others_have_made_a_record_name_stays(books: Books) -> None:
 
 def test_many_records_are_read_in_pages(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
     """None is left out between two pages."""
-    monkeypatch.setattr(records_kept_for_references, "_PAGE", 2)
+    monkeypatch.setattr(records_still_referenced_after_undo, "_PAGE", 2)
     for number in range(7):
         books.bind("invoice", f"inv_{number}", sold(f"cus_{number}", "prd_1"))
         books.delete("customer", f"cus_{number}")

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from crossdock.errors import UnavailableError
 from crossdock.pacing.request_batch_duration_forecast import Forecast
-from crossdock.runs import run_lines
+from crossdock.runs import tables_and_sentences_of_run
 from crossdock.runs.plan_result import PlanResult
 from crossdock.runs.run_report import Report
 from crossdock.values.tally import OpenCounts, Tally
@@ -19,7 +19,7 @@ def test_terms_that_are_zero_are_left_out() -> None:
     first.count("created", 2)
     first.count("carried_on")
     second = Tally()
-    rows, records = run_lines.tally_tables({"wms.a": first.as_json(), "wms.b": second.as_json()})
+    rows, records = tables_and_sentences_of_run.tally_tables({"wms.a": first.as_json(), "wms.b": second.as_json()})
     assert rows.columns == ("stream", "read", "skip test", "in records")
     assert rows.lines == [("wms.a", 5, 2, 3), ("wms.b", 0, 0, 0)]
     assert records.columns == ("stream", "read", "unchanged", "created", "carried on")
@@ -30,7 +30,7 @@ def test_parts_have_a_table_of_their_own_if_there_are_any() -> None:
     """Only streams whose mapping left out, changed or assumed a part have a line."""
     first, second = Tally(), Tally()
     first.parts.update({"city assumed": 2, "name cut": 1})
-    shown = run_lines.tally_tables({"shop.a": first.as_json(), "shop.b": second.as_json()})
+    shown = tables_and_sentences_of_run.tally_tables({"shop.a": first.as_json(), "shop.b": second.as_json()})
     assert shown[2].columns == ("stream", "city assumed", "name cut")
     assert shown[2].lines == [("shop.a", 2, 1)]
 

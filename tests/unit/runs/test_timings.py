@@ -29,12 +29,12 @@ def clock() -> ManualClock:
 @pytest.fixture
 def timings(clock: ManualClock) -> Timings:
     made = Timings(clock)
-    made.start(Report(7, "2026-03-29"), "nightly")
+    made.start_run(Report(7, "2026-03-29"), "nightly")
     return made
 
 
 def lasted(timings: Timings) -> list[tuple[str, float]]:
-    timings.end_and_return_duration()
+    timings.end_run_and_return_duration()
     return [(step.name, step.lasted.total_seconds()) for step in timings.steps]
 
 
@@ -57,7 +57,7 @@ def test_who_looks_on_is_told_everything(clock: ManualClock) -> None:
 
     timings = Timings(clock, Listener(), lambda report: told.append(report.run))
     assert timings.report is None
-    timings.start(Report(7, "2026-03-29"), None)
+    timings.start_run(Report(7, "2026-03-29"), None)
     timings.begin_part("sending", 2)
     timings.begin("reading", None)
     timings.advance(3)
@@ -76,7 +76,7 @@ def test_a_step_lasts_until_the_next(clock: ManualClock, timings: Timings) -> No
     clock.advance(4)
     assert lasted(timings) == [("starting", 1), ("reading a", 2), ("reading b", 4)]
     assert [step.began for step in timings.steps] == [s(0), s(1), s(3)]
-    timings.start(Report(8, "2026-03-30"), None)
+    timings.start_run(Report(8, "2026-03-30"), None)
     clock.advance(8)
     assert lasted(timings) == [("starting", 8)]
 
@@ -143,8 +143,8 @@ def test_a_part_of_the_run_lasts_beyond_its_total(clock: ManualClock, timings: T
 
 def test_what_a_run_is_given_is_what_it_tells(clock: ManualClock, timings: Timings) -> None:
     """Whoever gives a course to a run finds the run's own in it; any other listener gets one put before it."""
-    assert Timings.reuse_or_wrap(timings, clock) is timings
-    assert Timings.reuse_or_wrap(SilentProgress(), clock) is not timings
+    assert Timings.reuse_or_wrap_progress(timings, clock) is timings
+    assert Timings.reuse_or_wrap_progress(SilentProgress(), clock) is not timings
 
 
 Call = Callable[[Timings, int], None]
@@ -165,14 +165,14 @@ def test_no_moment_is_lost_or_counted_twice(told: list[tuple[Call, float]], time
     """Whatever is told, in whatever order, the steps last as long as the run, and follow each other while few."""
     clock = ManualClock()
     timings = Timings(clock)
-    timings.start(Report(1, "2026-03-29"), None)
+    timings.start_run(Report(1, "2026-03-29"), None)
     begun = clock.now()
     for again in range(times):
         for call, seconds in told:
             call(timings, again)
             clock.advance(seconds)
         assert len(timings.steps) <= 2 * MOST_STEPS
-    assert timings.end_and_return_duration() == clock.now() - begun
+    assert timings.end_run_and_return_duration() == clock.now() - begun
     assert sum((step.lasted for step in timings.steps), timedelta()) == clock.now() - begun
     assert all(step.lasted > timedelta() for step in timings.steps)
     assert [step.began for step in timings.steps] == sorted(step.began for step in timings.steps)
@@ -208,7 +208,7 @@ def test_few_samples_tell_the_allowance(told: list[tuple[float, int | None]], ti
     """However many there were and however long it took: in order, each as it was told, with the extremes."""
     clock = ManualClock()
     timings = Timings(clock)
-    timings.start(Report(1, "2026-03-29"), None)
+    timings.start_run(Report(1, "2026-03-29"), None)
     begun, all_of_them = clock.now(), []
     for seconds, tokens in told * times:
         clock.advance(seconds)
@@ -242,7 +242,7 @@ def test_the_state_can_keep_it(clock: ManualClock, timings: Timings) -> None:
     timings.begin("fetching \udcff\x00" + "x" * 500, 1)
     clock.advance(1.2345)
     timings.allowance(3)
-    timings.end_and_return_duration()
+    timings.end_run_and_return_duration()
     kept = exact_json.loads(exact_json.dumps(timings.as_json()))
     ((name, began, took),) = kept["steps"]
     assert (name[:11], len(name), began, took) == ("fetching ?\x00", 200, 0, 1234)

@@ -48,7 +48,7 @@ def test_written_values_read_the_same(value: object) -> None:
 )
 def test_one_number_has_one_text(number: str, text: str) -> None:
     """Numbers are written in plain digits without trailing zeros, and never rounded."""
-    assert strict_json.number_text(Decimal(number)) == text
+    assert strict_json.number_as_plain_digits(Decimal(number)) == text
 
 
 @pytest.mark.parametrize(

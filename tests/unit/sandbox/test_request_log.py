@@ -32,10 +32,10 @@ def test_the_request_log_is_bounded() -> None:
     log = RequestLog(kept=3)
     for number in range(5):
         log.add(200, path=str(number))
-    latest = json.loads(bytes(log.answer({}).body))
+    latest = json.loads(bytes(log.answer_query({}).body))
     assert (latest["total"], [each["seq"] for each in latest["data"]]) == (5, [3, 4, 5])
-    assert [each["seq"] for each in json.loads(bytes(log.answer({"after": "4"}).body))["data"]] == [5]
-    assert json.loads(bytes(log.answer({"after": "9"}).body))["data"] == []
+    assert [each["seq"] for each in json.loads(bytes(log.answer_query({"after": "4"}).body))["data"]] == [5]
+    assert json.loads(bytes(log.answer_query({"after": "9"}).body))["data"] == []
 
 
 def test_requests_are_filtered(raw: Raw, sandbox: Sandbox) -> None:

@@ -42,7 +42,7 @@ def state(tmp_path: Path) -> Iterator[State]:
     with closing(State(url, PIN)) as opened:
         with opened.begin() as tx:
             for name in "ab":
-                tx.scheduled_runs.register_job(name, BEGIN)
+                tx.scheduled_runs.get_or_register_first_seen(name, BEGIN)
         yield opened
 
 
@@ -125,7 +125,7 @@ def test_a_job_waits_for_a_run_of_its_date_that_is_due_later(state: State) -> No
         assert starts(tx, utc(2026, 6, 4, 2)) is None
         assert starts(tx, utc(2026, 6, 5, 1)) is None
         night = DueRun("a", utc(2026, 6, 5, 3), date(2026, 6, 4))
-        tx.scheduled_runs.begin(night, at=night.due)
+        tx.scheduled_runs.begin_unless_finished(night, at=night.due)
         tx.scheduled_runs.finish(night, "done", None, None, at=night.due)
         plans = due_jobs.plan_all(tx.scheduled_runs, utc(2026, 6, 5, 1), since)
         (plan,) = (each for each in plans if each.job == "b")

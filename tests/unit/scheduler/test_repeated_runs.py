@@ -23,7 +23,7 @@ def night(state: State, number: int, status: Status, left: OpenCounts = NOTHING_
     """A night of the job, that number of days after the first."""
     due = DueRun("nightly", AT + number * DAY, (AT + number * DAY).date())
     with state.begin() as tx:
-        assert tx.scheduled_runs.begin(due, at=due.due)
+        assert tx.scheduled_runs.begin_unless_finished(due, at=due.due)
         run = tx.runs.start(business_date=due.business_date.isoformat(), job=due.job, at=due.due)
         tally = {"wms.products": Tally().as_json() | {"open": left.as_json()}}
         tx.runs.finish(run, RunResult(status, tally=tally, duration_ms=1), at=due.due)
@@ -50,7 +50,7 @@ def test_a_failed_night_ends_a_series_of_degraded_ones(state: State) -> None:
         night(state, number, status, SIX)  # type: ignore[arg-type]  # Status
     found = previous(state, 2)
     assert found is not None
-    assert not found.is_repeated_by(AT + 2 * DAY, "degraded", SIX)
+    assert not found.is_still_degraded_without_news(AT + 2 * DAY, "degraded", SIX)
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_a_failed_night_ends_a_series_of_degraded_ones(state: State) -> None:
 def test_more_open_records_are_news(left: OpenCounts, repeated: bool) -> None:
     """More of any state, even if fewer records are open in all."""
     before = PreviousRun(AT, "degraded", SIX, AT)
-    assert before.is_repeated_by(AT + DAY, "degraded", left) is repeated
-    assert not before.is_repeated_by(AT + DAY, "done", NOTHING_OPEN)
+    assert before.is_still_degraded_without_news(AT + DAY, "degraded", left) is repeated
+    assert not before.is_still_degraded_without_news(AT + DAY, "done", NOTHING_OPEN)
 
 
 @given(every=st.timedeltas(timedelta(minutes=1), 3 * REMIND_AFTER), runs=st.integers(2, 200))
@@ -76,7 +76,7 @@ def test_a_job_that_stays_degraded_is_remembered_once_a_week(every: timedelta, r
     told = [
         due
         for before, due in pairwise(dues)
-        if not PreviousRun(before, "degraded", SIX, AT).is_repeated_by(due, "degraded", SIX)
+        if not PreviousRun(before, "degraded", SIX, AT).is_still_degraded_without_news(due, "degraded", SIX)
     ]
     weeks = {(due - AT) // REMIND_AFTER for due in dues} - {0}
     assert [(due - AT) // REMIND_AFTER for due in told] == sorted(weeks)

@@ -14,7 +14,7 @@ from tests.unit.scheduling import wallclock
 from tests.unit.scheduling.wallclock import ODD_SPANS, ONE_DAY, Span, schedule, utc
 
 from crossdock.config.schedules.calendar_days import WEEKDAYS
-from crossdock.config.schedules.due_times import Due, due_between, first_due_of_dates
+from crossdock.config.schedules.due_times import Due, due_between, first_due_per_business_date
 from crossdock.config.schedules.job_and_schedule_config import Schedule
 
 ZONES = [
@@ -128,7 +128,7 @@ def test_parts_give_what_the_whole_gives(data: st.DataObject) -> None:
     assert [one for since, until in pairwise(ends) for one in due_between(plan, since, until)] == whole
     assert whole == sorted(set(whole))
     firsts = {one.business_date: one for one in reversed(whole)}
-    assert list(first_due_of_dates(plan, begin, end)) == sorted(firsts.values())
+    assert list(first_due_per_business_date(plan, begin, end)) == sorted(firsts.values())
 
 
 @pytest.mark.nightly(but=["America/New_York", "Europe/Berlin", "Asia/Beirut"])

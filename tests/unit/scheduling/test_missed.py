@@ -7,7 +7,7 @@ from datetime import date, datetime
 import pytest
 from tests.unit.scheduling.wallclock import schedule, utc
 
-from crossdock.config.schedules.due_times import Due, due_after, runs_to_catch_up
+from crossdock.config.schedules.due_times import Due, all_due_after, runs_to_catch_up
 from crossdock.config.schedules.job_and_schedule_config import Schedule
 
 NIGHTLY = {"at": "02:30", "time_zone": "UTC"}
@@ -15,7 +15,7 @@ NOW = utc(2026, 6, 10, 9)
 
 
 def missed(plan: Schedule, last: Due | datetime, now: datetime) -> list[Due]:
-    return runs_to_catch_up(plan, due_after(plan, last, now), now)
+    return runs_to_catch_up(plan, all_due_after(plan, last, now), now)
 
 
 def run_of(day: int) -> Due:

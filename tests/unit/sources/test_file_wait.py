@@ -94,7 +94,7 @@ class Memory:
     def unfinished_files(self, stream: str) -> dict[str, FileFacts]:
         return self._of(stream, "accepted")
 
-    def digests_of_removed_files(self, stream: str, version: str) -> Digests:
+    def digests_removed_by_retention(self, stream: str, version: str) -> Digests:
         return Digests()
 
     def mark_still_listed(self, stream: str, version: str, content_hashes: list[str]) -> None:
@@ -109,7 +109,7 @@ class Memory:
     def record_passed_over_files(self, stream: str, files: set[FileDescription]) -> None:
         """No test passes over a file twice."""
 
-    def accept(self, stream: str, version: str, files: Sequence[FileFacts]) -> None:
+    def record_accepted_files(self, stream: str, version: str, files: Sequence[FileFacts]) -> None:
         for facts in files:
             accepted = structs.replace(facts, accepted_at=self.clock.now())
             self.rows[stream, facts.content_hash] = "accepted", accepted

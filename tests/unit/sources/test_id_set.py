@@ -22,8 +22,8 @@ def test_those_that_were_added_are_found(pages: list[list[str]], asked: list[str
         assert len(ids) == len(before)
     added = {each for page in pages for each in page}
     wanted = [*asked, *added]
-    assert ids.ids_already_added(wanted) == added & {*wanted}
-    assert ids.ids_already_added([]) == set()
+    assert ids.known_ids_among(wanted) == added & {*wanted}
+    assert ids.known_ids_among([]) == set()
 
 
 def test_many_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,4 +32,4 @@ def test_many_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
     ids = IdSet()
     for number in range(100):
         ids.add([f"prd_{number}"])
-        assert ids.ids_already_added([f"prd_{number}", f"prd_{number + 1}"]) == {f"prd_{number}"}
+        assert ids.known_ids_among([f"prd_{number}", f"prd_{number + 1}"]) == {f"prd_{number}"}

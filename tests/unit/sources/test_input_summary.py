@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from crossdock.reading.sources.known_files import is_new_or_resent_file
-from crossdock.reading.sources.stream_input_report import LISTED, InputFacts, ReadFile, describe_input
+from crossdock.reading.sources.stream_input_report import LISTED, InputFacts, ReadFile, input_facts_of_stream
 from crossdock.state import FileFacts
 
 AT = datetime(2026, 3, 9, tzinfo=UTC)
@@ -36,7 +36,7 @@ def test_inputs(
     has_arrived: bool,
 ) -> None:
     """New content, known content in a new file, or neither; a file that is read again has not arrived."""
-    facts = describe_input(known, taken, unread)
+    facts = input_facts_of_stream(known, taken, unread)
     assert (facts.state, [file.name for file in facts.files], facts.has_arrived) == (state, names, has_arrived)
     assert facts.newest == (("a.csv", AT) if known else None)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from crossdock.errors import RefusedError
 from crossdock.reading.sources import file_lookups_and_joins
 from crossdock.reading.sources.file_lookups_and_joins import Joiner, Rule, StoredRows
-from crossdock.values.records import LINE, REFUSED
+from crossdock.values.raw_rows_and_records import LINE, REFUSED
 
 Row = dict[str, str | None]
 cells = st.sampled_from(["1", "2", "3", "ü", "", None])

@@ -33,7 +33,7 @@ def known_files(days: list[int], kept: timedelta | None, *, snapshot: bool = Fal
         known_files=lambda _stream: list(done.values()),
         unfinished_files=lambda _stream: {},
         passed_over_files=lambda _stream: set(),
-        digests_of_removed_files=lambda _stream, _version: set(),
+        digests_removed_by_retention=lambda _stream, _version: set(),
     )
     run: Any = SimpleNamespace(intake=intake, clock=SimpleNamespace(now=lambda: NOW))
     return KnownFiles(run, [OWN], FileOrder(snapshot=snapshot), kept=kept)

@@ -6,7 +6,7 @@ from crossdock.pacing.bucket_store import BucketState, MemoryStore
 from crossdock.pacing.rate_limit_estimate import LimitEstimate
 from crossdock.pacing.rate_limit_settings import RateLimit
 from crossdock.pacing.request_allowance import Allowance
-from crossdock.reading.sources.rate_limit_allowance_per_run import SourceAllowance
+from crossdock.reading.sources.rate_limit_waits_of_run import SourceAllowance
 from crossdock.reading.sources.shared_token_buckets import ApiBucket, SharedBuckets
 from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.testing.manual_clock import ManualClock
@@ -21,14 +21,14 @@ def test_reading_and_delivery_spend_one_bucket() -> None:
     clock = ManualClock()
     store = _store(clock)
     delivery, reading = Allowance(clock, store), SourceAllowance(clock, ApiBucket(clock, Allowance(clock, store)))
-    spent = len(delivery.take(5))
+    spent = len(delivery.take_available(5))
     before = clock.monotonic()
     for _ in range(10):
         reading.record_answer(reading.wait_for_token(None), Answer(200, {}, b""), throttled=False)
     assert (spent, reading.usage.requests) == (5, 10)
     assert clock.monotonic() - before >= 15 - 10  # one token a second, and ten at the beginning
-    assert store.take(0, 0).bucket_state.spent == 15
-    assert delivery.take(1) == []
+    assert store.take_available(0, 0).bucket_state.spent == 15
+    assert delivery.take_available(1) == []
 
 
 def test_a_refusal_stops_delivery_as_well() -> None:
@@ -39,7 +39,7 @@ def test_a_refusal_stops_delivery_as_well() -> None:
     sent = bucket.try_take_token(None, live=False)
     assert not isinstance(sent, float)
     bucket.record_answer(sent, Answer(429, {"retry-after": "30"}, b""), throttled=True)
-    assert Allowance(clock, store).take(1) == []
+    assert Allowance(clock, store).take_available(1) == []
 
 
 def test_a_kept_bucket_is_used_by_every_run_of_the_session() -> None:

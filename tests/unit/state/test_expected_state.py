@@ -47,7 +47,7 @@ def test_every_look_at_bindings_agrees(state: State, stored: list[int], written:
         with state.begin_read_only() as tx:
             assert {key: found.fingerprint for key, found in tx.bindings.get(scope, asked).items()} == there
             assert tx.bindings.target_id_by_key_hash(scope, asked) == {key: f"prd_{key}" for key in there}
-            steps = dict(tx.snapshots.last_accepted_steps(scope, asked))
+            steps = dict(tx.snapshots.steps_of_live_bindings(scope, asked))
         known = {row[0]: row[1] for row in state.key_facts_of_scope(scope).rows()}
     assert known == there
     assert steps == {key: "open" if fingerprint == 99 else "whole" for key, fingerprint in there.items()}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from crossdock.mapping.resource_types import external_id
+from crossdock.mapping.resource_types import make_platform_external_id
 from crossdock.platform.platform_config import Profile
 from crossdock.targets import Request, Update
 from crossdock.writing.targets.platform_target import PlatformTarget
@@ -73,5 +73,8 @@ def test_advice_names_a_setting(status: int, setting: str) -> None:
 def test_only_resources_with_an_external_id_send_it() -> None:
     """The invoice has the documented members only."""
     members = {"currency": "EUR"}
-    assert target().payload("order", "wms", "7", members) == {"externalId": external_id("wms", "7"), **members}
+    assert target().payload("order", "wms", "7", members) == {
+        "externalId": make_platform_external_id("wms", "7"),
+        **members,
+    }
     assert target().payload("invoice", "wms", "7", members) == members

@@ -12,8 +12,8 @@ import pytest
 from crossdock import Connector, Context, LineDraft, OrderDraft, RawBatch, Record, RecordError, Reference, Stream
 from crossdock.errors import CrossdockError
 from crossdock.sources import Cursor, HttpSettings
+from crossdock.testing.cursors_and_times_in_requests import contains_cursor
 from crossdock.testing.http_contract import HttpStreamContract
-from crossdock.testing.requested_times import contains_cursor
 from crossdock.testing.simulated_list_continuation import path_of_only_list
 
 PAGES = [

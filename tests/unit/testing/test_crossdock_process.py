@@ -15,7 +15,11 @@ from tests.unit.testing import reference_connector
 from tests.unit.testing.reference_connector import Orders, OrdersContract, connector
 
 from crossdock.testing import crossdock_process
-from crossdock.testing.crossdock_process import Commands, find_module_and_constant, write_entry_point
+from crossdock.testing.crossdock_process import (
+    Commands,
+    find_connector_module_and_constant,
+    write_connector_entry_point,
+)
 from crossdock_connectors.shop.shopify import CONNECTOR
 
 
@@ -23,7 +27,7 @@ def test_a_connector_is_found_in_the_module_that_has_it(tmp_path: Path) -> None:
     """The module of the test that imports it is the last choice."""
     reference_connector.CONNECTOR = OrdersContract.connector  # type: ignore[attr-defined]  # as an author's module has it
     try:
-        write_entry_point(OrdersContract.connector, tmp_path, apart_from="tests")
+        write_connector_entry_point(OrdersContract.connector, tmp_path, apart_from="tests")
     finally:
         del reference_connector.CONNECTOR  # type: ignore[attr-defined]  # see above
     (facts,) = tmp_path.iterdir()
@@ -35,7 +39,7 @@ def test_a_connector_is_found_in_the_module_that_has_it(tmp_path: Path) -> None:
 def test_a_connector_without_a_constant_is_refused(tmp_path: Path) -> None:
     """A process could not import it."""
     with pytest.raises(LookupError, match="no module has the connector 'shop' as a constant"):
-        write_entry_point(connector(Orders), tmp_path, apart_from="tests")
+        write_connector_entry_point(connector(Orders), tmp_path, apart_from="tests")
 
 
 @pytest.mark.nightly
@@ -67,4 +71,7 @@ def test_the_home_of_a_connector_is_in_its_own_package() -> None:
     """Modules of tests that import the connector are none, however short their names are."""
     assert sys.modules[reading.__name__].CONNECTOR is CONNECTOR
     assert len(reading.__name__) < len("crossdock_connectors.shop.shopify")
-    assert find_module_and_constant(CONNECTOR, apart_from="tests") == ("crossdock_connectors.shop.shopify", "CONNECTOR")
+    assert find_connector_module_and_constant(CONNECTOR, apart_from="tests") == (
+        "crossdock_connectors.shop.shopify",
+        "CONNECTOR",
+    )

@@ -10,7 +10,7 @@ from tests.unit.testing.reference_connector import Orders, OrdersContract, ShopS
 from crossdock import Context, Filter, RawBatch
 from crossdock.testing.context_and_stream_reading import bound_stream
 from crossdock.testing.contract import fetched_records
-from crossdock.values.records import JSON
+from crossdock.values.raw_rows_and_records import JSON
 
 ROWS: list[Any] = [{"id": 1, "n": 1}, {"id": "a|b", "n": 2}, {"id": 1, "n": 3}, {"n": 4}, {"id": 5, "n": 5, "gone": 1}]
 

@@ -128,7 +128,7 @@ def test_a_reading_that_is_left_in_the_middle_keeps_no_secret() -> None:
 
     case = ProductsContract()
     bound = case._bound_stream()
-    items = case._pulled(bound)
+    items = case._pulled_batches_and_checkpoints(bound)
     assert next(items) is not None
     assert "SHOP_TOKEN" not in os.environ
     with case.in_environment():

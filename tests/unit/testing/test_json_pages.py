@@ -11,9 +11,9 @@ from crossdock.testing.record_lists_in_pages import (
     RecordList,
     outermost_lists,
     pages_with_reversed_lists,
+    pages_without_some_records,
     record_lists,
     value_at_path,
-    without_records,
 )
 
 PAGES = st.lists(st.lists(st.integers(0, 9), max_size=4), min_size=1, max_size=5)
@@ -33,16 +33,22 @@ def test_records_may_be_inside_of_the_elements() -> None:
     inside = RecordList(("data", "x", "edges"), ("node",))
     assert [*record_lists(page)] == [RecordList(inside.path), inside]
     assert inside.records(page) == [{"id": 1}, {"id": 2}]
-    (changed,) = without_records([page], [inside], lambda item: item["id"] == 2)
+    (changed,) = pages_without_some_records([page], [inside], lambda item: item["id"] == 2)
     assert changed["data"]["x"]["edges"] == [{"cursor": "b", "node": {"id": 2}}]
-    assert inside.element_with_record(inside.elements(page)[0], {"id": 3}) == {"cursor": "a", "node": {"id": 3}}
+    assert inside.element_with_replaced_record(inside.elements(page)[0], {"id": 3}) == {
+        "cursor": "a",
+        "node": {"id": 3},
+    }
 
 
 @given(PAGES, st.integers(0, 10))
 def test_records_that_are_left_out_let_the_later_ones_move_up(contents: list[list[int]], least: int) -> None:
     """The order stays, no page grows, and none is empty before one that is not, unless it was."""
     pages: list[Any] = [{"items": items} for items in contents]
-    made = [page["items"] for page in without_records(pages, [RecordList(("items",))], lambda item: item >= least)]
+    made = [
+        page["items"]
+        for page in pages_without_some_records(pages, [RecordList(("items",))], lambda item: item >= least)
+    ]
     assert [item for page in made for item in page] == [item for page in contents for item in page if item >= least]
     assert all(len(after) <= len(before) for before, after in zip(contents, made, strict=True))
     shorter = [index for index, page in enumerate(made) if len(page) < len(contents[index])]

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crossdock.testing.requested_times import contains_cursor, moments_in, parse_instant
+from crossdock.testing.cursors_and_times_in_requests import contains_cursor, moments_in, parse_instant
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

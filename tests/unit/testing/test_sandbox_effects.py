@@ -6,7 +6,11 @@ from collections import Counter
 from decimal import Decimal
 from typing import Any
 
-from crossdock.testing.sandbox_effects_comparison import count_effects, count_stored_records, describe_differences
+from crossdock.testing.sandbox_effects_comparison import (
+    count_effects_by_body,
+    count_stored_records_by_body,
+    describe_differences,
+)
 
 
 def effect(operation: str, resource: str, own_id: str, **body: Any) -> dict[str, Any]:
@@ -24,7 +28,7 @@ def test_ids_are_replaced_and_equal_invoices_counted() -> None:
         effect("create", "invoice", "inv_1", **INVOICE),
         effect("create", "invoice", "inv_2", **INVOICE),
     ]
-    assert count_stored_records(happened) == {
+    assert count_stored_records_by_body(happened) == {
         'customer {"externalId":"shop:7","name":"Ada"}': 1,
         'invoice {"customerId":"shop:7","items":[{"unitPrice":9.5}]}': 2,
     }
@@ -34,9 +38,13 @@ def test_the_last_body_is_stored_and_every_effect_is_done() -> None:
     """An update replaces the body, and a deleted record is not stored; each is an effect of its own."""
     updated = effect("update", "customer", "cus_1", externalId="shop:7", name="Bo")
     deleted = effect("delete", "customer", "cus_1", externalId="shop:7", name="Bo")
-    assert list(count_stored_records([CUSTOMER, updated])) == ['customer {"externalId":"shop:7","name":"Bo"}']
-    assert not count_stored_records([CUSTOMER, updated, deleted])
-    assert [each.split()[0] for each in count_effects([CUSTOMER, updated, deleted])] == ["create", "update", "delete"]
+    assert list(count_stored_records_by_body([CUSTOMER, updated])) == ['customer {"externalId":"shop:7","name":"Bo"}']
+    assert not count_stored_records_by_body([CUSTOMER, updated, deleted])
+    assert [each.split()[0] for each in count_effects_by_body([CUSTOMER, updated, deleted])] == [
+        "create",
+        "update",
+        "delete",
+    ]
 
 
 def test_differences_are_counted_by_kind() -> None:

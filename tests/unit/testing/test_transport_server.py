@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from crossdock.testing.transport_server import RESET, Fault, TransportServer, origins_in
+from crossdock.testing.httpx_transport_server import RESET, Fault, TransportServer, origins_in
 
 ORIGIN = "https://api.example.com"
 
@@ -32,7 +32,7 @@ def served() -> Iterator[TransportServer]:
 
 def test_requests_and_answers_are_as_the_transport_has_them(served: TransportServer) -> None:
     """Method, headers and body arrive; addresses in headers and bodies of answers are those of this machine."""
-    here = served.with_local_addresses(ORIGIN)
+    here = served.text_with_local_addresses(ORIGIN)
     with httpx.Client(trust_env=False) as client:
         got = client.post(f"{here}/a?x=1", content=b"hi", headers={"authorization": "Bearer t"})
     assert got.json() == {"url": f"{here}/a?x=1", "token": "Bearer t", "sent": "hi"}
@@ -43,7 +43,7 @@ def test_requests_and_answers_are_as_the_transport_has_them(served: TransportSer
 def test_faults_come_first_and_each_once(served: TransportServer) -> None:
     """A status, then a connection that is reset, as after an error of the transport; then proper answers."""
     served.faults = [503, RESET]
-    here = served.with_local_addresses(ORIGIN)
+    here = served.text_with_local_addresses(ORIGIN)
     with httpx.Client(trust_env=False) as client:
         assert client.get(here).status_code == 503
         for path in ("/", "/broken"):
@@ -64,7 +64,7 @@ def test_an_error_of_the_transport_is_raised_at_the_end() -> None:
         TransportServer(httpx.MockTransport(broken), [ORIGIN]) as served,
         httpx.Client(trust_env=False) as client,
     ):
-        assert client.get(served.with_local_addresses(ORIGIN)).status_code == 400
+        assert client.get(served.text_with_local_addresses(ORIGIN)).status_code == 400
 
 
 def test_a_request_that_is_cut_off_is_none() -> None:
@@ -76,7 +76,7 @@ def test_a_request_that_is_cut_off_is_none() -> None:
         return httpx.Response(200)
 
     with TransportServer(httpx.MockTransport(noted), [ORIGIN]) as served:
-        place = urlsplit(served.with_local_addresses(ORIGIN))
+        place = urlsplit(served.text_with_local_addresses(ORIGIN))
         with socket.create_connection((place.hostname, place.port)) as client:
             client.sendall(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\nhalf")
             client.shutdown(socket.SHUT_WR)
@@ -88,7 +88,7 @@ def test_a_request_that_is_cut_off_is_none() -> None:
 
 def test_a_held_request_is_not_answered(served: TransportServer) -> None:
     """It is reset when it is no longer held, and the next one is answered."""
-    here, failed = served.with_local_addresses(ORIGIN), threading.Event()
+    here, failed = served.text_with_local_addresses(ORIGIN), threading.Event()
 
     def ask() -> None:
         with httpx.Client(trust_env=False, timeout=None) as client, pytest.raises(httpx.TransportError):
@@ -119,8 +119,8 @@ def test_an_answer_is_lost_after_the_request_was_answered(fault: Fault) -> None:
     with TransportServer(httpx.MockTransport(noted), [ORIGIN]) as served, httpx.Client(trust_env=False) as client:
         served.faults = [fault]
         with pytest.raises(httpx.TransportError):
-            client.get(f"{served.with_local_addresses(ORIGIN)}/a")
-        assert client.get(f"{served.with_local_addresses(ORIGIN)}/b").text == "x" * 100
+            client.get(f"{served.text_with_local_addresses(ORIGIN)}/a")
+        assert client.get(f"{served.text_with_local_addresses(ORIGIN)}/b").text == "x" * 100
     assert asked == ["/a", "/b"]
 
 
@@ -138,7 +138,7 @@ def test_a_held_request_may_have_been_answered(answered: bool) -> None:
             client.post(address)
 
     with TransportServer(httpx.MockTransport(noted), [ORIGIN]) as served:
-        thread = threading.Thread(target=ask, args=(f"{served.with_local_addresses(ORIGIN)}/a",))
+        thread = threading.Thread(target=ask, args=(f"{served.text_with_local_addresses(ORIGIN)}/a",))
         with served.hold_request(1, answered=answered):
             thread.start()
             while not served.is_holding:
@@ -150,7 +150,7 @@ def test_a_held_request_may_have_been_answered(answered: bool) -> None:
 
 def test_a_write_that_is_late_is_held_in_its_place(served: TransportServer) -> None:
     """Requests that only read are answered, also the one with the number; the write after them is held."""
-    here, failed = served.with_local_addresses(ORIGIN), threading.Event()
+    here, failed = served.text_with_local_addresses(ORIGIN), threading.Event()
 
     def ask() -> None:
         with httpx.Client(trust_env=False, timeout=None) as client:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from crossdock.reading.transport.failure_sentences import (
     AMBIGUOUS,
     NOT_SENT,
-    http_failure_reason,
+    http_exception_reason,
     network_failure_reason,
 )
 
@@ -42,13 +42,13 @@ from crossdock.reading.transport.failure_sentences import (
 )  # fmt: skip
 def test_each_failure_of_http_has_a_sentence(error: Exception, reason: str) -> None:
     """It depends on the kind of failure."""
-    assert http_failure_reason(error) == reason
+    assert http_exception_reason(error) == reason
 
 
 @given(kind=st.sampled_from([*NOT_SENT, *AMBIGUOUS]), text=st.text(alphabet="XYZ", min_size=3))
 def test_texts_of_the_library_are_not_quoted(kind: type[Exception], text: str) -> None:
     """They may contain what the server sent."""
-    assert text not in http_failure_reason(kind(text))
+    assert text not in http_exception_reason(kind(text))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from zlib import crc32
 
 from crossdock import RefusedError
 from crossdock.values import exact_json
-from crossdock_connectors.shop.shopify.pages import Item, ShopifyContext, with_children
+from crossdock_connectors.shop.shopify.pages import Item, ShopifyContext, record_with_sorted_children
 from crossdock_connectors.shop.shopify.queries import ShopList
 
 PART_BYTES = 32 << 20
@@ -90,5 +90,5 @@ def _records_of_part(shop_list: ShopList, part: Path) -> tuple[list[Any], int]:
                 without_id.append(item)
     child, whole = shop_list.children, [*records.values()]
     if child is not None:
-        whole = [with_children(record, child, children.pop(gid, [])) for gid, record in records.items()]
+        whole = [record_with_sorted_children(record, child, children.pop(gid, [])) for gid, record in records.items()]
     return whole + without_id, sum(map(len, children.values()))

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from crossdock import Finding
 from crossdock.sources import ApiAnswer
-from crossdock.values.display_texts import duration_text
 from crossdock.values.json_paths import at_path
+from crossdock.values.texts_of_numbers_and_times import duration_text
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.changes_read_once import changed_since_moment_search
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, number_in_gid, request_pages, request_query

@@ -62,7 +62,7 @@ def refund_ids(order: Any) -> list[str]:
     return [gid for gid in ids if isinstance(gid, str)]
 
 
-def complete_refund_lists(ctx: ShopifyContext, refund: dict[str, Any]) -> dict[str, Any] | None:
+def complete_lists_of_refund(ctx: ShopifyContext, refund: dict[str, Any]) -> dict[str, Any] | None:
     """Return *refund* with all elements of its lists; None if it was deleted meanwhile."""
     for child in queries.REFUND_LISTS:
         nodes, page = at_path(refund, f"{child.name}.nodes"), at_path(refund, f"{child.name}.pageInfo")

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from crossdock import RawBatch
-from crossdock.mapping.incremental_cursors import instant_cursor
+from crossdock.mapping.incremental_cursors import format_instant_cursor
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.lists_read_once import OVERLAP
 from crossdock_connectors.shop.shopify import queries
@@ -33,7 +33,7 @@ def deletion_events(ctx: ShopifyContext, since: str | None) -> Mapping[str, list
 
 
 def _read_deletion_events(ctx: ShopifyContext, since: str) -> Mapping[str, list[str]]:
-    begin = instant_cursor((datetime.fromisoformat(since) - OVERLAP).replace(microsecond=0))
+    begin = format_instant_cursor((datetime.fromisoformat(since) - OVERLAP).replace(microsecond=0))
     found: dict[str, list[str]] = {}
     search = f"action:destroy created_at:>='{begin}'"
     for page in request_pages(ctx, "/data/events", queries.DELETIONS, _SIZE, query=search):
@@ -44,7 +44,9 @@ def _read_deletion_events(ctx: ShopifyContext, since: str) -> Mapping[str, list[
     return found
 
 
-def existing_keys(ctx: ShopifyContext, name: str, fields: str, key: Callable[[Any], str | None]) -> Iterator[RawBatch]:
+def all_existing_keys(
+    ctx: ShopifyContext, name: str, fields: str, key: Callable[[Any], str | None]
+) -> Iterator[RawBatch]:
     for page in request_pages(ctx, f"/data/{name}", queries.list_query(name, fields), _SIZE):
         rows = [{"key": key(node)} for node in page.items(f"/data/{name}/nodes")]
         yield RawBatch.json(rows, source=page.address)

@@ -31,11 +31,11 @@ def is_invoice_due(order: Any, when: Invoiced) -> bool:
     if when == "paid":
         return payment not in _UNPAID and payment is not None
     if when == "shipped":
-        return bool(at_path(order, "displayFulfillmentStatus") == "FULFILLED") or _may_have_been_shipped(order)
+        return bool(at_path(order, "displayFulfillmentStatus") == "FULFILLED") or _may_have_shipped_before_refund(order)
     return payment not in _WITHOUT_PAYMENT
 
 
-def _may_have_been_shipped(order: Any) -> bool:
+def _may_have_shipped_before_refund(order: Any) -> bool:
     """Return whether money of an order was paid back that may have been shipped, and invoiced, before.
 
     If a fulfillment is cancelled, the order is unfulfilled again, and its credit note would have no invoice.

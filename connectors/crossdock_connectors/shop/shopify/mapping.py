@@ -22,8 +22,8 @@ from crossdock_connectors.shop.addresses_and_texts import LONGEST_CODE, LONGEST_
 from crossdock_connectors.shop.record_values import (
     customer_reference,
     mapped_status,
-    product_price,
     product_reference,
+    rounded_product_price_or_none,
     text_or_none,
 )
 from crossdock_connectors.shop.sale_lines import lines_of_sale
@@ -55,7 +55,7 @@ def product(record: Record, settings: ShopifySettings) -> ProductDraft:
         name=title if own in {None, _DEFAULT_TITLE} else texts.cut(f"{title} - {own}"),
         description=texts.read_cut_text(record, "/descriptionHtml", LONGEST_DESCRIPTION),
         barcode=texts.read_text_unless_too_long(record, "/variant/barcode", LONGEST_CODE),
-        unit_price=product_price(record, "/variant/price", currency),
+        unit_price=rounded_product_price_or_none(record, "/variant/price", currency),
         currency=currency,
         unit_of_measure=settings.unit_of_measure,
         active=record.at("/status", str) in {"ACTIVE", "UNLISTED"},
@@ -80,13 +80,13 @@ def customer(record: Record, settings: ShopifySettings) -> CustomerDraft:
 def order(record: Record, settings: ShopifySettings) -> OrderDraft:
     amounts = Amounts(record, settings.currency)
     sale = sale_amounts.current_sale(record, amounts, settings)
-    progress, to_ship = settings.progress == "shop", _lines_to_ship(record)
+    progress, to_ship = settings.progress == "shop", _lines_requiring_shipping(record)
     if any(
         line.at("/currentQuantity", int) and sale_amounts.product_of_line(line, settings) is None for line in to_ship
     ):
         record.count("item to ship without a product")
     return OrderDraft(
-        customer_id=_customer_of_order(record, settings),
+        customer_id=_customer_reference_of_order(record, settings),
         currency=amounts.currency,
         items=lines_of_sale(record, sale, "/currentTotalPriceSet", settings),
         placed_at=record.instant("/processedAt"),
@@ -103,7 +103,7 @@ def invoice(record: Record, settings: ShopifySettings) -> InvoiceDraft:
     of_order = sale_amounts.charged_sale if settings.refunds == "credit_note" else sale_amounts.current_sale
     sale = of_order(record, amounts, settings)
     return InvoiceDraft(
-        customer_id=_customer_of_order(record, settings),
+        customer_id=_customer_reference_of_order(record, settings),
         currency=amounts.currency,
         items=lines_of_sale(record, sale, "/totalPriceSet", settings),
     )
@@ -114,7 +114,7 @@ def credit_note(record: Record, settings: ShopifySettings) -> InvoiceDraft:
     amounts = Amounts(placed, settings.currency)
     sale = sale_amounts.credited_sale(record, placed, amounts, settings)
     return InvoiceDraft(
-        customer_id=_customer_of_order(placed, settings),
+        customer_id=_customer_reference_of_order(placed, settings),
         currency=amounts.currency,
         items=lines_of_sale(record, sale, "/totalRefundedSet", settings),
     )
@@ -144,7 +144,7 @@ def lot_of_inventory_level(record: Record, settings: ShopifySettings) -> Invento
     )
 
 
-def _customer_of_order(placed: JsonAccess, settings: ShopifySettings) -> Reference:
+def _customer_reference_of_order(placed: JsonAccess, settings: ShopifySettings) -> Reference:
     account = placed.at("/customer", dict, default=None)
     key = None if account is None else number_in_gid(placed.at("/customer/id", str))
     return customer_reference(
@@ -155,7 +155,7 @@ def _customer_of_order(placed: JsonAccess, settings: ShopifySettings) -> Referen
 def _status(record: Record, settings: ShopifySettings) -> str:
     if record.at("/cancelledAt", str, default=None) is not None:
         return settings.platform_status_by_shop_status["CANCELLED"]
-    left = [line.at("/currentQuantity", int) for line in _lines_to_ship(record)]
+    left = [line.at("/currentQuantity", int) for line in _lines_requiring_shipping(record)]
     if left and not any(left) and record.at("/displayFulfillmentStatus", str) in _NOTHING_SHIPPED:
         return settings.platform_status_by_shop_status[
             "CANCELLED"
@@ -163,7 +163,7 @@ def _status(record: Record, settings: ShopifySettings) -> str:
     return mapped_status(record, "/displayFulfillmentStatus", settings.platform_status_by_shop_status)
 
 
-def _lines_to_ship(record: Record) -> list[JsonElement]:
+def _lines_requiring_shipping(record: Record) -> list[JsonElement]:
     return [line for line in record.each("/lineItems") if line.at("/requiresShipping", bool, default=False)]
 
 
@@ -199,6 +199,6 @@ def _shipping_address(record: Record, settings: ShopifySettings) -> ShippingAddr
         record, "/phone"
     )
     address = texts.order_address("/shippingAddress", next(filter(None, named), None), phone)
-    if address is None and _lines_to_ship(record):
+    if address is None and _lines_requiring_shipping(record):
         record.count("order to ship without an address")
     return address

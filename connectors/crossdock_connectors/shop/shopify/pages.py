@@ -96,7 +96,7 @@ def _complete_record(ctx: ShopifyContext, shop_list: ShopList, record: Any) -> A
     child = shop_list.children
     if child is None or not isinstance(record, dict):
         return record
-    connection = _connection_with_children(record, child)
+    connection = _children_connection_in_record(record, child)
     page = at_path(connection, "pageInfo")
     has_page = isinstance(at_path(connection, "nodes"), list) and isinstance(at_path(page, "hasNextPage"), bool)
     if not has_page:
@@ -107,7 +107,7 @@ def _complete_record(ctx: ShopifyContext, shop_list: ShopList, record: Any) -> A
         if more is None:
             return _DELETED
         nodes += more
-    return with_children(record, child, nodes)
+    return record_with_sorted_children(record, child, nodes)
 
 
 def request_further_children(
@@ -150,12 +150,12 @@ def request_existing_nodes(ctx: ShopifyContext, query: str, gids: Sequence[str],
                 yield node
 
 
-def _connection_with_children(record: Mapping[str, Any], child: Children) -> Any:
+def _children_connection_in_record(record: Mapping[str, Any], child: Children) -> Any:
     holder = record.get(child.inside) if child.inside else record
     return holder.get(child.name) if isinstance(holder, dict) else None
 
 
-def with_children(record: Item, child: Children, nodes: list[Any]) -> Item:
+def record_with_sorted_children(record: Item, child: Children, nodes: list[Any]) -> Item:
     made = {**record, child.name: sorted(nodes, key=_sort_key_of_child)}
     if child.inside and isinstance(made.get(child.inside), dict):
         made[child.inside] = {name: value for name, value in made[child.inside].items() if name != child.name}

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from crossdock import SecretRef
 from crossdock.sources import Api, ConfigPath, HeaderAuth, RateLimit
 from crossdock.values.config_base_types import finding_about_key
-from crossdock.values.web_address_checks import check_web_address
+from crossdock.values.web_address_checks import check_https_or_loopback_address
 from crossdock_connectors.shop.settings import ShopSettings
 from crossdock_connectors.shop.shopify.credentials import (
     AUTHORIZE_PATH,
@@ -56,7 +56,7 @@ class ShopifySettings(ShopSettings):
     connect``."""
     scopes: tuple[str, ...] = ()
     """The scopes that a public app asks the merchant for; default: those of its released version."""
-    redirect_url: Annotated[str, AfterValidator(check_web_address)] | None = None
+    redirect_url: Annotated[str, AfterValidator(check_https_or_loopback_address)] | None = None
     """Where the merchant's browser is sent; one of the addresses of a public app. Default: a port of this machine."""
     tokens: ConfigPath | None = None
     """The file of the tokens of a public app; default: in a folder beside the state."""

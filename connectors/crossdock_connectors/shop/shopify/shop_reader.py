@@ -20,9 +20,8 @@ from crossdock.sources import ApiAnswer
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import with_members
-from crossdock_connectors.shop.ids_in_keys import order_ids_in_guest_keys, shop_ids_in_keys
 from crossdock_connectors.shop.lists_read_once import Pages, StoredList, checkpoint_of_cursor
-from crossdock_connectors.shop.repeated_skus import RepeatedSkus
+from crossdock_connectors.shop.shop_ids_read_from_keys import order_ids_in_guest_keys, shop_ids_in_keys
 from crossdock_connectors.shop.shopify import (
     bulk_list_reading,
     changes_read_once,
@@ -33,7 +32,7 @@ from crossdock_connectors.shop.shopify import (
 )
 from crossdock_connectors.shop.shopify.cut_lists import (
     complete_cut_order_lists,
-    complete_refund_lists,
+    complete_lists_of_refund,
     refund_ids,
     with_found_refunds,
 )
@@ -55,6 +54,7 @@ from crossdock_connectors.shop.shopify.rows_for_mapping import (
 from crossdock_connectors.shop.shopify.scopes import granted_scopes, hides_orders, sees_all_orders
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 from crossdock_connectors.shop.streams import CREDIT_NOTE, Read, ShopReader
+from crossdock_connectors.shop.warning_of_repeated_skus import RepeatedSkus
 
 _IDS = 250  # in a page
 
@@ -79,7 +79,7 @@ class ShopifyReader(ShopReader[ShopifySettings]):
         yield from checkpoint_of_cursor(feed.cursor)
 
     def customers(self, ctx: ShopifyContext, since: str | None) -> Read:
-        of_accounts, of_orders = split_customer_cursor(since)
+        of_accounts, of_orders = split_account_and_order_cursors(since)
         orders = self._changed_orders(ctx, of_orders)
         feed = changes_read_once.changed_records(ctx, queries.CUSTOMERS, of_accounts)
         for records, source in feed.pages():
@@ -87,7 +87,7 @@ class ShopifyReader(ShopReader[ShopifySettings]):
         for records, source in orders.pages():
             yield RawBatch.json(self.rows.guest_rows(records), source=source)
         yield from deleted_and_existing_records.deleted_records(ctx, of_accounts, "CUSTOMER")
-        yield from checkpoint_of_cursor(join_customer_cursors(feed.cursor, orders.cursor, since))
+        yield from checkpoint_of_cursor(join_account_and_order_cursors(feed.cursor, orders.cursor, since))
 
     def orders(self, ctx: ShopifyContext, since: str | None) -> Read:
         feed = self._changed_orders(ctx, since)
@@ -110,7 +110,7 @@ class ShopifyReader(ShopReader[ShopifySettings]):
             queries.ORDERS,
             since,
             more=lambda: self._orders_of_merged_customers(ctx, since),
-            complete=request_refunds_of_orders,
+            complete=complete_refunds_of_orders,
         )
 
     def _orders_of_merged_customers(self, ctx: ShopifyContext, since: str | None) -> Pages:
@@ -150,8 +150,10 @@ class ShopifyReader(ShopReader[ShopifySettings]):
                 [row for record in records for row in self.rows.inventory_level_rows(record)], source=source
             )
 
-    def existing_product_keys(self, ctx: ShopifyContext) -> Iterator[RawBatch]:
-        yield from deleted_and_existing_records.existing_keys(ctx, "productVariants", "id sku", self.rows.product_key)
+    def all_product_keys(self, ctx: ShopifyContext) -> Iterator[RawBatch]:
+        yield from deleted_and_existing_records.all_existing_keys(
+            ctx, "productVariants", "id sku", self.rows.product_key
+        )
 
     # ---- fetching
 
@@ -176,14 +178,14 @@ class ShopifyReader(ShopReader[ShopifySettings]):
         for orders, source, missing in records_by_id.request_records(ctx, queries.ORDERS, shop_ids_in_keys(keys)):
             gone = missing if missing and sees_all_orders(granted_scopes(_shop_answer(ctx))) else []
             yield RawBatch.json(
-                map(with_gid_number_as_key, request_refunds_of_orders(ctx, orders)), source=source, deleted=gone
+                map(with_gid_number_as_key, complete_refunds_of_orders(ctx, orders)), source=source, deleted=gone
             )
 
     def invoices_by_key(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         refunds = shop_ids_in_keys(keys, f"{CREDIT_NOTE}-")
         wanted = dict.fromkeys([*shop_ids_in_keys(keys), *records_by_id.order_ids_of_refunds(ctx, refunds)])
         for orders, source, _ in records_by_id.request_records(ctx, queries.ORDERS, list(wanted)):
-            yield RawBatch.json(self.rows.invoice_rows(request_refunds_of_orders(ctx, orders)), source=source)
+            yield RawBatch.json(self.rows.invoice_rows(complete_refunds_of_orders(ctx, orders)), source=source)
 
     def stock_by_key(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         items = shop_ids_in_keys([key.partition("-")[0] for key in keys])
@@ -217,7 +219,7 @@ class ShopifyReader(ShopReader[ShopifySettings]):
         return mapping.lot_of_inventory_level(record, self.settings)
 
 
-def split_customer_cursor(since: str | None) -> tuple[str | None, str | None]:
+def split_account_and_order_cursors(since: str | None) -> tuple[str | None, str | None]:
     """Return where the lists of accounts and of orders continue, from the cursor of customers."""
     if since is None or not since.startswith("{"):
         return since, since
@@ -225,11 +227,11 @@ def split_customer_cursor(since: str | None) -> tuple[str | None, str | None]:
     return stored["accounts"], stored["orders"]
 
 
-def join_customer_cursors(accounts: str | None, orders: str | None, since: str | None) -> str | None:
+def join_account_and_order_cursors(accounts: str | None, orders: str | None, since: str | None) -> str | None:
     """Return the cursor of customers: the earlier position of both lists, or both as JSON if one is where it was."""
     if accounts == orders:
         return accounts
-    before = split_customer_cursor(since)
+    before = split_account_and_order_cursors(since)
     if accounts is not None and orders is not None and accounts != before[0] and orders != before[1]:
         return min(accounts, orders)
     return exact_json.dumps({"accounts": accounts, "orders": orders}).decode()
@@ -256,11 +258,11 @@ def _warn_of_hidden_orders(ctx: ShopifyContext) -> None:
 _AT_A_TIME = 10  # a query may cost at most 1,000 points
 
 
-def request_refunds_of_orders(ctx: ShopifyContext, orders: list[Any]) -> list[Any]:
+def complete_refunds_of_orders(ctx: ShopifyContext, orders: list[Any]) -> list[Any]:
     orders = [complete_cut_order_lists(ctx, order) for order in orders]
     ids = [gid for order in orders for gid in refund_ids(order)]
     nodes = request_existing_nodes(ctx, REFUNDS, ids, _AT_A_TIME)
-    found = {read["id"]: read for node in nodes if (read := complete_refund_lists(ctx, node)) is not None}
+    found = {read["id"]: read for node in nodes if (read := complete_lists_of_refund(ctx, node)) is not None}
     lacking = [order.get("id") for order in orders if not found.keys() >= set(refund_ids(order))]
     still_there = request_existing_ids(ctx, lacking)
     return [with_found_refunds(order, found, still_there) for order in orders]

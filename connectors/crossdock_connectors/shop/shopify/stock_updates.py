@@ -13,7 +13,7 @@ from typing import Any
 from crossdock.targets import Outcome
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import MISSING
-from crossdock_connectors.json_record_members import objects_in_list, text_or_null
+from crossdock_connectors.json_record_members import objects_in_list, required_text_or_null
 from crossdock_connectors.shop.shopify.pages import number_in_gid
 
 _LEVEL = (
@@ -51,7 +51,7 @@ def outcome_of_sku_look_up(found: Any, sku: str, location: str, name: str) -> Ou
     if read.at("/pageInfo/hasNextPage", bool):
         message = f"the shop finds more than 10 items for the SKU {sku}, which are not all read"
         return Outcome("rejected", message, 200, reason="conflict", pointer="/sku")
-    same = [item.value for item in objects_in_list(read, "/nodes") if text_or_null(item, "sku") == sku]
+    same = [item.value for item in objects_in_list(read, "/nodes") if required_text_or_null(item, "sku") == sku]
     if len(same) > 1:
         message = f"the shop has {len(same)} variants with the SKU {sku}"
         return Outcome("rejected", message, 200, reason="conflict", pointer="/sku")

@@ -76,7 +76,7 @@ class ShopifySubscriptions(SubscriptionApi[ShopifySettings]):
                 raise RemoteError(error.message, where=error.where, hint=hint, code=error.code) from None
             payload = answer.at("/data/webhookSubscriptionCreate")
             if message := _refusal_text(payload):
-                hint = None if _is_about_address(payload) else _needed_scope_hint(topic)
+                hint = None if _is_refusal_about_address(payload) else _needed_scope_hint(topic)
                 raise RemoteError(
                     f"refused to subscribe to {topic}: {message}",
                     where=answer.address,
@@ -102,7 +102,7 @@ def schema_topic(topic: str) -> str:
     return topic.replace("/", "_").upper()
 
 
-def header_topic(name: str) -> str:
+def topic_in_header_form(name: str) -> str:
     """Return ``ORDERS_CREATE`` in the form of a webhook's header: ``orders/create``."""
     text = name.lower()
     for resource in _RESOURCES:
@@ -113,7 +113,7 @@ def header_topic(name: str) -> str:
 
 def _parse_subscription(node: Any, source: str) -> Subscription:
     found = read_subscription(node, source, topic="topic", address="uri", active=True)
-    return Subscription(number_in_gid(found.id), header_topic(found.topic), found.address)
+    return Subscription(number_in_gid(found.id), topic_in_header_form(found.topic), found.address)
 
 
 def _refusal_text(payload: Any) -> str:
@@ -123,7 +123,7 @@ def _refusal_text(payload: Any) -> str:
     return error_message_in(errors, str) or ("without a message" if errors else "")
 
 
-def _is_about_address(payload: Any) -> bool:
+def _is_refusal_about_address(payload: Any) -> bool:
     return bool(at_path(payload, "userErrors.0.field.0") == "webhookSubscription")
 
 

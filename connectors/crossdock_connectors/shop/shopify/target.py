@@ -26,11 +26,11 @@ from crossdock.targets import (
 )
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.shop.shopify import fulfillments, stock_updates, target_answers
+from crossdock_connectors.shop.shopify import fulfillment_creation, stock_updates, target_answers
 from crossdock_connectors.shop.shopify.pages import number_in_gid
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
-from crossdock_connectors.shop.written_back_fulfillments_and_stock import Fulfillment, StockLevel, split_key_in_two
-from crossdock_connectors.unread_record_parts import unreadable_look_up_outcome
+from crossdock_connectors.shop.written_back_record_models import Fulfillment, StockLevel, split_key_in_two
+from crossdock_connectors.unreadable_record_parts import unreadable_look_up_outcome
 
 _OF_FULFILLMENT = "the id of the shop's order and the tracking number"
 _OF_STOCK = "the SKU and the location, by the shop's id or by its code in the setting locations"
@@ -81,7 +81,9 @@ class ShopifyTarget(ApiTarget):
 
     def create_from(self, resource: str, payload: dict[str, Any], held: dict[str, Any]) -> Request:
         assert resource == "fulfillments"  # stock is never absent
-        return self._graphql_request(fulfillments.CREATE, fulfillment=fulfillments.create_input(payload, held))
+        return self._graphql_request(
+            fulfillment_creation.CREATE, fulfillment=fulfillment_creation.create_input(payload, held)
+        )
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:  # noqa: ARG002
         quantity = int(update.after["quantity"])
@@ -116,7 +118,7 @@ class ShopifyTarget(ApiTarget):
         if resource == "stock":
             found, location = stock_updates.sku_search(first), stock_updates.location_gid(self._location_id(second))
             return self._graphql_request(stock_updates.LOOK_UP_SKU, found=found, location=location)
-        return self._graphql_request(fulfillments.LOOK_UP, id=f"gid://shopify/Order/{first}")
+        return self._graphql_request(fulfillment_creation.LOOK_UP, id=f"gid://shopify/Order/{first}")
 
     def _location_id(self, named: str) -> str:
         return self._location_ids.get(named, named)
@@ -137,7 +139,9 @@ class ShopifyTarget(ApiTarget):
         mutation = "fulfillmentCreate" if resource == "fulfillments" else "inventorySetQuantities"
         payload = at_path(body_of(answer), f"data.{mutation}")
         if refused := target_answers.outcome_of_user_errors(payload):
-            return fulfillments.changed_outcome_if_units_taken(refused) if resource == "fulfillments" else refused
+            return (
+                fulfillment_creation.changed_outcome_if_units_taken(refused) if resource == "fulfillments" else refused
+            )
         if resource == "stock":
             return Outcome("delivered", status=200, target_id=expected.target_id)
         gid = at_path(payload, "fulfillment.id")
@@ -166,7 +170,7 @@ class ShopifyTarget(ApiTarget):
             return Outcome("absent", status=200)
         first, second = split_key_in_two(expected.name or "", _OF_STOCK)
         if resource == "fulfillments":
-            return fulfillments.outcome_of_order_look_up(at_path(body, "data.order"), first, second)
+            return fulfillment_creation.outcome_of_order_look_up(at_path(body, "data.order"), first, second)
         found = at_path(body, "data.inventoryItems")
         return stock_updates.outcome_of_sku_look_up(found, first, self._location_id(second), self._quantity)
 

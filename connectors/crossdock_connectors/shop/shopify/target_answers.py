@@ -28,10 +28,10 @@ def outcome_of_answer_without_data(answer: Answer) -> Outcome | None:
     if not errors:
         data = body.get("data") if isinstance(body, dict) else None
         return None if isinstance(data, dict) else Outcome("in_doubt", "the answer has no data", 200)
-    return _outcome_of_errors(body, errors if isinstance(errors, list) else [errors])
+    return _outcome_of_graphql_errors(body, errors if isinstance(errors, list) else [errors])
 
 
-def _outcome_of_errors(body: Mapping[str, Any], errors: list[Any]) -> Outcome:
+def _outcome_of_graphql_errors(body: Mapping[str, Any], errors: list[Any]) -> Outcome:
     message = _joined_messages(errors)
     codes = {_text_or_none(at_path(error, "extensions.code")) for error in errors}
     if "THROTTLED" in codes:

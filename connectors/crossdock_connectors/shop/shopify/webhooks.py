@@ -76,7 +76,7 @@ def _customer_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:  # n
     yield Hint("customers", (webhook.identifier("/id"),))
 
 
-def _merged_customer_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:  # noqa: ARG001  one of several
+def _hints_of_customer_merge(settings: ShopifySettings, webhook: Webhook) -> _Hints:  # noqa: ARG001  one of several
     for which in ("kept", "deleted"):
         yield Hint("customers", (_number_in_gid_at(webhook, f"/admin_graphql_api_customer_{which}_id"),))
 
@@ -138,7 +138,7 @@ _OF_TOPIC: Mapping[str, Callable[[ShopifySettings, Webhook], _Hints]] = {
     "customers/enable": _customer_hints,
     "customers/disable": _customer_hints,
     "customers/delete": _customer_hints,
-    "customers/merge": _merged_customer_hints,
+    "customers/merge": _hints_of_customer_merge,
     "products/create": _product_hints,
     "products/update": _product_hints,
     "inventory_levels/connect": _stock_hints,

@@ -21,14 +21,14 @@ def check(ctx: WooContext) -> Iterator[Finding]:
     page = ctx.api.get(f"{API}/orders", {"status": "any", "per_page": size})
     took_s = ctx.run.clock.monotonic() - begun
     page.items("")
-    yield _first_load_finding(page, size, took_s)
+    yield _first_load_duration_finding(page, size, took_s)
     yield _clock_finding(page, ctx.run.clock.now())
     for name in ("products", "customers"):
         yield _permission_finding(ctx, name)
     yield _change_filter_finding(ctx)
 
 
-def _first_load_finding(page: ApiAnswer, size: int, took_s: float) -> Finding:
+def _first_load_duration_finding(page: ApiAnswer, size: int, took_s: float) -> Finding:
     orders = _total_in_header(page)
     if orders is None:
         text = f"{page.address} responds without {TOTAL}: a proxy or cache may remove it, and lists cannot be read"

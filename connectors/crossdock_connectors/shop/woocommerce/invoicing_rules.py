@@ -9,7 +9,7 @@ from crossdock import Record, RecordError
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.settings import Invoiced
 from crossdock_connectors.shop.streams import CREDIT_NOTE
-from crossdock_connectors.shop.woocommerce.lists import Item, id_of_record
+from crossdock_connectors.shop.woocommerce.lists import Item, id_text_or_none
 
 _NOT_PLACED = frozenset({"checkout-draft", "pending", "failed", "cancelled", "trash"})
 _GIVEN_UP = frozenset({"failed", "cancelled", "trash"})
@@ -65,7 +65,7 @@ def rows_of_refunds(order: Any, *, due: bool) -> Iterator[Item]:
     refunds = at_path(order, "refunds")
     own = {name: order.get(name) for name in _OF_ORDER} if isinstance(order, dict) else {}
     for refund in refunds if isinstance(refunds, list) else ():
-        number, amount = id_of_record(refund), at_path(refund, "amount")
+        number, amount = id_text_or_none(refund), at_path(refund, "amount")
         row = refund if isinstance(refund, dict) else {}
         key = None if number is None else f"{CREDIT_NOTE}-{number}"
         yield {**row, "key": key, "order": own, "test": False, "due": due and not _is_zero(amount)}

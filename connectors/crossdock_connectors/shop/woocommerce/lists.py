@@ -16,7 +16,7 @@ from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import with_members
 from crossdock_connectors.shop.lists_read_once import OVERLAP, Pages, StoredList, read_list_once_per_run
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
-from crossdock_connectors.unread_record_parts import UnreadParts
+from crossdock_connectors.unreadable_record_parts import UnreadParts
 
 WooContext = Context[WooCommerceSettings]
 Item = dict[str, Any]
@@ -69,16 +69,16 @@ def _order_pages(ctx: WooContext, since: str | None, statuses: Iterable[str]) ->
         # Orders in tables of their own are sorted by the time in UTC, those among WordPress's posts by the local one.
         change = ("date_modified_gmt", "date_modified")
         for records, source in _changed_pages(ctx, "orders", begin, change, status=status, **EXACT):
-            yield [request_refunds_of_order(ctx, order, unread) for order in records], source
+            yield [read_refunds_into_order(ctx, order, unread) for order in records], source
     unread.raise_first_doubt()
 
 
-def request_refunds_of_order(ctx: WooContext, order: Any, unread: UnreadParts) -> Any:
+def read_refunds_into_order(ctx: WooContext, order: Any, unread: UnreadParts) -> Any:
     """Return *order* with full refunds. If some may be missing, it is marked, and *unread* gets the reason.
 
     Only an empty list means that it has none: an order without the member, or with null, may have some.
     """
-    number, named = id_of_record(order), at_path(order, "refunds")
+    number, named = id_text_or_none(order), at_path(order, "refunds")
     if number is None or named == []:
         return order
     found = list[Any]()
@@ -119,8 +119,8 @@ _UNLISTED_HINT = (
 
 def _missing_refunds(named: Any, found: Sequence[Any]) -> list[str]:
     """Return the ids of the refunds of an order that are not *found*, or without the amount that the order shows."""
-    amounts = {id_of_record(refund): at_path(refund, "amount") for refund in found}
-    summaries = {id_of_record(each): at_path(each, "total") for each in named} if isinstance(named, list) else {}
+    amounts = {id_text_or_none(refund): at_path(refund, "amount") for refund in found}
+    summaries = {id_text_or_none(each): at_path(each, "total") for each in named} if isinstance(named, list) else {}
     return [
         number
         for number, total in summaries.items()
@@ -195,11 +195,13 @@ def variant_pages(ctx: WooContext, products: Pages, fields: str | None = None) -
     """
     unread = UnreadParts()
     for records, source in products:
-        yield list(_variants(ctx, records, unread, fields)), source
+        yield list(_products_and_variations(ctx, records, unread, fields)), source
     unread.raise_first_doubt()
 
 
-def _variants(ctx: WooContext, products: Iterable[Any], unread: UnreadParts, fields: str | None) -> Iterator[Any]:
+def _products_and_variations(
+    ctx: WooContext, products: Iterable[Any], unread: UnreadParts, fields: str | None
+) -> Iterator[Any]:
     """Yield simple products, and variations with their ``parent``; a variable product only if it keeps their stock.
 
     *unread* gets the reason why some variations of a product may be missing.
@@ -215,7 +217,7 @@ def _variants(ctx: WooContext, products: Iterable[Any], unread: UnreadParts, fie
 
 
 def _variations(ctx: WooContext, product: Item, fields: str | None) -> Iterator[Any]:
-    number = id_of_record(product)
+    number = id_text_or_none(product)
     parent = {name: value for name, value in product.items() if name in _OF_PARENT}
     try:
         for records, _ in pages(ctx, f"products/{number}/variations", status="any", _fields=fields):
@@ -255,6 +257,6 @@ def time_param(moment: datetime) -> str:
     return moment.astimezone(UTC).replace(tzinfo=None, microsecond=0).isoformat()
 
 
-def id_of_record(record: Any) -> str | None:
+def id_text_or_none(record: Any) -> str | None:
     found = at_path(record, "id")
     return str(found) if isinstance(found, int) and not isinstance(found, bool) else None

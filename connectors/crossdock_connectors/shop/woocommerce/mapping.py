@@ -18,14 +18,14 @@ from crossdock_connectors.shop.addresses_and_texts import LONGEST_CODE, LONGEST_
 from crossdock_connectors.shop.record_values import (
     customer_reference,
     mapped_status,
-    product_price,
     product_reference,
+    rounded_product_price_or_none,
     text_or_none,
 )
 from crossdock_connectors.shop.sale_lines import lines_of_sale
 from crossdock_connectors.shop.woocommerce import sale_amounts
 from crossdock_connectors.shop.woocommerce.invoicing_rules import reject_order_with_failed_payment
-from crossdock_connectors.shop.woocommerce.sale_amounts import Amounts
+from crossdock_connectors.shop.woocommerce.sale_amounts import AmountReader
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 
 STORE = "store"
@@ -57,7 +57,9 @@ def product(record: Record, settings: WooCommerceSettings) -> ProductDraft:
         name=texts.cut(f"{name} - {own}") if own else name,
         description=texts.read_cut_text(record, "/description", LONGEST_DESCRIPTION),
         barcode=texts.read_text_unless_too_long(record, "/global_unique_id", LONGEST_CODE),
-        unit_price=product_price(record, "/price", settings.price_currency) if settings.price_currency else None,
+        unit_price=rounded_product_price_or_none(record, "/price", settings.price_currency)
+        if settings.price_currency
+        else None,
         currency=settings.price_currency,
         unit_of_measure=settings.unit_of_measure,
         active=shown,
@@ -88,12 +90,12 @@ def customer(record: Record, settings: WooCommerceSettings) -> CustomerDraft:
 
 def order(record: Record, settings: WooCommerceSettings) -> OrderDraft:
     """Map what is left of an order."""
-    amounts = Amounts.of_order(record, settings)
+    amounts = AmountReader.of_order(record, settings)
     sale = sale_amounts.sale_after_refunds(record, amounts, settings)
-    if _is_to_ship(record) and any(item.product is None and item.quantity for item in sale.items):
+    if _is_for_shipping_not_pickup(record) and any(item.product is None and item.quantity for item in sale.items):
         record.count("item to ship without a product")
     return OrderDraft(
-        customer_id=_customer_of_order(record, settings),
+        customer_id=_reference_to_customer(record, settings),
         currency=amounts.currency,
         items=lines_of_sale(record, sale, "/total", settings),
         placed_at=record.instant("/date_created_gmt", timezone="UTC"),
@@ -104,12 +106,12 @@ def order(record: Record, settings: WooCommerceSettings) -> OrderDraft:
 
 def invoice(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
     reject_order_with_failed_payment(record, settings.invoices)
-    amounts = Amounts.of_order(record, settings)
+    amounts = AmountReader.of_order(record, settings)
     of_order = (
         sale_amounts.charged_sale if settings.refunds == "credit_note" else sale_amounts.sale_with_refunds_as_charge
     )
     return InvoiceDraft(
-        customer_id=_customer_of_order(record, settings),
+        customer_id=_reference_to_customer(record, settings),
         currency=amounts.currency,
         items=lines_of_sale(record, of_order(record, amounts, settings), "/total", settings),
     )
@@ -117,9 +119,9 @@ def invoice(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
 
 def credit_note(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
     placed = record.part("/order")
-    amounts = Amounts.of_order(placed, settings)
+    amounts = AmountReader.of_order(placed, settings)
     return InvoiceDraft(
-        customer_id=_customer_of_order(placed, settings),
+        customer_id=_reference_to_customer(placed, settings),
         currency=amounts.currency,
         items=lines_of_sale(record, sale_amounts.sale_of_refund(record, amounts, settings), "/amount", settings),
     )
@@ -151,7 +153,7 @@ def _status(record: Record, settings: WooCommerceSettings) -> str:
     return settings.platform_status_by_shop_status["cancelled"] if are_returned or is_paid_back else found
 
 
-def _customer_of_order(placed: JsonAccess, settings: WooCommerceSettings) -> Reference:
+def _reference_to_customer(placed: JsonAccess, settings: WooCommerceSettings) -> Reference:
     account = placed.at("/customer_id", int)
     email, number = text_or_none(placed, "/billing/email"), str(placed.at("/id", int))
     return customer_reference(str(account) if account else None, settings.guests, email, number)
@@ -177,10 +179,10 @@ def _shipping_address(record: Record, settings: WooCommerceSettings) -> Shipping
         record, "/billing/phone"
     )
     address = texts.order_address("/shipping", next(filter(None, named), None), phone)
-    if address is None and _is_to_ship(record):
+    if address is None and _is_for_shipping_not_pickup(record):
         record.count("order to ship without an address")
     return address
 
 
-def _is_to_ship(record: Record) -> bool:
+def _is_for_shipping_not_pickup(record: Record) -> bool:
     return any(text_or_none(line, "/method_id") not in _PICKED_UP for line in record.each("/shipping_lines"))

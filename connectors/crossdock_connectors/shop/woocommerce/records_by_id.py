@@ -18,7 +18,7 @@ from crossdock_connectors.shop.woocommerce.lists import (
     OF_STOCK,
     STATUSES,
     WooContext,
-    id_of_record,
+    id_text_or_none,
     pages,
     variant_pages,
 )
@@ -37,7 +37,7 @@ def orders(ctx: WooContext, ids: Sequence[str]) -> Pages:
         for records, source in pages(ctx, "orders", status=status, include=",".join(left), **EXACT):
             yield records, source
             for record in records:
-                left.pop(id_of_record(record) or "", None)
+                left.pop(id_text_or_none(record) or "", None)
 
 
 def order_ids_of_refunds(ctx: WooContext, refunds: Sequence[str]) -> list[str]:
@@ -81,7 +81,7 @@ def product_ids_of_variants(ctx: WooContext, ids: Sequence[str]) -> list[str]:
     found = list[str]()
     if ids:
         for records, _ in pages(ctx, "products", status="any", include=",".join(ids), _fields="id"):
-            found += [number for record in records if (number := id_of_record(record)) is not None]
+            found += [number for record in records if (number := id_text_or_none(record)) is not None]
     for number in set(ids) - set(found):
         try:
             answer = ctx.api.get(f"{API}/products/{number}", {"_fields": "id,parent_id"})

@@ -30,7 +30,7 @@ _REFUNDED = "_refunded_item_id"
 _COARSER = tuple(map(Decimal, ("1", "0.1", "0.01")))
 
 
-class Amounts(Struct, frozen=True):
+class AmountReader(Struct, frozen=True):
     """Reads amounts in the currency of one order, rounded to its minor unit.
 
     The shop rounds the order's own sums to *shown*, which may be more than a minor unit, as where prices in SEK have no
@@ -42,7 +42,7 @@ class Amounts(Struct, frozen=True):
     shown: Decimal
 
     @classmethod
-    def of_order(cls, order: JsonAccess, settings: WooCommerceSettings) -> Amounts:
+    def of_order(cls, order: JsonAccess, settings: WooCommerceSettings) -> AmountReader:
         named = order.at("/currency", str)
         currency = settings.currencies.get(named, named)
         unit = smallest_currency_unit_or_error(currency, order.place("/currency"), _CURRENCY_ADVICE)
@@ -76,7 +76,7 @@ def _shop_rounding_unit(order: JsonAccess) -> Decimal:
     return _NOTHING
 
 
-def _largest_rounding_difference(lines: Sequence[JsonAccess], amounts: Amounts) -> Decimal:
+def _largest_rounding_difference(lines: Sequence[JsonAccess], amounts: AmountReader) -> Decimal:
     """Return the largest difference of the lines from the total that comes from rounding.
 
     Each line is rounded to a minor unit here. If the shop rounds to more than that, it has rounded the lines or their
@@ -96,7 +96,7 @@ def _rounded(amount: Decimal, unit: Decimal) -> Decimal:
     return amount.quantize(unit, ROUND_HALF_UP)
 
 
-def charged_sale(order: Record, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
+def charged_sale(order: Record, amounts: AmountReader, settings: WooCommerceSettings) -> Sale:
     """Return what the buyer was charged. WooCommerce rounds lines or sums, so each line may be off by a minor unit."""
     lines, shipping, fees = (order.each(f"/{kind}") for kind in ("line_items", "shipping_lines", "fee_lines"))
     order.at("/refunds", list)
@@ -118,7 +118,7 @@ def charged_sale(order: Record, amounts: Amounts, settings: WooCommerceSettings)
     return sale
 
 
-def sale_after_refunds(order: Record, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
+def sale_after_refunds(order: Record, amounts: AmountReader, settings: WooCommerceSettings) -> Sale:
     """Return what is left of an order: without units that came back, which nobody ships, and without their money."""
     sale, refunds = charged_sale(order, amounts, settings), order.each("/refunds")
     if not refunds:
@@ -163,12 +163,12 @@ def _product_ids(line: JsonAccess) -> tuple[int, int]:
     return line.at("/product_id", int, default=0), line.at("/variation_id", int, default=0)
 
 
-def sale_with_refunds_as_charge(order: Record, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
+def sale_with_refunds_as_charge(order: Record, amounts: AmountReader, settings: WooCommerceSettings) -> Sale:
     sale, back = charged_sale(order, amounts, settings), amounts.sum(order.each("/refunds"), "/amount")
     return Sale(sale.currency, sale.items, sale.total - back, {**sale.charges, "refund": -back}, sale.rounding)
 
 
-def sale_of_refund(refund: Record, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
+def sale_of_refund(refund: Record, amounts: AmountReader, settings: WooCommerceSettings) -> Sale:
     """Return a refund as a negative sale: returned units, and the part of its amount that its lines do not explain."""
     lines = objects_in_list(refund, "/line_items")
     shipping, fees = (objects_in_optional_list(refund, kind) for kind in ("shipping_lines", "fee_lines"))

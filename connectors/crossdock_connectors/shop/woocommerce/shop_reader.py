@@ -17,23 +17,23 @@ from crossdock import (
     Record,
     WarehouseBinDraft,
 )
-from crossdock.mapping.incremental_cursors import instant_cursor
+from crossdock.mapping.incremental_cursors import format_instant_cursor
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import with_members
-from crossdock_connectors.shop.ids_in_keys import order_ids_in_guest_keys, shop_ids_in_keys
 from crossdock_connectors.shop.lists_read_once import Pages, checkpoint_of_cursor
 from crossdock_connectors.shop.record_values import GUEST, guest_key
-from crossdock_connectors.shop.repeated_skus import RepeatedSkus
+from crossdock_connectors.shop.shop_ids_read_from_keys import order_ids_in_guest_keys, shop_ids_in_keys
 from crossdock_connectors.shop.streams import CREDIT_NOTE, WITHDRAWN, Read, ShopReader
+from crossdock_connectors.shop.warning_of_repeated_skus import RepeatedSkus
 from crossdock_connectors.shop.woocommerce import lists, mapping, records_by_id
 from crossdock_connectors.shop.woocommerce.invoicing_rules import (
     is_invoice_due,
     may_invoice_need_withdrawal,
     rows_of_refunds,
 )
-from crossdock_connectors.shop.woocommerce.lists import Item, WooContext, id_of_record
+from crossdock_connectors.shop.woocommerce.lists import Item, WooContext, id_text_or_none
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
-from crossdock_connectors.unread_record_parts import UnreadParts
+from crossdock_connectors.unreadable_record_parts import UnreadParts
 
 
 class WooCommerceReader(ShopReader[WooCommerceSettings]):
@@ -44,7 +44,7 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
     # ---- reading
 
     def products(self, ctx: WooContext, since: str | None) -> Read:
-        started, cursor = instant_cursor(ctx.run.clock.now()), since
+        started, cursor = format_instant_cursor(ctx.run.clock.now()), since
         skus = RepeatedSkus(ctx) if self.settings.product_key == "sku" else None
         for records, source in lists.changed_variants(ctx, since):
             if skus is not None:
@@ -59,18 +59,22 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
         if self.settings.product_key == "sku":
             sku = at_path(variant, "sku")
             return sku if isinstance(sku, str) and sku else None
-        return id_of_record(variant)
+        return id_text_or_none(variant)
 
     def customers(self, ctx: WooContext, since: str | None) -> Read:
         """Yield accounts, guests, and the buyers whose accounts were deleted: orders keep the ids of those."""
         orders, accounts = lists.changed_orders(ctx, since), array("Q")
         for records, source in lists.customers(ctx).pages():
-            accounts.extend(int(number) for number in map(id_of_record, records) if number is not None)
+            accounts.extend(int(number) for number in map(id_text_or_none, records) if number is not None)
             yield RawBatch.json([_with_id_as_key(record) for record in records], source=source)
         known = _SortedIds(accounts)
         for records, source in orders.pages():
             yield RawBatch.json(self._guest_rows(records), source=source)
-            former = [order for order in records if _account_id(order) is not None and _account_id(order) not in known]
+            former = [
+                order
+                for order in records
+                if _account_id_of_order(order) is not None and _account_id_of_order(order) not in known
+            ]
             if former:
                 yield RawBatch.json(map(_row_of_deleted_account, former), source=source)
         yield from checkpoint_of_cursor(orders.cursor)
@@ -80,7 +84,9 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
             if at_path(order, "customer_id") != 0:
                 continue
             email = at_path(order, "billing.email")
-            key = guest_key(self.settings.guests, email if isinstance(email, str) else None, id_of_record(order) or "")
+            key = guest_key(
+                self.settings.guests, email if isinstance(email, str) else None, id_text_or_none(order) or ""
+            )
             yield {"key": key, "username": "Guest"} if key == GUEST else {"key": key, "billing": order.get("billing")}
 
     def orders(self, ctx: WooContext, since: str | None) -> Read:
@@ -120,21 +126,21 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
         counted = at_path(variant, "manage_stock") not in (False, "parent")
         return with_members(_with_id_as_key(variant), counted=counted, mapped=self._is_store_mapped)
 
-    def existing_product_keys(self, ctx: WooContext) -> Iterator[RawBatch]:
+    def all_product_keys(self, ctx: WooContext) -> Iterator[RawBatch]:
         for records, source in lists.all_variants_with_stock(ctx).pages():
             yield RawBatch.json([{"key": self._product_key(record)} for record in records], source=source)
 
-    def existing_customer_keys(self, ctx: WooContext) -> Iterator[RawBatch]:
+    def all_customer_keys(self, ctx: WooContext) -> Iterator[RawBatch]:
         for records, source in lists.customers(ctx).pages():
-            yield RawBatch.json([{"key": id_of_record(record)} for record in records], source=source)
+            yield RawBatch.json([{"key": id_text_or_none(record)} for record in records], source=source)
         for records, source in lists.orders_with_key_members(ctx).pages():
             yield RawBatch.json([{"key": guest["key"]} for guest in self._guest_rows(records)], source=source)
-            buyers = filter(None, map(_account_id, records))
+            buyers = filter(None, map(_account_id_of_order, records))
             yield RawBatch.json([{"key": str(number)} for number in buyers], source=source)
 
-    def existing_order_keys(self, ctx: WooContext) -> Iterator[RawBatch]:
+    def all_order_keys(self, ctx: WooContext) -> Iterator[RawBatch]:
         for records, source in lists.orders_with_key_members(ctx).pages():
-            yield RawBatch.json([{"key": id_of_record(record)} for record in records], source=source)
+            yield RawBatch.json([{"key": id_text_or_none(record)} for record in records], source=source)
 
     # ---- fetching
 
@@ -171,7 +177,7 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
     def _orders_with_refunds_by_id(self, ctx: WooContext, ids: Sequence[str]) -> Pages:
         unread = UnreadParts()
         for records, source in records_by_id.orders(ctx, ids):
-            yield [lists.request_refunds_of_order(ctx, order, unread) for order in records], source
+            yield [lists.read_refunds_into_order(ctx, order, unread) for order in records], source
         unread.raise_first_doubt()
 
     def stock_by_key(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
@@ -217,7 +223,7 @@ class _SortedIds:
         return place < len(self._ids) and self._ids[place] == number
 
 
-def _account_id(order: Any) -> int | None:
+def _account_id_of_order(order: Any) -> int | None:
     """Return the id of the account of an order; None for that of a guest."""
     found = at_path(order, "customer_id")
     return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
@@ -225,8 +231,8 @@ def _account_id(order: Any) -> int | None:
 
 def _row_of_deleted_account(order: Any) -> Item:
     """Return a buyer whose account was deleted, as the order has him."""
-    return {"key": str(_account_id(order)), "billing": order.get("billing"), "shipping": order.get("shipping")}
+    return {"key": str(_account_id_of_order(order)), "billing": order.get("billing"), "shipping": order.get("shipping")}
 
 
 def _with_id_as_key(item: Any) -> Any:
-    return with_members(item, key=id_of_record(item))
+    return with_members(item, key=id_text_or_none(item))

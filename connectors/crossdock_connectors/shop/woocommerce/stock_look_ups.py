@@ -64,7 +64,7 @@ def outcome_of_found_product(product: Any) -> Outcome:
     if managed is not True or held is None:
         message = "the shop does not manage the stock of this product"
         return Outcome("rejected", message, 200, reason="rejected", pointer="/sku")
-    quantity = _quantity(held)
+    quantity = _whole_units_or_none(held)
     if quantity is None:
         message = "the shop has a part of a unit in stock; crossdock writes whole units"
         return Outcome("rejected", message, 200, reason="rejected", pointer="/quantity")
@@ -72,7 +72,7 @@ def outcome_of_found_product(product: Any) -> Outcome:
     return Outcome("found", status=200, target_id=target_id, held={"quantity": quantity})
 
 
-def _quantity(held: Any) -> int | None:
+def _whole_units_or_none(held: Any) -> int | None:
     """Return whole units; some extensions have them as text, and parts of units. None if there is a part."""
     try:
         number = Decimal(held)

@@ -26,7 +26,7 @@ class WooCommerceSubscriptions(SubscriptionApi[WooCommerceSettings]):
     def listed(self, ctx: WooContext) -> Iterator[Subscription]:
         seen = set[str]()  # pages overlap
         for webhooks, source in pages(ctx, "webhooks", status="all"):
-            for found in (_parse_subscription(webhook, source) for webhook in webhooks):
+            for found in (_parse_webhook_subscription(webhook, source) for webhook in webhooks):
                 if found.id not in seen:
                     seen.add(found.id)
                     yield found
@@ -41,7 +41,7 @@ class WooCommerceSubscriptions(SubscriptionApi[WooCommerceSettings]):
                 "status": "active",
             }
             answer = ctx.api.post(f"{API}/webhooks", json=body)
-            return _parse_subscription(answer.body, answer.address)
+            return _parse_webhook_subscription(answer.body, answer.address)
 
         return created_once(self, ctx, topic, address, send, secret_is_known=True)
 
@@ -52,7 +52,7 @@ class WooCommerceSubscriptions(SubscriptionApi[WooCommerceSettings]):
             return  # it is removed already
 
 
-def _parse_subscription(webhook: Any, source: str) -> Subscription:
+def _parse_webhook_subscription(webhook: Any, source: str) -> Subscription:
     """Parse a webhook. ``paused`` by the merchant and ``disabled`` after failures in a row are both not active."""
     active = at_path(webhook, "status") == "active"
     return read_subscription(webhook, source, topic="topic", address="delivery_url", active=active)

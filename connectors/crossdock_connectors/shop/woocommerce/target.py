@@ -25,10 +25,10 @@ from crossdock.targets import (
     key_parts_of,
 )
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.shop.woocommerce import parcels, stock_look_ups
+from crossdock_connectors.shop.woocommerce import parcel_writes_and_look_ups, stock_look_ups
 from crossdock_connectors.shop.woocommerce.lists import API
-from crossdock_connectors.shop.written_back_fulfillments_and_stock import StockLevel
-from crossdock_connectors.unread_record_parts import unreadable_look_up_outcome
+from crossdock_connectors.shop.written_back_record_models import StockLevel
+from crossdock_connectors.unreadable_record_parts import unreadable_look_up_outcome
 
 
 class Parcel(ResourceModel):
@@ -100,7 +100,11 @@ class WooCommerceTarget(ApiTarget):
         if resource == "stock":
             raise RecordError("missing", "the shop has no product with this SKU", pointer="/sku")
         assert resource == "fulfillments"  # an order is there, or the look-up says why it is not
-        return Request.json("POST", parcels.tracking_path(payload["order"]), parcels.tracking_item_body(payload))
+        return Request.json(
+            "POST",
+            parcel_writes_and_look_ups.tracking_path(payload["order"]),
+            parcel_writes_and_look_ups.tracking_item_body(payload),
+        )
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:
         if resource == "order_status":
@@ -112,9 +116,15 @@ class WooCommerceTarget(ApiTarget):
         match resource:
             case "fulfillments":
                 order = (
-                    parcels.order_id_in_target_id(target_id) if target_id is not None else key_parts_of(name or "")[0]
+                    parcel_writes_and_look_ups.order_id_in_target_id(target_id)
+                    if target_id is not None
+                    else key_parts_of(name or "")[0]
                 )
-                return Request("GET", parcels.tracking_path(order)) if order.isdecimal() else self.ping(resource)
+                return (
+                    Request("GET", parcel_writes_and_look_ups.tracking_path(order))
+                    if order.isdecimal()
+                    else self.ping(resource)
+                )
             case "order_status":
                 order = name or ""
                 if target_id is None and not order.isdecimal():
@@ -134,7 +144,9 @@ class WooCommerceTarget(ApiTarget):
         if missing := _missing_record_outcome(answer):
             return missing
         if resource == "fulfillments" and 200 <= answer.status < 300:
-            return parcels.outcome_of_parcel_creation(body_of(answer), answer.status, expected.name or "")
+            return parcel_writes_and_look_ups.outcome_of_parcel_creation(
+                body_of(answer), answer.status, expected.name or ""
+            )
         if 200 <= answer.status < 300:
             return _outcome_of_success_answer(body_of(answer), answer.status, expected)
         return super().outcome(resource, answer, expected)
@@ -163,7 +175,7 @@ class WooCommerceTarget(ApiTarget):
 def _outcome_of_look_up(resource: str, body: Any, expected: ExpectedRecord) -> Outcome:
     match resource:
         case "fulfillments":
-            return parcels.outcome_of_parcel_look_up(body, expected.name, expected.target_id)
+            return parcel_writes_and_look_ups.outcome_of_parcel_look_up(body, expected.name, expected.target_id)
         case "order_status":
             return _outcome_of_status_look_up(body, expected.target_id or expected.name)
     if expected.target_id is not None:

@@ -14,13 +14,13 @@ from crossdock.values.json_access import JsonAccess, JsonElement
 from crossdock_connectors.json_record_members import objects_in_list
 from crossdock_connectors.threepl.record_values import (
     ProductSkus,
-    by_normalized_status,
     distinct_parcels,
     mapped_status,
     non_negative_units,
     normalized_status,
+    our_status_by_normalized_status,
 )
-from crossdock_connectors.unread_record_parts import check_part_was_read
+from crossdock_connectors.unreadable_record_parts import check_part_was_read
 
 _SHORT = normalized_status("CompletePartialled")
 _COMPLETE = normalized_status("Complete")
@@ -75,15 +75,15 @@ def order_progress(record: Record, statuses: Mapping[str, str]) -> dict[str, Any
     """
     check_part_was_read(record, _SHIPMENTS)
     status = mapped_status(record, _STATUS, statuses)
-    if normalized_status(record.at(_STATUS, str)) == _COMPLETE and _lacks_units(record):
-        status = by_normalized_status(statuses)[_SHORT]
+    if normalized_status(record.at(_STATUS, str)) == _COMPLETE and _has_cancelled_or_unfulfillable_units(record):
+        status = our_status_by_normalized_status(statuses)[_SHORT]
     found = list(_parcels(record))
     for _ in range(found.count(None)):
         record.count("parcel without a number")
     return {"status": status, "tracking": distinct_parcels(filter(None, found))}
 
 
-def _lacks_units(order: JsonAccess) -> bool:
+def _has_cancelled_or_unfulfillable_units(order: JsonAccess) -> bool:
     lost = ("/cancelledQuantity", "/unfulfillableQuantity")
     items = order.each("/fulfillmentOrderItems", default=())
     return any(item.at(each, int, default=0) for item in items for each in lost)

@@ -24,19 +24,19 @@ from crossdock import (
     WarehouseBinDraft,
 )
 from crossdock.errors import CrossdockError
-from crossdock.mapping.incremental_cursors import OVERLAP_S, instant_cursor
+from crossdock.mapping.incremental_cursors import OVERLAP_S, format_instant_cursor
 from crossdock.mapping.stream_declaration import Mode
 from crossdock.sources import Checkpoint, CursorInBody, NotFoundError
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import with_members
-from crossdock_connectors.mapping_versions import mapping_version_of
+from crossdock_connectors.mapping_versions import version_of_mapping_and_settings
 from crossdock_connectors.threepl.amazon_mcf import mapping
 from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings
 from crossdock_connectors.threepl.record_values import ProductSkus as ProductNames
 from crossdock_connectors.threepl.record_values import external_ids_of_key, key_of_external_id
 from crossdock_connectors.threepl.settings import MAPPED
-from crossdock_connectors.unread_record_parts import read_part_or_reason
+from crossdock_connectors.unreadable_record_parts import read_part_or_reason
 
 INVENTORY = "/fba/inventory/v1/summaries"
 ORDERS = "/fba/outbound/2020-07-01/fulfillmentOrders"
@@ -51,7 +51,7 @@ class AmazonStream(Stream[AmazonMcfSettings]):
     def __init__(self, settings: AmazonMcfSettings) -> None:
         self.settings = settings
         self.products = ProductNames(settings.product_namespace, settings.sku_aliases)
-        self.mapping_version = mapping_version_of(settings, MAPPED, 2)
+        self.mapping_version = version_of_mapping_and_settings(settings, MAPPED, 2)
 
     def inventory(self, ctx: AmazonContext) -> Iterator[tuple[list[Any], str]]:
         place = self.settings.marketplace
@@ -122,7 +122,7 @@ class Shipments(AmazonStream):
 
     def pull(self, ctx: AmazonContext, since: str | None) -> Iterator[RawBatch | Checkpoint]:
         now = ctx.run.clock.now()
-        begin, left = _parse_cursor(since, ctx.settings.first or now - FIRST)
+        begin, left = _parse_since_and_open_orders(since, ctx.settings.first or now - FIRST)
         still_open, has_orders = list[str](), False
         for summaries, address in self._listed_orders(ctx, begin):
             has_orders = has_orders or bool(summaries)
@@ -133,7 +133,7 @@ class Shipments(AmazonStream):
             summary = {"sellerFulfillmentOrderId": name}
             yield RawBatch.json([self._order_with_shipments(ctx, summary, still_open)], source=_order_path(name))
         if has_orders:
-            reached = instant_cursor(ctx.run.by_clock_of(ctx.connection, now))
+            reached = format_instant_cursor(ctx.run.by_clock_of(ctx.connection, now))
         elif since is not None:
             reached = exact_json.loads(since)["since"]
         else:
@@ -152,7 +152,7 @@ class Shipments(AmazonStream):
 
     def _listed_orders(self, ctx: AmazonContext, begin: datetime) -> Iterator[tuple[list[Any], str]]:
         paginator = CursorInBody("/payload/nextToken", param="nextToken")
-        params, records = {"queryStartDate": instant_cursor(begin)}, "/payload/fulfillmentOrders"
+        params, records = {"queryStartDate": format_instant_cursor(begin)}, "/payload/fulfillmentOrders"
         key = "sellerFulfillmentOrderId"
         for page in ctx.api.pages(ORDERS, params, paginator=paginator, records=records, key=key):
             yield page.items(records), page.address
@@ -184,7 +184,7 @@ class Shipments(AmazonStream):
         return mapping.order_progress(record, self.settings.platform_status_by_3pl_status)
 
 
-def _parse_cursor(since: str | None, first: datetime) -> tuple[datetime, set[str]]:
+def _parse_since_and_open_orders(since: str | None, first: datetime) -> tuple[datetime, set[str]]:
     if since is None:
         return first, set()
     stored = exact_json.loads(since)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from crossdock import InvoiceDraft, RawBatch, Record, RefusedError
-from crossdock.mapping.incremental_cursors import instant_cursor
+from crossdock.mapping.incremental_cursors import format_instant_cursor
 from crossdock.sources import Checkpoint
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import with_members
@@ -15,9 +15,9 @@ from crossdock_connectors.threepl.shipbob.stream_base_and_list_pages import (
     ShipBobContext,
     ShipBobStream,
     cursor_pages,
-    owners_of_items,
+    merchants_of_inventory_items,
 )
-from crossdock_connectors.unread_record_parts import read_part_or_reason
+from crossdock_connectors.unreadable_record_parts import read_part_or_reason
 
 LATE = timedelta(days=30)
 """How long after its day a bill may appear, as in ShipBob's own default."""
@@ -29,13 +29,13 @@ class Bills(ShipBobStream):
     name, resource, mode, key = "bills", "invoice", "incremental", ("owner", "invoice_id")
 
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch | Checkpoint]:
-        self._refuse_other_merchants(ctx)
+        self._refuse_token_of_several_merchants(ctx)
         now, first = ctx.run.clock.now(), ctx.settings.first
         begin = (datetime.fromisoformat(since) if since else first or now) - LATE
         params = {"FromDate": begin.date().isoformat(), "SortOrder": "Ascending"}
         for bills, address in cursor_pages(ctx, "/invoices", "invoice_id", **params):
             yield RawBatch.json([self._with_lines(ctx, bill) for bill in bills], source=address)
-        yield Checkpoint(instant_cursor(now), needs_whole_list=True)
+        yield Checkpoint(format_instant_cursor(now), needs_whole_list=True)
 
     def _with_lines(self, ctx: ShipBobContext, bill: object) -> object:
         path = f"/invoices/{at_path(bill, 'invoice_id')}/transactions"
@@ -44,9 +44,9 @@ class Bills(ShipBobStream):
         )
         return with_members(bill, owner=self.settings.owner, **lines)
 
-    def _refuse_other_merchants(self, ctx: ShipBobContext) -> None:
+    def _refuse_token_of_several_merchants(self, ctx: ShipBobContext) -> None:
         """Refuse an account of several merchants: the others' bills would be mistaken for those of the merchant."""
-        others = set(owners_of_items(ctx).values()) - {self.settings.owner}
+        others = set(merchants_of_inventory_items(ctx).values()) - {self.settings.owner}
         if others:
             message = f"the token sees other merchants than {self.settings.owner}, and bills do not say whose they are"
             hint = "use a token of one merchant, or leave out the setting bills"

@@ -28,7 +28,7 @@ from crossdock_connectors.threepl.record_values import (
     normalized_status,
 )
 from crossdock_connectors.threepl.shipbob.settings import SHORT, Bills
-from crossdock_connectors.unread_record_parts import check_part_was_read
+from crossdock_connectors.unreadable_record_parts import check_part_was_read
 
 _SENT = normalized_status("Completed")
 _CANCELLED = normalized_status("Cancelled")
@@ -121,7 +121,7 @@ def movement_of_shipment(record: Record) -> LotMovementDraft:
 def invoice_of_bill(record: Record, bills: Bills) -> InvoiceDraft:
     check_part_was_read(record, "/transactions")
     transactions, currency = objects_in_list(record, "/transactions"), record.at("/currency_code", str)
-    taxes = [_taxes(each) for each in transactions]
+    taxes = [_tax_total_of_transaction(each) for each in transactions]
     return InvoiceDraft(
         customer_id=Reference("customer", bills.customer, bills.customer_namespace),
         currency=currency,
@@ -151,7 +151,7 @@ def _taxes_on_top_of_amounts(
     return added
 
 
-def _taxes(transaction: JsonAccess) -> Decimal:
+def _tax_total_of_transaction(transaction: JsonAccess) -> Decimal:
     return exact_sum(each.at("/tax_amount", Decimal) for each in transaction.each("/taxes", default=()))
 
 
@@ -181,16 +181,18 @@ def _bin_reference(owner: str, code: str) -> Reference:
 def order_progress(record: Record, statuses: Mapping[str, str]) -> dict[str, Any]:
     """Return status and parcels of an order, which may be sent in several shipments, short, or with other products."""
     status = mapped_status(record, "/status", statuses)
-    if normalized_status(record.at("/status", str)) == "fulfilled" and _shipped_units(record) < _ordered_units(record):
+    if normalized_status(record.at("/status", str)) == "fulfilled" and _total_shipped_units(
+        record
+    ) < _total_ordered_units(record):
         status = statuses[SHORT]
     return {"status": status, "tracking": distinct_parcels(_parcels(record))}
 
 
-def _ordered_units(record: Record) -> Decimal:
+def _total_ordered_units(record: Record) -> Decimal:
     return exact_sum(non_negative_units(line, "/quantity") for line in record.each("/products"))
 
 
-def shipments_of(order: JsonAccess) -> list[JsonElement]:
+def shipments_in_order(order: JsonAccess) -> list[JsonElement]:
     """Return the shipments of an order, which may be null as long as none has left. Raises RecordError otherwise."""
     if (
         order.at("/shipments", list, default=None) is None
@@ -200,7 +202,7 @@ def shipments_of(order: JsonAccess) -> list[JsonElement]:
     return objects_in_list(order, "/shipments")
 
 
-def shipment_status(shipment: JsonAccess) -> str:
+def normalized_shipment_status(shipment: JsonAccess) -> str:
     """Return the normalized status of a shipment. Raises RecordError if ShipBob does not document it."""
     found = normalized_status(shipment.at("/status", str))
     if found not in _SHIPMENT_STATUSES:
@@ -210,9 +212,9 @@ def shipment_status(shipment: JsonAccess) -> str:
     return found
 
 
-def sent_items(shipment: JsonAccess) -> list[JsonElement]:
+def inventory_items_if_sent(shipment: JsonAccess) -> list[JsonElement]:
     """Return the inventory items of a shipment that has left; none of another one."""
-    if shipment_status(shipment) != _SENT:
+    if normalized_shipment_status(shipment) != _SENT:
         return []
     return [
         item
@@ -221,16 +223,21 @@ def sent_items(shipment: JsonAccess) -> list[JsonElement]:
     ]
 
 
-def _shipped_units(record: Record) -> Decimal:
+def _total_shipped_units(record: Record) -> Decimal:
     """Return the number of sent units, including replacements."""
     return exact_sum(
-        non_negative_units(item, "/quantity") for shipment in shipments_of(record) for item in sent_items(shipment)
+        non_negative_units(item, "/quantity")
+        for shipment in shipments_in_order(record)
+        for item in inventory_items_if_sent(shipment)
     )
 
 
 def _parcels(record: Record) -> Iterator[Tracking]:
-    for shipment in shipments_of(record):
-        status, number = shipment_status(shipment), shipment.at("/tracking/tracking_number", str, default=None)
+    for shipment in shipments_in_order(record):
+        status, number = (
+            normalized_shipment_status(shipment),
+            shipment.at("/tracking/tracking_number", str, default=None),
+        )
         if number and status != _CANCELLED:
             carrier = shipment.at("/tracking/carrier", str, default=None)
             if not carrier:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from crossdock import InventoryLotDraft, RawBatch, Record, RecordError
-from crossdock.mapping.incremental_cursors import instant_cursor
+from crossdock.mapping.incremental_cursors import format_instant_cursor
 from crossdock.resources import LotMovementDraft
 from crossdock.sources import Checkpoint
 from crossdock.values.json_access import JsonElement
@@ -24,11 +24,11 @@ from crossdock_connectors.threepl.shipbob.stream_base_and_list_pages import (
     ShipBobContext,
     ShipBobStream,
     changed_order_pages,
+    merchant_of_inventory_item,
     numbered_pages,
-    owner_of_item,
     rows_of_readable_items,
 )
-from crossdock_connectors.unread_record_parts import UnreadParts, check_part_was_read, read_part_or_reason
+from crossdock_connectors.unreadable_record_parts import UnreadParts, check_part_was_read, read_part_or_reason
 
 Place = tuple[str | None, str | None, str | None]
 """The texts of inventory id, lot and location."""
@@ -55,14 +55,14 @@ class Receipts(_OwnRows):
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  all are read
         found = received_lots(ctx)
         yield RawBatch.json(found.rows, source=f"{ctx.connection} receiving orders")
-        self.raise_if_records_unread(ctx, found.aside)
+        self.raise_if_records_set_aside(ctx, found.aside)
 
     def fetch(self, ctx: ShipBobContext, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
         orders = sorted({order for _, order, _, _ in keys if order.isascii() and order.isdecimal()})
         if orders:
             found = _read_received_lots(ctx, {"IDs": ",".join(orders)})
             yield RawBatch.json(found.rows, source=f"{ctx.connection} receiving orders {', '.join(orders)}")
-            self.raise_if_records_unread(ctx, found.aside)
+            self.raise_if_records_set_aside(ctx, found.aside)
 
     def to_resource(self, record: Record) -> InventoryLotDraft | LotMovementDraft:
         settings = self.settings
@@ -82,25 +82,25 @@ class Departures(_OwnRows):
     )
 
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch | Checkpoint]:
-        started = instant_cursor(ctx.run.clock.now())
+        started = format_instant_cursor(ctx.run.clock.now())
         found, aside = received_lots(ctx), UnreadParts()
         for orders, address in changed_order_pages(ctx, since):
             rows = rows_of_readable_items(
                 orders, "order", "id", lambda order: self._rows(ctx, order, found, aside), aside
             )
             yield RawBatch.json(rows, source=address)
-        self.raise_if_records_unread(ctx, aside)
+        self.raise_if_records_set_aside(ctx, aside)
         yield Checkpoint(started, needs_whole_list=True)
 
     def _rows(self, ctx: ShipBobContext, order: JsonElement, found: ReceivedLots, aside: UnreadParts) -> list[Item]:
         rows: dict[tuple[str | None, Place], Item] = {}
-        for shipment in mapping.shipments_of(order):
+        for shipment in mapping.shipments_in_order(order):
             number = shipment.value.get("id")
-            for item in (each.value for each in mapping.sent_items(shipment)):
+            for item in (each.value for each in mapping.inventory_items_if_sent(shipment)):
                 item_id, lot = item.get("id"), item.get("lot") or self.settings.no_lot
-                place = _place_of_lot(item_id, lot, at_path(shipment.value, "location.id"))
+                place = _item_lot_and_location_texts(item_id, lot, at_path(shipment.value, "location.id"))
                 row: Item = {
-                    "owner": owner_of_item(ctx, item_id),
+                    "owner": merchant_of_inventory_item(ctx, item_id),
                     "shipment": number,
                     "inventory_id": item_id,
                     "lot": lot,
@@ -108,7 +108,7 @@ class Departures(_OwnRows):
                     "quantities": [],
                 }
                 rows.setdefault((column_text(number), place), row)["quantities"].append(item.get("quantity"))
-                if place not in found.brought and found.may_be_in_unread_order(item_id):
+                if place not in found.brought and found.may_be_in_unreadable_order(item_id):
                     aside.add(f"lot {lot}", "a receiving order that may have brought it could not be read")
         return list(rows.values())
 
@@ -134,12 +134,12 @@ class ReceivedLots:
     def add(self, rows: Sequence[Item]) -> None:
         self.rows += rows
         for row in rows:
-            if not self.may_be_in_unread_order(row["inventory_id"]):
-                place = _place_of_lot(row["inventory_id"], row["lot"], row["location_id"])
+            if not self.may_be_in_unreadable_order(row["inventory_id"]):
+                place = _item_lot_and_location_texts(row["inventory_id"], row["lot"], row["location_id"])
                 self.brought.setdefault(place, row["receiving_order"])
         self._unread.update(column_text(row["inventory_id"]) for row in rows if "short" in row)
 
-    def add_unread(self, name: str, order: Any, error: RecordError) -> None:
+    def add_unreadable_order(self, name: str, order: Any, error: RecordError) -> None:
         """Note that *order* could not be read, which may have brought any item if it does not say which."""
         self.aside.add(name, str(error))
         try:
@@ -148,7 +148,7 @@ class ReceivedLots:
         except RecordError:
             self._unread.add(None)
 
-    def may_be_in_unread_order(self, item_id: Any) -> bool:
+    def may_be_in_unreadable_order(self, item_id: Any) -> bool:
         """Return whether an order that could not be read may have brought the item."""
         return not self._unread.isdisjoint({None, column_text(item_id)})
 
@@ -160,7 +160,11 @@ def received_lots(ctx: ShipBobContext) -> ReceivedLots:
 
 def _read_received_lots(ctx: ShipBobContext, named: Mapping[str, str]) -> ReceivedLots:
     first, found = ctx.settings.first, ReceivedLots()
-    params = {"Statuses": "Completed", "InsertStartDate": None if first is None else instant_cursor(first), **named}
+    params = {
+        "Statuses": "Completed",
+        "InsertStartDate": None if first is None else format_instant_cursor(first),
+        **named,
+    }
     orders: dict[str, Item] = {}
     for page, _ in numbered_pages(ctx, "/receiving", params):
         for each in page:
@@ -168,12 +172,12 @@ def _read_received_lots(ctx: ShipBobContext, named: Mapping[str, str]) -> Receiv
                 order = JsonElement(each, "").part("")
                 orders[order.identifier("/id")] = order.value
             except RecordError as error:
-                found.add_unread("a receiving order", each, error)
+                found.add_unreadable_order("a receiving order", each, error)
     for number in sorted(orders, key=lambda number: (str(orders[number].get("last_updated_date")), number)):
         try:
             found.add(list(_stowed_rows(ctx, number, orders[number])))
         except RecordError as error:
-            found.add_unread(f"receiving order {number}", orders[number], error)
+            found.add_unreadable_order(f"receiving order {number}", orders[number], error)
     return found
 
 
@@ -190,7 +194,7 @@ def _stowed_rows(ctx: ShipBobContext, number: str, order: Item) -> Iterator[Item
 
     def row_of(item_id: Any, lot: Any, lot_date: Any) -> Item:
         row: Item = {
-            "owner": owner_of_item(ctx, item_id),
+            "owner": merchant_of_inventory_item(ctx, item_id),
             "receiving_order": order.get("id"),
             "inventory_id": item_id,
             "lot": lot,
@@ -200,7 +204,7 @@ def _stowed_rows(ctx: ShipBobContext, number: str, order: Item) -> Iterator[Item
             "received_at": order.get("last_updated_date"),
             "quantities": [],
         }
-        return rows.setdefault(_place_of_lot(item_id, lot, None), row)
+        return rows.setdefault(_item_lot_and_location_texts(item_id, lot, None), row)
 
     stowed: Counter[str | None] = Counter()
     for item in (item.value for box in objects_in_list(boxes, "/boxes") for item in objects_in_list(box, "/box_items")):
@@ -217,5 +221,5 @@ def _stowed_rows(ctx: ShipBobContext, number: str, order: Item) -> Iterator[Item
     yield from (row for row in rows.values() if "short" in row or any(units != 0 for units in row["quantities"]))
 
 
-def _place_of_lot(item_id: Any, lot: Any, location: Any) -> Place:
+def _item_lot_and_location_texts(item_id: Any, lot: Any, location: Any) -> Place:
     return column_text(item_id), column_text(lot), column_text(location)

@@ -7,15 +7,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from crossdock import Context, Filter, RefusedError, Stream
-from crossdock.mapping.incremental_cursors import OVERLAP_S, instant_cursor
+from crossdock.mapping.incremental_cursors import OVERLAP_S, format_instant_cursor
 from crossdock.sources import NextUrl, PageNumber
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import at_path, column_text
-from crossdock_connectors.mapping_versions import mapping_version_of
+from crossdock_connectors.mapping_versions import version_of_mapping_and_settings
 from crossdock_connectors.threepl.record_values import ProductSkus
 from crossdock_connectors.threepl.settings import MAPPED
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
-from crossdock_connectors.unread_record_parts import UnreadParts
+from crossdock_connectors.unreadable_record_parts import UnreadParts
 
 PAGE_SIZE = 250  # the most that ShipBob accepts
 Item = dict[str, Any]
@@ -28,13 +28,13 @@ class ShipBobStream(Stream[ShipBobSettings]):
     def __init__(self, settings: ShipBobSettings) -> None:
         self.settings = settings
         self.products = ProductSkus(settings.product_namespace, settings.sku_aliases)
-        self.mapping_version = mapping_version_of(settings, MAPPED, 1)
+        self.mapping_version = version_of_mapping_and_settings(settings, MAPPED, 1)
 
     @property
     def other_owner_filter(self) -> Filter:
         return Filter.model_validate({"not": {"field": "owner", "equals": self.settings.owner}})
 
-    def raise_if_records_unread(self, ctx: ShipBobContext, aside: UnreadParts) -> None:
+    def raise_if_records_set_aside(self, ctx: ShipBobContext, aside: UnreadParts) -> None:
         """Raise DoubtfulListError if records of this stream were set aside."""
         aside.raise_first_doubt(f"{ctx.connection}.{self.name}")
 
@@ -56,7 +56,7 @@ def changed_order_pages(ctx: ShipBobContext, since: str | None) -> Pages:
     """Yield orders whose shipments changed since ten minutes before *since*. Oldest first, so that none is missed."""
     first = ctx.settings.first
     begin = datetime.fromisoformat(since) - timedelta(seconds=OVERLAP_S) if since else first
-    changed = None if begin is None else instant_cursor(begin)
+    changed = None if begin is None else format_instant_cursor(begin)
     return numbered_pages(ctx, "/order", {"SortOrder": "Oldest", "LastUpdateStartDate": changed})
 
 
@@ -79,7 +79,7 @@ def rows_of_readable_items(
     return rows
 
 
-def owners_of_items(ctx: ShipBobContext) -> Mapping[str | None, str]:
+def merchants_of_inventory_items(ctx: ShipBobContext) -> Mapping[str | None, str]:
     """Return the merchant of each inventory item, by the text of its id. The list is read once in a run."""
     return ctx.shared(
         "shipbob.owners",
@@ -91,9 +91,9 @@ def owners_of_items(ctx: ShipBobContext) -> Mapping[str | None, str]:
     )
 
 
-def owner_of_item(ctx: ShipBobContext, item_id: Any) -> str:
+def merchant_of_inventory_item(ctx: ShipBobContext, item_id: Any) -> str:
     """Return the merchant of an item, empty if it is not listed. Raises RefusedError if no items are listed at all."""
-    owners = owners_of_items(ctx)
+    owners = merchants_of_inventory_items(ctx)
     if not owners:
         hint = "ShipBob may be out of order: run again"
         raise RefusedError(

@@ -12,7 +12,7 @@ from typing import Any
 
 from crossdock import Filter, Finding, InventoryLotDraft, ProductDraft, RawBatch, Record, WarehouseBinDraft
 from crossdock.errors import CrossdockError
-from crossdock.mapping.incremental_cursors import instant_cursor
+from crossdock.mapping.incremental_cursors import format_instant_cursor
 from crossdock.sources import Checkpoint
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import at_path
@@ -28,11 +28,11 @@ from crossdock_connectors.threepl.shipbob.stream_base_and_list_pages import (
     ShipBobStream,
     changed_order_pages,
     cursor_pages,
+    merchant_of_inventory_item,
     orders_by_external_id,
-    owner_of_item,
     rows_of_readable_items,
 )
-from crossdock_connectors.unread_record_parts import UnreadParts
+from crossdock_connectors.unreadable_record_parts import UnreadParts
 
 
 class Products(ShipBobStream):
@@ -55,7 +55,7 @@ class Products(ShipBobStream):
                 source=address,
                 explode="variants",
             )
-        self.raise_if_records_unread(ctx, aside)
+        self.raise_if_records_set_aside(ctx, aside)
 
     def to_resource(self, record: Record) -> ProductDraft:
         return mapping.product(record, self.products, self.settings.unit_of_measure)
@@ -97,12 +97,12 @@ class Stock(ShipBobStream):
         for items, address in cursor_pages(ctx, "/inventory-level/lots", "inventory_id"):
             rows = rows_of_readable_items(items, "inventory item", "inventory_id", partial(self._rows, ctx), aside)
             yield RawBatch.json(rows, source=address)
-        self.raise_if_records_unread(ctx, aside)
+        self.raise_if_records_set_aside(ctx, aside)
 
     def _rows(self, ctx: ShipBobContext, item: JsonElement) -> Iterator[Item]:
         own = item.at("", dict)
         about = {name: own.get(name) for name in ("inventory_id", "sku")}
-        about["owner"] = owner_of_item(ctx, about["inventory_id"])
+        about["owner"] = merchant_of_inventory_item(ctx, about["inventory_id"])
         for each in objects_in_list(item, "/lots"):
             lot = {"lot": each.value.get("lot_number") or self.settings.no_lot, "lot_date": each.value.get("lot_date")}
             for place in objects_in_list(each, "/locations"):
@@ -134,7 +134,7 @@ class Shipments(ShipBobStream):
         }
 
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch | Checkpoint]:
-        started = instant_cursor(ctx.run.clock.now())
+        started = format_instant_cursor(ctx.run.clock.now())
         for items, address in changed_order_pages(ctx, since):
             yield RawBatch.json(map(self._with_order_key, items), source=address)
         yield Checkpoint(started, needs_whole_list=True)

@@ -21,8 +21,8 @@ from crossdock.targets import (
     body_of,
 )
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.threepl.order_refusal_reasons import Refusal, explain_refusal
-from crossdock_connectors.threepl.shipbob.order_models import ShipBobOrder
+from crossdock_connectors.threepl.reasons_read_from_refusals import Refusal, explain_refusal
+from crossdock_connectors.threepl.shipbob.order_request_models import ShipBobOrder
 
 _NAME = "reference_id"
 _REFUSED = 422

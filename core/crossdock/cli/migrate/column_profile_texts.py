@@ -28,7 +28,7 @@ def percent_text(number: int, of: int) -> str:
     return "> 99 %" if number < of and number * 200 > of * 199 else f"{(200 * number + of) // (2 * of)} %"
 
 
-def distinct_text(column: Mapping[str, Any]) -> str:
+def distinct_count_text(column: Mapping[str, Any]) -> str:
     return f"{'~' * column['distinct_is_estimate']}{column['distinct']:,}"
 
 

@@ -11,7 +11,7 @@ from crossdock.cli import terminal_output
 from crossdock.cli.interrupts import interruptible
 from crossdock.cli.project_and_state import load_project
 from crossdock.cli.shared_options import common_options, help_example
-from crossdock.values.display_texts import count_with_noun, instant_text
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text
 
 UNITS = "smh"
 
@@ -42,12 +42,12 @@ def freeze(wait: timedelta, config: Path, *, as_json: bool) -> None:
     Exit codes: 0 nothing changed and a load would send nothing; 2 wrong usage or config; 3 a source cannot be read;
     4 a source changed between the readings, a load is needed first, or no migration has begun; 130 interrupted.
     """
-    from crossdock.migration.freeze_check import check_freeze
+    from crossdock.migration.freeze_check import check_sources_unchanged_over_wait
     from crossdock.values.clock import SystemClock
 
     loaded = load_project(config)
     with interruptible() as interrupt:
-        frozen = check_freeze(loaded, wait, clock=SystemClock(), interrupt=interrupt)
+        frozen = check_sources_unchanged_over_wait(loaded, wait, clock=SystemClock(), interrupt=interrupt)
     streams = count_with_noun(len(frozen.sources), "stream")
     text = f"{streams}: unchanged since {instant_text(frozen.since)}; a load would send nothing"
     terminal_output.print_result(frozen.as_json(), text, as_json=as_json)

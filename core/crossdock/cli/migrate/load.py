@@ -16,8 +16,8 @@ from crossdock.cli.migrate.person_name_option import by_option
 from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import check_utf8, common_options, help_example
 from crossdock.cli.terminal_output import WarningsOnly
-from crossdock.values.display_texts import duration_text
 from crossdock.values.run_messages import error_documents
+from crossdock.values.texts_of_numbers_and_times import duration_text
 
 if TYPE_CHECKING:
     from crossdock.migration.load_progress import WaveProgress
@@ -44,7 +44,7 @@ class LoadOutput:
         self._wave = 0
 
     def show_progress(self, progress: WaveProgress) -> None:
-        self._shown.show_whole_progress(
+        self._shown.show_progress_of_all_stages(
             str(progress.wave), progress.done, progress.expected, remaining_time_text(progress)
         )
         if self._wave != progress.wave.number and self._wanted:
@@ -72,7 +72,7 @@ class LoadOutput:
 
 
 @contextmanager
-def load_output(*, wanted: bool) -> Iterator[LoadOutput]:
+def load_progress_output(*, wanted: bool) -> Iterator[LoadOutput]:
     with terminal_output.progress(wanted=wanted) as shown:
         yield LoadOutput(shown, wanted=wanted)
 
@@ -120,7 +120,7 @@ def load(
     project = project_and_state.load_project(config)
     rehearsed = Rehearsal.load(rehearsal) if rehearsal is not None else None
     choice = LoadChoice(by, until, percent, rehearsed, again)
-    with interruptible() as interrupt, load_output(wanted=not as_json) as shown:
+    with interruptible() as interrupt, load_progress_output(wanted=not as_json) as shown:
         loaded = load_waves(project, choice, clock=SystemClock(), listener=shown, interrupt=interrupt)
     return _show(loaded, as_json=as_json)
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from crossdock.cli.project_and_state import load_project
-from crossdock.cli.reconcile import reconcile_and_print, reconcile_options
+from crossdock.cli.reconcile import reconcile_options, reconcile_print_and_save
 from crossdock.cli.shared_options import help_example
 
 
@@ -25,5 +25,5 @@ def reconcile(config: Path, **options: Any) -> int:
     from crossdock.migration.waves import streams_of_all_waves
 
     loaded = load_project(config)
-    found, _ = reconcile_and_print(loaded, streams_of_all_waves(loaded), **options, for_migration=True)
+    found, _ = reconcile_print_and_save(loaded, streams_of_all_waves(loaded), **options, for_migration=True)
     return found.exit_code

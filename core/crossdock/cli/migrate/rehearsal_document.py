@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from crossdock.values.display_texts import count_with_noun
-from crossdock.values.json_times import time_text
 from crossdock.values.run_messages import error_documents
+from crossdock.values.texts_of_numbers_and_times import count_with_noun
+from crossdock.values.times_as_json_text import time_text
 
 if TYPE_CHECKING:
-    from crossdock.migration.already_on_platform import Match
     from crossdock.migration.column_profile import Cell, ColumnProfile
+    from crossdock.migration.planned_creates_already_on_platform import Match
     from crossdock.migration.planned_outcome_counts import PlanCounts, Rejected, StreamCounts
-    from crossdock.migration.rehearse import RehearsalResult, WaveForecast
+    from crossdock.migration.rehearsal_plan_and_forecast import RehearsalResult, WaveForecast
     from crossdock.migration.source_profile import SourceProfile
 
 _EXAMPLES = 5
@@ -130,7 +130,7 @@ def _profile(profile: SourceProfile, *, raw: bool) -> dict[str, Any]:
 
 def _column(column: ColumnProfile, *, raw: bool) -> dict[str, Any]:
     findings = {
-        name: {"cells": found.cells, "examples": [_cell(each, raw=raw) for each in found.examples]}
+        name: {"cells": found.cells, "examples": [_cell_place_and_value(each, raw=raw) for each in found.examples]}
         for name, found in column.findings.items()
     }
     values = {"smallest": column.smallest, "largest": column.largest} if raw else {}
@@ -149,7 +149,7 @@ def _column(column: ColumnProfile, *, raw: bool) -> dict[str, Any]:
     }
 
 
-def _cell(cell: Cell, *, raw: bool) -> dict[str, Any]:
+def _cell_place_and_value(cell: Cell, *, raw: bool) -> dict[str, Any]:
     return {"at": f"{cell.source}:{cell.line}"} | ({"value": cell.value} if raw else {})
 
 

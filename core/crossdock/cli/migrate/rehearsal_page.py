@@ -9,8 +9,8 @@ from typing import Any
 from crossdock.cli.migrate import column_profile_texts, rehearsal_text
 from crossdock.console import page_rendering
 from crossdock.console.page_tables import Cell, Drawing, Rectangle, table, tally_tables
-from crossdock.values.display_texts import count_with_noun
 from crossdock.values.run_messages import RunMessage
+from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 _WAVES = (*rehearsal_text.WAVES, "share of requests")
 _COLUMNS = ("column", "filled", " ", "distinct", "  ", "length", "lengths", "forms", "note")
@@ -19,7 +19,7 @@ _UNRESOLVED = ("waits for", "references", "records", "why", "example")
 
 
 def write(path: Path, document: Mapping[str, Any], config: Path) -> None:
-    page_rendering.write(path, page(document, config))
+    page_rendering.write_page_file(path, page(document, config))
 
 
 def page(document: Mapping[str, Any], config: Path) -> str:
@@ -99,7 +99,7 @@ def _unresolved(found: Mapping[str, Any]) -> tuple[Cell, ...]:
 def _column(column: Mapping[str, Any], rows: int) -> tuple[Cell, ...]:
     filled = column_profile_texts.percent_text(column["filled"], rows), bar(column["filled"], rows)
     distinct = (
-        column_profile_texts.distinct_text(column),
+        column_profile_texts.distinct_count_text(column),
         bar(min(column["distinct"], column["filled"]), column["filled"]),
     )
     lengths = column_profile_texts.length_text(column), histogram(_cell_counts_by_length(column["lengths"]))

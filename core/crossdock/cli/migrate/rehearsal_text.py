@@ -8,8 +8,8 @@ from typing import Any
 
 from crossdock.cli import terminal_output
 from crossdock.cli.migrate import column_profile_texts
-from crossdock.runs import run_lines
-from crossdock.values.display_texts import count_with_noun, duration_text, instant_text
+from crossdock.runs import tables_and_sentences_of_run
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text
 
 WAVES = ("wave", "requests", "begins", "ends", "takes")
 COLUMNS = ("column", "filled", "distinct", "length", "forms", "value", "note")
@@ -27,10 +27,12 @@ def print_rehearsal(console: Any, document: Mapping[str, Any]) -> None:
     for name, stream in document["streams"].items():
         for title, profile in own_and_joined_profiles(stream).items():
             _print_profile(console, f"{name}{title}", profile)
-    for account in run_lines.tally_tables(document["streams"]):
+    for account in tables_and_sentences_of_run.tally_tables(document["streams"]):
         if account.has_counts:
             console.print(
-                terminal_output.table(account.title, account.columns, account.lines, numbers=account.columns[1:])
+                terminal_output.make_fitting_table(
+                    account.title, account.columns, account.lines, numbers=account.columns[1:]
+                )
             )
             console.print()
     for name, stream in document["streams"].items():
@@ -40,7 +42,7 @@ def print_rehearsal(console: Any, document: Mapping[str, Any]) -> None:
         console.print(f"warning: {warning}", soft_wrap=True)
     console.print()
     numbers = ("requests", "takes")
-    console.print(terminal_output.table("Waves", WAVES, map(wave_row, document["waves"]), numbers=numbers))
+    console.print(terminal_output.make_fitting_table("Waves", WAVES, map(wave_row, document["waves"]), numbers=numbers))
     console.print(summary(document), soft_wrap=True)
 
 
@@ -129,7 +131,7 @@ def own_and_joined_profiles(stream: Mapping[str, Any]) -> dict[str, Mapping[str,
 def _print_profile(console: Any, name: str, profile: Mapping[str, Any]) -> None:
     rows = [_column_row(column, profile["rows"]) for column in profile["columns"]]
     title = f"{name}: {count_with_noun(profile['rows'], 'row')}"
-    console.print(terminal_output.table(title, COLUMNS, rows, numbers=("filled", "distinct", "length")))
+    console.print(terminal_output.make_fitting_table(title, COLUMNS, rows, numbers=("filled", "distinct", "length")))
     if profile["has_more_columns"]:
         console.print(f"{name}: only the first {count_with_noun(len(rows), 'column')} are profiled")
     console.print()
@@ -139,7 +141,7 @@ def _column_row(column: Mapping[str, Any], rows: int) -> tuple[str, ...]:
     values = f"{column['smallest']!r} to {column['largest']!r}" if "smallest" in column else ""
     filled = column_profile_texts.percent_text(column["filled"], rows)
     words = (
-        column_profile_texts.distinct_text(column),
+        column_profile_texts.distinct_count_text(column),
         column_profile_texts.length_text(column),
         column_profile_texts.number_and_date_shares_text(column),
     )

@@ -14,7 +14,7 @@ from crossdock.cli.output_path_checks import check_writable
 from crossdock.cli.project_and_state import load_project
 from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import check_utf8, common_options, help_example
-from crossdock.values.display_texts import instant_text
+from crossdock.values.texts_of_numbers_and_times import instant_text
 
 
 def _parse_reason(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -48,7 +48,7 @@ def sign_off(by: str, out: Path, accept_exceptions: str | None, config: Path, *,
     Exit codes: 0 signed off; 2 wrong usage or config; 3 a source or the state cannot be read; 4 refused: each reason is
     listed with what to do; 130 interrupted.
     """
-    from crossdock.console import embedded_page_checksum, page_rendering, sign_off_report_page
+    from crossdock.console import page_checksum_in_last_line, page_rendering, self_contained_sign_off_report
     from crossdock.errors import ConfigError
     from crossdock.migration import sign_off as signing
     from crossdock.values.clock import SystemClock
@@ -64,10 +64,10 @@ def sign_off(by: str, out: Path, accept_exceptions: str | None, config: Path, *,
     loaded, digests = load_project(config), list[str]()
 
     def write(document: dict[str, Any]) -> str:
-        content, digest = embedded_page_checksum.append_checksum_line(
-            sign_off_report_page.self_contained_page(document)
+        content, digest = page_checksum_in_last_line.append_checksum_line(
+            self_contained_sign_off_report.self_contained_page(document)
         )
-        page_rendering.write(place, content.decode())
+        page_rendering.write_page_file(place, content.decode())
         digests.append(digest)
         return digest
 

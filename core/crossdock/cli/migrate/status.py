@@ -11,7 +11,7 @@ from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project
 from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import common_options, help_example
-from crossdock.values.display_texts import instant_text
+from crossdock.values.texts_of_numbers_and_times import instant_text
 
 if TYPE_CHECKING:
     from crossdock.migration.migration_status import MigrationStatus
@@ -53,7 +53,7 @@ def _show(found: MigrationStatus) -> None:
         )
         for each in found.waves
     ]
-    terminal_output.output_console().print(terminal_output.table("Waves", COLUMNS, rows, numbers=NUMBERS))
+    terminal_output.output_console().print(terminal_output.make_fitting_table("Waves", COLUMNS, rows, numbers=NUMBERS))
     for each in found.waves:
         say(f"{each.wave.name}: {', '.join(sorted(each.wave.streams))}", *_run_and_gate_lines(each))
     say("all waves are done" if found.next_wave is None else f"next: {found.next_wave.wave}")

@@ -9,7 +9,7 @@ import click
 
 from crossdock.cli.project_and_state import load_project
 from crossdock.cli.shared_options import help_example
-from crossdock.cli.undo import plan_and_print_undo, undo_options
+from crossdock.cli.undo import plan_or_execute_undo, undo_options
 
 
 @click.command(
@@ -32,6 +32,6 @@ def undo(wave: str | None, config: Path, **options: Any) -> int:
     """
     from crossdock.runs.undo import undo_plan
 
-    return plan_and_print_undo(
+    return plan_or_execute_undo(
         load_project(config), lambda session: undo_plan.migration_runs_to_undo(session, wave), **options
     )

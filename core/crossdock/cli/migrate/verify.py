@@ -10,7 +10,7 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import read_state
 from crossdock.cli.shared_options import common_options, help_example
-from crossdock.values.display_texts import instant_text
+from crossdock.values.texts_of_numbers_and_times import instant_text
 
 _LARGEST = 1 << 30  # bytes
 
@@ -27,7 +27,7 @@ def verify(report: Path, config: Path, *, as_json: bool) -> None:
     Exit codes: 0 unchanged; 2 the file cannot be read; 3 the state cannot be read; 4 the file was changed, or the state
     has no sign-off with this report.
     """
-    from crossdock.console import embedded_page_checksum
+    from crossdock.console import page_checksum_in_last_line
     from crossdock.errors import ConfigError, RefusedError
     from crossdock.values.safe_local_files import read_regular
 
@@ -38,7 +38,7 @@ def verify(report: Path, config: Path, *, as_json: bool) -> None:
             f"the report cannot be read: {error.strerror}", where=str(report), code="file_unreadable"
         ) from error
     try:
-        digest = embedded_page_checksum.verified_digest(content)
+        digest = page_checksum_in_last_line.verified_digest(content)
     except RefusedError as error:
         raise RefusedError(error.message, where=str(report), hint=error.hint, code=error.code) from None
     document: dict[str, Any] = {"sha256": digest, "name": None, "signed_off_at": None, "signed_off_by": None}

@@ -7,7 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from crossdock.cli.new.openapi_list_proposals import ListProposal, time_format
-from crossdock.cli.new.openapi_operations_and_members import json_type, members, normalized_name, yaml_value_as_json
+from crossdock.cli.new.openapi_operations_and_members import (
+    json_or_time_type,
+    members,
+    normalized_name,
+    yaml_value_as_json,
+)
 from crossdock.cli.new.python_formatting import Call, Item, Named, quoted
 from crossdock.cli.new.target_code import python_attribute_name
 from crossdock.platform.openapi_file import Json, OpenApi
@@ -72,10 +77,10 @@ class _Members:
     def find(self, what: str, kinds: set[str]) -> str | None:
         by_plain = {normalized_name(name): name for name in reversed([*self.schemas])}
         names = (by_plain[each] for each in _NAMES[what] if each in by_plain)
-        return next((name for name in names if json_type(self.schemas[name]) in kinds), None)
+        return next((name for name in names if json_or_time_type(self.schemas[name]) in kinds), None)
 
     def use_as_text(self, name: str, kind_of_text: str = "text") -> str:
-        is_number = json_type(self.schemas[name]) == "integer"
+        is_number = json_or_time_type(self.schemas[name]) == "integer"
         self.used[name] = UsedMember("int" if is_number else "str", kind_of_text, self.schemas[name])
         expression = f"{self.variable}.{python_attribute_name(name)}"
         return f"str({expression})" if is_number else expression
@@ -86,7 +91,7 @@ class _Members:
 
     def use_as_price(self, name: str, *, is_required: bool = True) -> tuple[str, str]:
         """Return the expression, and what is to be found out about it."""
-        is_whole = json_type(self.schemas[name]) == "integer"
+        is_whole = json_or_time_type(self.schemas[name]) == "integer"
         question = "TODO: are these cents? Then use record.decimal with minor_units=2" if is_whole else ""
         return self.use_as_number(name, is_required=is_required), question
 
@@ -101,7 +106,7 @@ class _DraftBuilder:
         self.lines_attribute = ""
 
     def proposal(self) -> DraftProposal:
-        make = getattr(self, f"_{self.one.resource}")
+        make = getattr(self, f"_{self.one.resource}_arguments")
         draft = "".join(word.capitalize() for word in self.one.resource.split("_")) + "Draft"
         self.key = self.record.use_as_text(self.one.key)
         arguments: list[Item] = list(make())
@@ -109,39 +114,39 @@ class _DraftBuilder:
             draft, arguments, self.used, {draft, *self.imported_names}, self.lines, self.lines_attribute
         )
 
-    def _product(self) -> Iterator[Named]:
+    def _product_arguments(self) -> Iterator[Named]:
         yield self._text_argument("sku", "sku", self.key, "which member is the SKU?")
         yield self._text_argument("name", "name", self.key, "which member is the name?")
         if price := self.record.find("price", {"integer", "number", "string"}):
             yield Named("unit_price=", *self.record.use_as_price(price, is_required=False))
             yield self._currency_argument()
 
-    def _customer(self) -> Iterator[Named]:
+    def _customer_arguments(self) -> Iterator[Named]:
         yield self._text_argument("name", "name", self.key, "which member is the name?")
         if email := self.record.find("email", {"string"}):
             expression = self.record.use_as_text(email)
             self.used[email].is_required = False
             yield Named("email=", expression)
 
-    def _order(self) -> Iterator[Named]:
-        yield from self._invoice()
+    def _order_arguments(self) -> Iterator[Named]:
+        yield from self._invoice_arguments()
         yield self._order_time_argument()
 
-    def _invoice(self) -> Iterator[Named]:
+    def _invoice_arguments(self) -> Iterator[Named]:
         yield self._reference_argument("customer_id", "customer", self.record)
         yield self._currency_argument()
         yield self._line_items_argument()
 
-    def _inventory_lot(self) -> Iterator[Named]:
+    def _inventory_lot_arguments(self) -> Iterator[Named]:
         yield self._reference_argument("product_id", "product", self.record)
         yield self._text_argument("lot_number", "lot", self.key, "which member names the lot?")
         quantity = self.record.find("quantity", _NUMBERS)
         if quantity:
             yield Named("quantity=", self.record.use_as_number(quantity))
         else:
-            yield Named("quantity=", self._decimal_expression("0"), "TODO: which member is the quantity?")
+            yield Named("quantity=", self._decimal_constant_expression("0"), "TODO: which member is the quantity?")
 
-    def _warehouse_bin(self) -> Iterator[Named]:
+    def _warehouse_bin_arguments(self) -> Iterator[Named]:
         yield self._text_argument("code", "code", self.key, "which member is the code of the bin?")
         yield self._text_argument("warehouse", "warehouse", '"main"', "which member names the warehouse?")
 
@@ -167,7 +172,9 @@ class _DraftBuilder:
     def _line_items_argument(self) -> Named:
         self.imported_names.add("LineDraft")
         schemas = self.record.schemas
-        by_plain = {normalized_name(name): name for name in reversed([*schemas]) if json_type(schemas[name]) == "array"}
+        by_plain = {
+            normalized_name(name): name for name in reversed([*schemas]) if json_or_time_type(schemas[name]) == "array"
+        }
         for each in _LISTS:
             name = by_plain.get(each)
             element = self.document.merged_schema(schemas[name].get("items")) if name else {}
@@ -179,7 +186,8 @@ class _DraftBuilder:
                 return Named("items=", "lines")
         self.lines = Call("LineDraft", [
             Named("product_id=", Call("Reference", ['"product"', self.key])),
-            Named("quantity=", self._decimal_expression("1")), Named("unit_price=", self._decimal_expression("0")),
+            Named("quantity=", self._decimal_constant_expression("1")),
+            Named("unit_price=", self._decimal_constant_expression("0")),
         ])  # fmt: skip
         return Named("items=", "(line,)", "TODO: which member has the lines?")
 
@@ -189,14 +197,18 @@ class _DraftBuilder:
         if quantity:
             items.append(Named("quantity=", line.use_as_number(quantity)))
         else:
-            items.append(Named("quantity=", self._decimal_expression("1"), "TODO: which member is the quantity?"))
+            items.append(
+                Named("quantity=", self._decimal_constant_expression("1"), "TODO: which member is the quantity?")
+            )
         if price:
             items.append(Named("unit_price=", *line.use_as_price(price)))
         else:
-            items.append(Named("unit_price=", self._decimal_expression("0"), "TODO: which member is the price?"))
+            items.append(
+                Named("unit_price=", self._decimal_constant_expression("0"), "TODO: which member is the price?")
+            )
         return Call("LineDraft", items)
 
-    def _decimal_expression(self, digits: str) -> str:
+    def _decimal_constant_expression(self, digits: str) -> str:
         self.imported_names.add("Decimal")
         return f"Decimal({digits})"
 
@@ -209,7 +221,7 @@ class _DraftBuilder:
         schema = self.record.schemas[name]
         examples = [each[name] for each in self.one.examples if name in each]
         form = time_format(next(iter(examples), yaml_value_as_json(schema.get("example"))))
-        if form in {None, ("", True)} and json_type(schema) == "instant":
+        if form in {None, ("", True)} and json_or_time_type(schema) == "instant":
             self.used[name] = UsedMember("AwareDatetime", "instant", schema)
             return Named("placed_at=", f"found.{python_attribute_name(name)}")
         layout, has_offset = form or ("", True)

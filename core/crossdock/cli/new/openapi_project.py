@@ -62,7 +62,7 @@ class Proposal(Struct, frozen=True):
 
 def propose_project(path: Path, *, with_target: bool, chosen: Collection[str]) -> Proposal:
     """Read a document and propose a project. Raises ConfigError if that is not possible."""
-    data = openapi_file.parsed_file(path)
+    data = openapi_file.parsed_json_or_yaml_file(path)
     if isinstance(data, Mapping) and str(data.get("swagger")) == "2.0":
         data = convert_to_openapi_3(data)
     document = openapi_file.checked_document(data, str(path))
@@ -120,12 +120,12 @@ def example_files(proposal: Proposal) -> dict[str, str]:
     found = {}
     for one, draft in proposal.lists:
         records = openapi_example_records.example_records(proposal.document, one, draft.used)
-        text = json.dumps(records, indent=2, ensure_ascii=False, default=_decimal_as_float)
+        text = json.dumps(records, indent=2, ensure_ascii=False, default=_convert_decimal_to_float)
         found[f"tests/examples/{one.name}.json"] = f"{text}\n"
     return found
 
 
-def _decimal_as_float(value: Any) -> float:
+def _convert_decimal_to_float(value: Any) -> float:
     assert isinstance(value, Decimal)
     return float(value)
 
@@ -141,7 +141,8 @@ def template_values(proposal: Proposal, package: str) -> dict[str, str]:
     found = {
         "stream": f"{package}.{first.name}",
         "base_path": urlsplit(proposal.base_url).path,
-        "api_title": _comment_text(mapping_or_empty(proposal.document.data.get("info")).get("title")) or package,
+        "api_title": _plain_text_for_comment(mapping_or_empty(proposal.document.data.get("info")).get("title"))
+        or package,
         "streams_imports": import_lines(_stream_imports(proposal), package),
         "stream_names": ", ".join(stream_class_name(one) for one, _ in lists),
         "connector_streams": format_code(
@@ -169,9 +170,10 @@ def template_values(proposal: Proposal, package: str) -> dict[str, str]:
             for name, value in settings.items()
         ),
         "fakes": format_code(
-            "LISTS = ", Call("", [Named(f"{quoted(one.name)}: ", _fake_list_call(one)) for one, _ in lists], "{}")
+            "LISTS = ",
+            Call("", [Named(f"{quoted(one.name)}: ", _fake_list_constructor_call(one)) for one, _ in lists], "{}"),
         ),
-        "contracts": "\n\n\n".join(_contract_test(one) for one, _ in lists),
+        "contracts": "\n\n\n".join(_contract_test_class(one) for one, _ in lists),
         "exports": "".join(f"export {each}=... " for each in environment),
     }
     return found | (target_code.template_values(proposal.target, package) if proposal.target else {})
@@ -186,7 +188,7 @@ def _credential_settings(proposal: Proposal, package: str) -> dict[str, str]:
     return {**proposal.credentials.texts, **secrets}
 
 
-def _comment_text(text: object) -> str:
+def _plain_text_for_comment(text: object) -> str:
     """Return a text of the document for a docstring or comment: one line of plain characters."""
     kept = "".join(each if each.isalnum() or each in " .,:;()/-_" else " " for each in str(text or ""))
     return " ".join(kept.split())[:80].strip()
@@ -265,7 +267,7 @@ def _stream_class(one: ListProposal, draft: DraftProposal, needs_namespace: bool
     return "\n".join(
         [
             f"class {stream_class_name(one)}(Stream[ApiSettings]):",
-            f'    """GET {_comment_text(one.operation.path)}: {_operation_summary(one)}."""',
+            f'    """GET {_plain_text_for_comment(one.operation.path)}: {_operation_summary(one)}."""',
             "",
             *(f"    # TODO: {each}" for each in one.unknown),
             *facts,
@@ -283,7 +285,7 @@ def _stream_class(one: ListProposal, draft: DraftProposal, needs_namespace: bool
 
 
 def _operation_summary(one: ListProposal) -> str:
-    return _comment_text(one.operation.data.get("summary")).rstrip(".") or one.name
+    return _plain_text_for_comment(one.operation.data.get("summary")).rstrip(".") or one.name
 
 
 def _cursor_line(one: ListProposal) -> str:
@@ -323,7 +325,7 @@ def _settings_fields(proposal: Proposal) -> Iterator[str]:
         yield f"    {name}: {'BaseUrl' if name == 'token_url' else 'str'}"
 
 
-def _members_of_model(used: Mapping[str, UsedMember]) -> dict[str, UsedMember]:
+def _used_members_in_model(used: Mapping[str, UsedMember]) -> dict[str, UsedMember]:
     return {name: each for name, each in used.items() if each.annotation or each.elements}
 
 
@@ -331,7 +333,7 @@ def _model_imports(lists: Sequence[tuple[ListProposal, DraftProposal]]) -> dict[
     names: dict[str, list[str]] = {"pydantic": ["BaseModel"]}
     for _, draft in lists:
         for used in (draft.used, *(each.elements for each in draft.used.values())):
-            for name, each in _members_of_model(used).items():
+            for name, each in _used_members_in_model(used).items():
                 names["pydantic"] += ["Field"] if python_attribute_name(name) != name else []
                 names["pydantic"] += ["AwareDatetime"] if each.annotation == "AwareDatetime" else []
                 names.setdefault("decimal", []).extend(["Decimal"] if each.annotation == "Decimal" else [])
@@ -345,16 +347,20 @@ def _model_classes(document: OpenApi, one: ListProposal, draft: DraftProposal) -
             element = document.merged_schema(each.schema.get("items"))
             yield _model_class(f"{model}Line", "A line", each.elements, members(document, element), "")
     yield _model_class(
-        model, f"A record of {_comment_text(one.operation.path)}", draft.used, members(document, one.record), model
+        model,
+        f"A record of {_plain_text_for_comment(one.operation.path)}",
+        draft.used,
+        members(document, one.record),
+        model,
     )
 
 
 def _model_class(name: str, what: str, used: Mapping[str, UsedMember], schemas: Mapping[str, Any], model: str) -> str:
-    others = [_comment_text(each) for each in schemas if each not in used]
+    others = [_plain_text_for_comment(each) for each in schemas if each not in used]
     more = f"{', '.join(others[:_MOST_NAMED])}{' and more' if len(others) > _MOST_NAMED else ''}"
     said = f"; not used: {more}" if others else ""
     lines = [f"class {name}(BaseModel):", f'    """{what}{said}."""', ""]
-    for member, each in _members_of_model(used).items():
+    for member, each in _used_members_in_model(used).items():
         annotation = f"list[{model}Line]" if each.elements else each.annotation
         annotation = annotation if each.is_required else f"{annotation} | None"
         attribute = python_attribute_name(member)
@@ -381,7 +387,7 @@ def _mapping_method(one: ListProposal, draft: DraftProposal) -> Iterator[str]:
     elif draft.lines is not None:
         built = [format_code("line = ", draft.lines, 8)]
     yield f"    def to_resource(self, record: Record) -> {draft.draft}:"
-    yield f'        """One record of {_comment_text(one.operation.path)}."""'
+    yield f'        """One record of {_plain_text_for_comment(one.operation.path)}."""'
     if "found." in "\n".join([*built, made]):
         yield f"        found = record.parse({_model_name(one)})"
     yield from (*built, made)
@@ -390,7 +396,7 @@ def _mapping_method(one: ListProposal, draft: DraftProposal) -> Iterator[str]:
 # ---- tests
 
 
-def _fake_list_call(one: ListProposal) -> Call:
+def _fake_list_constructor_call(one: ListProposal) -> Call:
     paging = one.paging
     stated: list[Item] = [quoted(one.operation.path), quoted(one.records), quoted(one.key)]
     facts = {
@@ -405,7 +411,7 @@ def _fake_list_call(one: ListProposal) -> Call:
     return Call("FakeList", stated)
 
 
-def _contract_test(one: ListProposal) -> str:
+def _contract_test_class(one: ListProposal) -> str:
     return "\n".join(
         [
             f"class Test{stream_class_name(one)}(HttpStreamContract):",

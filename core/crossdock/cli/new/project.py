@@ -12,12 +12,12 @@ from typing import Any
 import click
 from msgspec import Struct, field
 
-from crossdock.cli.new.templates import PROJECT_FILES, fill_template, project_files
+from crossdock.cli.new.templates import PROJECT_FILES, fill_template, template_and_purpose_by_path
 from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import as_json, check_each_utf8, check_utf8, help_example
 from crossdock.cli.terminal_output import print_json
 from crossdock.errors import ConfigError
-from crossdock.values.display_texts import count_with_noun
+from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 _NAME = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*")
 _LONGEST = 50  # characters of a name
@@ -101,7 +101,7 @@ def new(
         _add_openapi_proposal(made, openapi, lists)
     elif target:
         _add_example_target(made)
-    chosen_files = project_files(kind, made.features, made.values)
+    chosen_files = template_and_purpose_by_path(kind, made.features, made.values)
     made.values["files"] = "\n".join(f"| `{path}` | {purpose} |" for path, (_, purpose) in chosen_files.items())
     contents = {
         path: fill_template(template, made.features, made.values) for path, (template, _) in chosen_files.items()

@@ -90,11 +90,11 @@ def import_lines(names: Mapping[str, Sequence[str]], package: str) -> str:
     for module in sorted(name for name, needed in names.items() if needed):
         top = module.partition(".")[0]
         group = 2 if top == package else 0 if top in sys.stdlib_module_names else 1
-        items = sorted(dict.fromkeys(names[module]), key=_import_order)
+        items = sorted(dict.fromkeys(names[module]), key=_imported_name_order)
         line = f"from {module} import {', '.join(items)}"
         groups[group].append(line if len(line) <= WIDTH else format_code(f"from {module} import ", Call("", items)))
     return "\n\n".join("\n".join(lines) for lines in groups.values() if lines)
 
 
-def _import_order(name: str) -> tuple[int, str]:
+def _imported_name_order(name: str) -> tuple[int, str]:
     return (0 if name.isupper() and len(name) > 1 else 1 if name[0].isupper() else 2), name

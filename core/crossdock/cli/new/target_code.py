@@ -127,7 +127,7 @@ GRAPHQL_EXAMPLE = structs.replace(
 def template_values(target: TargetProposal, package: str) -> dict[str, str]:
     """Return what is filled into the templates."""
     members: Item = _example_object_expression(target.members)
-    uses_decimal = any(each.type == "number" for each in _nested_members(target.members))
+    uses_decimal = any(each.type == "number" for each in _members_with_nested_ones(target.members))
     return {
         "resource": target.resource,
         "target_imports": import_lines(_imports(target), package),
@@ -153,7 +153,7 @@ def _imports(target: TargetProposal) -> dict[str, list[str]]:
         "crossdock.resources": ["ResourceModel"],
         "crossdock.targets": ["ApiTarget", "EndpointProfile", "RecordShape", "TargetResource"],
     }
-    for each in _nested_members(target.members):
+    for each in _members_with_nested_ones(target.members):
         name, module = _ANNOTATIONS.get(each.type, ("", ""))
         if module:
             names.setdefault(module, []).append(name)
@@ -162,10 +162,10 @@ def _imports(target: TargetProposal) -> dict[str, list[str]]:
     return names
 
 
-def _nested_members(members: Sequence[SentMember]) -> Iterator[SentMember]:
+def _members_with_nested_ones(members: Sequence[SentMember]) -> Iterator[SentMember]:
     for each in members:
         yield each
-        yield from _nested_members(each.members)
+        yield from _members_with_nested_ones(each.members)
 
 
 def _model_classes(name: str, members: Sequence[SentMember]) -> Iterator[str]:

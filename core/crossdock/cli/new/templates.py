@@ -61,7 +61,9 @@ FEATURES: Mapping[str, Templates] = {
 """What can be added to a project of kind ``http``."""
 
 
-def project_files(kind: str, features: Collection[str], values: Mapping[str, str]) -> dict[str, tuple[str | None, str]]:
+def template_and_purpose_by_path(
+    kind: str, features: Collection[str], values: Mapping[str, str]
+) -> dict[str, tuple[str | None, str]]:
     """Return the files of a project without its README, in the order in which that lists them."""
     found = dict(PROJECT_FILES[kind])
     for name in FEATURES:

@@ -15,9 +15,9 @@ from msgspec import Struct, structs
 
 from crossdock.config import connector_registry
 from crossdock.config.declarative_streams import DeclaredStream
-from crossdock.config.http_settings import HttpSettings
+from crossdock.config.http_api_connector_settings import HttpSettings
 from crossdock.config.project.stream_class_checks import check_and_complete_declaration, refuse_reserved_column_names
-from crossdock.config.project.stream_overrides import apply_overrides, settings_accepting_stream_overrides
+from crossdock.config.project.stream_overrides import add_stream_overrides_to_settings, apply_overrides
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.mapping.resource_types import ResourceType
@@ -29,8 +29,8 @@ from crossdock.resources import Reference
 from crossdock.state import Scope
 from crossdock.values.author_code_errors import (
     AuthorCodeError,
+    class_name_with_place,
     convert_author_errors,
-    described_class,
     described_value_type,
     place_of_code,
 )
@@ -38,7 +38,7 @@ from crossdock.values.clock import Clock
 from crossdock.values.config_file import Document
 from crossdock.values.misspelt_attributes import misspelt_attribute
 from crossdock.values.record_keys import key_text, trimmed_key
-from crossdock.writing.targets.connector_target import ConnectorTarget
+from crossdock.writing.targets.connector_target_base import ConnectorTarget
 from crossdock.writing.targets.target import Target, TargetResource
 from crossdock.writing.targets.target_code_guard import fault_of_class, guarded_target
 
@@ -56,7 +56,7 @@ class Connection:
     Attributes:
         streams: All of them; of disabled ones, records are known.
         tokens: The file for tokens that a person gives access to.
-        refused: What its streams and its target know of refusals of its credentials.
+        refused_credentials: What its streams and its target know of refusals of its credentials.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Connection:
         folder: object = getattr(settings, "path", None)
         return self.source_host or (str(folder) if isinstance(folder, Path) else "")
 
-    def named_enabled_streams(self) -> Iterator[tuple[str, Stream[Any]]]:
+    def enabled_streams_with_full_names(self) -> Iterator[tuple[str, Stream[Any]]]:
         return ((f"{self.name}.{stream.name}", stream) for stream in self.streams if stream.enabled)
 
     def context(self, run: SourceContext) -> Context[Any]:
@@ -141,7 +141,7 @@ class Connection:
             return made
         if isinstance(made, Webhooks):
             if wrong := misspelt_attribute(made, lambda *_: True):
-                hint = f"fix class {described_class(wrong[0])}"
+                hint = f"fix class {class_name_with_place(wrong[0])}"
                 raise ConfigError(f"{self.name}: webhooks: {wrong[1]}", hint=hint, code="connector_invalid")
             return made
         raise _wrong_result_error(self.connector, "webhooks", made, "Webhooks")
@@ -201,7 +201,7 @@ class BoundStream(Struct, frozen=True):
         place = "on the platform" if self.target.name == PLATFORM else f"in {self.target.name}"
         return f"{self.resource_type.name} of {self.namespace} {place}"
 
-    def resolve_reference(self, reference: Reference) -> tuple[str, str]:
+    def namespace_and_key_of_reference(self, reference: Reference) -> tuple[str, str]:
         """Return the namespace of the referenced record, and its record key."""
         own = self.scope.whole_record_scope
         default = self.namespace if reference.resource == own.resource else self.connection_namespace
@@ -247,7 +247,7 @@ def streams_writing_same_records(connections: Iterable[Connection]) -> Iterator[
     writers: dict[Scope, str] = {}
     contributors: dict[Scope, dict[str, str]] = {}
     for connection in connections:
-        for name, stream in connection.named_enabled_streams():
+        for name, stream in connection.enabled_streams_with_full_names():
             scope, kind = connection.scope_of_written_records(stream), stream.resource_type
             if isinstance(kind, TargetResource) and kind.acknowledges:
                 continue  # it writes no records
@@ -255,7 +255,9 @@ def streams_writing_same_records(connections: Iterable[Connection]) -> Iterator[
                 message = f"{name} and {other} both write {scope.resource} in namespace {scope.namespace!r}"
                 yield connection, message, "set namespace in one of the streams or connections, or merge the streams"
             if (
-                clash := _shared_member_error(stream, name, contributors.setdefault(scope.whole_record_scope, {}))
+                clash := _member_written_twice_error(
+                    stream, name, contributors.setdefault(scope.whole_record_scope, {})
+                )
             ) is not None:
                 yield connection, clash, "let one of them write it"
 
@@ -279,10 +281,14 @@ def _refuse_two_way_members(document: Document, connections: Sequence[Connection
     """Refuse a member that two streams write from each other, as far as a config maps their members."""
     flows = [
         MemberFlow(
-            name, stream.reads, _written_resource(stream), stream.mapped_members, contributes=bool(stream.contributes)
+            name,
+            stream.reads,
+            _written_target_and_resource(stream),
+            stream.mapped_members,
+            contributes=bool(stream.contributes),
         )
         for connection in connections
-        for name, stream in connection.named_enabled_streams()
+        for name, stream in connection.enabled_streams_with_full_names()
         if stream.reads is not None and isinstance(stream, DeclaredStream)
     ]
     if (clash := two_way_member_error(flows)) is not None:
@@ -290,12 +296,12 @@ def _refuse_two_way_members(document: Document, connections: Sequence[Connection
         raise ConfigError(clash, where=document.where(("connections",)), hint=hint, code="config_invalid")
 
 
-def _written_resource(stream: Stream[Any]) -> str:
+def _written_target_and_resource(stream: Stream[Any]) -> str:
     """Return what a stream writes, in the form of ``reads`` of another stream."""
     return f"{PLATFORM}.{stream.resource_type.name}" if stream.to == PLATFORM else stream.to
 
 
-def _shared_member_error(stream: Stream[Any], name: str, written: dict[str, str]) -> str | None:
+def _member_written_twice_error(stream: Stream[Any], name: str, written: dict[str, str]) -> str | None:
     """Return the error if another stream writes a member that *stream* also writes, or None. Completes *written*.
 
     Code may make any member, so those of a stream that creates whole records are known from a config only.
@@ -317,17 +323,17 @@ def _resources_by_target(document: Document, sections: Mapping[str, Mapping[str,
         if connector is not None and connector.target is not None:
             with _guard_author_code_on_load(document, name, "settings", connector.settings):
                 settings = document.validated_as_model(
-                    settings_accepting_stream_overrides(connector.settings), data, ("connections", name)
+                    add_stream_overrides_to_settings(connector.settings), data, ("connections", name)
                 )
             with _guard_author_code_on_load(document, name, "target", connector.target, settings, only_authors=False):
                 made = connector.target(settings)
             with _guard_author_code_on_load(document, name, "target", connector.target, settings):
                 if made is not None:
-                    found[name] = _checked_resources(connector, made)
+                    found[name] = _checked_resources_of_target(connector, made)
     return found
 
 
-def _checked_resources(connector: Connector[Any], made: object) -> Mapping[str, ResourceType]:
+def _checked_resources_of_target(connector: Connector[Any], made: object) -> Mapping[str, ResourceType]:
     if not isinstance(made, ConnectorTarget):
         raise _wrong_result_error(connector, "target", made, "an ApiTarget")
     resources: object = getattr(made, "resources", None)
@@ -371,7 +377,7 @@ def _load_connection(
         raise ConfigError(error.message, where=document.where(kind), hint=error.hint, code=error.code) from error
     with _guard_author_code_on_load(document, name, "settings", connector.settings):
         settings = document.validated_as_model(
-            settings_accepting_stream_overrides(connector.settings), data, section, targets=targets, platform=platform
+            add_stream_overrides_to_settings(connector.settings), data, section, targets=targets, platform=platform
         )
     try:
         with _guard_author_code_on_load(document, name, "streams", connector.streams, settings, only_authors=False):

@@ -41,7 +41,7 @@ def effective_config_of_project(loaded: Project) -> dict[str, Any]:
     """Return the same of a config that is loaded, from a file or from memory."""
     assert loaded.config_sections is not None
     connections = {
-        connection.name: _shown_value(connection.settings, frozenset(_personal_columns(connection.settings)))
+        connection.name: _shown_value(connection.settings, frozenset(_columns_of_personal_members(connection.settings)))
         for connection in loaded.connections
     }
     sections = {
@@ -131,7 +131,10 @@ def _shown_value(value: Any, personal: Collection[str]) -> Any:
             shown = value.reference
         case StreamConfig() | StreamOverrides() if not isinstance(value.map, PythonFunction):
             members = _personal_members(value)
-            forms = {name: _masked_form(form) if name in members else form for name, form in value.map.items()}
+            forms = {
+                name: _mapping_form_with_masked_constants(form) if name in members else form
+                for name, form in value.map.items()
+            }
             shown = {**_shown_members(value, personal), "map": _shown_value(forms, personal)}
         case Filter() if value.field in personal:
             masked = {name: PERSONAL for name in _COMPARED if getattr(value, name) is not None}
@@ -176,7 +179,7 @@ def _personal_members(stream: StreamConfig | StreamOverrides) -> frozenset[str]:
     return ours | frozenset(stream.personal)
 
 
-def _masked_form(form: Any) -> Any:
+def _mapping_form_with_masked_constants(form: Any) -> Any:
     masked = form
     match form:
         case Const() | bool() | int() | Decimal():
@@ -184,17 +187,22 @@ def _masked_form(form: Any) -> Any:
         case Template():
             masked = Template(template=" ".join((PERSONAL, *(f"{{{column}}}" for column in form.columns()))))
         case Nested():
-            masked = Nested(object={name: _masked_form(inner) for name, inner in form.object.items()})
+            masked = Nested(
+                object={name: _mapping_form_with_masked_constants(inner) for name, inner in form.object.items()}
+            )
         case FromColumn():
             masked = form.model_copy(update={name: PERSONAL for name in _CONSTANTS if getattr(form, name) is not None})
         case When():
             masked = form.model_copy(
-                update={"then": _masked_form(form.then), "otherwise": _masked_form(form.otherwise)}
+                update={
+                    "then": _mapping_form_with_masked_constants(form.then),
+                    "otherwise": _mapping_form_with_masked_constants(form.otherwise),
+                }
             )
     return masked
 
 
-def _personal_columns(value: Any) -> Iterator[str]:
+def _columns_of_personal_members(value: Any) -> Iterator[str]:
     """Yield the columns that personal members are mapped from, of every stream in *value*."""
     if isinstance(value, StreamConfig | StreamOverrides):
         forms = {} if isinstance(value.map, PythonFunction) else value.map
@@ -205,4 +213,4 @@ def _personal_columns(value: Any) -> Iterator[str]:
                 yield from (column, column.partition(".")[2])  # the source of a look-up has it without a prefix
     elif isinstance(value, Mapping | BaseModel):
         for _, inner in value.items() if isinstance(value, Mapping) else value:
-            yield from _personal_columns(inner)
+            yield from _columns_of_personal_members(inner)

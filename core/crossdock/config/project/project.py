@@ -103,29 +103,35 @@ class Project(Struct, frozen=True):
             for name, kind in target.resources.items()
         }
         return PersonalDataMasks(
-            {name: frozenset(stream.personal) for name, stream in self._named_enabled_streams()}, resources
+            {name: frozenset(stream.personal) for name, stream in self._enabled_streams_with_full_names()}, resources
         )
 
     @property
     def streams_adopting_by_external_id(self) -> frozenset[str]:
         """The streams that take over records which the platform has under the same external id."""
-        return frozenset(name for name, stream in self._named_enabled_streams() if stream.adopt == "external_id")
+        return frozenset(
+            name for name, stream in self._enabled_streams_with_full_names() if stream.adopt == "external_id"
+        )
 
     @property
     def adoption_member_by_stream(self) -> dict[str, str]:
         """The streams that take over records with other names, each with the member that matches them."""
         return {
-            name: stream.adopt.by for name, stream in self._named_enabled_streams() if isinstance(stream.adopt, AdoptBy)
+            name: stream.adopt.by
+            for name, stream in self._enabled_streams_with_full_names()
+            if isinstance(stream.adopt, AdoptBy)
         }
 
     @property
     def streams_rejecting_conflicts(self) -> frozenset[str]:
         """The streams that never overwrite a member that others have changed."""
-        return frozenset(name for name, stream in self._named_enabled_streams() if stream.conflicts == "reject")
+        return frozenset(
+            name for name, stream in self._enabled_streams_with_full_names() if stream.conflicts == "reject"
+        )
 
     @property
     def streams_fetching_by_key(self) -> set[str]:
-        return {name for name, stream in self._named_enabled_streams() if stream.fetches}
+        return {name for name, stream in self._enabled_streams_with_full_names() if stream.fetches}
 
     @property
     def resource_by_stream(self) -> dict[str, str]:
@@ -137,7 +143,7 @@ class Project(Struct, frozen=True):
         return {
             name: connection.scope_of_written_records(stream)
             for connection in self.connections
-            for name, stream in connection.named_enabled_streams()
+            for name, stream in connection.enabled_streams_with_full_names()
         }
 
     def targets(self, clock: Clock) -> dict[str, Target]:
@@ -145,7 +151,7 @@ class Project(Struct, frozen=True):
         return {PLATFORM: PlatformTarget(self.platform, clock)} | {each.name: each for each in made if each is not None}
 
     def _streams_to_platform(self) -> Iterator[Stream[Any]]:
-        return (stream for _, stream in self._named_enabled_streams() if stream.to == PLATFORM)
+        return (stream for _, stream in self._enabled_streams_with_full_names() if stream.to == PLATFORM)
 
     @property
     def looked_up_resources(self) -> tuple[ResourceName, ...]:
@@ -173,13 +179,15 @@ class Project(Struct, frozen=True):
     @property
     def read_resources(self) -> tuple[ResourceName, ...]:
         return tuple(
-            dict.fromkeys(each for _, stream in self._named_enabled_streams() for each in stream.platform_reads)
+            dict.fromkeys(
+                each for _, stream in self._enabled_streams_with_full_names() for each in stream.platform_reads
+            )
         )
 
     @property
     def connections_reading_platform(self) -> frozenset[str]:
         return frozenset(
-            name.partition(".")[0] for name, stream in self._named_enabled_streams() if stream.platform_reads
+            name.partition(".")[0] for name, stream in self._enabled_streams_with_full_names() if stream.platform_reads
         )
 
     @property
@@ -207,7 +215,7 @@ class Project(Struct, frozen=True):
             if not stream.trim_keys
         )
         for connection in self.connections:
-            chosen = [(name, stream) for name, stream in connection.named_enabled_streams() if name in wanted]
+            chosen = [(name, stream) for name, stream in connection.enabled_streams_with_full_names() if name in wanted]
             if chosen:
                 context = connection.context(run)
                 bound += [
@@ -216,7 +224,7 @@ class Project(Struct, frozen=True):
                 ]
         for each in bound:
             if isinstance(each.stream, AnnouncesFiles):
-                each.stream.announce_growth_checks(each.context)
+                each.stream.announce_file_growth_checks(each.context)
         order = {(name, kind): number for name, each in targets.items() for number, kind in enumerate(each.resources)}
         return sorted(
             bound, key=lambda item: (order[item.scope.target, item.scope.resource], item.scope.is_contribution)
@@ -231,7 +239,7 @@ class Project(Struct, frozen=True):
         return {system: frozenset(namespaces) for system, namespaces in found.items()}
 
     def stream(self, name: str) -> Stream[Any]:
-        return dict(self._named_enabled_streams())[name]
+        return dict(self._enabled_streams_with_full_names())[name]
 
     @property
     def migrated_streams(self) -> set[str]:
@@ -241,7 +249,7 @@ class Project(Struct, frozen=True):
 
     def selected_streams(self, selection: Sequence[str]) -> set[str]:
         """Return the names of the selected streams: ``CONNECTION`` or ``CONNECTION.STREAM``; by default all."""
-        names = [name for name, _ in self._named_enabled_streams()]
+        names = [name for name, _ in self._enabled_streams_with_full_names()]
         known = [connection.name for connection in self.connections]
         off = {
             f"{each.name}.{stream.name}" for each in self.connections for stream in each.streams if not stream.enabled
@@ -272,8 +280,8 @@ class Project(Struct, frozen=True):
     def connections_of_job(self, job: str) -> set[str]:
         return {name.partition(".")[0] for name in self.selected_streams(self.jobs[job].streams)}
 
-    def _named_enabled_streams(self) -> Iterator[tuple[str, Stream[Any]]]:
-        return (named for connection in self.connections for named in connection.named_enabled_streams())
+    def _enabled_streams_with_full_names(self) -> Iterator[tuple[str, Stream[Any]]]:
+        return (named for connection in self.connections for named in connection.enabled_streams_with_full_names())
 
     # ---- state
 
@@ -297,7 +305,7 @@ class Project(Struct, frozen=True):
             nonlocal found
             found = version
             before = {"version": version} if version else None
-            entry = AuditEntry.by_current_actor(
+            entry = AuditEntry.new_by_current_actor(
                 "init", "state", at=SystemClock().now(), before=before, after={"version": VERSION}
             )
             tx.audit_log.put(entry)

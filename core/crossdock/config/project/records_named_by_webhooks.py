@@ -7,7 +7,7 @@ from typing import Any
 from crossdock.config.project.connections import Connection
 from crossdock.errors import ConnectorError, RecordError
 from crossdock.mapping.external_id_recognition import Ours
-from crossdock.values.author_code_errors import AuthorCodeError, convert_author_errors, shortened_error
+from crossdock.values.author_code_errors import AuthorCodeError, convert_author_errors, storable_copy_of_error
 from crossdock.values.record_keys import key_parts_of
 from crossdock.webhooks import Hint, Webhook, Webhooks
 
@@ -23,7 +23,7 @@ def checked_webhook_hints(connection: Connection, webhooks: Webhooks[Any], webho
         ):
             found: list[object] = list(dict.fromkeys(webhooks.hints(webhook)))
     except AuthorCodeError as error:
-        if isinstance(error.__cause__, RecordError) and (short := shortened_error(error.__cause__)) is not None:
+        if isinstance(error.__cause__, RecordError) and (short := storable_copy_of_error(error.__cause__)) is not None:
             raise short from None
         raise
     hints = [each for each in found if isinstance(each, Hint)]
@@ -49,11 +49,11 @@ def checked_webhook_hints(connection: Connection, webhooks: Webhooks[Any], webho
             raise _webhook_hint_error(connection, f"names a key of {hint.stream} that is not text")
     wanted = [hint for hint in hints if streams[hint.stream].enabled and streams[hint.stream].fetches]
     return [
-        own for hint in wanted if (own := _external_id_replaced_by_key(hint, streams[hint.stream].own_keys)) is not None
+        own for hint in wanted if (own := _replace_external_id_in_hint(hint, streams[hint.stream].own_keys)) is not None
     ]
 
 
-def _external_id_replaced_by_key(hint: Hint, ours: Ours | None) -> Hint | None:
+def _replace_external_id_in_hint(hint: Hint, ours: Ours | None) -> Hint | None:
     """Return *hint* with the key of the record in place of its external id; None for a record of others."""
     if ours is None:
         return hint

@@ -23,27 +23,27 @@ from crossdock.mapping.stream_declaration import (
     PLATFORM,
     Destinations,
     StreamDeclaration,
-    adoption_problem,
+    adopt_option_problem,
     contribution_problem,
     destination_type,
-    empty_export_problem,
+    empty_option_problem,
     reads_problem,
     removal_problem,
     reread_and_open_until_problem,
 )
 from crossdock.resources import ResourceName
-from crossdock.values.author_code_errors import described_class, described_value_type
+from crossdock.values.author_code_errors import class_name_with_place, described_value_type
 from crossdock.values.config_base_types import NAME_FORM, ConfigModel, is_valid_name
 from crossdock.values.config_file import (
     OF_TYPE,
     PlacedFinding,
-    finding_message,
+    finding_message_without_place,
     findings_of_nearest_union_choice,
     place_and_union_choices,
     unknown_key_message,
 )
 from crossdock.values.misspelt_attributes import misspelt_attribute
-from crossdock.values.records import is_reserved_column
+from crossdock.values.raw_rows_and_records import is_reserved_column
 from crossdock.values.yaml_reader import Place
 
 _NOTHING = object()
@@ -104,7 +104,7 @@ def refuse_reserved_column_names(name: str, stream: Stream[Any], where: str) -> 
 
 
 def _fix_hint(kind: type) -> str:
-    return f"fix class {described_class(kind)}"
+    return f"fix class {class_name_with_place(kind)}"
 
 
 def _is_possible_value(name: str, value: Any) -> bool:
@@ -147,7 +147,7 @@ def _problems_found_while_completing(stream: Stream[Any], targets: Destinations)
         return
     stream.target_resource = None if facts.to == PLATFORM else kind
     yield from _resource_problems(stream, facts, kind, targets)
-    yield from _map_problems(stream, facts, kind)
+    yield from _declared_map_problems(stream, facts, kind)
     members = [field.alias or name for name, field in kind.draft.model_fields.items()]
     for member in facts.personal:
         if member not in members:
@@ -161,17 +161,17 @@ def _resource_problems(
 ) -> Iterator[str]:
     if reason := removal_problem(kind, facts.mode, facts.on_gone, finds_deleted=stream.finds_deleted):
         yield f"on_gone {reason}"
-    if reason := empty_export_problem(facts.mode, facts.empty):
+    if reason := empty_option_problem(facts.mode, facts.empty):
         yield f"empty: {reason}"
     if reason := reads_problem(facts, facts.reads, targets):
         yield reason
     if reason := contribution_problem(kind, facts.contributes, facts.matches, facts.on_gone):
         yield reason
-    if reason := adoption_problem(kind, facts.adopt, facts.to, facts.contributes):
+    if reason := adopt_option_problem(kind, facts.adopt, facts.to, facts.contributes):
         yield f"adopt {reason}"
 
 
-def _map_problems(stream: Stream[Any], facts: _Declaration, kind: ResourceType) -> Iterator[str]:
+def _declared_map_problems(stream: Stream[Any], facts: _Declaration, kind: ResourceType) -> Iterator[str]:
     if not facts.map and not stream.maps_in_code:
         yield "to_resource or map is missing: what its records become"
     is_whole = not stream.maps_in_code and not facts.contributes
@@ -228,7 +228,7 @@ def _pydantic_error_to_finding(item: Any, given: Mapping[str, Any]) -> PlacedFin
     of_type, context = item["type"].endswith(OF_TYPE), item.get("ctx", {})
     kind = "model_type" if "class_name" in context else item["type"]
     expected = context.get("expected")
-    message = _MESSAGES[kind].format(**context) if kind in _MESSAGES else finding_message(item)
+    message = _MESSAGES[kind].format(**context) if kind in _MESSAGES else finding_message_without_place(item)
     message = f"must be {expected}" if expected else message
     return PlacedFinding(place, choices, message, message, of_type=of_type)
 

@@ -18,7 +18,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from crossdock.config.declarative_streams import check_mapped_members, fields_by_member
+from crossdock.config.declarative_streams import check_mapped_members, model_fields_by_wire_name
 from crossdock.connector import Settings, Stream
 from crossdock.errors import ConfigError, FindingsError
 from crossdock.mapping.declarative import Form, MemberOverrides
@@ -35,7 +35,7 @@ from crossdock.mapping.stream_declaration import (
     OpenUntil,
     Percent,
     Reread,
-    adoption_problem,
+    adopt_option_problem,
     removal_problem,
     reread_and_open_until_problem,
 )
@@ -109,12 +109,14 @@ class StreamOverrides(ConfigModel):
         if reason := removal_problem(kind, stream.mode, on_gone, finds_deleted=finds_deleted):
             raise finding_about_key(("on_gone",), reason)
         adopt = self.adopt or stream.adopt
-        if reason := adoption_problem(kind, adopt, stream.to, stream.contributes):
+        if reason := adopt_option_problem(kind, adopt, stream.to, stream.contributes):
             raise finding_about_key(("adopt",), reason)
         draft = kind.draft
         for number, name in enumerate(self.personal):
-            if name not in fields_by_member(draft):
-                raise finding_about_key(("personal", number), unknown_key_message(name, list(fields_by_member(draft))))
+            if name not in model_fields_by_wire_name(draft):
+                raise finding_about_key(
+                    ("personal", number), unknown_key_message(name, list(model_fields_by_wire_name(draft)))
+                )
         check_mapped_members(stream, kind, draft, self.map, ("map",), whole=False)
         return self
 
@@ -174,7 +176,7 @@ class _Overridable(ConfigModel):
     a connection that is only a target."""
 
 
-def settings_accepting_stream_overrides(settings: type[Settings]) -> type[Settings]:
+def add_stream_overrides_to_settings(settings: type[Settings]) -> type[Settings]:
     """Add the key ``streams`` for overrides to *settings*, unless they have a key of that name."""
     if "streams" in settings.model_fields:
         return settings

@@ -35,8 +35,8 @@ def windows_between(schedule: Schedule, since: datetime, until: datetime) -> lis
 
 def _windows_around(schedule: Schedule, around: datetime) -> Iterator[Window]:
     for blackout in schedule.blackouts:
-        if blackout.instants:
-            yield blackout.instants
+        if blackout.instants_unless_daily:
+            yield blackout.instants_unless_daily
         if blackout.times:
             begin, end = blackout.times
             today = local_time(around, schedule.zone).date()

@@ -27,12 +27,12 @@ def due_between(schedule: Schedule, since: datetime, until: datetime) -> Iterato
     return chain.from_iterable(_due_by_day(schedule, _utc(since), _utc(until)))
 
 
-def first_due_of_dates(schedule: Schedule, since: datetime, until: datetime) -> Iterator[Due]:
+def first_due_per_business_date(schedule: Schedule, since: datetime, until: datetime) -> Iterator[Due]:
     """Yield the first run of `due_between` for each business date, without looking for the others."""
     return chain.from_iterable(islice(of_day, 1) for of_day in _due_by_day(schedule, _utc(since), _utc(until)))
 
 
-def due_after(schedule: Schedule, last: Due | datetime, until: datetime) -> Iterator[Due]:
+def all_due_after(schedule: Schedule, last: Due | datetime, until: datetime) -> Iterator[Due]:
     """Yield what is due after the run *last*, or after an instant, and not after *until*, in order."""
     if isinstance(last, datetime):
         return due_between(schedule, last, until)

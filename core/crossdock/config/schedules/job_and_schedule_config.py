@@ -82,7 +82,7 @@ def _parse_duration(value: Any) -> str:
     return str(value)
 
 
-def _parse_moment(value: Any) -> str:
+def _parse_time_or_instant(value: Any) -> str:
     if is_time_of_day(value):
         return str(value)
     try:  # YAML parses an instant without quotes
@@ -113,7 +113,7 @@ def _one_or_more_schema(item: dict[str, Any]) -> WithJsonSchema:
 Times = Annotated[tuple[str, ...], BeforeValidator(_parse_times), _one_or_more_schema(TIME_SCHEMA)]
 Days = Annotated[tuple[str | int, ...], BeforeValidator(_parse_days), _one_or_more_schema(_DAY_SCHEMA)]
 Duration = Annotated[str, BeforeValidator(_parse_duration), duration_schema(_UNITS)]
-Moment = Annotated[str, BeforeValidator(_parse_moment), WithJsonSchema({"type": "string"})]
+Moment = Annotated[str, BeforeValidator(_parse_time_or_instant), WithJsonSchema({"type": "string"})]
 
 
 class Blackout(ConfigModel):
@@ -132,7 +132,9 @@ class Blackout(ConfigModel):
     def _check_window(self) -> Self:
         if is_time_of_day(self.from_) != is_time_of_day(self.to):
             raise ValueError("from and to must both be times of day, or both instants")
-        if self.from_ == self.to or (self.instants and self.instants[0] >= self.instants[1]):
+        if self.from_ == self.to or (
+            self.instants_unless_daily and self.instants_unless_daily[0] >= self.instants_unless_daily[1]
+        ):
             raise ValueError("is empty: to must come after from")
         return self
 
@@ -141,7 +143,7 @@ class Blackout(ConfigModel):
         return (time.fromisoformat(self.from_), time.fromisoformat(self.to)) if is_time_of_day(self.from_) else None
 
     @cached_property
-    def instants(self) -> tuple[datetime, datetime] | None:
+    def instants_unless_daily(self) -> tuple[datetime, datetime] | None:
         if is_time_of_day(self.from_):
             return None
         return datetime.fromisoformat(self.from_).astimezone(UTC), datetime.fromisoformat(self.to).astimezone(UTC)
@@ -184,7 +186,7 @@ class Schedule(ConfigModel):
     """Windows in which no run starts. A run that is due inside is due at its end, for the business date that it had."""
 
     @model_validator(mode="after")
-    def _check_possible(self) -> Self:
+    def _check_keys_fit_together(self) -> Self:
         if [self.at, self.every, self.cron].count(None) != 2:
             raise ValueError("needs exactly one of at, every and cron")
         if self.step and self.step > ONE_DAY:
@@ -200,7 +202,7 @@ class Schedule(ConfigModel):
 
     def names(self, day: date) -> bool:
         """Return whether the schedule runs on *day* unless it is a holiday."""
-        return self.line.matches(day) if self.line else is_one_of_named_days(day, self.days, self.holidays)
+        return self.line.matches_day(day) if self.line else is_one_of_named_days(day, self.days, self.holidays)
 
     @cached_property
     def zone(self) -> ZoneInfo:
@@ -293,7 +295,7 @@ class CronLine:
         )
         self.has_wildcard_time = fields[0].startswith("*") or fields[1].startswith("*")
 
-    def matches(self, day: date) -> bool:
+    def matches_day(self, day: date) -> bool:
         return day.month in self._fields.months and self._fields.match_day(day)
 
 

@@ -70,7 +70,7 @@ class AccountFile:
             account if import_password_hashes_module().verify_password(password, account and account.password) else None
         )
 
-    def current_person(self, signed_in: Account) -> Person | None:
+    def person_if_password_unchanged(self, signed_in: Account) -> Person | None:
         """Return who has *signed_in*, with the present roles; None if the account or its password is another by now."""
         account = self.all().get(signed_in.name)
         if account is None or account.password != signed_in.password:

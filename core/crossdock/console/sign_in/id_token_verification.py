@@ -36,7 +36,7 @@ def verified_claims(token: str, keys: object, expected: ExpectedClaims, now: int
     registry = JWSRegistry(algorithms=ALGORITHMS, strict_check_header=False)
     registry.max_header_length = 8_192  # some providers put their certificates there
     try:
-        found = jwt.decode(token, KeySet(list(_signature_keys(keys))), registry=registry).claims
+        found = jwt.decode(token, KeySet(list(_signature_keys_in_jwk_set(keys))), registry=registry).claims
         _claims_rules(expected, now).validate(found)
     except InvalidKeyIdError:
         raise UnknownKeyError("it is signed by an unknown key") from None
@@ -63,7 +63,7 @@ def _claims_rules(expected: ExpectedClaims, now: int) -> jwt.JWTClaimsRegistry:
     )
 
 
-def _signature_keys(keys: object) -> Iterator[Key]:
+def _signature_keys_in_jwk_set(keys: object) -> Iterator[Key]:
     """Yield the public keys for signatures; others of the set are for other clients."""
     for each in keys if isinstance(keys, list) else ():
         kind = _KINDS.get(each.get("kty", "")) if isinstance(each, dict) else None

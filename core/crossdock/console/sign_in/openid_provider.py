@@ -35,7 +35,7 @@ from crossdock.reading.transport.oauth_messages import (
 )
 from crossdock.values.clock import Clock
 from crossdock.values.json_paths import at_path
-from crossdock.values.web_address_checks import check_address_without_query, check_web_address
+from crossdock.values.web_address_checks import check_address_without_query, check_https_or_loopback_address
 
 ANSWER_PATH = "/sign-in/openid/answer"
 LASTS_S = 600  # for a person to sign in at the provider
@@ -71,17 +71,17 @@ class _Flows:
     def begin(self, session: str, wanted: str) -> _Flow:
         ends_at = int(self._clock.monotonic()) + LASTS_S
         kept = urlsafe_b64encode(wanted.encode() if len(wanted) <= _MAX_WANTED else b"/").decode().rstrip("=")
-        return self._flow_from_content(session, f"{ends_at}.{secrets.token_hex(16)}.{kept}")
+        return self._derive_flow_from_content(session, f"{ends_at}.{secrets.token_hex(16)}.{kept}")
 
     def verify_state(self, session: str, state: str) -> _Flow | None:
         """Return the flow of a *state* that was given to this *session* and has not ended."""
         content, _, _ = state.rpartition(".")
-        flow = self._flow_from_content(session, content)
+        flow = self._derive_flow_from_content(session, content)
         if not hmac.compare_digest(flow.state.encode(), state.encode(errors="replace")):
             return None
         return flow if int(content.partition(".")[0]) > self._clock.monotonic() else None
 
-    def _flow_from_content(self, session: str, content: str) -> _Flow:
+    def _derive_flow_from_content(self, session: str, content: str) -> _Flow:
         sign = partial(self._keyed_hash_for_purpose, f"{session}.{content}")
         kept = content.rpartition(".")[2] if content.isascii() else ""
         try:
@@ -203,10 +203,12 @@ class OpenIdProvider:
                     raise UnauthorizedError(
                         "the provider names another issuer", where=address, code="openid_provider_refused"
                     )
-                keys = self._send("GET", _checked_address(found, "jwks_uri", check_web_address)).get("keys")
+                keys = self._send(
+                    "GET", _checked_address_in_metadata(found, "jwks_uri", check_https_or_loopback_address)
+                ).get("keys")
                 self._metadata = _Metadata(
-                    _checked_address(found, "authorization_endpoint", check_web_address),
-                    _checked_address(found, "token_endpoint", check_address_without_query),
+                    _checked_address_in_metadata(found, "authorization_endpoint", check_https_or_loopback_address),
+                    _checked_address_in_metadata(found, "token_endpoint", check_address_without_query),
                     keys,
                     now,
                 )
@@ -231,7 +233,7 @@ class OpenIdProvider:
         return found
 
 
-def _checked_address(found: Mapping[str, Any], name: str, check: Callable[[str], str]) -> str:
+def _checked_address_in_metadata(found: Mapping[str, Any], name: str, check: Callable[[str], str]) -> str:
     value = found.get(name)
     try:
         return check(value if isinstance(value, str) else "")

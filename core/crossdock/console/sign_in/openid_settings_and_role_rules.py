@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from crossdock.reading.transport.oauth_messages import ClientAuth
-from crossdock.reading.transport.proxy_and_certificates import HttpConnection
+from crossdock.reading.transport.proxy_and_certificate_settings import HttpConnection
 from crossdock.values import config_file
 from crossdock.values.config_base_types import ConfigModel, SecretRef
 from crossdock.values.web_address_checks import check_address_without_query

@@ -41,8 +41,8 @@ from crossdock.resources import (
 )
 from crossdock.values import web_address_checks
 from crossdock.values.clock import Clock, SystemClock
-from crossdock.values.field_types import is_target_id
-from crossdock.values.json_times import time_text
+from crossdock.values.field_types import is_valid_target_id
+from crossdock.values.times_as_json_text import time_text
 
 Input = TypeVar("Input", bound=ResourceModel)
 Kept = TypeVar("Kept", bound=Stored)
@@ -87,7 +87,7 @@ class ResourceCollection(Generic[Input, Kept]):
         *changes* are values by field name: ``{"unit_price": Decimal("9.50")}``. None removes a member. An address is
         replaced as a whole, and so are the lines.
         """
-        body = merge_patch(self._model, changes)
+        body = merge_patch_from_changes(self._model, changes)
         return parse_answer_as(
             self._stored, self._sender.write("PATCH", self._address(resource_id), body, idempotency_key)
         )
@@ -96,7 +96,7 @@ class ResourceCollection(Generic[Input, Kept]):
         self._sender.write("DELETE", self._address(resource_id), key=idempotency_key)
 
     def _address(self, resource_id: str, below: str = "") -> str:
-        if not is_target_id(resource_id):
+        if not is_valid_target_id(resource_id):
             raise ValueError("an id is 1 to 64 printable characters, and not a dot or two")
         return f"{self._path}/{quote(resource_id, safe='')}{below}"
 
@@ -159,7 +159,7 @@ def parse_answer_as(model: type[Answered], answer: Any) -> Answered:
         ) from None
 
 
-def merge_patch(model: type[ResourceModel], changes: Mapping[str, Any]) -> dict[str, Any]:
+def merge_patch_from_changes(model: type[ResourceModel], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON merge patch (RFC 7396) of *changes*, by wire names, or raise ValueError."""
     patch: dict[str, Any] = {}
     for name, value in changes.items():

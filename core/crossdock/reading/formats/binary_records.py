@@ -27,17 +27,17 @@ from crossdock.reading.formats.polars_parser import MAX_CELLS
 from crossdock.reading.formats.record_framing import (
     ByteStream,
     FramedRecord,
+    records_before_line_ends,
     records_in_blocks,
     records_of_computed_size,
     records_of_fixed_length,
     records_with_descriptor_words,
-    records_with_line_ends,
 )
-from crossdock.reading.formats.record_order_and_parent_columns import RecordHierarchy, check_and_select_rows
-from crossdock.reading.formats.record_type_declarations import type_code_of
-from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip
+from crossdock.reading.formats.record_hierarchy_check_and_selection import RecordHierarchy, check_and_select_rows
+from crossdock.reading.formats.record_type_declarations import declared_type_code
+from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable
-from crossdock.values.records import LINE
+from crossdock.values.raw_rows_and_records import LINE
 
 _BATCH_BYTES, _BATCH_RECORDS = 4 << 20, 1 << 14
 _OFFSET, _SIZE, _COUNT = "_offset", "_size", "_count_"
@@ -81,7 +81,7 @@ def read_binary_records(
 
     `_line` counts records, or with ``copybook.rows`` rows.
     """
-    with open_and_unpack_gzip(path, name=name) as opened:
+    with open_and_unpack_if_gzip(path, name=name) as opened:
         stream = ByteStream(opened, name)
         if not stream.peek(1):
             raise RefusedError(
@@ -91,12 +91,12 @@ def read_binary_records(
         file = BinaryRecords(layout, name, counted)
         hierarchy = RecordHierarchy(name, layout.types, layout.type_to_read)
         frames = check_and_select_rows(
-            map_in_parallel(file.frames_by_record_type, file.batches(stream)), hierarchy, batch_rows
+            map_in_parallel(file.data_frames_by_record_type, file.batches_of_raw_records(stream)), hierarchy, batch_rows
         )
         yield from (
             frames
-            if layout.row_table_name is None
-            else _rows_from_table_elements(frames, table_read_as_rows(layout), batch_rows, counted)
+            if layout.name_of_table_making_rows is None
+            else _rows_from_table_elements(frames, find_table_making_rows(layout), batch_rows, counted)
         )
 
 
@@ -104,7 +104,7 @@ def read_hex_cells_at_lines(
     path: Openable, layout: FixedWidthFormat, lines: Sequence[int], *, name: str
 ) -> Mapping[int, Mapping[str, str]]:
     """Return the bytes of the columns of the records *lines*, in hexadecimal, by number and column."""
-    with open_and_unpack_gzip(path, name=name) as opened:
+    with open_and_unpack_if_gzip(path, name=name) as opened:
         file, wanted = BinaryRecords(layout, name, Leniencies()), set(lines)
         framed = enumerate(file.framed_records(ByteStream(opened, name)), 1)
         first = takewhile(lambda record: record[0] <= max(wanted, default=0), framed)
@@ -117,7 +117,7 @@ class BinaryRecords:
     def __init__(self, layout: FixedWidthFormat, name: str, leniencies: Leniencies) -> None:
         self._layout, self._name, self._leniencies = layout, name, leniencies
         types, place = layout.types, layout.type_code_place
-        codes = {each: type_code_of(each, kind) for each, kind in types.items()}
+        codes = {each: declared_type_code(each, kind) for each, kind in types.items()}
         self._otherwise = next((each for each, code in codes.items() if code is None), None)
         self._codes = {
             code.ljust(place.length).encode(layout.encoding): each
@@ -133,7 +133,7 @@ class BinaryRecords:
         widest = max(len(columns) for columns in self._columns.values())
         self._most = max(1, min(_BATCH_RECORDS, MAX_CELLS // (widest + 2)))
 
-    def batches(self, stream: ByteStream) -> Iterator[_Batch]:
+    def batches_of_raw_records(self, stream: ByteStream) -> Iterator[_Batch]:
         batch, size = _Batch(1), 0
         for offset, data in self.framed_records(stream):
             batch.offsets.append(offset)
@@ -145,7 +145,7 @@ class BinaryRecords:
         if batch.records:
             yield batch
 
-    def frames_by_record_type(self, batch: _Batch) -> dict[str, pl.DataFrame]:
+    def data_frames_by_record_type(self, batch: _Batch) -> dict[str, pl.DataFrame]:
         return {
             name: self._parse_records_of_type(name, found)
             for name, found in self._grouped_by_type_and_padded(batch).items()
@@ -162,7 +162,11 @@ class BinaryRecords:
             for each in element.values()
         }
         columns = self._layout.types[name].columns.items()
-        return {each: data[column.at - 1 : column.end].hex().upper() for each, column in columns if each not in absent}
+        return {
+            each: data[column.at - 1 : column.last_position].hex().upper()
+            for each, column in columns
+            if each not in absent
+        }
 
     def framed_records(self, stream: ByteStream) -> Iterator[FramedRecord]:
         layout = self._layout
@@ -176,7 +180,7 @@ class BinaryRecords:
         ends = [end.encode(layout.encoding) for end in _ENDS[layout.line_end]]
         lengths = {layout.record_length(name) for name in layout.types}
         if ends and not layout.has_byte_columns:
-            return records_with_line_ends(stream, ends)
+            return records_before_line_ends(stream, ends)
         return records_of_fixed_length(stream, max(lengths), ends)
 
     def _record_size(self, stream: ByteStream) -> int:
@@ -184,7 +188,7 @@ class BinaryRecords:
         data = stream.peek(most)
         name = self._record_type(data, stream.record_number)
         length, first = self._layout.record_length(name), next(iter(self._with_count[name]), None)
-        if first is None or (first.counter and len(data) < first.counter[1].end):
+        if first is None or (first.counter and len(data) < first.counter[1].last_position):
             return length  # such a record is cut, or has no count
         return (
             length
@@ -228,7 +232,7 @@ class BinaryRecords:
         of_type.sizes = [len(data) for data in of_type.records]
         least, most = self._layout.least_record_length(name), self._layout.record_length(name)
         if min(of_type.sizes) < least or max(of_type.sizes) > most:
-            self._fit_record_lengths(name, of_type, least, most)
+            self._pad_cut_or_refuse_records(name, of_type, least, most)
 
     def _pad_tables_to_full_size(self, name: str, of_type: _RecordsOfType) -> None:
         records, is_counted = of_type.records, self._layout.tables_omit_unused_elements
@@ -236,7 +240,7 @@ class BinaryRecords:
         for table in self._with_count[name]:
             assert table.counter is not None
             counter, known, counts = table.counter[1], self._known_counts[table], list[int]()
-            start, end = counter.at - 1, counter.end
+            start, end = counter.at - 1, counter.last_position
             for row, data in enumerate(records):
                 count = known.get(data[start:end])
                 if count is None:
@@ -266,14 +270,14 @@ class BinaryRecords:
             self._refuse(f"{message}, at byte {offset + column.at - 1} of the file (from 0)", number, column.at, _WRONG)
         return count
 
-    def _fit_record_lengths(self, name: str, of_type: _RecordsOfType, least: int, most: int) -> None:
+    def _pad_cut_or_refuse_records(self, name: str, of_type: _RecordsOfType, least: int, most: int) -> None:
         layout, space = self._layout, " ".encode(self._layout.encoding)
         short = long = 0
         for row, data in enumerate(of_type.records):
             beyond = data[most:]
             if len(data) < least and layout.short_lines == "pad":
                 short += 1
-            elif beyond and self._may_drop_excess(beyond, space):
+            elif beyond and self._may_drop_excess_of_record(beyond, space):
                 of_type.records[row] = data[:most]
                 long += 1
             elif not least <= len(data) <= most:
@@ -288,7 +292,7 @@ class BinaryRecords:
         self._leniencies.add("long", long)
         of_type.records = [data.ljust(most, space) if len(data) < least else data for data in of_type.records]
 
-    def _may_drop_excess(self, beyond: bytes, space: bytes) -> bool:
+    def _may_drop_excess_of_record(self, beyond: bytes, space: bytes) -> bool:
         how = self._layout.long_lines
         return how == "drop" or (how == "drop_empty" and not beyond.strip(space + b"\0"))
 
@@ -346,7 +350,7 @@ class BinaryRecords:
                 text = pl.when(pl.all_horizontal(is_read)).then(text).otherwise(pl.lit(""))
                 odd = None if odd is None else odd & pl.all_horizontal(is_read)
             if pads:
-                is_cut = (pl.col(_SIZE) >= column.at) & (pl.col(_SIZE) < column.end)
+                is_cut = (pl.col(_SIZE) >= column.at) & (pl.col(_SIZE) < column.last_position)
                 is_cut = is_cut if column.usage or column.decimals is not None else pl.lit(value=False)
                 odd = is_cut if odd is None else odd | is_cut
             yield _Column(each, column, odd, unset, text)
@@ -370,7 +374,7 @@ class BinaryRecords:
         self, name: str, column: FixedColumn, data: bytes, number: int, offset: int, filled: int = 0
     ) -> NoReturn:
         at = column.at - filled
-        what, held = column.expected_content, data[column.at - 1 : column.end]
+        what, held = column.expected_content, data[column.at - 1 : column.last_position]
         if column.usage is None and column.decimals is None:
             text = held.decode(self._layout.encoding, "replace")
             bad = next(found.start() for found in re.finditer(_NO_TEXT, text))
@@ -378,7 +382,7 @@ class BinaryRecords:
         shown = f": X'{held[:_SHOWN_BYTES].hex().upper()}'" if held else ""
         message = f"column {name!r}, positions {at} to {at + column.length - 1}, is not {what}{shown}"
         hint = _WRONG
-        if b"" in {data[column.at - 1 : column.end].strip(fill) for fill in (b"\0", b"\xff")}:
+        if b"" in {data[column.at - 1 : column.last_position].strip(fill) for fill in (b"\0", b"\xff")}:
             hint += " unset_cells: empty allows X'00' and X'FF' of cells without a value."
         self._refuse(f"{message}, at byte {offset + column.at - 1} of the file (from 0)", number, at, hint)
 
@@ -401,9 +405,11 @@ def _is_unset(column: FixedColumn, encoding: str) -> pl.Expr | None:
     return pl.any_horizontal(held == pl.lit(fill * column.length) for fill in fills)
 
 
-def table_read_as_rows(layout: FixedWidthFormat) -> Table:
+def find_table_making_rows(layout: FixedWidthFormat) -> Table:
     return next(
-        table for table in layout.copybook_layouts[layout.type_to_read].tables if table.name == layout.row_table_name
+        table
+        for table in layout.copybook_layouts[layout.type_to_read].tables
+        if table.name == layout.name_of_table_making_rows
     )
 
 
@@ -435,7 +441,7 @@ def _rows_from_table_elements(
         yield from rows.iter_slices(batch_rows) if rows.height else [rows]
 
 
-def describe_table_row_columns(table: Table, columns: Mapping[str, str]) -> Mapping[str, str]:
+def cell_places_of_table_rows(table: Table, columns: Mapping[str, str]) -> Mapping[str, str]:
     """Return *columns*, what is known of each column of records, by the columns of rows of *table*."""
     inner = {name for element in table.elements for name in element.values()}
     kept = {name: known for name, known in columns.items() if name not in inner}

@@ -10,7 +10,7 @@ import polars as pl
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.record_type_declarations import RecordType, type_that_begins_groups
-from crossdock.values.records import LINE, column_named
+from crossdock.values.raw_rows_and_records import LINE, column_expression_named
 
 NUMBER = r"^-?[0-9]{1,26}(?:\.[0-9]{1,9})?$"
 """A number that can be part of a control sum."""
@@ -49,7 +49,7 @@ class ControlTotals:
             self._found = _sum_by_group([self._found, pl.DataFrame(zeros, schema=_FOUND, orient="row")])
         self._compare_ended_groups(pl.lit(value=True))
 
-    def _group_numbers(self, frame: pl.DataFrame, starts: pl.Series | None) -> pl.Series:
+    def _group_number_of_each_record(self, frame: pl.DataFrame, starts: pl.Series | None) -> pl.Series:
         if self._scope is None or starts is None:
             return pl.repeat(self._group, frame.height, dtype=pl.UInt64, eager=True)
         return starts.search_sorted(frame[LINE], side="right").cast(pl.UInt64) + self._group
@@ -62,14 +62,17 @@ class ControlTotals:
                     continue
                 frame = frames[name]
                 value = pl.lit(1).cast(EXACT) if summed is None else self._exact_number(frame, summed.partition(".")[2])
-                group, number = self._group_numbers(frame, starts).alias(_GROUP), pl.lit(item, pl.Int32).alias(_ITEM)
+                group, number = (
+                    self._group_number_of_each_record(frame, starts).alias(_GROUP),
+                    pl.lit(item, pl.Int32).alias(_ITEM),
+                )
                 yield _sum_by_group([frame.select(group, number, value.alias(_VALUE), LINE)])
 
     def _stated_totals(self, frames: Mapping[str, pl.DataFrame], starts: pl.Series | None) -> list[pl.DataFrame]:
         if self._name not in frames:
             return []
         frame = frames[self._name]
-        groups = self._group_numbers(frame, starts).alias(_GROUP)
+        groups = self._group_number_of_each_record(frame, starts).alias(_GROUP)
         return [
             frame.select(
                 groups,
@@ -88,7 +91,7 @@ class ControlTotals:
         return zeros.select(list(_FOUND))
 
     def _exact_number(self, frame: pl.DataFrame, column: str, *, stated: bool = False) -> pl.Expr:
-        return exact_numbers(frame, column, file=self._file, may_be_empty=not stated)
+        return column_as_exact_decimals(frame, column, file=self._file, may_be_empty=not stated)
 
     def _compare_ended_groups(self, ended: pl.Expr) -> None:
         found = self._found.filter(ended)
@@ -125,9 +128,9 @@ def _sum_by_group(totals: list[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(totals).group_by(_GROUP, _ITEM).agg(pl.col(_VALUE).sum(), pl.col(LINE).max()).select(list(_FOUND))
 
 
-def exact_numbers(frame: pl.DataFrame, column: str, *, file: str, may_be_empty: bool = True) -> pl.Expr:
+def column_as_exact_decimals(frame: pl.DataFrame, column: str, *, file: str, may_be_empty: bool = True) -> pl.Expr:
     """Return a column of text as exact decimals, empty cells as zero. Other cells that are not numbers are refused."""
-    text = column_named(column).str.strip_chars(" ")
+    text = column_expression_named(column).str.strip_chars(" ")
     odd = frame.filter(~(text.str.contains(NUMBER) | ((text == "") & may_be_empty)))
     if odd.height:
         message = f"column {column!r} is not a number, which a control sum or count needs"

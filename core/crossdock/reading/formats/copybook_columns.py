@@ -199,7 +199,7 @@ class _LayoutBuilder:
         if item.picture.decimals is None:
             left = "left" if item.justified else "right"
             return FixedColumn(at=at, length=item.element_size, padding="both" if item.picture.edited else left)
-        digits, decimals, usage = item.picture.digits, item.picture.decimals, self._fixed_usage(item)
+        digits, decimals, usage = item.picture.digits, item.picture.decimals, self._usage_of_column(item)
         if usage is not None:
             free = item.usage == "native" or (item.usage == "binary" and self._copybook.binary_digits == "all")
             sign: Literal["included"] | None = "included" if item.picture.signed else None
@@ -213,7 +213,7 @@ class _LayoutBuilder:
         punched = "leading_overpunch" if item.sign == "leading" else "overpunch"
         return FixedColumn(at=at, length=item.element_size, decimals=decimals, sign=punched)
 
-    def _fixed_usage(self, item: Item) -> FixedUsage | None:
+    def _usage_of_column(self, item: Item) -> FixedUsage | None:
         match item.usage:
             case "packed":
                 return "packed"

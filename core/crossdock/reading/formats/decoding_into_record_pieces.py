@@ -102,7 +102,7 @@ def decoded_pieces(
         yield structs.replace(held, last=True)
 
 
-def split_last_record(piece: Piece, quote: str | None) -> tuple[Piece | None, Piece]:
+def split_off_last_record(piece: Piece, quote: str | None) -> tuple[Piece | None, Piece]:
     end = _last_record_end(piece.data[:-1], quote.encode() if quote else None)
     if not end:
         return None, piece
@@ -111,7 +111,7 @@ def split_last_record(piece: Piece, quote: str | None) -> tuple[Piece | None, Pi
     return body, Piece(piece.line + ends, piece.data[end:], piece.ends - ends, piece.last)
 
 
-def split_piece(piece: Piece, quote: str | None, size: int) -> Iterator[Piece]:
+def split_into_smaller_pieces(piece: Piece, quote: str | None, size: int) -> Iterator[Piece]:
     mark, data, line, start = quote.encode() if quote else None, piece.data, piece.line, 0
     while start < len(data):
         length, end = size, 0
@@ -275,18 +275,18 @@ def transcode_to_utf_8(
         except UnicodeDecodeError as error:
             decoder.setstate(state)
             start = error.start - len(state[0])
-            yield from _encoded_blocks(decoder.decode(raw[: max(0, start)]), chunk)
+            yield from _text_as_utf_8_blocks(decoder.decode(raw[: max(0, start)]), chunk)
             message, hint = f"byte {offset + start} of the file (from 0) is not {encoding}", _ASK
             if final:  # only then is a character incomplete
                 message = f"the file ends in the middle of a character, at byte {offset + start} (from 0)"
                 hint = f"It is truncated or still being written: fetch it again. If it is whole, it is not {encoding}."
             raise DecodingError(message, hint) from error
-        yield from _encoded_blocks(text, chunk)
+        yield from _text_as_utf_8_blocks(text, chunk)
         offset += len(raw)
         raw = b""
 
 
-def _encoded_blocks(text: str, size: int) -> Iterator[bytes]:
+def _text_as_utf_8_blocks(text: str, size: int) -> Iterator[bytes]:
     """Encode *text* as UTF-8, *size* bytes at a time: it may be three times as long as in its encoding."""
     data = text.encode()
     for start in range(0, len(data), size):
@@ -326,11 +326,14 @@ def lacks_last_row_end(path: Openable, encoding: str, row_end: str | None) -> bo
         file.seek(max(0, file.seek(0, os.SEEK_END) - _LONGEST))
         tail = file.read()
     possible = [
-        text.encode(form) for form in _encodings_by_byte_order(encoding) for end in ends for text in (end, end + "\x1a")
+        text.encode(form)
+        for form in _encodings_of_either_byte_order(encoding)
+        for end in ends
+        for text in (end, end + "\x1a")
     ]
     return not tail.endswith(tuple(possible))
 
 
-def _encodings_by_byte_order(encoding: str) -> list[str]:
+def _encodings_of_either_byte_order(encoding: str) -> list[str]:
     name = codecs.lookup(encoding).name.removesuffix("-sig")
     return [f"{name}-le", f"{name}-be"] if name in {"utf-16", "utf-32"} else [name]

@@ -20,8 +20,8 @@ from crossdock.reading.formats.decoding_into_record_pieces import (
     decoded_pieces,
     lacks_last_row_end,
     records_at_lines,
-    split_last_record,
-    split_piece,
+    split_into_smaller_pieces,
+    split_off_last_record,
 )
 from crossdock.reading.formats.delimited_layout import DelimitedFormat, DelimitedRecordType
 from crossdock.reading.formats.format_reader import FormatReader
@@ -36,12 +36,12 @@ from crossdock.reading.formats.preamble_comments_blank_lines import (
     without_comments,
     without_preamble,
 )
-from crossdock.reading.formats.record_order_and_parent_columns import RecordHierarchy, check_and_select_rows
-from crossdock.reading.formats.record_type_declarations import field_places, type_code_of
+from crossdock.reading.formats.record_hierarchy_check_and_selection import RecordHierarchy, check_and_select_rows
+from crossdock.reading.formats.record_type_declarations import declared_type_code, field_places
 from crossdock.reading.formats.strict_parser import StrictParser
-from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip
+from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
-from crossdock.values.records import LINE, internal_column_name
+from crossdock.values.raw_rows_and_records import LINE, internal_column_name
 
 if TYPE_CHECKING:
     from crossdock.reading.formats.delimited_layout import Trailer
@@ -100,7 +100,7 @@ class DelimitedRows:
         for piece in rest:
             body: Piece | None = piece
             if self._trailer and piece.last:
-                body, self._tail = split_last_record(piece, self._strict_parser.quote)
+                body, self._tail = split_off_last_record(piece, self._strict_parser.quote)
             if body:
                 yield from self._split_if_too_many_cells(body)
 
@@ -109,7 +109,9 @@ class DelimitedRows:
         if cells <= MAX_CELLS or size <= _SMALLEST_PART_BYTES:
             yield body
             return
-        for part in split_piece(body, self._strict_parser.quote, max(size * MAX_CELLS // cells, _SMALLEST_PART_BYTES)):
+        for part in split_into_smaller_pieces(
+            body, self._strict_parser.quote, max(size * MAX_CELLS // cells, _SMALLEST_PART_BYTES)
+        ):
             yield from self._split_if_too_many_cells(part) if len(part.data) < size else (part,)
 
     def parse_records_at_lines(self, records: Iterator[bytes], lines: Sequence[int]) -> Iterator[pl.DataFrame]:
@@ -319,7 +321,7 @@ def read_rows(
     _chunk: int = _CHUNK_BYTES,
 ) -> Iterator[pl.DataFrame]:
     counted = Leniencies() if leniencies is None else leniencies
-    with open_and_unpack_gzip(path, name=name) as stream:
+    with open_and_unpack_if_gzip(path, name=name) as stream:
         if layout.record_types and layout.records:
             parts = _frames_by_type(stream, layout, name, _chunk, counted)
             yield from check_and_select_rows(
@@ -344,10 +346,10 @@ def read_rows_at_lines(
 ) -> Iterator[pl.DataFrame]:
     """Read the rows that begin at *lines* (ascending) of a file that `read_rows` has read to its end, much faster."""
     counted = Leniencies()
-    with open_and_unpack_gzip(path, name=name) as stream:
+    with open_and_unpack_if_gzip(path, name=name) as stream:
         file, _ = _prepare_parser_and_pieces(stream, layout, name, _chunk, counted)
-    with open_and_unpack_gzip(path, name=name) as stream:
-        prepare, wanted = _line_filters(layout, _row_ends(layout), counted), iter(lines)
+    with open_and_unpack_if_gzip(path, name=name) as stream:
+        prepare, wanted = _line_filters(layout, _row_ends_if_declared(layout), counted), iter(lines)
         found = records_at_lines(
             stream, layout.encoding, layout.quote, wanted, name=name, chunk=_chunk, prepare=prepare
         )
@@ -358,22 +360,22 @@ def read_rows_at_lines(
 def _prepare_parser_and_pieces(
     stream: Readable, layout: DelimitedFormat, name: str, chunk: int, counted: Leniencies
 ) -> tuple[DelimitedRows, Iterator[Piece]]:
-    row_ends = _row_ends(layout)
-    first, cut = _first_and_other_pieces(stream, layout, name, chunk, row_ends, counted)
+    row_ends = _row_ends_if_declared(layout)
+    first, cut = _first_record_and_other_pieces(stream, layout, name, chunk, row_ends, counted)
     return DelimitedRows(layout, name, first, row_ends, counted), cut if layout.header else chain([first], cut)
 
 
 def _frames_by_type(
     stream: Readable, layout: DelimitedFormat, name: str, chunk: int, counted: Leniencies
 ) -> Iterator[Mapping[str, pl.DataFrame]]:
-    row_ends = _row_ends(layout)
-    first, cut = _first_and_other_pieces(stream, layout, name, chunk, row_ends, counted)
+    row_ends = _row_ends_if_declared(layout)
+    first, cut = _first_record_and_other_pieces(stream, layout, name, chunk, row_ends, counted)
     fitting = FittingCells(layout.short_lines, layout.long_lines, counted)
     records = DelimitedRecords(layout, name, fitting, crlf=first.data.endswith(b"\r\n"), row_ends=row_ends)
-    return map_in_parallel(records.frames_by_record_type, records.small_pieces(chain([first], cut)))
+    return map_in_parallel(records.data_frames_by_record_type, records.small_pieces(chain([first], cut)))
 
 
-def _first_and_other_pieces(
+def _first_record_and_other_pieces(
     stream: Readable, layout: DelimitedFormat, name: str, chunk: int, row_ends: RowEnds | None, counted: Leniencies
 ) -> tuple[Piece, Iterator[Piece]]:
     prepare = _line_filters(layout, row_ends, counted)
@@ -387,7 +389,7 @@ def _first_and_other_pieces(
     return first, cut
 
 
-def _row_ends(layout: DelimitedFormat) -> RowEnds | None:
+def _row_ends_if_declared(layout: DelimitedFormat) -> RowEnds | None:
     return RowEnds(layout.row_end, layout.delimiter) if layout.row_end else None
 
 
@@ -454,14 +456,16 @@ class DelimitedRecords:
             each: PolarsParser(RecordFormat(kind.names, layout.delimiter, layout.quote, crlf, None, marks))
             for each, kind in self._types.items()
         }
-        codes = {each: type_code_of(each, kind) for each, kind in self._types.items()}
+        codes = {each: declared_type_code(each, kind) for each, kind in self._types.items()}
         self._codes = {code: each for each, code in codes.items() if code is not None}
         self._otherwise = next((each for each, code in codes.items() if code is None), None)
 
     def small_pieces(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
-        return chain.from_iterable(split_piece(piece, self._layout.quote, _MOST_BYTES) for piece in pieces)
+        return chain.from_iterable(
+            split_into_smaller_pieces(piece, self._layout.quote, _MOST_BYTES) for piece in pieces
+        )
 
-    def frames_by_record_type(self, piece: Piece) -> Mapping[str, pl.DataFrame]:
+    def data_frames_by_record_type(self, piece: Piece) -> Mapping[str, pl.DataFrame]:
         found = self._split_by_type_with_polars(piece) or self._split_by_type_by_line(piece)
         if self._row_ends is None:
             return found

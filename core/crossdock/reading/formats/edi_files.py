@@ -29,9 +29,9 @@ from crossdock.reading.formats.edi_sets import EDIFACT, X12, EdiSet, EdiSets, En
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.formats.original_record_bytes import bytes_of_segments
-from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip
+from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable
-from crossdock.values.records import LINE, REFUSED
+from crossdock.values.raw_rows_and_records import LINE, REFUSED
 
 _LEVELS = {"HL": (1, 2), "CPS": (1, 2)}
 """Segments that begin levels of a hierarchy, with the elements of their own number and that of the level around."""
@@ -104,7 +104,7 @@ class EdiRows:
             raise found.error
         values = _Values(found.separators, is_x12=self._is_x12)
         frames = self._build_loops_that_make_rows(found, values)
-        return [(frame.start.number, self._loop_cells(frame, values)) for frame in frames]
+        return [(frame.start.number, self._cells_of_loop_and_parents(frame, values)) for frame in frames]
 
     # ---- loops
 
@@ -133,7 +133,9 @@ class EdiRows:
     def _open_loop(self, segment: Segment, loops: Sequence[_Loop], innermost: _OpenLoop, values: _Values) -> _OpenLoop:
         level, around = "", ""
         if (elements := loops[0].level) is not None:
-            level, around = (next(iter(values.element_texts(segment, element, 1)), "") for element in elements)
+            level, around = (
+                next(iter(values.texts_of_element_repetitions(segment, element, 1)), "") for element in elements
+            )
         frame: _OpenLoop | None = innermost
         while frame is not None:
             is_around = loops[0].level is None or frame.level == around
@@ -152,11 +154,15 @@ class EdiRows:
 
     # ---- cells
 
-    def _loop_cells(self, frame: _OpenLoop, values: _Values) -> list[str]:
+    def _cells_of_loop_and_parents(self, frame: _OpenLoop, values: _Values) -> list[str]:
         """Return what *frame* gives to rows: its own texts, and where it has none those of the loops around it."""
         if frame.cells is not None:
             return frame.cells
-        cells = [""] * len(self._columns) if frame.parent is None else list(self._loop_cells(frame.parent, values))
+        cells = (
+            [""] * len(self._columns)
+            if frame.parent is None
+            else list(self._cells_of_loop_and_parents(frame.parent, values))
+        )
         for tag, segments in frame.segments.items():
             for column in self._by_tag.get(tag, ()):
                 if (column.loop is None or column.loop == frame.name) and (
@@ -178,7 +184,7 @@ class EdiRows:
             if when and not values.meets_conditions(segment, when):
                 continue
             if is_plain:
-                texts = values.element_texts(segment, column.element, column.component)
+                texts = values.texts_of_element_repetitions(segment, column.element, column.component)
             else:
                 texts = list(self._texts_by_range_or_qualifier(column, segment, values))
             found += [
@@ -191,15 +197,15 @@ class EdiRows:
     def _texts_by_range_or_qualifier(self, column: _Column, segment: Segment, values: _Values) -> Iterator[str]:
         if column.qualifiers is None:
             for element in range(column.element, min(column.last + 1, len(segment.elements))):
-                yield from values.element_texts(segment, element, column.component)
+                yield from values.texts_of_element_repetitions(segment, element, column.component)
         elif self._is_x12:
             for element in range(column.element, len(segment.elements) - 1, 2):
-                if column.qualifiers.intersection(values.element_texts(segment, element, None)):
-                    yield from values.element_texts(segment, element + 1, column.component)
+                if column.qualifiers.intersection(values.texts_of_element_repetitions(segment, element, None)):
+                    yield from values.texts_of_element_repetitions(segment, element + 1, column.component)
         else:
             for element in range(column.element, len(segment.elements)):
-                if column.qualifiers.intersection(values.element_texts(segment, element, 2)):
-                    yield from values.element_texts(segment, element, column.component)
+                if column.qualifiers.intersection(values.texts_of_element_repetitions(segment, element, 2)):
+                    yield from values.texts_of_element_repetitions(segment, element, column.component)
 
 
 class _Values:
@@ -209,7 +215,7 @@ class _Values:
         self._separators, self._is_x12 = separators, is_x12
         self._restored = separators.originals_of_placeholders()
 
-    def element_texts(self, segment: Segment, element: int, component: int | None) -> Sequence[str]:
+    def texts_of_element_repetitions(self, segment: Segment, element: int, component: int | None) -> Sequence[str]:
         """Return the text of each repetition. EDIFACT: without *component* the first one; X12: the whole element."""
         elements = segment.elements
         if element >= len(elements) or not (text := elements[element]):
@@ -227,8 +233,8 @@ class _Values:
         return [each.rstrip(" ") for each in repeated]
 
     def meets_conditions(self, segment: Segment, when: Sequence[Condition]) -> bool:
-        for element, part, texts in when:  # noqa: SIM110  a generator takes twice as long
-            if texts.isdisjoint(self.element_texts(segment, element, part)):
+        for element, part, texts in when:
+            if texts.isdisjoint(self.texts_of_element_repetitions(segment, element, part)):
                 return False
         return True
 
@@ -257,7 +263,7 @@ class _Values:
     def _iso_date(self, text: str, column: EdiColumn, segment: Segment) -> str:
         form, length = _X12_DATES.get(len(text), ""), len(text)
         if not self._is_x12 and column.component is not None:
-            code = next(iter(self.element_texts(segment, column.element, column.component + 1)), "")
+            code = next(iter(self.texts_of_element_repetitions(segment, column.element, column.component + 1)), "")
             form, length = _EDIFACT_DATES.get(code, ("", 0))
         try:
             if not form or len(text) != length or not (text.isascii() and text.isdigit()):
@@ -312,7 +318,7 @@ class _EdiReader(FormatReader[_L]):
     def rows(
         self, path: Openable, layout: _L, *, name: str, batch_rows: int, leniencies: Leniencies | None
     ) -> Iterator[pl.DataFrame]:
-        with open_and_unpack_gzip(path, name=name) as stream:
+        with open_and_unpack_if_gzip(path, name=name) as stream:
             segments = Segments(stream, name, layout.encoding, kind=self._kind)
             sets = EdiSets(segments, self._envelope, layout.set_to_read, test=layout.test)
             rows = EdiRows(layout, is_x12=self._kind == "x12")

@@ -123,7 +123,9 @@ class EdiSets:
             role = roles.get(segment.elements[0])
             if role is None:
                 if state.current is None:
-                    self._refuse(segment, segment.problem or f"a segment outside of {self._set_description}")
+                    self._refuse(
+                        segment, segment.problem or f"a segment outside of {self._set_header_and_trailer_tags}"
+                    )
                 state.current.add_segment(segment)
                 continue
             if segment.problem and role != self._end_set:
@@ -136,7 +138,7 @@ class EdiSets:
             self._segments.refuse(f"the file ends without {self._envelope.interchange[2]}: it is cut")
 
     @property
-    def _set_description(self) -> str:
+    def _set_header_and_trailer_tags(self) -> str:
         return f"{self._envelope.set[0]} to {self._envelope.set[2]}"
 
     def control_number_of(self, found: EdiSet) -> str:

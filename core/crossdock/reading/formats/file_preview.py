@@ -13,10 +13,10 @@ from msgspec import Struct
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.reading.formats.file_formats import FileFormat, read_rows, reader_of
 from crossdock.reading.formats.misdeclared_files import HEAD
-from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip
+from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values import exact_json
-from crossdock.values.records import JSON, LINE, REFUSED
+from crossdock.values.raw_rows_and_records import JSON, LINE, REFUSED
 from crossdock.values.safe_local_files import open_regular
 
 _MOST_BYTES = 1 << 20
@@ -49,7 +49,7 @@ def first_records(path: Openable, layout: FileFormat, number: int, *, name: str)
                     continue
                 places = reader_of(layout).describe_cell_places(layout, list(row), line)
                 cells = {name: (places[name], cell) for name, cell in row.items()}
-                records.append((line, _json_members(row[JSON], places[JSON]) if JSON in row else cells))
+                records.append((line, _json_values_by_path(row[JSON], places[JSON]) if JSON in row else cells))
     except RefusedError as refused:
         error = refused
     lines = [line for line, _ in records]
@@ -70,9 +70,9 @@ def read_first_bytes(path: Path) -> bytes:
         ) from error
 
 
-def _json_members(text: str, place: str) -> Mapping[str, tuple[str, str]]:
+def _json_values_by_path(text: str, place: str) -> Mapping[str, tuple[str, str]]:
     """Return the members of a JSON object by dotted paths, those of lists by their numbers from 0."""
-    return {path: (place, value) for path, value in _leaf_texts(exact_json.loads_canonical(text), "")}
+    return {path: (place, value) for path, value in _leaf_texts(exact_json.loads_trusted_canonical(text), "")}
 
 
 def _leaf_texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
@@ -86,7 +86,7 @@ def _leaf_texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
 
 def first_lines(path: Path, number: int, *, encoding: str, length: int | None) -> list[str]:
     """Return the first *number* lines of *path*, or records of *length* characters. Invalid bytes become U+FFFD."""
-    with open_and_unpack_gzip(path, name=path.name) as stream:
+    with open_and_unpack_if_gzip(path, name=path.name) as stream:
         data = stream.read(_MOST_BYTES)
     if not data:
         raise RefusedError(

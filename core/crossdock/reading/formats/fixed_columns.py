@@ -14,7 +14,7 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from crossdock.reading.formats.decoding_into_record_pieces import MAX_RECORD_BYTES
-from crossdock.reading.formats.text_encodings import FILLER
+from crossdock.reading.formats.encoding_names_and_byte_widths import FILLER
 from crossdock.values.config_base_types import ConfigModel
 
 FixedUsage = Literal["packed", "binary", "binary_little_endian", "hex"]
@@ -95,7 +95,7 @@ class FixedColumn(ConfigModel):
         return self
 
     @property
-    def end(self) -> int:
+    def last_position(self) -> int:
         return self.at + self.length - 1
 
     @property
@@ -126,12 +126,12 @@ def cell_expression(column: FixedColumn, encoding: str, *, in_bytes: bool = Fals
         return _without_padding(raw, column)
     digits, sign, unit = raw, pl.lit(""), column.length - 1
     if column.sign == "leading_overpunch":
-        first, marks = raw.str.slice(0, 1), overpunched_digits(encoding)
+        first, marks = raw.str.slice(0, 1), digits_by_overpunched_character(encoding)
         codes = [f"{digit}-" if negative else digit for digit, negative in marks.values()]
         code = first.replace_strict(list(marks), codes, default=first)
         digits, sign = pl.concat_str(code.str.slice(0, 1), raw.str.slice(1)), code.str.slice(1)
     elif column.sign == "overpunch":
-        last, marks = raw.str.slice(unit), overpunched_digits(encoding)
+        last, marks = raw.str.slice(unit), digits_by_overpunched_character(encoding)
         codes = [f"{digit}-" if negative else digit for digit, negative in marks.values()]
         code = last.replace_strict(list(marks), codes, default=last)
         digits, sign = pl.concat_str(raw.str.slice(0, unit), code.str.slice(0, 1)), code.str.slice(1)
@@ -148,23 +148,25 @@ def cell_expression(column: FixedColumn, encoding: str, *, in_bytes: bool = Fals
 def is_invalid_cell(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.Expr | None:
     """Return whether a cell breaks its declaration; None for a text column in characters, which may hold anything."""
     if column.usage is not None:
-        return _is_invalid_packed(column) if column.usage == "packed" else _is_invalid_binary(column)
+        return _is_invalid_packed(column) if column.usage == "packed" else _has_too_many_binary_digits(column)
     if column.decimals is None:
         if not in_bytes:
             return None
-        return (pl.col(TEXT).str.slice(column.at - 1, 1) == FILLER) | (pl.col(TEXT).str.slice(column.end, 1) == FILLER)
+        return (pl.col(TEXT).str.slice(column.at - 1, 1) == FILLER) | (
+            pl.col(TEXT).str.slice(column.last_position, 1) == FILLER
+        )
     fill = re.escape(column.fill if column.padding != "none" else "0")
     digits = {
         None: f"{fill}*[0-9]+",
         "leading": f"{fill}*[+-]?{fill}*[0-9]+",
         "trailing": f"{fill}*[0-9]+[+ -]",
-        "overpunch": f"{fill}*[0-9]*[{re.escape(''.join(overpunched_digits(encoding)))}]",
-        "leading_overpunch": f"[{re.escape(''.join(overpunched_digits(encoding)))}][0-9]*",
+        "overpunch": f"{fill}*[0-9]*[{re.escape(''.join(digits_by_overpunched_character(encoding)))}]",
+        "leading_overpunch": f"[{re.escape(''.join(digits_by_overpunched_character(encoding)))}][0-9]*",
     }[column.sign]
     return ~_text_slice(column).str.contains(f"^(?:{digits}| *)$")
 
 
-def overpunched_digits(encoding: str) -> dict[str, tuple[str, bool]]:
+def digits_by_overpunched_character(encoding: str) -> dict[str, tuple[str, bool]]:
     """Map each character that can be the last of an overpunched number to its digit and whether it is negative.
 
     In EBCDIC, the zone of the last byte is C for plus, D for minus and F for none (IBM, z/Architecture Principles of
@@ -209,7 +211,7 @@ def _decimal_text(sign: pl.Expr, digits: pl.Expr, decimals: int) -> pl.Expr:
 
 def read_whole_number(column: FixedColumn, data: bytes, encoding: str) -> int | None:
     """Return the whole number that *column* has in the record *data*; None if it has none. For counts of tables."""
-    cell_bytes = data[column.at - 1 : column.end]
+    cell_bytes = data[column.at - 1 : column.last_position]
     if len(cell_bytes) < column.length:
         return None
     if column.usage == "packed":
@@ -220,7 +222,7 @@ def read_whole_number(column: FixedColumn, data: bytes, encoding: str) -> int | 
         return int.from_bytes(cell_bytes, order, signed=column.sign is not None)
     text = cell_bytes.decode(encoding, "replace").strip(" +")
     if column.sign == "overpunch" and text:
-        digit, is_negative = overpunched_digits(encoding).get(text[-1], ("", False))
+        digit, is_negative = digits_by_overpunched_character(encoding).get(text[-1], ("", False))
         text = f"{text[:-1]}{digit}" if digit and not is_negative else ""
     return int(text) if text.isascii() and text.isdigit() else None
 
@@ -252,7 +254,7 @@ def _is_invalid_packed(column: FixedColumn) -> pl.Expr:
     return ~_hex(column).str.contains(f"^0{{{fits - digits}}}[0-9]{{{digits}}}{signs}$")
 
 
-def _integer_value(column: FixedColumn) -> pl.Expr:
+def _integer_from_binary_bytes(column: FixedColumn) -> pl.Expr:
     endianness: Literal["little", "big"] = "little" if column.usage == "binary_little_endian" else "big"
     dtype = _BINARY_LENGTHS[column.length][column.sign is not None]
     return _bytes_slice(column).bin.reinterpret(dtype=dtype, endianness=endianness)
@@ -261,15 +263,15 @@ def _integer_value(column: FixedColumn) -> pl.Expr:
 def _binary_text(column: FixedColumn) -> pl.Expr:
     if column.usage == "hex":
         return _hex(column)
-    text = _integer_value(column).cast(pl.String)
+    text = _integer_from_binary_bytes(column).cast(pl.String)
     digits = text.str.strip_chars_start("-0")
     sign = pl.when(text.str.starts_with("-")).then(pl.lit("-")).otherwise(pl.lit(""))
     return _decimal_text(sign, digits, column.decimals or 0)
 
 
-def _is_invalid_binary(column: FixedColumn) -> pl.Expr | None:
+def _has_too_many_binary_digits(column: FixedColumn) -> pl.Expr | None:
     if column.digits is None or 10**column.digits > 1 << (8 * column.length):
         return None
-    number, most = _integer_value(column), 10**column.digits - 1
+    number, most = _integer_from_binary_bytes(column), 10**column.digits - 1
     is_more: pl.Expr = number > most
     return is_more | (number < -most) if column.sign else is_more

@@ -11,6 +11,11 @@ from msgspec import Struct
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.copybook_columns import Copybook, Items, RecordLayout, Table, build_record_layout
+from crossdock.reading.formats.encoding_names_and_byte_widths import (
+    check_encoding_name,
+    is_encoding_without_shift_codes,
+    is_single_byte,
+)
 from crossdock.reading.formats.fixed_columns import MAX_POSITION, FixedColumn
 from crossdock.reading.formats.format_reader import FileLayout
 from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names
@@ -22,7 +27,6 @@ from crossdock.reading.formats.record_type_declarations import (
     has_trailer,
     states_record_count,
 )
-from crossdock.reading.formats.text_encodings import check_encoding_name, has_no_shift_codes, is_single_byte
 from crossdock.values.config_base_types import ConfigModel, finding_about_key
 
 
@@ -30,7 +34,7 @@ class _Placed(Protocol):
     @property
     def at(self) -> int: ...
     @property
-    def end(self) -> int: ...
+    def last_position(self) -> int: ...
 
 
 P = TypeVar("P", bound=_Placed)
@@ -41,9 +45,9 @@ def sort_and_refuse_overlaps(columns: Mapping[str, P]) -> Mapping[str, P]:
     check_column_names(list(columns))
     placed = sorted(columns.items(), key=lambda item: item[1].at)
     for (name, column), (other, following) in pairwise(placed):
-        if following.at <= column.end:
+        if following.at <= column.last_position:
             raise ValueError(
-                f"{name} ends at position {column.end}, and {other} begins at {following.at}: they overlap"
+                f"{name} ends at position {column.last_position}, and {other} begins at {following.at}: they overlap"
             )
     return dict(placed)
 
@@ -68,8 +72,8 @@ class FixedRecordType(RecordType):
         return tuple(self.columns)
 
     @property
-    def end(self) -> int:
-        return max((column.end for column in self.columns.values()), default=0)
+    def last_position(self) -> int:
+        return max((column.last_position for column in self.columns.values()), default=0)
 
 
 class TypePosition(ConfigModel):
@@ -84,7 +88,7 @@ class TypePosition(ConfigModel):
     type."""
 
     @model_validator(mode="after")
-    def _check_combination(self) -> Self:
+    def _check_length_or_column(self) -> Self:
         if (self.length is None) == (self.column is None):
             raise ValueError("give either the length of the code, or the column of a copybook that has it")
         if self.column is not None and "at" in self.model_fields_set:
@@ -145,19 +149,19 @@ class FixedWidthFormat(FileLayout):
             self.skip_lines or self.short_lines == "pad" or self._drops_excess_or_blank_lines
         ):
             raise ValueError("records without line ends are never short, long or blank, and no lines precede them")
-        if self.count == "bytes" and not has_no_shift_codes(self.encoding):
+        if self.count == "bytes" and not is_encoding_without_shift_codes(self.encoding):
             raise finding_about_key(
                 ("count",), f"bytes cannot be counted in {self.encoding}, which switches between alphabets"
             )
         if self.record_types is not None:
-            self._check_types(self.types)
-        if self.is_binary:
+            self._check_record_types(self.types)
+        if self.has_binary_records:
             self._check_binary()
         for name, kind in self.types.items():
-            if kind.end > self.record_length(name):
+            if kind.last_position > self.record_length(name):
                 place = ("columns",) if self.columns else ("record_types", name, "columns")
                 raise finding_about_key(
-                    place, f"end at position {kind.end}, after the length of {self.record_length(name)}"
+                    place, f"end at position {kind.last_position}, after the length of {self.record_length(name)}"
                 )
             if self.line_end == "none" and self.copybook is None and kind.length not in {None, self.length}:
                 raise finding_about_key(("record_types", name, "length"), "records without line ends have one length")
@@ -198,7 +202,7 @@ class FixedWidthFormat(FileLayout):
         }
 
     @cached_property
-    def is_binary(self) -> bool:
+    def has_binary_records(self) -> bool:
         """Whether records are bytes, and not lines of text."""
         return self.copybook is not None or self.line_end in {"rdw", "bdw"} or self.has_byte_columns
 
@@ -237,7 +241,7 @@ class FixedWidthFormat(FileLayout):
 
     def record_length(self, name: str) -> int:
         kind = self.types[name]
-        return kind.length or self.length or kind.end
+        return kind.length or self.length or kind.last_position
 
     def least_record_length(self, name: str) -> int:
         """Return the fewest bytes of a record: without the ends of items of a copybook that others of it may have."""
@@ -265,7 +269,7 @@ class FixedWidthFormat(FileLayout):
             raise finding_about_key(("count",), "positions in binary records count bytes")
         if self.skip_lines or self.blank_lines:
             raise ValueError("skip_lines and blank_lines are for lines of text, and not for binary records")
-        self._check_type_codes()
+        self._check_type_codes_are_encodable()
         place, tables = self.type_code_place, self._varying_tables
         if tables and place and place.at + place.length > min(table.at for table in tables):
             raise finding_about_key(
@@ -280,11 +284,11 @@ class FixedWidthFormat(FileLayout):
         named = (
             [table.name for table in self.copybook_layouts[self.type_to_read].tables] if self.copybook_layouts else []
         )
-        if self.row_table_name is not None and self.row_table_name not in named:
+        if self.name_of_table_making_rows is not None and self.name_of_table_making_rows not in named:
             told = f"those outside of other tables are {', '.join(named)}" if named else "the record has none"
-            raise finding_about_key(("copybook", "rows"), f"there is no table {self.row_table_name}; {told}")
+            raise finding_about_key(("copybook", "rows"), f"there is no table {self.name_of_table_making_rows}; {told}")
 
-    def _check_type_codes(self) -> None:
+    def _check_type_codes_are_encodable(self) -> None:
         for name, kind in self.types.items():
             try:
                 (kind.code or name).encode(self.encoding)
@@ -304,14 +308,14 @@ class FixedWidthFormat(FileLayout):
         return self.copybook is not None and self.copybook.tables == "counted"
 
     @property
-    def row_table_name(self) -> str | None:
+    def name_of_table_making_rows(self) -> str | None:
         return self.copybook.rows if self.copybook else None
 
     @cached_property
     def has_byte_columns(self) -> bool:
         return any(column.usage for kind in self.types.values() for column in kind.columns.values())
 
-    def _check_types(self, types: Mapping[str, FixedRecordType]) -> None:
+    def _check_record_types(self, types: Mapping[str, FixedRecordType]) -> None:
         check_record_types(types, self.records)
         if self.record_type is None and any(not kind.otherwise for kind in types.values()):
             raise ValueError("record_types need record_type: where their codes are")

@@ -11,10 +11,10 @@ import polars as pl
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.binary_records import (
-    describe_table_row_columns,
+    cell_places_of_table_rows,
+    find_table_making_rows,
     read_binary_records,
     read_hex_cells_at_lines,
-    table_read_as_rows,
 )
 from crossdock.reading.formats.decoding_into_record_pieces import (
     Block,
@@ -24,8 +24,9 @@ from crossdock.reading.formats.decoding_into_record_pieces import (
     decode_up_to_invalid_byte,
     decoded_pieces,
     lacks_last_row_end,
-    split_piece,
+    split_into_smaller_pieces,
 )
+from crossdock.reading.formats.encoding_names_and_byte_widths import FILLER, ByteWidthTable
 from crossdock.reading.formats.fixed_columns import TEXT, FixedColumn, cell_expression, is_invalid_cell
 from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 from crossdock.reading.formats.format_reader import FormatReader
@@ -34,16 +35,15 @@ from crossdock.reading.formats.original_record_bytes import bytes_of_lines
 from crossdock.reading.formats.parallel_map import map_in_parallel
 from crossdock.reading.formats.polars_parser import MAX_CELLS
 from crossdock.reading.formats.preamble_comments_blank_lines import without_blank_lines, without_preamble
-from crossdock.reading.formats.record_order_and_parent_columns import RecordHierarchy, check_and_select_rows
+from crossdock.reading.formats.record_hierarchy_check_and_selection import RecordHierarchy, check_and_select_rows
 from crossdock.reading.formats.record_type_declarations import (
+    declared_type_code,
     field_places,
-    own_and_ancestor_type_prefixes,
-    type_code_of,
+    place_prefixes_with_ancestors,
 )
-from crossdock.reading.formats.text_encodings import FILLER, ByteWidthTable
-from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip
+from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
-from crossdock.values.records import LINE
+from crossdock.values.raw_rows_and_records import LINE
 
 _CHUNK_BYTES = 4 << 20  # larger pieces are no faster and take more memory
 
@@ -58,10 +58,10 @@ def read_fixed_width(
     _chunk: int = _CHUNK_BYTES,
 ) -> Iterator[pl.DataFrame]:
     """Read the chosen records, as `FormatReader.rows` describes. Without line ends, `_line` counts records."""
-    if layout.is_binary:
+    if layout.has_binary_records:
         yield from read_binary_records(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
         return
-    with open_and_unpack_gzip(path, name=name) as stream:
+    with open_and_unpack_if_gzip(path, name=name) as stream:
         counted = leniencies if leniencies is not None else Leniencies()
         cut = record_pieces(stream, layout, name=name, chunk=_chunk, leniencies=counted)
         first = next(cut, None)
@@ -77,7 +77,9 @@ def read_fixed_width(
             for piece in cut:
                 yield from file.small_pieces(piece)
 
-        yield from check_and_select_rows(map_in_parallel(file.frames_by_record_type, bodies()), hierarchy, batch_rows)
+        yield from check_and_select_rows(
+            map_in_parallel(file.data_frames_by_record_type, bodies()), hierarchy, batch_rows
+        )
 
 
 class _FixedWidthRows:
@@ -103,7 +105,7 @@ class _FixedWidthRows:
             ]
             for name, kind in self._types.items()
         }
-        codes = {name: type_code_of(name, kind) for name, kind in self._types.items()}
+        codes = {name: declared_type_code(name, kind) for name, kind in self._types.items()}
         self._codes = {code: name for name, code in codes.items() if code is not None}
         self._otherwise = next((name for name, code in codes.items() if code is None), None)
 
@@ -112,9 +114,9 @@ class _FixedWidthRows:
         if cells <= MAX_CELLS:
             yield piece
         else:
-            yield from split_piece(piece, None, max(len(piece.data) * MAX_CELLS // cells, 1))
+            yield from split_into_smaller_pieces(piece, None, max(len(piece.data) * MAX_CELLS // cells, 1))
 
-    def frames_by_record_type(self, piece: Piece) -> dict[str, pl.DataFrame]:
+    def data_frames_by_record_type(self, piece: Piece) -> dict[str, pl.DataFrame]:
         lines, error = self._lines.split_lines(piece)
         found = {name: self._checked_cells(name, part) for name, part in self._grouped_by_type(lines).items()}
         if error:
@@ -171,7 +173,7 @@ class _FixedWidthRows:
                 size < length
                 and not layout.count
                 and row[TEXT].isascii() is False
-                and self._is_as_many_bytes(row[TEXT], length)
+                and self._has_byte_length(row[TEXT], length)
             ):
                 hint = f"It has {length:,} bytes in {layout.encoding}: if positions count bytes, declare count: bytes."
             elif size < length:
@@ -190,17 +192,18 @@ class _FixedWidthRows:
 
     def _has_right_length_in_bytes(self, length: int) -> pl.Expr:
         is_wide = pl.col(TEXT).str.contains(r"[^\x00-\x7F]")
-        fills = pl.col(TEXT).map_elements(lambda text: self._is_as_many_bytes(text, length), return_dtype=pl.Boolean)
+        fills = pl.col(TEXT).map_elements(lambda text: self._has_byte_length(text, length), return_dtype=pl.Boolean)
         return is_wide & fills
 
-    def _is_as_many_bytes(self, text: str, length: int) -> bool:
+    def _has_byte_length(self, text: str, length: int) -> bool:
         return len(text.translate(self._widths)) == length
 
     def _refuse_cell(self, lines: pl.DataFrame, odd: list[tuple[str, FixedColumn, pl.Expr]]) -> None:
         row = lines.filter(pl.any_horizontal(is_odd for _, _, is_odd in odd)).head(1)
         for name, column, is_odd_here in odd:
             if row.select(is_odd_here).item():
-                message = f"column {name!r}, positions {column.at} to {column.end}, is not {column.expected_content}"
+                places = f"positions {column.at} to {column.last_position}"
+                message = f"column {name!r}, {places}, is not {column.expected_content}"
                 hint = (
                     "Was a line shifted, or has the layout changed? Correct columns in the format, or ask the sender."
                 )
@@ -221,23 +224,29 @@ class FixedWidthReader(FormatReader[FixedWidthFormat]):
     def hex_cells_at_lines(
         self, path: Openable, layout: FixedWidthFormat, lines: Sequence[int], *, name: str
     ) -> Mapping[int, Mapping[str, str]]:
-        if not layout.is_binary or layout.row_table_name is not None:
+        if not layout.has_binary_records or layout.name_of_table_making_rows is not None:
             return {}
         return read_hex_cells_at_lines(path, layout, lines, name=name)
 
     def record_bytes_at_lines(
         self, path: Openable, layout: FixedWidthFormat, lines: Sequence[int], *, name: str
     ) -> Mapping[int, bytes]:
-        if layout.line_end != "line_feed" or layout.is_binary:
+        if layout.line_end != "line_feed" or layout.has_binary_records:
             return {}
         return bytes_of_lines(path, lines, layout.encoding, None, name=name)
 
     def describe_cell_places(self, layout: FixedWidthFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del names, line
         found = dict(field_places(layout.type_to_read, layout.types))
-        for kind, of in own_and_ancestor_type_prefixes(layout.type_to_read, layout.types):
-            found |= {name: f"{of}{column.at}-{column.end}" for name, column in layout.types[kind].columns.items()}
-        return found if layout.row_table_name is None else describe_table_row_columns(table_read_as_rows(layout), found)
+        for kind, of in place_prefixes_with_ancestors(layout.type_to_read, layout.types):
+            found |= {
+                name: f"{of}{column.at}-{column.last_position}" for name, column in layout.types[kind].columns.items()
+            }
+        return (
+            found
+            if layout.name_of_table_making_rows is None
+            else cell_places_of_table_rows(find_table_making_rows(layout), found)
+        )
 
 
 _NEL = "\x85".encode()
@@ -254,7 +263,7 @@ def record_pieces(
     stream: Readable, layout: FixedWidthFormat, *, name: str, chunk: int, leniencies: Leniencies | None = None
 ) -> Iterator[Piece]:
     """Yield records as lines of UTF-8. If positions count bytes, `FILLER` pads wide characters."""
-    prepare = _line_filters(layout, Leniencies() if leniencies is None else leniencies)
+    prepare = _line_conversion_and_filters(layout, Leniencies() if leniencies is None else leniencies)
     return decoded_pieces(stream, layout.encoding, None, name=name, chunk=chunk, prepare=prepare)
 
 
@@ -265,12 +274,12 @@ class RecordLines:
     def split_lines(self, piece: Piece) -> tuple[pl.DataFrame, RefusedError | None]:
         """Return the lines of *piece* up to the first that is not text, with `LINE`, and the error of that one."""
         text, fault = decode_up_to_invalid_byte(piece, None)
-        self._check_characters(piece, text)
+        self._refuse_control_characters(piece, text)
         if self._crlf and text:
             self._check_line_ends(piece, text)
             text = text.replace("\r\n", "\n")
         elif "\r" in text:
-            self._refuse_line_end(piece, text.count("\n", 0, text.index("\r")), "CRLF", "LF")
+            self._refuse_different_line_end(piece, text.count("\n", 0, text.index("\r")), "CRLF", "LF")
         lines = pl.Series(TEXT, [text.removesuffix("\n")], pl.String).str.split("\n").explode()
         frame = lines.head(len(lines) if text else 0).to_frame()
         numbers = pl.int_range(piece.line, piece.line + frame.height, dtype=pl.UInt64, eager=True)
@@ -280,7 +289,7 @@ class RecordLines:
         where = f"{self._name}:{line}" if column is None else f"{self._name}:{line}:{column}"
         raise RefusedError(message, where=where, hint=hint, code="file_damaged")
 
-    def _check_characters(self, piece: Piece, text: str) -> None:
+    def _refuse_control_characters(self, piece: Piece, text: str) -> None:
         data = piece.data
         is_plain = len(data.translate(None, _CONTROLS)) == len(data) and b"\r" not in data
         if is_plain and not ((b"\xc2" in data or b"\xef" in data) and _MAY_BE_ODD.search(data)):
@@ -298,15 +307,15 @@ class RecordLines:
         if text.count("\r\n") == text.count("\n"):
             return
         ends = [line.endswith("\r") for line in text.split("\n")]
-        self._refuse_line_end(piece, ends.index(False), "LF", "CRLF")
+        self._refuse_different_line_end(piece, ends.index(False), "LF", "CRLF")
 
-    def _refuse_line_end(self, piece: Piece, line: int, found: str, before: str) -> NoReturn:
+    def _refuse_different_line_end(self, piece: Piece, line: int, found: str, before: str) -> NoReturn:
         self.refuse(
             f"the line ends with {found}, the lines before it with {before}", piece.line + line, hint=_TWO_SYSTEMS
         )
 
 
-def _line_filters(layout: FixedWidthFormat, leniencies: Leniencies) -> Prepare:
+def _line_conversion_and_filters(layout: FixedWidthFormat, leniencies: Leniencies) -> Prepare:
     def prepare(blocks: Iterator[bytes]) -> Iterator[Block]:
         lines = _padded_to_byte_positions(blocks, layout.encoding) if layout.count == "bytes" else blocks
         if layout.line_end == "nel":

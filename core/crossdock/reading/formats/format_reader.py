@@ -11,7 +11,7 @@ import polars as pl
 from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.config_base_types import ConfigModel
-from crossdock.values.records import LINE
+from crossdock.values.raw_rows_and_records import LINE
 
 
 class FileLayout(ConfigModel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
-from crossdock.values.records import RESERVED, is_reserved_column
+from crossdock.values.raw_rows_and_records import RESERVED, is_reserved_column
 
 _TELLING = 2  # this many matching names show a header; with more names, the last one may differ
 

@@ -16,11 +16,11 @@ from crossdock.reading.formats.decoding_into_record_pieces import MAX_RECORD_BYT
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.json_lines import CHUNK_BYTES, frames_of_objects, read_and_check_first_block
 from crossdock.reading.formats.leniency_counts import Leniencies
-from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip
+from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import finding_about_key
-from crossdock.values.json_paths import MISSING, is_pointer, member, unescaped_pointer_part
+from crossdock.values.json_paths import MISSING, is_pointer, member_or_missing, unescaped_pointer_part
 
 MAX_MEMBERS = 10_000
 """Members of an object around the records: their names are kept, to refuse repeated ones."""
@@ -89,7 +89,7 @@ class JsonReader(FormatReader[JsonFormat]):
         self, path: Openable, layout: JsonFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
     ) -> Iterator[pl.DataFrame]:
         del leniencies
-        with open_and_unpack_gzip(path, name=name) as stream:
+        with open_and_unpack_if_gzip(path, name=name) as stream:
             yield from frames_of_objects(_Document(stream, layout, name).records(), batch_rows)
 
     def describe_cell_places(self, layout: JsonFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
@@ -174,7 +174,7 @@ class _Document:
         value = self._read_value()
         if self._count[: depth + 1] == (*self._path[:depth], name):
             for inner in self._count[depth + 1 :]:
-                value = member(value, inner)
+                value = member_or_missing(value, inner)
             self._stated = value
 
     def _read_member_name(self) -> str:

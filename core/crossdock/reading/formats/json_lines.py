@@ -14,10 +14,10 @@ from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
 from crossdock.reading.formats.original_record_bytes import bytes_of_lines
-from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip
+from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values import exact_json
-from crossdock.values.records import JSON, LINE
+from crossdock.values.raw_rows_and_records import JSON, LINE
 
 CHUNK_BYTES = 1 << 20
 _FRAME_BYTES = 32 << 20  # bytes of text in one frame
@@ -45,7 +45,7 @@ class JsonLinesReader(FormatReader[JsonLinesFormat]):
         self, path: Openable, layout: JsonLinesFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
     ) -> Iterator[pl.DataFrame]:
         del layout, leniencies
-        with open_and_unpack_gzip(path, name=name) as stream:
+        with open_and_unpack_if_gzip(path, name=name) as stream:
             yield from frames_of_objects(_canonical_objects(stream, name), batch_rows)
 
     def looks_cut(self, path: Openable, layout: JsonLinesFormat) -> bool:

@@ -46,7 +46,7 @@ class CellError(Exception):
 
 
 @contextmanager
-def cell_errors_as_refusals(name: str) -> Iterator[None]:
+def cell_errors_as_file_refusals(name: str) -> Iterator[None]:
     """Make a CellError in the block the RefusedError of the file *name*."""
     try:
         yield
@@ -95,7 +95,7 @@ class Answers:
             yield answer
         raise self._failure_error()
 
-    def take_bytes(self, size: int) -> bytes:
+    def read_bytes_after_answer(self, size: int) -> bytes:
         """Return the *size* bytes that follow an answer."""
         data = self._out.read(size)
         if len(data) < size:
@@ -155,7 +155,7 @@ def _file_with_descriptor(file: BinaryIO) -> Iterator[BinaryIO]:
         yield file
 
 
-def answer_line(text: str, *, too_much: str) -> bytes:
+def encode_answer_line(text: str, *, too_much: str) -> bytes:
     """Return an answer, JSON without a line end, as bytes. *too_much* is the hint if it is too long."""
     if len(text) > MAX_LINE:
         raise CellError(f"a row of more than {MAX_LINE >> 20} MiB", "", too_much)

@@ -71,7 +71,7 @@ def read_ods_sheet(file: BinaryIO, sheet: str | int, *, finds_errors: bool) -> I
         if _CONTENT not in names:
             raise CellError("a part of the file is missing", "", "It is damaged: fetch it again.")
         content = _SheetContent(sheet, rows.write, most=max_unpacked_bytes(file.seek(0, 2)), finds_errors=finds_errors)
-        parse_xml_part(archive, _CONTENT, content.start, content.end, content.text)
+        parse_xml_part(archive, _CONTENT, content.start_element, content.end_element, content.add_text)
         yield content.sheet_facts()
         rows.seek(0)
         yield from (line.decode().rstrip("\n") for line in rows)
@@ -92,8 +92,8 @@ class _SheetContent:
         self._cells, self._texts = list[Any](), list[str]()
         self._attributes: Mapping[str, str] = {}
         self._starts: dict[str, Callable[[Mapping[str, str]], object]] = {
-            f"{_STYLE}style": self._start_style,
-            f"{_STYLE}table-properties": self._start_properties,
+            f"{_STYLE}style": self._start_table_style,
+            f"{_STYLE}table-properties": self._start_table_properties,
             f"{_TABLE}table": self._start_table,
             f"{_TABLE}shapes": self._ignore_element,
             f"{_TABLE}table-row": self._start_row,
@@ -122,7 +122,7 @@ class _SheetContent:
             f"{_TEXT}h": self._end_paragraph,
         }
 
-    def start(self, name: str, attributes: dict[str, str]) -> None:
+    def start_element(self, name: str, attributes: dict[str, str]) -> None:
         if self._aside:
             self._aside += 1
         elif handle := self._starts.get(name):
@@ -130,13 +130,13 @@ class _SheetContent:
         elif self._is_cell and name.startswith(_DRAWING):
             self._aside = 1
 
-    def end(self, name: str) -> None:
+    def end_element(self, name: str) -> None:
         if self._aside:
             self._aside -= 1
         elif handle := self._ends.get(name):
             handle()
 
-    def text(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         if self._is_cell and not self._aside and (self._in_paragraph or not text.isspace()):
             self._texts.append(text)
 
@@ -150,10 +150,10 @@ class _SheetContent:
     def _ignore_element(self, _: Mapping[str, str]) -> None:
         self._aside = 1
 
-    def _start_style(self, attributes: Mapping[str, str]) -> None:
+    def _start_table_style(self, attributes: Mapping[str, str]) -> None:
         self._style = attributes.get(f"{_STYLE}name", "") if attributes.get(f"{_STYLE}family") == "table" else ""
 
-    def _start_properties(self, attributes: Mapping[str, str]) -> None:
+    def _start_table_properties(self, attributes: Mapping[str, str]) -> None:
         if self._style and attributes.get(f"{_TABLE}display") == "false":
             self._hidden.add(self._style)
 
@@ -295,7 +295,7 @@ class _SheetContent:
 
 def _date_cut_to_microseconds(text: str) -> str:
     found = _DATE_TEXT.fullmatch(text)
-    return found[1] + _fraction_text(found[2]) if found else text
+    return found[1] + _fraction_of_second_text(found[2]) if found else text
 
 
 def _time_text(text: str) -> str:
@@ -305,10 +305,10 @@ def _time_text(text: str) -> str:
     seconds = ((days * 24 + hours) * 60 + minutes) * 60 + whole
     hour, rest = divmod(seconds, 3600)
     if seconds < _DAY_S and not found[1]:
-        return f"{hour:02}:{rest // 60:02}:{rest % 60:02}{_fraction_text(found[6])}"
+        return f"{hour:02}:{rest // 60:02}:{rest % 60:02}{_fraction_of_second_text(found[6])}"
     return f"{found[1]}{hour}:{rest // 60:02}:{rest % 60:02}"
 
 
-def _fraction_text(digits: str | None) -> str:
+def _fraction_of_second_text(digits: str | None) -> str:
     kept = (digits or "")[:6]
     return f".{kept:0<6}" if kept.strip("0") else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip
+from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 
 MOST_BYTES = 4_000
@@ -26,8 +26,8 @@ def bytes_of_lines(
         return {}
     mark = quote.encode() if quote else None
     wanted, found, current = set(lines), dict[int, bytes](), 0
-    with open_and_unpack_gzip(path, name=name) as stream:
-        for number, line in enumerate(_split_stream(stream, b"\n"), 1):
+    with open_and_unpack_if_gzip(path, name=name) as stream:
+        for number, line in enumerate(_parts_with_end_mark(stream, b"\n"), 1):
             if number in wanted:
                 current = number
                 found[current] = line
@@ -45,12 +45,12 @@ def bytes_of_segments(path: Openable, numbers: Sequence[int], *, name: str) -> M
     found = dict.fromkeys(numbers, b"")
     if not numbers:
         return found
-    with open_and_unpack_gzip(path, name=name) as stream:
+    with open_and_unpack_if_gzip(path, name=name) as stream:
         end, release = _segment_end_and_release(head := stream.read(_CHUNK_BYTES).lstrip())
         ends = [*(following for _, following in pairwise(numbers)), _LATEST]
         spans = iter(zip(numbers, ends, strict=True))
         start, stop = next(spans)
-        for number, segment in enumerate(_split_stream(_PrefixedStream(head, stream), end, release), 1):
+        for number, segment in enumerate(_parts_with_end_mark(_PrefixedStream(head, stream), end, release), 1):
             if number >= stop:
                 start, stop = next(spans)
             if start <= number and len(found[start]) < MOST_BYTES:
@@ -78,7 +78,7 @@ class _PrefixedStream:
         return head or self._stream.read(size)
 
 
-def _split_stream(stream: Readable, end: bytes, release: bytes = b"") -> Iterator[bytes]:
+def _parts_with_end_mark(stream: Readable, end: bytes, release: bytes = b"") -> Iterator[bytes]:
     rest = b""
     while block := stream.read(_CHUNK_BYTES):
         *whole, rest = (rest + block).split(end)

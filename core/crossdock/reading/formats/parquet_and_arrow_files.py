@@ -14,11 +14,11 @@ from crossdock.errors import RefusedError
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names
 from crossdock.reading.formats.leniency_counts import Leniencies
-from crossdock.reading.formats.limited_process import Limits, ReaderTask, cell_errors_as_refusals, running_task
+from crossdock.reading.formats.limited_process import Limits, ReaderTask, cell_errors_as_file_refusals, running_task
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_than_columnar
 from crossdock.reading.formats.parquet_and_arrow_reader_process import DAMAGED, TOO_MUCH
 from crossdock.reading.wrappers.wrapper import Openable
-from crossdock.values.records import JSON, LINE
+from crossdock.values.raw_rows_and_records import JSON, LINE
 
 _BASE_BYTES = 2 << 30
 """The memory that reading takes at most, besides the file, which is mapped; polars itself takes a gigabyte of it."""
@@ -78,7 +78,7 @@ class _ColumnarReader(FormatReader[L]):
     ) -> Iterator[pl.DataFrame]:
         del leniencies
         with self._opened_and_checked(path, name) as file:
-            yield from _read_frames_from_process(file, self._reader_process_request(layout, batch_rows), name)
+            yield from _read_frames_from_process(file, self._make_reader_process_request(layout, batch_rows), name)
 
     def column_types_faults_and_rows(
         self, path: Openable, *, name: str
@@ -88,14 +88,14 @@ class _ColumnarReader(FormatReader[L]):
         What is wrong is a column or member, a message, and a hint. Raises RefusedError.
         """
         with self._opened_and_checked(path, name) as file:
-            request = self._reader_process_request(self.layout.model_validate({"kind": self.kind}), 1) | {
+            request = self._make_reader_process_request(self.layout.model_validate({"kind": self.kind}), 1) | {
                 "describe": True
             }
             with running_task(_TASK, file, request, _process_limits(file)) as found:
                 answer = next(iter(found))
                 return answer["columns"], answer["faults"], answer["rows"]
 
-    def _reader_process_request(self, layout: L, batch_rows: int) -> dict[str, Any]:
+    def _make_reader_process_request(self, layout: L, batch_rows: int) -> dict[str, Any]:
         own = {"columns": layout.columns, "floats": layout.floats, "objects": layout.objects, "kind": self.kind}
         return {**own, "batch_rows": batch_rows, "line": LINE, "json": JSON, "describe": False}
 
@@ -103,7 +103,7 @@ class _ColumnarReader(FormatReader[L]):
     def _opened_and_checked(self, path: Openable, name: str) -> Iterator[BinaryIO]:
         with path.open("rb") as file:
             self._check_magic_number(file, name)
-            with cell_errors_as_refusals(name):
+            with cell_errors_as_file_refusals(name):
                 yield file
 
     def _check_magic_number(self, file: BinaryIO, name: str) -> None:
@@ -149,7 +149,7 @@ def _read_frames_from_process(file: BinaryIO, request: Mapping[str, Any], name: 
         is_begun = False
         for answer in answers:
             is_begun = True
-            yield pl.read_ipc_stream(BytesIO(found.take_bytes(answer["frame"])))
+            yield pl.read_ipc_stream(BytesIO(found.read_bytes_after_answer(answer["frame"])))
         if not is_begun:
             columns = [JSON] if request["objects"] else names
             yield pl.DataFrame(schema={**dict.fromkeys(columns, pl.String()), LINE: pl.UInt64()})

@@ -12,8 +12,8 @@ from decimal import Decimal
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from crossdock.reading.formats.floating_point_precision import exact_number_text, is_double
-from crossdock.reading.formats.limited_process import CellError, answer_line, answer_request_within_limits
+from crossdock.reading.formats.floating_point_precision import exact_number_text, is_double_value
+from crossdock.reading.formats.limited_process import CellError, answer_request_within_limits, encode_answer_line
 from crossdock.reading.formats.parquet_footer import ColumnKind, read_footer
 
 if TYPE_CHECKING:
@@ -59,18 +59,20 @@ def answer_request(file: BinaryIO, request: Mapping[str, Any]) -> Iterator[bytes
     table = _Table(scanned.collect_schema(), kinds, request)
     faults = table.unreadable_columns()
     if request["describe"]:
-        yield answer_line(json.dumps({"columns": table.types(), "faults": faults, "rows": stated}), too_much=TOO_MUCH)
+        yield encode_answer_line(
+            json.dumps({"columns": table.types(), "faults": faults, "rows": stated}), too_much=TOO_MUCH
+        )
         return
     for place, message, hint in faults.values():
         raise CellError(message, f"column {place}", hint)
-    yield answer_line(json.dumps({"columns": table.names}), too_much=TOO_MUCH)
+    yield encode_answer_line(json.dumps({"columns": table.names}), too_much=TOO_MUCH)
     rows = 0
-    for batch in _batches(scanned.select(table.column_expressions), stated, request):
+    for batch in _batches(scanned.select(table.column_selection_expressions), stated, request):
         for part in batch.iter_slices(request["batch_rows"]):
             for piece in _split_by_size(table.as_texts(part, rows), rows):
                 data = BytesIO()
                 piece.write_ipc_stream(data)
-                yield answer_line(json.dumps({"frame": data.tell()}), too_much=TOO_MUCH)
+                yield encode_answer_line(json.dumps({"frame": data.tell()}), too_much=TOO_MUCH)
                 yield data.getvalue()
             rows += part.height
     if rows != stated:  # the batches end early without an error if a thread of polars panics
@@ -136,12 +138,13 @@ class _Table:
     def unreadable_columns(self) -> dict[str, Fault]:
         """Return the columns that cannot be read, by name."""
         found = (
-            (name, self._why_unreadable(dtype, self._kinds.get(name), name)) for name, dtype in self._schema.items()
+            (name, self._why_column_unreadable(dtype, self._kinds.get(name), name))
+            for name, dtype in self._schema.items()
         )
         return {name: fault for name, fault in found if fault is not None}
 
     @property
-    def column_expressions(self) -> list[pl.Expr]:
+    def column_selection_expressions(self) -> list[pl.Expr]:
         import polars as pl  # noqa: PLC0415
         import polars.selectors as cs  # noqa: PLC0415
 
@@ -184,7 +187,7 @@ class _Table:
             self._refuse_dates_out_of_range(frame[name], name, before)
         values = [
             self._converted_value_expression(expr, dtype, self._kinds.get(name)).alias(name)
-            for expr, (name, dtype) in zip(self.column_expressions, self._schema.items(), strict=False)
+            for expr, (name, dtype) in zip(self.column_selection_expressions, self._schema.items(), strict=False)
         ]
         for number, row in enumerate(frame.select(values).iter_rows(named=True), before):
             place = f"row {number + 1}"
@@ -225,7 +228,7 @@ class _Table:
                 found = pl.when(value.is_not_null()).then(pl.struct(members))
         return found
 
-    def _why_unreadable(self, dtype: Any, kind: ColumnKind | None, path: str) -> Fault | None:
+    def _why_column_unreadable(self, dtype: Any, kind: ColumnKind | None, path: str) -> Fault | None:
         import polars as pl  # noqa: PLC0415
 
         fault: Fault | None = None
@@ -259,7 +262,7 @@ class _Table:
             case _:
                 inner = {path: dtype.inner}
         for name, each in inner.items():
-            if (fault := self._why_unreadable(each, None, name)) is not None:
+            if (fault := self._why_column_unreadable(each, None, name)) is not None:
                 return fault
         return None
 
@@ -310,4 +313,4 @@ def _floats_as_decimals(value: Any, place: str) -> Any:
         return {name: _floats_as_decimals(each, place) for name, each in value.items()}
     if isinstance(value, list):
         return [_floats_as_decimals(each, place) for each in value]
-    return Decimal(_double_text(value, place)) if is_double(value) else value
+    return Decimal(_double_text(value, place)) if is_double_value(value) else value

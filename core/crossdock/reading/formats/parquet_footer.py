@@ -61,12 +61,12 @@ def read_footer(file: BinaryIO) -> Footer:
     file.seek(size - _END_BYTES - length)
     try:
         found = _ThriftReader(file.read(length)).read_struct(0)
-        return _checked_footer(found)
+        return _footer_of_checked_struct(found)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError):
         raise CellError("the footer is damaged", "", _WRONG) from None
 
 
-def _checked_footer(found: Mapping[int, Any]) -> Footer:
+def _footer_of_checked_struct(found: Mapping[int, Any]) -> Footer:
     if 8 in found:  # encryption_algorithm: the footer is readable, and columns are not
         raise _encrypted_error()
     rows, groups = _non_negative_count(found[3]), found.get(4, [])
@@ -108,7 +108,7 @@ def _column_kinds(schema: Sequence[Mapping[int, Any]]) -> Mapping[str, ColumnKin
         if column.get(8, 0) > _MAX_PRECISION and column.get(1) is not None:
             hint = f"Ask for a decimal of at most {_MAX_PRECISION} digits."
             raise CellError(f"a decimal of {column[8]:,} digits", f"column {name}", hint)
-        start, passed = passed + 1, _place_after_column(schema, passed)
+        start, passed = passed + 1, _schema_index_after_column(schema, passed)
         is_old = any(_has_utc_converted_type(inner) or inner.get(1) == _INT96 for inner in schema[start:passed])
         if (kind := ColumnKind.OLD_INSTANTS if is_old else _column_kind(column)) is not None:
             kinds[name] = kind
@@ -131,7 +131,7 @@ def _has_utc_converted_type(column: Mapping[int, Any]) -> bool:
     return column.get(6) in {9, 10} and not column.get(10)
 
 
-def _place_after_column(schema: Sequence[Mapping[int, Any]], start: int) -> int:
+def _schema_index_after_column(schema: Sequence[Mapping[int, Any]], start: int) -> int:
     """Return the place after a column and those inside of it."""
     wanted, place = 1, start
     while wanted:

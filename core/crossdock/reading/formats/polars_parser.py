@@ -22,10 +22,15 @@ import polars as pl
 from msgspec import Struct
 from polars.exceptions import PolarsError
 
-from crossdock.reading.formats.decoding_into_record_pieces import Piece, count_byte, split_piece
+from crossdock.reading.formats.decoding_into_record_pieces import Piece, count_byte, split_into_smaller_pieces
 from crossdock.reading.formats.invalid_or_repeated_column_names import names_that_identify_header
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
-from crossdock.values.records import LINE, cells_named, column_named, columns_named
+from crossdock.values.raw_rows_and_records import (
+    LINE,
+    cells_of_column,
+    column_expression_named,
+    column_expressions_named,
+)
 
 MAX_CELLS = 1 << 19
 """The most cells of a frame. Each takes 16 bytes, even if it is empty, and several frames exist at once."""
@@ -103,14 +108,14 @@ class PolarsParser:
             frame = self._parse_checked_by_round_trip(data, ends)
         if frame is None:
             frame = self._parse_rewritten(data, ends)
-        if frame is None or self._has_header_or_trailer(frame):
+        if frame is None or self._has_header_or_trailer_row(frame):
             return None
         lines = pl.int_range(piece.line, piece.line + frame.height, dtype=pl.UInt64, eager=True)
         inner_ends = ends - frame.height
         for name in self._names:
             if not inner_ends:
                 break
-            counts = cells_named(frame, name).str.count_matches("\n", literal=True).cast(pl.UInt64)
+            counts = cells_of_column(frame, name).str.count_matches("\n", literal=True).cast(pl.UInt64)
             lines += counts.cum_sum() - counts  # each line end inside of a cell moves the rows that follow
             inner_ends -= int(counts.sum())
         return frame.insert_column(frame.width, lines.alias(LINE))
@@ -134,13 +139,13 @@ class PolarsParser:
             start = end
         return False
 
-    def _has_header_or_trailer(self, frame: pl.DataFrame) -> bool:
-        if _rows_that_begin_with(frame, names_that_identify_header(self._names)).height:
+    def _has_header_or_trailer_row(self, frame: pl.DataFrame) -> bool:
+        if _rows_with_first_cells(frame, names_that_identify_header(self._names)).height:
             return True
         if self._trailer_prefix_cells is None:
             return False
         *whole, begin = self._trailer_prefix_cells
-        last = cells_named(_rows_that_begin_with(frame, whole), self._names[len(whole)])
+        last = cells_of_column(_rows_with_first_cells(frame, whole), self._names[len(whole)])
         return bool(last.str.starts_with(begin).any())
 
     def _parse_checked_by_counts(self, data: bytes, ends: int) -> pl.DataFrame | None:
@@ -184,7 +189,7 @@ class PolarsParser:
         if not same or self._has_lone_return(data, ends, frame.height):
             return None
         empty = [name for name in self._names if frame[name].null_count()]  # empty cells without quotes
-        return frame.with_columns(column.fill_null("") for column in columns_named(empty))
+        return frame.with_columns(column.fill_null("") for column in column_expressions_named(empty))
 
     def _has_lone_return(self, data: bytes, ends: int, rows: int) -> bool:
         returns = count_byte(data, b"\r")
@@ -197,7 +202,9 @@ class PolarsParser:
         if quotes <= _QUOTES_AT_ONCE or not self._quote:
             return self._parse_rewritten_part(data, ends)
         frames = list[pl.DataFrame]()
-        for part in split_piece(Piece(1, data, ends), self._quote.decode(), len(data) * _QUOTES_AT_ONCE // quotes):
+        for part in split_into_smaller_pieces(
+            Piece(1, data, ends), self._quote.decode(), len(data) * _QUOTES_AT_ONCE // quotes
+        ):
             frame = self._parse_rewritten_part(part.data, part.ends)
             if frame is None:
                 return None
@@ -287,7 +294,7 @@ def _quoted_cell_pattern(quote: bytes, delimiter: bytes, end: bytes) -> re.Patte
     return re.compile(b"%b(?:(?<![^%b\\n]%b)%b%b(?=%b|%b))?" % (mark, before, mark, inside, mark, before, after))
 
 
-def _rows_that_begin_with(frame: pl.DataFrame, cells: Sequence[str]) -> pl.DataFrame:
+def _rows_with_first_cells(frame: pl.DataFrame, cells: Sequence[str]) -> pl.DataFrame:
     for name, cell in zip(frame.columns, cells, strict=False):
         found = frame[name] == cell
         frame = frame.filter(found) if found.any() else frame.clear()
@@ -338,7 +345,7 @@ class RoundTrip(Struct, frozen=True):
         return comparing.at == len(data)
 
     def _quoted_expression(self, name: str, *, each: bool) -> pl.Expr:
-        column, quote = column_named(name), pl.lit(self.quote)
+        column, quote = column_expression_named(name), pl.lit(self.quote)
         quoted = pl.concat_str(quote, column.str.replace_all(self.quote, self.quote * 2, literal=True), quote)
         if each:
             return quoted.alias(name)

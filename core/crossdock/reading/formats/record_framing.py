@@ -98,7 +98,7 @@ def records_of_fixed_length(stream: ByteStream, length: int, ends: Sequence[byte
         yield offset, data
 
 
-def records_with_line_ends(stream: ByteStream, ends: Sequence[bytes]) -> Iterator[FramedRecord]:
+def records_before_line_ends(stream: ByteStream, ends: Sequence[bytes]) -> Iterator[FramedRecord]:
     """Yield what is before each end of line: the last of *ends*, or in the whole file the first, which ends with it."""
     plain, has_return = ends[-1], None
     while stream.peek(1):

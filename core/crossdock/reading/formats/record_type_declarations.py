@@ -50,7 +50,7 @@ class RecordType(ConfigModel):
         return {**self.counts, **{column: (of.partition(".")[0],) for column, of in self.sums.items()}}
 
 
-def type_code_of(name: str, kind: RecordType) -> str | None:
+def declared_type_code(name: str, kind: RecordType) -> str | None:
     return None if kind.otherwise else kind.code or name
 
 
@@ -71,12 +71,12 @@ def ancestors(name: str, types: Mapping[str, RecordType]) -> list[str]:
     return found
 
 
-def own_and_ancestor_type_prefixes(name: str, types: Mapping[str, RecordType]) -> list[tuple[str, str]]:
+def place_prefixes_with_ancestors(name: str, types: Mapping[str, RecordType]) -> list[tuple[str, str]]:
     return [(each, f"{each} " if len(types) > 1 else "") for each in [*reversed(ancestors(name, types)), name]]
 
 
 def field_places(name: str, types: Mapping[str, RecordType]) -> Iterator[tuple[str, str]]:
-    for each, of in own_and_ancestor_type_prefixes(name, types):
+    for each, of in place_prefixes_with_ancestors(name, types):
         for number, column in enumerate(types[each].own_columns):
             yield column, f"{of}field {number}"
 
@@ -110,7 +110,7 @@ def _type_faults(types: Mapping[str, RecordType]) -> Iterator[tuple[str, str, tu
     codes: dict[str | None, str] = {}
     places: dict[str, str] = {}
     for name, kind in types.items():
-        other = codes.setdefault(type_code_of(name, kind), name)
+        other = codes.setdefault(declared_type_code(name, kind), name)
         if other != name:
             yield name, f"has the same code as {other}", ()
         if kind.parent is not None and (kind.parent not in types or name in ancestors(name, types)):
@@ -123,10 +123,12 @@ def _type_faults(types: Mapping[str, RecordType]) -> Iterator[tuple[str, str, tu
             twice = next(column for column in columns if columns.count(column) > 1)
             yield name, f"it and its parents have two columns {twice!r}", ()
     for name in types:
-        yield from _count_and_sum_faults(name, types)
+        yield from _count_and_sum_declaration_faults(name, types)
 
 
-def _count_and_sum_faults(name: str, types: Mapping[str, RecordType]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+def _count_and_sum_declaration_faults(
+    name: str, types: Mapping[str, RecordType]
+) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     kind = types[name]
     for key, stated in (("counts", kind.counts), ("sums", kind.sums)):
         for column in stated:

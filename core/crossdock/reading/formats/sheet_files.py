@@ -16,12 +16,12 @@ from crossdock.reading.formats.floating_point_precision import exact_number_text
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names
 from crossdock.reading.formats.leniency_counts import Leniencies
-from crossdock.reading.formats.limited_process import cell_errors_as_refusals
+from crossdock.reading.formats.limited_process import cell_errors_as_file_refusals
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_than_sheet
 from crossdock.reading.formats.sheet_reader_process import SheetCells, check_sheet_library_installed, opened_sheet
 from crossdock.reading.formats.xlsx_check import cell_name
 from crossdock.reading.wrappers.wrapper import Openable
-from crossdock.values.records import LINE
+from crossdock.values.raw_rows_and_records import LINE
 
 MAX_BYTES = 64 << 20
 """The limit for one file: a process of its own holds the whole sheet in memory (`sheet_reader_process`)."""
@@ -83,7 +83,7 @@ def read_sheet(
     the sheet, after those of the sheets before.
     """
     check_sheet_library_installed(name)
-    with cell_errors_as_refusals(name), path.open("rb") as file:
+    with cell_errors_as_file_refusals(name), path.open("rb") as file:
         if file.seek(0, 2) > MAX_BYTES:
             message = f"a sheet file of more than {MAX_BYTES >> 20} MiB"
             raise RefusedError(message, where=name, hint="Ask for CSV files.", code="file_too_large")

@@ -20,8 +20,8 @@ from crossdock.reading.formats.limited_process import (
     CellError,
     Limits,
     ReaderTask,
-    answer_line,
     answer_request_within_limits,
+    encode_answer_line,
     running_task,
 )
 from crossdock.reading.formats.ods_sheet import is_ods, read_ods_sheet
@@ -109,12 +109,16 @@ def main() -> None:
 
 def _answer_request(file: BinaryIO, request: Any) -> Iterator[bytes]:
     data = BytesIO(file.read())
-    for answer in _read_workbook(data, request["sheet"], finds_errors=request["errors"], shows_zeros=request["zeros"]):
+    for answer in _read_sheet_of_workbook(
+        data, request["sheet"], finds_errors=request["errors"], shows_zeros=request["zeros"]
+    ):
         text = answer if isinstance(answer, str) else json.dumps(answer, default=_encoded_cell)
-        yield answer_line(text, too_much=_TOO_MUCH)
+        yield encode_answer_line(text, too_much=_TOO_MUCH)
 
 
-def _read_workbook(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool) -> Iterator[Any]:
+def _read_sheet_of_workbook(
+    file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool
+) -> Iterator[Any]:
     verify_archive_parts(file)
     if is_ods(file):
         yield from read_ods_sheet(file, sheet, finds_errors=finds_errors)

@@ -60,7 +60,7 @@ class StrictParser:
     def _parse_record(self, text: str, start: int, line: int) -> tuple[list[str], int]:
         first_line, end = line, text.find("\n", start) + 1 or len(text)
         if self.quote is None or text.find(self.quote, start, end) < 0:
-            self._check_cell_count(text.count(self.delimiter, start, end) + 1, first_line)
+            self._refuse_too_many_cells(text.count(self.delimiter, start, end) + 1, first_line)
             return text[start:end].removesuffix("\n").removesuffix("\r").split(self.delimiter), end
         cells: list[str] = []
         while True:
@@ -70,13 +70,13 @@ class StrictParser:
                 cell, start = self._parse_unquoted(text, start, line, len(cells))
             line += cell.count("\n")
             cells.append(cell)
-            self._check_cell_count(len(cells), first_line)
+            self._refuse_too_many_cells(len(cells), first_line)
             if text.startswith(self.delimiter, start):
                 start += len(self.delimiter)
             else:
                 return cells, min(len(text), start + (2 if text.startswith("\r\n", start) else 1))
 
-    def _check_cell_count(self, cells: int, line: int) -> None:
+    def _refuse_too_many_cells(self, cells: int, line: int) -> None:
         if cells > MAX_COLUMNS:
             hint = "Check the declared delimiter and quote, and that the file is a table."
             self.refuse(f"{cells} columns or more; the limit is {MAX_COLUMNS}", line, hint=hint)

@@ -94,9 +94,14 @@ def check_cells_and_find_zeros(file: BinaryIO, title: str, *, finds_errors: bool
         formats, kinds = _read_styles(archive)
         cells = _CellChecks(ShownZeros(formats), kinds, finds_errors=finds_errors)
         parse_xml_part(
-            archive, _part_of_sheet(archive, title), cells.start, cells.end, cells.text, cells.refuse_other_content
+            archive,
+            _part_of_sheet(archive, title),
+            cells.start_element,
+            cells.end_element,
+            cells.add_text,
+            cells.refuse_comment_or_cdata,
         )
-        cells.check_extent()
+        cells.refuse_cells_far_apart()
         return cells.zeros
 
 
@@ -229,14 +234,14 @@ class _CellChecks:
         self._count = 0
         self._last_row = self._last_column = (0, "")  # the number, and the cell there
 
-    def check_extent(self) -> None:
+    def refuse_cells_far_apart(self) -> None:
         (rows, lowest), (columns, rightmost) = self._last_row, self._last_column
         if rows * columns > max(_FREE_CELLS, _CELLS_APART * self._count):
             cell = lowest if rows > columns else rightmost
             hint = "Delete all rows below the table and all columns beside it, save the file, and send it again."
             raise CellError("a cell far from the others", cell, hint)
 
-    def start(self, name: str, attributes: dict[str, str]) -> None:
+    def start_element(self, name: str, attributes: dict[str, str]) -> None:
         match _local_name(name):
             case "row":
                 before, self._column = self._row, 0
@@ -268,17 +273,17 @@ class _CellChecks:
         self._last_column = max(self._last_column, (column, cell))
         self.zeros.add_cell(row, column, self._style)
 
-    def text(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         if self._in_value:
             self._has_value = True
             if self._is_number:
                 self._number += text
 
-    def refuse_other_content(self, *_: object) -> None:
+    def refuse_comment_or_cdata(self, *_: object) -> None:
         if self._in_value:  # its reader passes over them, and over what follows a comment
             raise CellError("the value has a comment or a CDATA section", self._cell, _NO_PROGRAM)
 
-    def end(self, name: str) -> None:
+    def end_element(self, name: str) -> None:
         self._in_value = False
         if _local_name(name) != "c":
             return

@@ -19,9 +19,9 @@ from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
 from crossdock.reading.formats.xml_layout import BETWEEN, XmlFormat, XmlPath
-from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip
+from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
-from crossdock.values.records import LINE, MAX_EXPLODED
+from crossdock.values.raw_rows_and_records import LINE, MAX_EXPLODED
 
 MAX_DEPTH = 64
 """Levels of elements."""
@@ -134,7 +134,7 @@ class _RowPlan:
             node = node.get_or_create_child(name)
         return node
 
-    def _new_cell(self) -> int:
+    def _allocate_cell_slot(self) -> int:
         self._cells += 1
         return self._cells - 1
 
@@ -150,14 +150,14 @@ class _RowPlan:
                 node.outer = shared
             may_repeat = node.role in {_Role.AROUND, _Role.RECORD, _Role.ROW} or self._is_around_row(elements)
             if node.slot < 0 and not may_repeat:
-                node.slot = self._new_cell()
+                node.slot = self._allocate_cell_slot()
         node = self._get_or_create_node(path.elements)
         if path.attribute is not None:
-            node.attributes.append((path.attribute, self._new_cell()))
+            node.attributes.append((path.attribute, self._allocate_cell_slot()))
             return node.attributes[-1][1]
         node.is_text = True
         if node.slot < 0:  # the text of a record or row itself
-            node.slot = self._new_cell()
+            node.slot = self._allocate_cell_slot()
         return node.slot
 
     def _is_around_row(self, elements: Sequence[str]) -> bool:
@@ -223,7 +223,7 @@ class _RowCollector:
         self.records, self.repeated = 0, 0
         self.rows = list[list[str | None]]()
 
-    def feed(self, data: bytes, *, is_last: bool) -> None:
+    def feed_bytes(self, data: bytes, *, is_last: bool) -> None:
         try:
             self.parser.Parse(data, is_last)
         except expat.ExpatError as error:
@@ -338,17 +338,17 @@ class _RowCollector:
                 self._repeat_cells_in_rows()
             else:
                 self.rows.append(self._cells)
-                self.repeated += self._checked_repeated_size(self._plan.around)
+                self.repeated += self._checked_size_of_repeated_cells(self._plan.around)
             self.records += 1
             self._cells, self._begun = self._around, 0
 
     def _repeat_cells_in_rows(self) -> None:
         around = self._cells[: self._plan.inner]
-        self.repeated += self._checked_repeated_size(self._plan.inner) * len(self._lines)
+        self.repeated += self._checked_size_of_repeated_cells(self._plan.inner) * len(self._lines)
         self.rows += [around + line for line in self._lines]
         self._lines = []
 
-    def _checked_repeated_size(self, cells: int) -> int:
+    def _checked_size_of_repeated_cells(self, cells: int) -> int:
         if not cells:
             return 0
         size = sum(len(cell) for cell in self._cells[:cells] if cell)
@@ -435,9 +435,9 @@ class XmlReader(FormatReader[XmlFormat]):
         del leniencies
         plan, found, first, fed = _RowPlan(layout), set[int](), 1, 0
         made = _RowCollector(plan, layout, name)
-        with open_and_unpack_gzip(path, name=name) as stream:
-            for block in _blocks_transcoded_if_declared(stream, layout, name, made.parser):
-                made.feed(block, is_last=not block)
+        with open_and_unpack_if_gzip(path, name=name) as stream:
+            for block in _blocks_transcoded_if_configured(stream, layout, name, made.parser):
+                made.feed_bytes(block, is_last=not block)
                 fed += len(block)
                 size = fed + made.repeated
                 if len(made.rows) < batch_rows and size < _FRAME_BYTES:
@@ -457,7 +457,7 @@ class XmlReader(FormatReader[XmlFormat]):
         return {name: layout.columns[name] for name in names}
 
 
-def _blocks_transcoded_if_declared(
+def _blocks_transcoded_if_configured(
     stream: Readable, layout: XmlFormat, name: str, parser: expat.XMLParserType
 ) -> Iterator[bytes]:
     """Yield the bytes of a file, or with a declared encoding its text in UTF-8, and an empty block at the end."""

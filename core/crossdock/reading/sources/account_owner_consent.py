@@ -17,7 +17,7 @@ from crossdock.reading.transport import oauth_messages
 from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
 from crossdock.reading.transport.connector_http_client import AnswerLimits, httpx_client, httpx_errors_as_unavailable
 from crossdock.values.clock import Clock
-from crossdock.values.web_address_checks import check_web_address
+from crossdock.values.web_address_checks import check_https_or_loopback_address
 
 if TYPE_CHECKING:
     import httpx
@@ -95,7 +95,7 @@ def give_access_by_device_code(
             f"the vendor gave no code for another device: {reason}", where=auth.device_url, code="consent_refused"
         )
     try:
-        show(check_web_address(str(address)), str(user_code))
+        show(check_https_or_loopback_address(str(address)), str(user_code))
     except ValueError as error:
         raise UnauthorizedError(
             f"the vendor's address for the code {error}", where=auth.device_url, code="consent_refused"
@@ -107,7 +107,7 @@ def give_access_by_device_code(
         try:
             response = _send_without_credentials(api, auth.device_token_request(str(code)))
         except UnavailableError:
-            pause_s = _longer_pause(pause_s)
+            pause_s = _longer_pause_after_failure(pause_s)
             continue
         members = oauth_messages.json_members(response.content)
         match members.get("error"):
@@ -120,14 +120,14 @@ def give_access_by_device_code(
             case "expired_token":
                 break
             case _ if auth.is_passing(response, members):
-                pause_s = _longer_pause(pause_s)
+                pause_s = _longer_pause_after_failure(pause_s)
             case _:
                 auth.store(response)
                 return
     raise access_not_given_error(within_s)
 
 
-def _longer_pause(pause_s: float) -> float:
+def _longer_pause_after_failure(pause_s: float) -> float:
     """Return the pause after a request without an answer, or with one that is none of the vendor: section 3.5."""
     return max(pause_s, min(2 * pause_s, _LONGEST_POLL_S))
 

@@ -12,7 +12,7 @@ from crossdock.errors import ConfigError
 from crossdock.pacing.rate_limit_settings import LimitSettings, RateLimit
 from crossdock.pacing.throttling_wait import Throttling, throttling_said_by_connector
 from crossdock.reading.transport.http_answer_and_error_types import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
-from crossdock.reading.transport.proxy_and_certificates import DIRECT, HttpConnection
+from crossdock.reading.transport.proxy_and_certificate_settings import DIRECT, HttpConnection
 from crossdock.values.author_code_errors import (
     AuthorCodeError,
     convert_author_errors,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 
 
-def _has_method_predicate(method: str) -> Callable[[Any], bool]:
+def _predicate_for_object_with_method(method: str) -> Callable[[Any], bool]:
     return lambda value: value is None or (callable(getattr(value, method, None)) and not isinstance(value, type))
 
 
@@ -46,15 +46,18 @@ _ERRORS = range(400, 600)
 _NUMBERS = ("timeout_s", "total_timeout_s", "max_answer_bytes", "max_file_bytes", "total_download_s")
 _TEXTS = _is_text_mapping, "a dict whose names and values are texts"
 _ARGUMENTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "auth": (_has_method_predicate("auth_flow"), "a credential such as BearerAuth(settings.token)"),
+    "auth": (_predicate_for_object_with_method("auth_flow"), "a credential such as BearerAuth(settings.token)"),
     **dict.fromkeys(("headers", "plain_headers", "params"), _TEXTS),
     "rate": (
-        _has_method_predicate("estimate"),
+        _predicate_for_object_with_method("estimate"),
         "a limit such as RateLimit(per_minute=120)",
     ),
     "throttled": (callable, "a function"),
     "failed": (callable, "a function"),
-    "transport": (_has_method_predicate("handle_request"), "a transport such as httpx.MockTransport(handler)"),
+    "transport": (
+        _predicate_for_object_with_method("handle_request"),
+        "a transport such as httpx.MockTransport(handler)",
+    ),
     **dict.fromkeys(_NUMBERS, (_is_number, "a number")),
 }
 """How the arguments of `Api` are checked, and what each must be."""

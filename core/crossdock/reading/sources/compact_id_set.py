@@ -32,7 +32,7 @@ class IdSet:
             self._sorted, self._recent = pl.concat([self._sorted, recent]).sort(in_place=True), set()
         return len(new)
 
-    def ids_already_added(self, ids: Sequence[str]) -> set[str]:
+    def known_ids_among(self, ids: Sequence[str]) -> set[str]:
         """Return the *ids* that were added. One call for many ids is faster."""
         return {each for each, is_held in zip(ids, self._are_known(list(map(_hash, ids))), strict=True) if is_held}
 

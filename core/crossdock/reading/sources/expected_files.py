@@ -12,10 +12,10 @@ from pydantic import BeforeValidator
 
 from crossdock.errors import UnavailableError
 from crossdock.reading.sources.run_context import JobRun, SourceContext
-from crossdock.reading.sources.stream_input_report import InputFacts, describe_input, newest_accepted_file
+from crossdock.reading.sources.stream_input_report import InputFacts, input_facts_of_stream, newest_accepted_file
 from crossdock.state import FileFacts
 from crossdock.values.config_base_types import ConfigModel, TimeOfDay, duration_schema, is_duration, parse_duration
-from crossdock.values.display_texts import instant_text
+from crossdock.values.texts_of_numbers_and_times import instant_text
 
 _UNITS = "mhd"
 _LONGEST = timedelta(days=366)
@@ -71,9 +71,9 @@ class Expectation:
     def compare(
         self, run: SourceContext, stream: str, taken: Sequence[FileFacts], unread: Sequence[FileFacts], files: str
     ) -> InputFacts:
-        """Report to *run* what *stream* found and misses. See `describe_input` and `violation` for the arguments."""
+        """Report to *run* what *stream* found and misses; for arguments see `input_facts_of_stream` and `violation`."""
         known = run.intake.known_files(stream)
-        facts = run.inputs[stream] = describe_input(known, taken, unread, run.intake.passed_over_files(stream))
+        facts = run.inputs[stream] = input_facts_of_stream(known, taken, unread, run.intake.passed_over_files(stream))
         if not facts.has_arrived and (error := self.violation(known, run, files)):
             run.failures[stream] = error
         return facts

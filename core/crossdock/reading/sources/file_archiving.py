@@ -14,7 +14,7 @@ from crossdock.reading.transport.file_store import ArchivingStore, FileStore, Re
 from crossdock.state import FileFacts
 
 
-def _checked_folder(value: str) -> str:
+def _checked_folder_text(value: str) -> str:
     folder = value.rstrip("/")
     try:
         split_pattern(f"{folder}/x")
@@ -25,7 +25,7 @@ def _checked_folder(value: str) -> str:
     return folder
 
 
-ArchiveFolder = Annotated[str, AfterValidator(_checked_folder)]
+ArchiveFolder = Annotated[str, AfterValidator(_checked_folder_text)]
 """A folder, relative to the same place as the files."""
 
 

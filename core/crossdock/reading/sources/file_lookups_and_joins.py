@@ -26,7 +26,15 @@ from crossdock.reading.sources.file_source import FileSource, TakenFile
 from crossdock.reading.sources.known_files import StreamId
 from crossdock.reading.sources.run_context import SourceContext, os_errors_as_state_errors
 from crossdock.reading.sources.shared_growth_check_pauses import Look
-from crossdock.values.records import LINE, REFUSED, Proof, RawBatch, column_named, columns_named, internal_column_name
+from crossdock.values.raw_rows_and_records import (
+    LINE,
+    REFUSED,
+    Proof,
+    RawBatch,
+    column_expression_named,
+    column_expressions_named,
+    internal_column_name,
+)
 from crossdock.values.safe_local_files import create_private
 
 FILE, NUMBER = internal_column_name("file"), internal_column_name("file_number")
@@ -101,7 +109,12 @@ class StoredRows:
                 schema={**dict.fromkeys((*rule.theirs, FILE), pl.String), LINE: pl.UInt64, NUMBER: pl.UInt32}
             )
         rows = pl.concat([pl.scan_ipc(part, glob=False) for part in self._parts], how="diagonal")
-        found = rows.join(keys.lazy(), left_on=columns_named(rule.theirs), right_on=columns_named(rule.on), how=how)
+        found = rows.join(
+            keys.lazy(),
+            left_on=column_expressions_named(rule.theirs),
+            right_on=column_expressions_named(rule.on),
+            how=how,
+        )
         if how == "anti":
             found = found.filter(~pl.col(NUMBER).is_in(self._old)).head(MAX_ORPHANS + 1)
         return found.collect(engine="streaming").sort(NUMBER, LINE)
@@ -159,17 +172,17 @@ class Joiner:
 
     def _with_look_up(self, rows: pl.DataFrame, name: str, rule: Rule) -> pl.DataFrame:
         found = self._stored[name].rows_matching(_distinct_keys(rows, rule), rule)
-        newest = found.unique(columns_named(rule.theirs), keep="last", maintain_order=True)
+        newest = found.unique(column_expressions_named(rule.theirs), keep="last", maintain_order=True)
         _refuse_contradictory_lookup_rows(found, name, rule)
         text = [column for column in newest.columns if column not in {FILE, NUMBER, LINE}]
         # the columns of the key stay, under the name of the look-up as well
         keys = {internal_column_name(str(number)): theirs for number, theirs in enumerate(rule.theirs)}
         renamed = newest.select(
-            *(column_named(theirs).alias(alias) for alias, theirs in keys.items()),
-            *(column_named(column).alias(f"{name}.{column}") for column in text),
+            *(column_expression_named(theirs).alias(alias) for alias, theirs in keys.items()),
+            *(column_expression_named(column).alias(f"{name}.{column}") for column in text),
             pl.lit("found").alias(name),
         )
-        ours = columns_named(rule.on)
+        ours = column_expressions_named(rule.on)
         joined = rows.join(renamed, left_on=ours, right_on=list(keys), how="left", maintain_order="left")
         is_named = pl.all_horizontal(column.fill_null("") != "" for column in ours)
         return joined.with_columns(pl.when(is_named).then(pl.col(name).fill_null("missing")).alias(name))
@@ -180,20 +193,20 @@ class Joiner:
         found = self._stored[name].rows_matching(keys, rule)
         self._matched[name] = self._matched[name] or found.height > 0
         grouped = _grouped_by_record(found, name, rule)
-        ours, theirs = columns_named(rule.on), columns_named(rule.theirs)
+        ours, theirs = column_expressions_named(rule.on), column_expressions_named(rule.theirs)
         return rows.join(grouped, left_on=ours, right_on=theirs, how="left", maintain_order="left")
 
 
 def _distinct_keys(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
-    is_named = pl.all_horizontal(column.fill_null("") != "" for column in columns_named(rule.on))
+    is_named = pl.all_horizontal(column.fill_null("") != "" for column in column_expressions_named(rule.on))
     return rows[list(rule.on)].filter(is_named).unique()
 
 
 def _grouped_by_record(rows: pl.DataFrame, name: str, rule: Rule, *more: pl.Expr) -> pl.DataFrame:
     text = [column for column in rows.columns if column not in {FILE, NUMBER, LINE}]
-    rows = rows.with_columns(pl.struct(columns_named(text)).struct.json_encode().alias(_ROW))
-    rows = _newest_row_per_key(rows, rule) if rule.key else _rows_of_newest_file(rows, rule)
-    grouped = rows.group_by(columns_named(rule.theirs), maintain_order=True).agg(
+    rows = rows.with_columns(pl.struct(column_expressions_named(text)).struct.json_encode().alias(_ROW))
+    rows = _newest_row_per_key(rows, rule) if rule.key else _newest_file_rows_per_record(rows, rule)
+    grouped = rows.group_by(column_expressions_named(rule.theirs), maintain_order=True).agg(
         pl.concat_str(pl.lit("["), pl.col(_ROW).str.join(","), pl.lit("]")).alias(name),
         pl.col(_ROW).sort().str.join(",").alias(f"{name}.content"),
         pl.concat_str(FILE, LINE, separator=":").str.join("\n").alias(f"{name}.at"),
@@ -206,11 +219,13 @@ def _grouped_by_record(rows: pl.DataFrame, name: str, rule: Rule, *more: pl.Expr
 
 def _newest_row_per_key(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
     """Keep the row of the newest file for each key, and add the problem of each record."""
-    has_key = pl.all_horizontal(column.fill_null("") != "" for column in columns_named(rule.key))
-    differs = pl.col(_ROW).n_unique().over(columns_named([*rule.theirs, *rule.key, NUMBER])) > 1
+    has_key = pl.all_horizontal(column.fill_null("") != "" for column in column_expressions_named(rule.key))
+    differs = pl.col(_ROW).n_unique().over(column_expressions_named([*rule.theirs, *rule.key, NUMBER])) > 1
     rows = rows.with_columns(has_key.alias(_HAS_KEY), (differs & has_key).alias(_CONTRADICTS))
-    newest = rows.filter(_HAS_KEY).unique(columns_named([*rule.theirs, *rule.key]), keep="last", maintain_order=True)
-    of_record = columns_named(rule.theirs)
+    newest = rows.filter(_HAS_KEY).unique(
+        column_expressions_named([*rule.theirs, *rule.key]), keep="last", maintain_order=True
+    )
+    of_record = column_expressions_named(rule.theirs)
     problem = (
         pl.when(pl.col(_CONTRADICTS).any().over(of_record))
         .then(pl.lit("contradiction"))
@@ -221,9 +236,9 @@ def _newest_row_per_key(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
     return kept.with_columns(problem.alias(_PROBLEM))
 
 
-def _rows_of_newest_file(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
+def _newest_file_rows_per_record(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
     """Keep the newest of the files that repeat all rows of a record, and add the problem of each record."""
-    of_record = columns_named(rule.theirs)
+    of_record = column_expressions_named(rule.theirs)
     of_file = pl.col(_ROW).sort().str.join(",").over([*of_record, NUMBER])
     rows = rows.with_columns(of_file.alias(_OF_FILE))
     differs = pl.col(_OF_FILE).n_unique().over(of_record) > 1
@@ -234,11 +249,13 @@ def _rows_of_newest_file(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
 
 def _refuse_contradictory_lookup_rows(found: pl.DataFrame, name: str, rule: Rule) -> None:
     text = [column for column in found.columns if column not in {FILE, NUMBER, LINE}]
-    differing = found.filter(pl.struct(columns_named(text)).n_unique().over(columns_named([*rule.theirs, NUMBER])) > 1)
+    differing = found.filter(
+        pl.struct(column_expressions_named(text)).n_unique().over(column_expressions_named([*rule.theirs, NUMBER])) > 1
+    )
     if not differing.height:
         return
     first = differing.row(0, named=True)
-    alike = (column_named(column) == first[column] for column in (*rule.theirs, NUMBER))
+    alike = (column_expression_named(column) == first[column] for column in (*rule.theirs, NUMBER))
     same = differing.filter(pl.all_horizontal(alike))
     places = [f"{file}:{line}" for file, line in same[[FILE, LINE]].rows()]
     raise RefusedError(
@@ -306,7 +323,7 @@ class JoinedFiles:
             RefusedError: If a file fails a check, or a source has no file; then nothing is taken in.
             LateError: If the run must wait for a file; it may then read again.
         """
-        found = self._current_files()
+        found = self._current_files_of_parts()
         self._merge_input_reports()
         (current, unread), *others = found
         by_name = dict(zip(self._others, others, strict=True))
@@ -323,7 +340,7 @@ class JoinedFiles:
         for part in self._parts:
             part.source.finished(part.stream_id)
 
-    def _current_files(self) -> list[tuple[list[TakenFile], list[TakenFile]]]:
+    def _current_files_of_parts(self) -> list[tuple[list[TakenFile], list[TakenFile]]]:
         return [part.source.current(part.stream_id, part.expectation) for part in self._parts]
 
     def _accept_all(self) -> None:

@@ -58,13 +58,13 @@ class NameOrder(ConfigModel):
     forms, a name of a later one follows one of an earlier one that has the same dates, times and numbers."""
 
 
-def _order_setting_form(value: Any) -> str:
+def _tag_of_order_setting(value: Any) -> str:
     return "word" if isinstance(value, str) else "section"
 
 
 Order = Annotated[
     Annotated[Literal["modified", "any"], Tag("word")] | Annotated[NameOrder, Tag("section")],
-    Discriminator(_order_setting_form),
+    Discriminator(_tag_of_order_setting),
 ]
 """How it is decided which of two files is newer: ``modified``, ``any`` or a `NameOrder`."""
 
@@ -134,14 +134,14 @@ class FileOrder:
         compared = self._comparison_strategy([last, one], now)
         if one.name == last.name:
             return one.modified_epoch_s > last.modified_epoch_s
-        if compared.are_names_in_sequence(last.name, one.name):
+        if compared.is_other_later_by_name(last.name, one.name):
             return compared.why_not_newer(last, one) is None
         if compared.are_comparable(last.name, one.name) or one.modified_epoch_s <= last.modified_epoch_s:
             return False
         known = [*known]
         compared = self._comparison_strategy([*known, one], now)
         return any(
-            compared.are_names_in_sequence(each.name, one.name) and not compared.why_not_newer(each, one)
+            compared.is_other_later_by_name(each.name, one.name) and not compared.why_not_newer(each, one)
             for each in known
         )
 
@@ -232,7 +232,7 @@ class _ByTime:
         newest = [max(known, key=self.sort_key)] if known else []
         return lambda _: newest
 
-    def are_names_in_sequence(self, one: str, other: str) -> bool:
+    def is_other_later_by_name(self, one: str, other: str) -> bool:
         """Return whether the order makes *other* the later one if their names differ only in it."""
         del one, other
         return True
@@ -293,7 +293,7 @@ class _ByNameAndTime(_ByTime):
             return "disagree" if later > 0 else "older"
         return (None, "tie", "older")[1 - later]
 
-    def are_names_in_sequence(self, one: str, other: str) -> bool:
+    def is_other_later_by_name(self, one: str, other: str) -> bool:
         if (one, other) in self._extended:
             return True
         return self._names.have_same_shape(one, other) and self._names.compare_in_each_reading(one, other) == {1}

@@ -17,7 +17,7 @@ import polars as pl
 from msgspec import Struct
 
 from crossdock.errors import CrossdockError, RefusedError
-from crossdock.reading.formats.control_totals import exact_numbers, plain_decimal_text
+from crossdock.reading.formats.control_totals import column_as_exact_decimals, plain_decimal_text
 from crossdock.reading.formats.file_formats import FileFormat, looks_cut, read_rows, read_rows_at_lines
 from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.sources.expected_files import NO_FILE_EXPECTED, Expectation
@@ -26,7 +26,7 @@ from crossdock.reading.sources.file_order import FileOrder, Order
 from crossdock.reading.sources.file_spool import Spool
 from crossdock.reading.sources.known_files import YOUNG, KnownFiles, StreamId
 from crossdock.reading.sources.listing_of_complete_files import FileListing, check_intake, file_facts
-from crossdock.reading.sources.manifests_and_done_markers import Manifest, ManifestEntry, read_entries
+from crossdock.reading.sources.manifests_and_done_markers import Manifest, ManifestEntry, read_manifest_entries
 from crossdock.reading.sources.run_context import SourceContext, os_errors_as_state_errors
 from crossdock.reading.sources.shared_growth_check_pauses import Look
 from crossdock.reading.sources.stream_input_report import ReadFile
@@ -35,7 +35,7 @@ from crossdock.reading.transport.file_store import FileStore, RemoteFile
 from crossdock.reading.wrappers.wrapper import Part, WrapperSettings
 from crossdock.state import FileFacts
 from crossdock.values.fixed_decimal_contexts import EXACT
-from crossdock.values.records import Again, Empty, Proof, RawBatch, read_arrow_rows
+from crossdock.values.raw_rows_and_records import Again, Empty, Proof, RawBatch, read_arrow_file
 from crossdock.values.safe_local_files import create_private, create_private_folder
 
 __all__ = ["FileSource", "StreamId"]
@@ -187,7 +187,7 @@ class FileSource:
 
     def rows(self, file: TakenFile) -> Iterator[tuple[str, pl.DataFrame]]:
         """Yield the rows of *file*, each frame with the name of what it comes from: the file, or ARCHIVE/MEMBER."""
-        return ((name, read_arrow_rows(part)) for name, part in file.parts) if file.parts else self._parse_file(file)
+        return ((name, read_arrow_file(part)) for name, part in file.parts) if file.parts else self._parse_file(file)
 
     def proof(self, file: TakenFile) -> Proof:
         file.proof = file.proof or self._make_proof(file.facts)
@@ -264,14 +264,14 @@ class FileSource:
             new = self._select_files_to_fetch(store)
             if self._late_file_watch and self._late_file_watch.early and set(self._fetched).issuperset(new):
                 new = []  # nothing has arrived since the last attempt
-            entries = read_entries(self._manifest, store, self._run, new) if self._manifest else {}
+            entries = read_manifest_entries(self._manifest, store, self._run, new) if self._manifest else {}
             names = self._spool.fetch_or_find_files(store, new, lambda: self._known.accepted_sizes(new))
             fetched = [file_facts(file, name, self._order) for file, name in zip(new, names, strict=True)]
             self._fetched.update(zip(new, names, strict=True))
             for facts in fetched if self._manifest else ():
                 entry = self._entries[facts.content_hash] = entries[facts.name]
                 entry.check_checksums(facts.name, self._spool.openable_file(facts.content_hash))
-        stored = self._known.files_with_stored_copy(self._spool.has_copy)
+        stored = self._known.files_with_spooled_copy(self._spool.has_copy)
         ordered = self._order.sorted_without_repeated_contents([*stored, *fetched], self._run.clock.now())
         self._copies = set(fetched).difference(ordered)
         if self._order.parts:
@@ -380,7 +380,7 @@ class StatedSums:
             if column not in rows.columns:
                 hint = "correct manifest.sums in the config; it names columns of the file"
                 raise RefusedError(f"missing column {column!r}", where=self._file, hint=hint, code="column_missing")
-            total = rows.select(exact_numbers(rows, column, file=self._file).sum()).item()
+            total = rows.select(column_as_exact_decimals(rows, column, file=self._file).sum()).item()
             self._found[column] = EXACT.add(self._found[column], total or 0)
 
     def check(self) -> None:

@@ -91,12 +91,12 @@ class KnownFiles:
     def contents_finished_per_stream(self, files: Sequence[FileFacts]) -> list[AbstractSet[str]]:
         """Return the contents that each stream has finished, without those of *files* that it must read again."""
         return [
-            self.files_to_skip(stream_id).keys() - self._contents_unfinished_by_stream(stream_id, files)
+            self.files_to_skip(stream_id).keys() - self._contents_stream_has_not_finished(stream_id, files)
             for stream_id in self._stream_ids
         ]
 
-    def _contents_unfinished_by_stream(self, stream_id: StreamId, files: Sequence[FileFacts]) -> set[str]:
-        return {facts.content_hash for facts in self.files_unfinished_by_stream(stream_id, files)}
+    def _contents_stream_has_not_finished(self, stream_id: StreamId, files: Sequence[FileFacts]) -> set[str]:
+        return {facts.content_hash for facts in self.files_stream_has_not_finished(stream_id, files)}
 
     def unfinished_files(self) -> Iterator[FileFacts]:
         """Yield the files that a run accepted and did not finish. The source may have removed them since."""
@@ -105,7 +105,7 @@ class KnownFiles:
 
     def unread_files_refusing_older(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
         """Return the sorted *files* that the stream has not finished. One older than a known file is refused."""
-        unread = self.files_unfinished_by_stream(stream_id, files)
+        unread = self.files_stream_has_not_finished(stream_id, files)
         if not unread or self._order.parts or (stream_id in self._ordered_by_rows and not self._snapshot):
             return unread
         returned = {facts.content_hash for facts in unread if self._has_finished(stream_id, facts)}
@@ -121,14 +121,14 @@ class KnownFiles:
         """Return the names of files that are skipped because of their content: they may be meant to be newer."""
         if self._snapshot:
             return []
-        unread = {facts.content_hash for facts in self.files_unfinished_by_stream(stream_id, files)}
+        unread = {facts.content_hash for facts in self.files_stream_has_not_finished(stream_id, files)}
         read = [
             facts
             for facts in files
             if facts.content_hash not in unread and not self._is_same_finished_file(stream_id, facts)
         ]
         self._repeated[stream_id] = {name_size_and_time(facts) for facts in (*read, *copies)}
-        named = [facts for facts in read if not self._is_sent_again(stream_id, facts)]
+        named = [facts for facts in read if not self._is_sent_again_unchanged(stream_id, facts)]
         self._unclear.update(map(name_size_and_time, named))
         before = self._passed_over_files(stream_id)
         return [
@@ -141,7 +141,7 @@ class KnownFiles:
         known = self.files_to_skip(stream_id).get(facts.content_hash)
         return known is not None and name_size_and_time(known) == name_size_and_time(facts)
 
-    def _is_sent_again(self, stream_id: StreamId, facts: FileFacts) -> bool:
+    def _is_sent_again_unchanged(self, stream_id: StreamId, facts: FileFacts) -> bool:
         before = self._last_finished_file(stream_id), self._finished_files_by_name(stream_id).get(facts.name)
         return any(each is not None and each.content_hash == facts.content_hash for each in before)
 
@@ -171,9 +171,9 @@ class KnownFiles:
             self._intake.record_passed_over_files(stream_id.stream, files)
             self._looked_up.clear()
 
-    def files_unfinished_by_stream(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
+    def files_stream_has_not_finished(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
         """Return the *files* that *stream_id* has not finished, including stale ones."""
-        returned = self._files_to_read_again(stream_id, files)
+        returned = self._files_with_returned_content(stream_id, files)
         return [facts for facts in files if facts in returned or not self._has_finished(stream_id, facts)]
 
     def _has_finished(self, stream_id: StreamId, facts: FileFacts) -> bool:
@@ -183,7 +183,7 @@ class KnownFiles:
             return not known.is_undone or name_size_and_time(known) == name_size_and_time(facts)
         return not self._snapshot and facts.content_hash in self._hashes_removed_by_retention(stream_id)
 
-    def _files_to_read_again(self, stream_id: StreamId, files: Sequence[FileFacts]) -> set[FileFacts]:
+    def _files_with_returned_content(self, stream_id: StreamId, files: Sequence[FileFacts]) -> set[FileFacts]:
         """Return the *files* to read again: their content was read before, and other content since then."""
         returned = set[FileFacts]()
         if self._snapshot or not any(self._has_finished(stream_id, facts) for facts in files):
@@ -227,7 +227,7 @@ class KnownFiles:
         return self._order.sorted_oldest_first(together, self._run.clock.now())[-1] if together else None
 
     def _hashes_removed_by_retention(self, stream_id: StreamId) -> Digests:
-        return self._cached_from_log(self._intake.digests_of_removed_files, stream_id.stream, stream_id.version)
+        return self._cached_from_log(self._intake.digests_removed_by_retention, stream_id.stream, stream_id.version)
 
     def kept_copies(self) -> dict[str, FileFacts]:
         """Return the finished files whose copies are kept, by content hash: the last snapshot, or recent files."""
@@ -248,7 +248,7 @@ class KnownFiles:
             )
         return kept
 
-    def files_with_stored_copy(self, has_copy: Callable[[str], bool]) -> list[FileFacts]:
+    def files_with_spooled_copy(self, has_copy: Callable[[str], bool]) -> list[FileFacts]:
         return [
             facts for facts in (*self.kept_copies().values(), *self.unfinished_files()) if has_copy(facts.content_hash)
         ]
@@ -277,7 +277,7 @@ class KnownFiles:
             by_content[facts.content_hash] = min(by_content.get(facts.content_hash, at), at)
             by_description[exact] = min(by_description.get(exact, at), at)
         new = set[FileFacts]().union(
-            *(self.files_unfinished_by_stream(stream_id, files) for stream_id in self._stream_ids)
+            *(self.files_stream_has_not_finished(stream_id, files) for stream_id in self._stream_ids)
         )
 
         def accepted(facts: FileFacts) -> datetime:
@@ -305,7 +305,7 @@ class KnownFiles:
             {
                 name_size_and_time(facts)
                 for facts in self.files_to_skip(stream_id).values()
-                if facts.content_hash not in lost and self._is_unchanged_since_read(facts)
+                if facts.content_hash not in lost and self._does_description_prove_unchanged(facts)
             }
             for stream_id in self._stream_ids
         ]
@@ -317,7 +317,7 @@ class KnownFiles:
         done = [self._files_finished_under_version(stream_id) for stream_id in self._stream_ids]
         by_all = set.intersection(*map(set, self.contents_finished_per_stream(taken)))
         read = [
-            {name_size_and_time(facts) for facts in files.values() if self._is_unchanged_since_read(facts)}
+            {name_size_and_time(facts) for facts in files.values() if self._does_description_prove_unchanged(facts)}
             for files in done
         ]
         now = self._run.clock.now()
@@ -328,7 +328,7 @@ class KnownFiles:
             or (
                 file in fetched
                 and listed_name_size_time(file) not in self._unclear
-                and self._was_unchanged_when_read(file.modified_epoch_s, now)
+                and self._was_old_enough_when_read(file.modified_epoch_s, now)
                 and fetched[file] in by_all
             )
         ]
@@ -360,7 +360,7 @@ class KnownFiles:
         A snapshot that an earlier run has read is not new, even if it is read again because it proved no removals.
         """
         new = [
-            self._contents_unfinished_by_stream(stream_id, files)
+            self._contents_stream_has_not_finished(stream_id, files)
             - (self._unfinished_files(stream_id).keys() if self._snapshot else set())
             for stream_id in self._stream_ids
         ]
@@ -371,26 +371,26 @@ class KnownFiles:
 
     def accept(self, stream_id: StreamId, files: Sequence[FileFacts]) -> None:
         done = self.files_to_skip(stream_id)  # a listed file that was forgotten is recorded again
-        returned = self._files_to_read_again(stream_id, files)
+        returned = self._files_with_returned_content(stream_id, files)
         replaced = (done.get(facts.content_hash) for facts in returned)
         self._repeated.setdefault(stream_id, set()).update(name_size_and_time(facts) for facts in replaced if facts)
         snapshot = self._snapshot
         listed = [each for each in files if each in returned or is_new_or_resent_file(each, done, snapshot=snapshot)]
         if listed:
-            self._intake.accept(stream_id.stream, stream_id.version, listed)
+            self._intake.record_accepted_files(stream_id.stream, stream_id.version, listed)
             self._looked_up.clear()
 
     def mark_accepted_finished(self, stream_id: StreamId) -> None:
         self._intake.mark_accepted_finished(stream_id.stream, stream_id.version)
         self._looked_up.clear()
 
-    def _is_unchanged_since_read(self, facts: FileFacts) -> bool:
+    def _does_description_prove_unchanged(self, facts: FileFacts) -> bool:
         """Return whether a file that still has this description has not changed since it was read."""
-        return facts.accepted_at is not None and self._was_unchanged_when_read(
+        return facts.accepted_at is not None and self._was_old_enough_when_read(
             facts.modified_epoch_s, facts.accepted_at
         )
 
-    def _was_unchanged_when_read(self, changed: int, read: datetime) -> bool:
+    def _was_old_enough_when_read(self, changed: int, read: datetime) -> bool:
         return self._looked_twice or read.timestamp() - changed >= YOUNG.total_seconds()
 
 

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest, parameter_pairs
 from crossdock.reading.sources.compact_id_set import IdSet
-from crossdock.values import exact_json, pagination_members
+from crossdock.values import exact_json, pagination_members_and_cut_lists
 from crossdock.values.json_paths import at_path, column_text, names_in_path
 
 _IGNORED = (
@@ -185,7 +185,9 @@ class ListEvidence:
         names = [self._record_identity(record) for record in records]
         distinct, new = len(set(names)), self._seen.add(names)
         self._idle = 0 if new or not names else self._idle + len(names)
-        is_loop = not self._is_changed_page(names, records) or self._idle > max(len(self._seen), _LISTED_AGAIN)
+        is_loop = not self._brings_new_or_changed_records(names, records) or self._idle > max(
+            len(self._seen), _LISTED_AGAIN
+        )
         if (is_loop and names and not new) or self._is_loop_of_known_records(names, records):
             return False
         self._alike += len(names) - distinct
@@ -226,7 +228,7 @@ class ListEvidence:
         self._idle_pages = 0 if is_new else self._idle_pages + 1
         return self._idle_pages > _IDLE_PAGES
 
-    def _is_changed_page(self, names: Sequence[str], records: Sequence[Any]) -> bool:
+    def _brings_new_or_changed_records(self, names: Sequence[str], records: Sequence[Any]) -> bool:
         """Add the page, and return whether it has a new or changed record, and other records than earlier pages."""
         if self.counted or not self._key:
             return False
@@ -263,7 +265,7 @@ class ListEvidence:
 
     def check_end(self, page: ApiAnswer) -> None:
         """Raise DoubtfulListError if the list changed while it was read, and IncompleteListError for a wrong total."""
-        if self.counted and self._has_changed:
+        if self.counted and self._has_changed_while_read:
             low, high = self._totals or (0, 0)
             sign = f"its total was {low:,} and {high:,}" if low < high else f"{self._again:,} were on two pages"
             if not self._key:  # two copies of a row would be joined into one record
@@ -282,7 +284,7 @@ class ListEvidence:
         raise kind(f"the list has {read:,} records, although the API says {high:,}", where=page.address, hint=_MORE)
 
     @property
-    def _has_changed(self) -> bool:
+    def _has_changed_while_read(self) -> bool:
         """Whether a record on two pages took the place of another, so that a matching total is a coincidence."""
         return self._again > 0 or (self._totals is not None and self._totals[0] != self._totals[1])
 
@@ -330,7 +332,7 @@ class _Parameter:
     ascends: bool = True
     requests: int = 1
 
-    def with_next_number(self, number: int, read: int) -> _Parameter:
+    def with_number_of_next_request(self, number: int, read: int) -> _Parameter:
         ascends = self.ascends and number == self.last + 1
         return _Parameter(number, self.counts & {read - number}, ascends, self.requests + 1)
 
@@ -341,33 +343,35 @@ class PagePositions:
 
     def is_paged_by_position(self, request: ApiRequest, following: ApiRequest, read: int) -> bool:
         """Return whether the requests so far show a list paged by position. *read* records precede *following*."""
-        found = dict(_changed_numbers(request, following))
+        found = dict(_numbers_changed_in_request(request, following))
         if self._known is None:
             self._known = {place: _Parameter(each, _COUNTS & {read - each}) for place, each in found.items()}
         else:
             known = self._known.items()
-            self._known = {place: each.with_next_number(found[place], read) for place, each in known if place in found}
+            self._known = {
+                place: each.with_number_of_next_request(found[place], read) for place, each in known if place in found
+            }
         return any(_behaves_like_position(name, each) for (_, name), each in self._known.items())
 
 
 def _behaves_like_position(name: str, found: _Parameter) -> bool:
     if found.requests > 1:
         return bool(found.counts) or found.ascends
-    if found.last in {1, 2} and is_page_parameter(name):
+    if found.last in {1, 2} and names_a_page_number(name):
         return True
     return bool(found.counts) and (_PLACE.search(name) is not None or _SIZE.search(name) is None)
 
 
-def is_page_parameter(name: str) -> bool:
+def names_a_page_number(name: str) -> bool:
     """Return whether a parameter with this name is the number of a page."""
-    return _PAGE.fullmatch(pagination_members.plain_name(name)) is not None
+    return _PAGE.fullmatch(pagination_members_and_cut_lists.plain_name(name)) is not None
 
 
 def _names_a_position(name: str) -> bool:
-    return is_page_parameter(name) or _PLACE.search(name) is not None
+    return names_a_page_number(name) or _PLACE.search(name) is not None
 
 
-def _changed_numbers(request: ApiRequest, following: ApiRequest) -> Iterator[tuple[_Place, int]]:
+def _numbers_changed_in_request(request: ApiRequest, following: ApiRequest) -> Iterator[tuple[_Place, int]]:
     before, after = (urlsplit(each.path).path.split("/") for each in (request, following))
     for number, (old, new) in enumerate(zip_longest(before, after)):
         if new != old and new is not None and _is_number(new):

@@ -39,7 +39,7 @@ def check_intake(files: str, *, ready: str | None, manifest: Manifest | None, ar
             )
     if archive is not None and (archive.rstrip("/") or "/") == folder:
         raise ConfigError("archive must be another folder than that of files", where=files, code="config_invalid")
-    if ready is not None and Markers(ready, folder).marks_itself(pattern):
+    if ready is not None and Markers(ready, folder).can_file_mark_itself(pattern):
         raise ConfigError("ready must not be the name of the file itself", where=files, code="config_invalid")
 
 

@@ -23,7 +23,7 @@ from crossdock.reading.sources.run_context import SourceContext, os_errors_as_st
 from crossdock.reading.transport.file_store import FileStore, RemoteFile, matches_pattern, split_pattern
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.config_base_types import ConfigModel
-from crossdock.values.records import LINE, column_named
+from crossdock.values.raw_rows_and_records import LINE, column_expression_named
 from crossdock.values.safe_local_files import create_private
 
 _BLOCK = 1 << 20
@@ -122,7 +122,7 @@ class ManifestEntry(Struct, frozen=True):
             self.check_fact(file, fact, digest.hexdigest())
 
 
-def read_entries(
+def read_manifest_entries(
     manifest: Manifest, store: FileStore, run: SourceContext, files: Collection[RemoteFile]
 ) -> dict[str, ManifestEntry]:
     """Return the entries of *files*, by name; the newest manifest counts. A file without an entry is refused."""
@@ -180,8 +180,8 @@ def _manifest_rows_for_files(
             hint=hint,
             code="column_missing",
         )
-    return frame.with_columns(_without_folders(column_named(manifest.name))).filter(
-        column_named(manifest.name).is_in(names)
+    return frame.with_columns(_without_folders(column_expression_named(manifest.name))).filter(
+        column_expression_named(manifest.name).is_in(names)
     )
 
 
@@ -221,7 +221,7 @@ class Markers(Struct, frozen=True):
     def is_marker(self, name: str) -> bool:
         return matches_pattern(name, self._pattern)
 
-    def marks_itself(self, pattern: str) -> bool:
+    def can_file_mark_itself(self, pattern: str) -> bool:
         """Return whether a file that matches *pattern* is its own marker, or every file is a marker."""
         file = re.sub(r"[*?]|\[[^]]*\]", "x", pattern)
         return self.folder == self.beside and (self.marker_name(file) == file or self._pattern == "?*")

@@ -108,7 +108,7 @@ class NaturalNames:
         for reading in self._readings[self._shapes[name]]:
             numbers = [_split_numbers(each)[1] for each in reading.positions]
             with suppress(ValueError):
-                template = NameTemplate.parse(_template_text(reading, numbers))
+                template = NameTemplate.from_text(_template_text(reading, numbers))
                 if all(template.rank(each, 0) for each in reading.positions):
                     found.append(template.text)
         return list(dict.fromkeys(found))
@@ -310,7 +310,7 @@ class NameTemplate(Struct, frozen=True):
     kinds: dict[str, str]
 
     @classmethod
-    def parse(cls, text: str, *, ignore_case: bool = False) -> Self:
+    def from_text(cls, text: str, *, ignore_case: bool = False) -> Self:
         pattern, kinds, end = "", dict[str, str](), 0
         flags = re.DOTALL | re.IGNORECASE if ignore_case else re.DOTALL
         for number, field in enumerate(_FIELD.finditer(text)):
@@ -351,7 +351,7 @@ class NameTemplate(Struct, frozen=True):
 
 def parse_templates(texts: Sequence[str], *, ignore_case: bool = False) -> tuple[NameTemplate, ...]:
     """Parse templates that are compared with each other. Raises ValueError if they cannot order files."""
-    templates = tuple(NameTemplate.parse(text, ignore_case=ignore_case) for text in texts)
+    templates = tuple(NameTemplate.from_text(text, ignore_case=ignore_case) for text in texts)
     if not templates or (len(templates) == 1 and not templates[0].has_order_field):
         raise ValueError(f"needs a field that orders the files: {{date:...}}, {{time:...}} or {{number}}, {_EXAMPLE}")
     if len({template.number_of_dates_and_times() for template in templates}) > 1:

@@ -33,7 +33,7 @@ from crossdock.reading.sources.list_completeness_evidence import (
     repeated_page_error,
 )
 from crossdock.reading.sources.pagination import AT_FIRST, LinkHeader, Offset, PageNumber, Paginator
-from crossdock.reading.sources.rate_limit_allowance_per_run import SourceAllowance
+from crossdock.reading.sources.rate_limit_waits_of_run import SourceAllowance
 from crossdock.reading.sources.redacting_request_sender import ApiRequestSender
 from crossdock.reading.sources.retried_requests import RequestRefusedError, RetriedRequests, Smaller
 from crossdock.reading.sources.run_context import SourceContext
@@ -238,7 +238,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             part = (
                 None
                 if address is None
-                else self._read_record_or_list(address, record, records, params, paginator, ignore)
+                else self._request_record_or_list(address, record, records, params, paginator, ignore)
             )
             if into is not None and isinstance(item, dict):
                 found.append({**item, into: part})
@@ -246,7 +246,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
                 found.append(item if address is None else part)
         return found
 
-    def _read_record_or_list(
+    def _request_record_or_list(
         self,
         path: str,
         record: str,
@@ -321,16 +321,16 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             return None  # some APIs refuse the page after the last one
         if (is_end_stated and not found) or (is_over and found is None and evidence is not None):
             read.signs.add_page(page, 0)
-            if read.signs.error is not None:  # the stated end may be wrong, and nothing else shows it
-                raise _doubtful_list_error(read.signs.error, page)
+            if read.signs.sign_of_error is not None:  # the stated end may be wrong, and nothing else shows it
+                raise _doubtful_list_error(read.signs.sign_of_error, page)
             return None
         if evidence is not None and found is not None and not _add_to_evidence(evidence, found, paginator, page):
             _check_repeated_page_is_last(page, read, evidence, is_over=is_over)
             return None  # others give the last one again
         read.signs.add_page(page, None if found is None else len(found))
-        if read.signs.error is not None:
+        if read.signs.sign_of_error is not None:
             if not found or evidence is None:
-                raise _doubtful_list_error(read.signs.error, page)
+                raise _doubtful_list_error(read.signs.sign_of_error, page)
             evidence.is_doubted = True
         read.record_page_size(request, found or ())
         return request, page, found
@@ -395,7 +395,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         is_last = is_stopped and read.paginator.stop.when is not None
         sign = (
             read.signs.sign_of_more_records(is_stopped=is_last)
-            or self._probe_for_page_size_cut(read)
+            or self._probe_after_full_only_page(read)
             or self._probe_for_server_cut(read, evidence)
         )
         if sign is not None:
@@ -407,7 +407,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         self._run.open_lists.add_doubt(text, is_incomplete=True)
         self._warn_of_doubtful_list(page, text)
 
-    def _probe_for_page_size_cut(self, read: _ListReading) -> str | None:
+    def _probe_after_full_only_page(self, read: _ListReading) -> str | None:
         """Return why an only page, which is as long as was asked for, may not be the whole list, or None.
 
         Proxies drop the header of a next page: asked for smaller pages, the API must announce one; asked for more than
@@ -461,7 +461,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
                 request, answer = self._request_list_page(request, lambda _: None, read.sent)
                 found.append(_records_in(answer, read.paginator, read.records) or ())
                 read.signs.add_page(answer, len(found[-1]))
-                if read.signs.error is not None:
+                if read.signs.sign_of_error is not None:
                     return (), ()
                 request = self._following_request(request, answer, read.paginator)
         except (RefusedError, RemoteError) as error:
@@ -478,7 +478,9 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         """Return the request for the page after *page*, which must be on the same host."""
         following = paginator.following(request, page)
         if following is not None and following.path != request.path:
-            following = following.following(_next_page_address(page, self._request_address(request), following.path))
+            following = following.following(
+                _absolute_next_page_address(page, self._request_address(request), following.path)
+            )
             self._refuse_other_host(following.path, page.address)
         return following
 
@@ -521,7 +523,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         graphql_errors.raise_graphql_errors(request, answer, shown, self._http.redacted)
         api_error_messages.raise_json_rpc_error(request, answer, shown, self._http.redacted)
         return request, replace(
-            answer, address=self._with_answer_number(self._http.redacted(_shown_address(address, request, sent)))
+            answer,
+            address=self._address_with_answer_number(self._http.redacted(_shown_address(address, request, sent))),
         )
 
     def _record_clock_lag(self, answer: ApiAnswer) -> None:
@@ -530,7 +533,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         if found is not None:
             clocks[self._connection] = min(found, clocks.get(self._connection, found))
 
-    def _with_answer_number(self, shown: str) -> str:
+    def _address_with_answer_number(self, shown: str) -> str:
         """Add a number to *shown* from its second answer on, because bodies and masked values do not show in an
         address.
         """
@@ -696,7 +699,7 @@ def _shown_address(address: str, request: ApiRequest, sent: frozenset[tuple[str,
     return f"{address}{'&' if parts.query else '?'}{shown}" if shown else address
 
 
-def _next_page_address(page: ApiAnswer, address: str, following: str) -> str:
+def _absolute_next_page_address(page: ApiAnswer, address: str, following: str) -> str:
     if len(following) > MAX_ADDRESS:
         reason = f"the address of the next page has more than {MAX_ADDRESS:,} characters"
         raise RefusedError(reason, where=page.address, code="next_address_refused")

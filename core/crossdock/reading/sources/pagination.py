@@ -196,7 +196,7 @@ class CursorInBody(SizedPages):
             cursor, self.path.rpartition("/")[2], is_later=self.param in request.page_params
         ):
             return None
-        kept = request if self.repeat_params else _without_params(request)
+        kept = request if self.repeat_params else _request_without_params(request)
         return kept.with_page(**{self.param: cursor})
 
 
@@ -293,7 +293,7 @@ class PageNumber(SizedPages):
                 )
             return None
         if self.cap is not None and read >= self.cap:
-            raise _cut_list_error(f"{self.cap:,} pages", answer)
+            raise _list_cap_reached_error(f"{self.cap:,} pages", answer)
         return request.with_page(**{self.param: number + 1})
 
     def listed(self, answer: ApiAnswer) -> list[Any]:
@@ -336,7 +336,7 @@ class Offset(SizedPages):
         if not found:
             return None
         if self.cap is not None and following - self.start >= self.cap:
-            raise _cut_list_error(f"{self.cap:,} records", answer)
+            raise _list_cap_reached_error(f"{self.cap:,} records", answer)
         return request.with_page(**{self.param: following})
 
     def listed(self, answer: ApiAnswer) -> list[Any]:
@@ -377,7 +377,7 @@ def _following_link(answer: ApiAnswer) -> str | None:
         raise RefusedError(str(error), where=answer.address, code="next_address_refused") from None
 
 
-def _without_params(request: ApiRequest) -> ApiRequest:
+def _request_without_params(request: ApiRequest) -> ApiRequest:
     return replace(request, params={}, json={} if request.place == "body" else request.json)
 
 
@@ -418,7 +418,7 @@ def _whole_number_at_pointer(answer: ApiAnswer, pointer: str | None) -> int | No
     return value
 
 
-def _cut_list_error(limit: str, answer: ApiAnswer) -> RefusedError:
+def _list_cap_reached_error(limit: str, answer: ApiAnswer) -> RefusedError:
     message = f"the list reaches {limit}, where the API cuts it"
     return RefusedError(
         message, where=answer.address, hint="read it in parts, such as windows of time", code="list_incomplete"

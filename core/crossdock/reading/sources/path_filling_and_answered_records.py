@@ -67,11 +67,11 @@ def read_whole_list(read: Callable[[], Iterable[ApiAnswer]], place: str, where: 
     """
     pages = _elements_of_nonempty_pages(read, place)
     if len(pages) > 1 and not by_record:
-        pages = _read_until_readings_agree(read, place, where, pages)
+        pages = _read_list_until_readings_agree(read, place, where, pages)
     return [element for page in pages for element in page]
 
 
-def _read_until_readings_agree(
+def _read_list_until_readings_agree(
     read: Callable[[], Iterable[ApiAnswer]], place: str, where: str, pages: list[list[Any]]
 ) -> list[list[Any]]:
     for _ in range(_READINGS):

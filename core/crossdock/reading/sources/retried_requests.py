@@ -19,7 +19,7 @@ from crossdock.pacing.throttling_wait import Throttling
 from crossdock.reading.sources import api_error_messages, graphql_errors
 from crossdock.reading.sources.api_declaration import succeeds
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest
-from crossdock.reading.sources.rate_limit_allowance_per_run import SourceAllowance
+from crossdock.reading.sources.rate_limit_waits_of_run import SourceAllowance
 from crossdock.reading.transport.http_answer_and_error_types import (
     Answer,
     TimedOutError,
@@ -162,7 +162,7 @@ class RetriedRequests(Struct, frozen=True):
         said = f"HTTP {status}" if answered == status else f"HTTP {answered}, which means {status} here"
         if status in {408, 504}:
             raise TimedOutError(f"HTTP {status}")
-        if status >= 500 and not is_permanent_failure(status, body):
+        if status >= 500 and not is_permanent_server_failure(status, body):
             raise _ServerError(answer)
         if not 200 <= status < 300:
             reason = api_error_messages.error_reason(answer.body, answer.headers.get("content-type", ""), self.redacted)
@@ -174,7 +174,7 @@ class RetriedRequests(Struct, frozen=True):
                     hint=_CREDENTIALS,
                     code="credential_refused",
                 )
-            if 300 <= status < 400 and (target := _redirect_target(answer)):
+            if 300 <= status < 400 and (target := _shown_redirect_target(answer)):
                 message = f"redirects to {self.redacted(target)} (HTTP {status})"
                 raise RemoteError(message, where=shown, hint=_REDIRECTED, code="redirect_refused")
             is_refused = status in {400, 416, 422} and answered == status
@@ -190,7 +190,7 @@ class RetriedRequests(Struct, frozen=True):
         return pause_s(failures, base_s=BASE_PAUSE_S, cap_s=MAX_PAUSE_S, rng=self.rng)
 
 
-def _redirect_target(answer: Answer) -> str:
+def _shown_redirect_target(answer: Answer) -> str:
     """Return the scheme and host of a redirect, since the rest may contain a secret."""
     try:
         parts = urlsplit(answer.headers.get("location", ""))
@@ -258,7 +258,7 @@ _WRONG_QUERY = frozenset({
 _NOT_IMPLEMENTED = frozenset({501, 505})
 
 
-def is_permanent_failure(status: int, body: Any) -> bool:
+def is_permanent_server_failure(status: int, body: Any) -> bool:
     """Return whether an answer of 500 or above, or its body, says that another attempt would fail, too."""
     if status in _NOT_IMPLEMENTED:
         return True

@@ -19,7 +19,7 @@ from msgspec import Struct
 from crossdock.errors import CrossdockError, StateError, add_code_to_first_line
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.reading.sources.list_completeness_evidence import OpenLists
-from crossdock.reading.sources.rate_limit_allowance_per_run import ApiUsage
+from crossdock.reading.sources.rate_limit_waits_of_run import ApiUsage
 from crossdock.reading.sources.shared_growth_check_pauses import GrowthChecks
 from crossdock.reading.sources.shared_token_buckets import SharedBuckets
 from crossdock.reading.sources.stream_input_report import InputFacts
@@ -27,7 +27,7 @@ from crossdock.state import Digests, FileDescription, FileFacts
 from crossdock.values.author_code_errors import AuthorCodeError, convert_author_errors
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
-from crossdock.values.records import RawBatch
+from crossdock.values.raw_rows_and_records import RawBatch
 from crossdock.values.run_messages import RunMessages, warning_texts, warnings_and_notes_by_stream
 from crossdock.values.safe_local_files import create_private_folder, is_process_alive
 
@@ -52,7 +52,7 @@ class IntakeLog(Protocol):
     def unfinished_files(self, stream: str) -> dict[str, FileFacts]:
         """Return the files accepted and not finished, by content hash."""
 
-    def digests_of_removed_files(self, stream: str, version: str) -> Digests:
+    def digests_removed_by_retention(self, stream: str, version: str) -> Digests:
         """Return the files finished under *version* so long ago that `finished_files` does not list them."""
 
     def mark_still_listed(self, stream: str, version: str, content_hashes: list[str]) -> None:
@@ -67,7 +67,7 @@ class IntakeLog(Protocol):
     def record_passed_over_files(self, stream: str, files: set[FileDescription]) -> None:
         """Record the result of the next `passed_over_files`."""
 
-    def accept(self, stream: str, version: str, files: list[FileFacts]) -> None: ...
+    def record_accepted_files(self, stream: str, version: str, files: list[FileFacts]) -> None: ...
 
     def mark_accepted_finished(self, stream: str, version: str) -> None:
         """Record that every record of the accepted files is settled or kept in the state."""

@@ -22,7 +22,7 @@ _Due = Callable[[], Iterable[Look]]
 
 @runtime_checkable
 class AnnouncesFiles(Protocol):
-    def announce_growth_checks(self, ctx: Any) -> None:
+    def announce_file_growth_checks(self, ctx: Any) -> None:
         """Called when a run begins that will read the stream, to call `GrowthChecks.announce_connection`."""
 
 
@@ -41,11 +41,11 @@ class GrowthChecks:
     def look_and_pause(self, seconds: float, clock: Clock, connection: str, store: FileStore, looked: Look) -> None:
         """Let all sources look at their files, then wait for *seconds*. Do nothing if *seconds* is not positive."""
         if seconds > 0:
-            self._check_other_sources_files(connection, store, looked)
+            self._let_other_sources_look(connection, store, looked)
         clock.sleep(seconds)
         self.paused += max(seconds, 0.0)
 
-    def _check_other_sources_files(self, connection: str, store: FileStore, looked: Look) -> None:
+    def _let_other_sources_look(self, connection: str, store: FileStore, looked: Look) -> None:
         for name, (open_store, all_due) in self._expected.items():
             with suppress(CrossdockError):  # the stream meets it again when it is read
                 if looks := [each for each in dict.fromkeys(chain(*(due() for due in all_due))) if each != looked]:

@@ -111,7 +111,7 @@ class ApiBucket:
         with self._lock:
             first = () if live else tuple(self._live)
             wait_s = max(self._cost_wait_s(query, first), self._allowance.wait_s(len(first)) if first else 0.0)
-            tokens = () if wait_s > 0 else self._allowance.take(1)
+            tokens = () if wait_s > 0 else self._allowance.take_available(1)
             if not tokens:
                 return max(wait_s, self._allowance.wait_s(len(first)))
             sent = SentRequest(tokens[0], query)

@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
-from crossdock.reading.sources.list_completeness_evidence import is_page_parameter
+from crossdock.reading.sources.list_completeness_evidence import names_a_page_number
 from crossdock.reading.sources.pagination import Paginator, SizedPages, link_target
-from crossdock.values import exact_json, pagination_members
-from crossdock.values.pagination_members import RECORDS
+from crossdock.values import exact_json, pagination_members_and_cut_lists
+from crossdock.values.pagination_members_and_cut_lists import RECORDS
 
 _ERROR = re.compile("(odata)?errors?")
 _SUCCESS = re.compile("(is)?success(ful)?|succeeded|ok")
@@ -160,7 +160,7 @@ class SignsOfUnreadRecords:
                 is_word = is_word or (not value and _NO_WORD.fullmatch(place) is None)
             elif kind == "previous":
                 self._previous = self._previous or (place if value and self._pages == 1 else None)
-            elif (number := pagination_members.whole_number(value)) is not None:
+            elif (number := pagination_members_and_cut_lists.whole_number(value)) is not None:
                 numbers[place] = kind, number
         self._is_trusted = self._is_trusted and not (self._said_last and bool(records))
         self._said_last = is_word and self._next is None
@@ -181,7 +181,7 @@ class SignsOfUnreadRecords:
         (name, value), at = member, hash(place)
         if self._known_places.get(at):
             return False
-        is_text, is_empty = isinstance(value, str | list | dict), says_no_error(value)
+        is_text, is_empty = isinstance(value, str | list | dict), says_there_is_no_error(value)
         if records and len(self._known_places) < _MOST_KNOWN:
             self._known_places[at] = not is_empty or (is_text and bool(value))
         if records != 0 or not self._read or len(self._known_places) == _MOST_KNOWN or is_empty:
@@ -202,11 +202,11 @@ class SignsOfUnreadRecords:
 
     @property
     def place_of_error(self) -> str | None:
-        """The JSON pointer of the member that `error` is about, after the name of a header that has it; or None."""
+        """The JSON pointer of the member for `sign_of_error`, after the name of a header that has it; or None."""
         return None if self._error is None else self._error[0]
 
     @property
-    def error(self) -> str | None:
+    def sign_of_error(self) -> str | None:
         """What shows that a page is not what was asked for, or None."""
         return None if self._error is None else " ".join(self._error)
 
@@ -216,8 +216,8 @@ class SignsOfUnreadRecords:
         Args:
             is_stopped: Whether the latest page is the last one as `Stop` declares, whatever cursor it has.
         """
-        if self.error is not None:
-            return self.error
+        if self.sign_of_error is not None:
+            return self.sign_of_error
         if self._counts and self._previous is not None:
             return f"{self._previous} of the first page tells of a page before it"
         for place, (kind, number) in (self._numbers or {}).items():
@@ -258,11 +258,11 @@ class SignsOfUnreadRecords:
             if of:
                 yield name, "total", total
         links = answer.headers.get("link", "")
-        if _link_or_none(links, "next") is not None:
+        if _link_target_or_none(links, "next") is not None:
             yield "link", "next", True
-        elif (number := _page_number_in_address(_link_or_none(links, "last"))) is not None:
+        elif (number := _page_number_in_address(_link_target_or_none(links, "last"))) is not None:
             yield "link", "pages", number
-        if _link_or_none(links, "prev") is not None:
+        if _link_target_or_none(links, "prev") is not None:
             yield "link", "previous", True
         yield from islice(self._signs_in_members(answer.body, "", 0), _MEMBERS)
 
@@ -273,10 +273,14 @@ class SignsOfUnreadRecords:
             path = f"{place}/{name.replace('~', '~0').replace('/', '~1')}"
             if path == self._records:
                 continue
-            if (found := _sign_of_member(name, member) or self._sign_by_other_members(value, place, name)) is not None:
+            if (
+                found := _sign_of_member(name, member) or self._sign_of_member_among_others(value, place, name)
+            ) is not None:
                 yield path, *found
-            plain = pagination_members.plain_name(name)
-            is_described = _REPORT.fullmatch(plain) is not None or pagination_members.is_envelope(name)
+            plain = pagination_members_and_cut_lists.plain_name(name)
+            is_described = _REPORT.fullmatch(plain) is not None or pagination_members_and_cut_lists.is_envelope_name(
+                name
+            )
             if is_described or (self._records or "").startswith(f"{path}/"):
                 yield from self._signs_in_members(member, path, depth + 1)
             elif not place.endswith("links") and (
@@ -284,20 +288,20 @@ class SignsOfUnreadRecords:
             ):
                 yield path, "other", (plain, member)
 
-    def _sign_by_other_members(self, around: Mapping[str, Any], place: str, name: str) -> tuple[str, Any] | None:
-        plain, value = pagination_members.plain_name(name), around[name]
+    def _sign_of_member_among_others(self, around: Mapping[str, Any], place: str, name: str) -> tuple[str, Any] | None:
+        plain, value = pagination_members_and_cut_lists.plain_name(name), around[name]
         is_beside = (self._records or "/").rpartition("/")[0] == place
         if (
             plain == "cursor"
             and is_beside
             and isinstance(value, str)
-            and pagination_members.states_that_more_follow("next", value)
+            and pagination_members_and_cut_lists.member_states_that_more_follow("next", value)
         ):
             return "cursor", None
         if plain == "length" and is_beside and len(around) == 2:  # of Odoo; others give the size of a page so
             return "total", value
         if _TEXT_OF_FAULT.fullmatch(plain) or _MESSAGE.fullmatch(plain):
-            is_well = any(map(_says_success, map(pagination_members.plain_name, around), around.values()))
+            is_well = any(map(_says_success, map(pagination_members_and_cut_lists.plain_name, around), around.values()))
             return ("none", None) if is_well else _possible_failure_sign(name, value)
         if _WARNING.fullmatch(plain) and _OUTAGE.search(_SEPARATORS.sub("_", str(value).lower())):
             return _possible_failure_sign(name, value)
@@ -309,7 +313,7 @@ def error_beside_empty_list(
     answer: ApiAnswer, records: str, ignored: Collection[str] = (), other: ApiAnswer | None = None
 ) -> str | None:
     """Return what shows that *answer* without a record failed, or None. For *other* see `signs_beside_empty_list`."""
-    return signs_beside_empty_list(answer, records, ignored, other).error
+    return signs_beside_empty_list(answer, records, ignored, other).sign_of_error
 
 
 def sign_of_incomplete_record(
@@ -328,46 +332,50 @@ def sign_of_incomplete_record(
     if isinstance(found, list):
         return signs_beside_empty_list(answer, place, ignored, left_out=len(found)).sign_of_more_records()
     if place:
-        return signs_beside_empty_list(answer, place, ignored, left_out=1).error
+        return signs_beside_empty_list(answer, place, ignored, left_out=1).sign_of_error
     if not isinstance(found, dict) or (
         other is not None and isinstance(other.body, dict) and {*found} == {*other.body}
     ):
         return None
-    told = [pagination_members.plain_name(name) for name, value in found.items() if value not in (None, "", [], {})]
+    told = [
+        pagination_members_and_cut_lists.plain_name(name)
+        for name, value in found.items()
+        if value not in (None, "", [], {})
+    ]
     is_report = all(_matches_any(name, *_REPORTED) for name in told)
     is_word = len(told) == 1 and (_MESSAGE.fullmatch(told[0]) or _STATUS.fullmatch(told[0]))
     return error_beside_empty_list(answer, place, ignored) if is_report and not is_word else None
 
 
 def _possible_failure_sign(name: str, value: Any) -> tuple[str, tuple[str, Any]]:
-    return "verdict", (pagination_members.plain_name(name), value)
+    return "verdict", (pagination_members_and_cut_lists.plain_name(name), value)
 
 
 def _sign_of_member(name: str, value: Any) -> tuple[str, Any] | None:
-    plain = pagination_members.plain_name(name)
+    plain = pagination_members_and_cut_lists.plain_name(name)
     if (found := _sign_about_pages(name, value)) is not None:
         return found
     if plain in _FIRST and value is False:
         return "previous", True
-    if plain in pagination_members.LINKS and isinstance(value, list):
-        return "next", any(map(pagination_members.is_next_link, value))
+    if plain in pagination_members_and_cut_lists.LINKS and isinstance(value, list):
+        return "next", any(map(pagination_members_and_cut_lists.is_next_link, value))
     return ("error", None) if _reports_error(plain, value) else None
 
 
 def _sign_about_pages(name: str, value: Any) -> tuple[str, Any] | None:
     """Return what a member or header says about pages and numbers of records, or None."""
-    kind = pagination_members.member_kind(name)
+    kind = pagination_members_and_cut_lists.member_kind(name)
     if kind == "pages" and isinstance(value, bool):
         return "next", not value  # it says whether this is the last page
     if kind in {"total", "pages"}:
         return kind, value
     if kind == "previous":
-        return "previous", pagination_members.states_that_more_follow(kind, value)
+        return "previous", pagination_members_and_cut_lists.member_states_that_more_follow(kind, value)
     if kind is not None:
-        return "next", pagination_members.member_states_next_page(name, value)
-    is_left = _LEFT.fullmatch(pagination_members.plain_name(name)) and pagination_members.states_that_more_follow(
-        "more", value
-    )
+        return "next", pagination_members_and_cut_lists.member_states_next_page(name, value)
+    is_left = _LEFT.fullmatch(
+        pagination_members_and_cut_lists.plain_name(name)
+    ) and pagination_members_and_cut_lists.member_states_that_more_follow("more", value)
     return ("next", True) if is_left else None
 
 
@@ -398,7 +406,7 @@ def member_reporting_failure(record: Any) -> str | None:
     Only its errors and its success count: a status or a code may be the record's own.
     """
     for name, value in record.items() if isinstance(record, Mapping) else ():
-        plain = pagination_members.plain_name(name)
+        plain = pagination_members_and_cut_lists.plain_name(name)
         if _REFUSAL.fullmatch(plain) and _may_report_error(plain, value, has_records=False):
             return str(name)
     return None
@@ -406,7 +414,9 @@ def member_reporting_failure(record: Any) -> str | None:
 
 def _page_size_parameter(params: Iterable[tuple[str, str | int | None]]) -> tuple[str, int] | None:
     for name, value in params:
-        if _SIZE.fullmatch(pagination_members.plain_name(name)) and (number := pagination_members.whole_number(value)):
+        if _SIZE.fullmatch(pagination_members_and_cut_lists.plain_name(name)) and (
+            number := pagination_members_and_cut_lists.whole_number(value)
+        ):
             return name, number
     return None
 
@@ -420,13 +430,13 @@ def _json_or_none(text: str) -> Any:
 
 def _reports_error(name: str, value: Any) -> bool:
     if _ERROR.fullmatch(name):
-        return isinstance(value, str | list | dict) and not says_no_error(value)
+        return isinstance(value, str | list | dict) and not says_there_is_no_error(value)
     if _SUCCESS.fullmatch(name):
         return value is False
     if _PARTIAL.fullmatch(name):
         return value is True
     if name == "shards" and isinstance(value, Mapping):  # of Elasticsearch
-        failed, total, successful = map(pagination_members.whole_number, map(value.get, _SHARDS))
+        failed, total, successful = map(pagination_members_and_cut_lists.whole_number, map(value.get, _SHARDS))
         return bool(failed) or (total is not None and successful is not None and successful < total)
     return name == "status" and isinstance(value, str) and value.lower() in _FAILED
 
@@ -434,48 +444,59 @@ def _reports_error(name: str, value: Any) -> bool:
 def _may_report_error(name: str, value: Any, *, has_records: bool) -> bool:
     """Return whether a member beside an empty list looks like an error. After records, any unusual code does."""
     if _matches_any(name, _FAULT, _TEXT_OF_FAULT, _WARNING):
-        return not says_no_error(value)
+        return not says_there_is_no_error(value)
     if _SUCCESS.fullmatch(name):
         return str(value).lower() in _FALSE or _says_failure(value)
     if isinstance(value, bool | dict | list) or value is None:
         return has_records and value is False and _WHOLE.fullmatch(name) is not None
-    number = pagination_members.whole_number(value)
+    number = pagination_members_and_cut_lists.whole_number(value)
     if number is None or number < 0:
         is_code = (
-            has_records and _CODE.fullmatch(name) is not None and not (says_no_error(value) or _says_no_records(value))
+            has_records
+            and _CODE.fullmatch(name) is not None
+            and not (says_there_is_no_error(value) or _says_no_records(value))
         )
-        is_unfinished = has_records and _UNFINISHED.fullmatch(pagination_members.plain_name(str(value))) is not None
+        is_unfinished = (
+            has_records and _UNFINISHED.fullmatch(pagination_members_and_cut_lists.plain_name(str(value))) is not None
+        )
         return is_code or is_unfinished or _says_failure(value)
-    is_unusual = has_records and number != 1 and not says_no_error(value) and _CODE.fullmatch(name) is not None
+    is_unusual = has_records and number != 1 and not says_there_is_no_error(value) and _CODE.fullmatch(name) is not None
     return number != _NOT_FOUND and (400 <= number < 600 or is_unusual)
 
 
 def _says_success(name: str, value: Any) -> bool:
     if _SUCCESS.fullmatch(name):
         return value is True or str(value).lower() in {"1", "true"}
-    if value == "" or not isinstance(value, str | int) or not says_no_error(value):
+    if value == "" or not isinstance(value, str | int) or not says_there_is_no_error(value):
         return False
     is_code = _FAULT.fullmatch(name) or (_CODE.fullmatch(name) and not isinstance(value, bool))
     return bool(is_code) or (_STATUS.fullmatch(name) is not None and str(value).lower() not in _FALSE)
 
 
-def says_no_error(value: Any) -> bool:
+def says_there_is_no_error(value: Any) -> bool:
     """Return whether *value* at the place of an error says that there is none."""
     if isinstance(value, list):
         return all(
-            says_no_error(each) and not (isinstance(each, dict) and _identifies_something_by_zero(each))
+            says_there_is_no_error(each) and not (isinstance(each, dict) and _identifies_something_by_zero(each))
             for each in value
         )
     if isinstance(value, dict):
-        return all(map(says_no_error, value.values()))
-    return value is None or value is False or _FINE.fullmatch(pagination_members.plain_name(str(value))) is not None
+        return all(map(says_there_is_no_error, value.values()))
+    return (
+        value is None
+        or value is False
+        or _FINE.fullmatch(pagination_members_and_cut_lists.plain_name(str(value))) is not None
+    )
 
 
 def _identifies_something_by_zero(item: Mapping[str, Any]) -> bool:
     """Return whether a member that is no code has a number, such as the one of a shard that failed."""
-    plain = ((pagination_members.plain_name(name), value) for name, value in item.items())
+    plain = ((pagination_members_and_cut_lists.plain_name(name), value) for name, value in item.items())
     codes = _CODE, _FAULT, _STATUS
-    return any(pagination_members.whole_number(value) == 0 and not _matches_any(name, *codes) for name, value in plain)
+    return any(
+        pagination_members_and_cut_lists.whole_number(value) == 0 and not _matches_any(name, *codes)
+        for name, value in plain
+    )
 
 
 def _matches_any(name: str, *forms: re.Pattern[str]) -> bool:
@@ -492,7 +513,7 @@ def _says_no_records(value: Any) -> bool:
     return isinstance(value, str | list) and _NONE_LEFT.search(str(value).lower()) is not None
 
 
-def _link_or_none(field: str, relation: str) -> str | None:
+def _link_target_or_none(field: str, relation: str) -> str | None:
     try:
         return link_target(field, relation)
     except ValueError:  # the paginator that reads it reports the error
@@ -502,4 +523,7 @@ def _link_or_none(field: str, relation: str) -> str | None:
 def _page_number_in_address(address: str | None) -> int | None:
     """Return the number of the page at *address*; None if it names none."""
     params = parse_qsl(urlsplit(address or "").query)
-    return next((pagination_members.whole_number(value) for name, value in params if is_page_parameter(name)), None)
+    return next(
+        (pagination_members_and_cut_lists.whole_number(value) for name, value in params if names_a_page_number(name)),
+        None,
+    )

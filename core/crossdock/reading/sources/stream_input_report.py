@@ -42,7 +42,7 @@ class InputFacts(Struct):
         }
 
 
-def describe_input(
+def input_facts_of_stream(
     known: Sequence[FileFacts],
     taken: Iterable[FileFacts],
     unread: Sequence[FileFacts],

@@ -14,10 +14,10 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.reading.sources.run_context import SourceContext, WaitingRun
-from crossdock.reading.sources.stream_input_report import describe_input
+from crossdock.reading.sources.stream_input_report import input_facts_of_stream
 from crossdock.state import FileFacts
 from crossdock.values.config_base_types import ConfigModel, TimeOfDay, duration_schema, is_duration, parse_duration
-from crossdock.values.display_texts import instant_text
+from crossdock.values.texts_of_numbers_and_times import instant_text
 
 LONGEST = timedelta(hours=24)
 _UNITS = "smh"
@@ -87,7 +87,7 @@ class LateFileWatch:
     def __init__(self, wait: Wait, files: str, run: SourceContext, patience: WaitingRun) -> None:
         self._wait, self._files, self._run = wait, files, run
         deadline = wait.deadline(patience)
-        self._deadline = self._now + (deadline - run.clock.now())  # by the monotonic clock
+        self._deadline = self._monotonic_now + (deadline - run.clock.now())  # by the monotonic clock
         self._until = instant_text(deadline.astimezone(patience.zone))
         self._again = timedelta()
         self._late: LateError | None = None
@@ -102,9 +102,9 @@ class LateFileWatch:
             LateError: If there is time left. Before its pause is over, *take* is not called again.
             UnavailableError: If the time is over without a file, and that is a failure.
         """
-        if self._late is not None and self._now < self._again:
+        if self._late is not None and self._monotonic_now < self._again:
             raise self._late
-        left = self._deadline - self._now  # before the attempt, so that one follows the deadline
+        left = self._deadline - self._monotonic_now  # before the attempt, so that one follows the deadline
         self.early = left > timedelta()
         try:
             taken = take()
@@ -125,14 +125,14 @@ class LateFileWatch:
         return taken
 
     @property
-    def _now(self) -> timedelta:
+    def _monotonic_now(self) -> timedelta:
         return timedelta(seconds=self._run.clock.monotonic())
 
     def _late_error(self, reason: str, left: timedelta) -> LateError:
         if self._late is None:
             self._run.note("", f"{reason}; waiting until {self._until}")
         pause = min(self._wait.pause, left)
-        self._again = self._now + pause
+        self._again = self._monotonic_now + pause
         self._late = LateError(f"waiting until {self._until}", where=self._files, pause=pause)
         return self._late
 
@@ -146,4 +146,4 @@ def has_file_arrived_since_due(
     accepted = (facts.accepted_at for files in known for facts in files)
     if any(at is not None and at >= run.patience.since for at in accepted):
         return True
-    return snapshot and all(describe_input(files, taken, ()).has_arrived for files in known)
+    return snapshot and all(input_facts_of_stream(files, taken, ()).has_arrived for files in known)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from crossdock.errors import UnauthorizedError, without_traceback
+from crossdock.errors import UnauthorizedError, strip_traceback_and_causes
 from crossdock.values.clock import Clock
 
 REFUSED_FOR_S = 900.0
@@ -22,7 +22,7 @@ class RefusedCredentials:
         """Raise the refusal of *credential*, if it was refused shortly before."""
         kept = self._kept
         if kept is not None and kept[0] == credential and clock.monotonic() < kept[1]:
-            raise without_traceback(kept[2])
+            raise strip_traceback_and_causes(kept[2])
 
     @contextmanager
     def remembering_refusal(self, credential: str, clock: Clock) -> Iterator[None]:

@@ -22,8 +22,8 @@ from crossdock.reading.transport.oauth_messages import ClientAuth
 from crossdock.reading.transport.token_auth import RENEWED_AT, TokenAuth, client_request
 from crossdock.reading.transport.token_file import StoredTokens, TokenFile
 from crossdock.values.config_base_types import Secret
-from crossdock.values.json_times import time_text
-from crossdock.values.web_address_checks import check_address_without_query, check_web_address
+from crossdock.values.times_as_json_text import time_text
+from crossdock.values.web_address_checks import check_address_without_query, check_https_or_loopback_address
 
 _OTHER_REFUSALS = frozenset({"invalid_client", "unauthorized_client", "unsupported_grant_type"})  # of any token
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
@@ -80,7 +80,9 @@ class AuthorizationCodeAuth(TokenAuth):
             None if device_url is None else _checked_url("device", check_address_without_query, device_url)
         )
         self._authorize_url = (
-            None if authorize_url is None else _checked_url("authorization", check_web_address, authorize_url)
+            None
+            if authorize_url is None
+            else _checked_url("authorization", check_https_or_loopback_address, authorize_url)
         )
         self.redirect_url = redirect_url
         self._client_id, self._client_secret, self._client_auth = client_id, client_secret, client_auth
@@ -115,21 +117,23 @@ class AuthorizationCodeAuth(TokenAuth):
 
     def code_request(self, code: str, redirect_url: str, verifier: str) -> httpx.Request:
         form = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect_url}
-        return self._client_request(form | ({"code_verifier": verifier} if self._pkce else {}) | self._token_extra)
+        return self._build_client_request(
+            form | ({"code_verifier": verifier} if self._pkce else {}) | self._token_extra
+        )
 
     def device_request(self) -> httpx.Request:
         assert self.device_url is not None
-        return self._client_request(self._scope | self._extra, self.device_url)
+        return self._build_client_request(self._scope | self._extra, self.device_url)
 
     def device_token_request(self, device_code: str) -> httpx.Request:
-        return self._client_request({"grant_type": DEVICE_GRANT, "device_code": device_code} | self._token_extra)
+        return self._build_client_request({"grant_type": DEVICE_GRANT, "device_code": device_code} | self._token_extra)
 
     def token_request(self) -> httpx.Request:
-        return self._client_request(
+        return self._build_client_request(
             {"grant_type": "refresh_token", "refresh_token": self._read_usable_tokens().refresh_token}
         )
 
-    def _client_request(self, form: Mapping[str, str], url: str | None = None) -> httpx.Request:
+    def _build_client_request(self, form: Mapping[str, str], url: str | None = None) -> httpx.Request:
         client_id, secret = secret_text(self._client_id), secret_text(self._client_secret)
         return client_request(url or self._token_url, form, client_id, secret, self._client_auth)
 
@@ -167,15 +171,15 @@ class AuthorizationCodeAuth(TokenAuth):
                 hint=self._reconnect_hint,
                 code="consent_missing",
             )
-        if not self.forgives_reuse and self.file.is_older_than_newest(stored):
+        if not self.forgives_reuse and self.file.is_restored_earlier_copy(stored):
             message = "the file of tokens is an earlier copy: its refresh token was used since, and is not sent again"
             raise UnauthorizedError(
                 message, where=self._connection_name, hint=self._reconnect_hint, code="tokens_outdated"
             )
-        self._check_refresh_token(stored)
+        self._check_stored_refresh_token(stored)
         return stored
 
-    def _check_refresh_token(self, stored: StoredTokens) -> None:
+    def _check_stored_refresh_token(self, stored: StoredTokens) -> None:
         if not stored.refresh_token:
             message = "the vendor's last refresh token has characters that none may have (RFC 6749), so none is left"
             raise UnauthorizedError(
@@ -202,7 +206,7 @@ class AuthorizationCodeAuth(TokenAuth):
         with self.refused_before.remembering_refusal(stored.refresh_token, self.clock):
             if 400 <= status < 500 or says_error:
                 self.file.write(stored)  # this request renewed nothing
-                self._raise_refusal(stored, response, members)
+                self._raise_refusal_unless_of_client(stored, response, members)
             granted = _with_new_refresh_token(stored, members if 200 <= status < 300 else {})
             try:
                 token = self._token_from_response(response)
@@ -212,7 +216,7 @@ class AuthorizationCodeAuth(TokenAuth):
                 raise
         renew_at = self._next_renewal_time(now.timestamp(), members)
         self.file.write(replace(granted, access_token=token, renew_at=renew_at))
-        self._check_refresh_token(granted)
+        self._check_stored_refresh_token(granted)
         self._token = token
         self._renew_at = asked_at + renew_at - now.timestamp()
 
@@ -233,7 +237,9 @@ class AuthorizationCodeAuth(TokenAuth):
             or (status >= 400 and not is_of_vendor)
         )
 
-    def _raise_refusal(self, stored: StoredTokens, response: httpx.Response, members: Mapping[str, object]) -> None:
+    def _raise_refusal_unless_of_client(
+        self, stored: StoredTokens, response: httpx.Response, members: Mapping[str, object]
+    ) -> None:
         """Raise the error for a refusal, unless it is one of the client, which any kind of token may get."""
         if self.is_passing(response, members):
             advice = f"if this persists, check the token URL, or {self._reconnect_hint}"

@@ -17,7 +17,7 @@ from crossdock.reading.transport.failure_sentences import (
     CANNOT_BE_REACHED,
     NOT_SENT,
     REQUEST_FAILED,
-    http_failure_reason,
+    http_exception_reason,
 )
 from crossdock.reading.transport.http_answer_and_error_types import (
     MAX_RESPONSE_BYTES,
@@ -32,7 +32,7 @@ from crossdock.reading.transport.httpcore_client import (
     DEFAULT_HEADERS,
     HttpClient,
 )
-from crossdock.reading.transport.proxy_and_certificates import DIRECT, HttpConnection
+from crossdock.reading.transport.proxy_and_certificate_settings import DIRECT, HttpConnection
 
 _DECODED = {b"content-encoding", b"content-length", b"transfer-encoding"}  # no longer true for the decoded body
 
@@ -130,7 +130,7 @@ def _client_errors_as_httpx_errors(request: httpx.Request) -> Iterator[None]:
     try:
         yield
     except zlib.error as error:
-        raise httpx.DecodingError(f"{REQUEST_FAILED}{http_failure_reason(error)}", request=request) from None
+        raise httpx.DecodingError(f"{REQUEST_FAILED}{http_exception_reason(error)}", request=request) from None
     except UnreadableError:
         raise
     except AmbiguousError as error:
@@ -138,7 +138,7 @@ def _client_errors_as_httpx_errors(request: httpx.Request) -> Iterator[None]:
     except (*NOT_SENT, *AMBIGUOUS) as error:
         prefix = CANNOT_BE_REACHED if isinstance(error, NOT_SENT) else REQUEST_FAILED
         kind = getattr(httpx, type(error).__name__, httpx.TransportError)  # the names are the same in both libraries
-        raise kind(f"{prefix}{http_failure_reason(error)}", request=request) from None
+        raise kind(f"{prefix}{http_exception_reason(error)}", request=request) from None
 
 
 @contextmanager

@@ -54,7 +54,7 @@ _CERTIFICATE_ALERTS: Mapping[str, str] = {
 _STATUS = re.compile("[1-5][0-9]{2}(?= |$)")
 
 
-def http_failure_reason(error: Exception) -> str:
+def http_exception_reason(error: Exception) -> str:
     if isinstance(error, httpcore.RemoteProtocolError):
         text = str(error)
         found = (reason for beginning, reason in _BROKEN_RULES.items() if text.startswith(beginning))
@@ -63,7 +63,7 @@ def http_failure_reason(error: Exception) -> str:
     if isinstance(error, httpcore.ProxyError):
         return _proxy_failure_reason(cause)
     if isinstance(cause, OSError) and not isinstance(error, httpcore.TimeoutException):
-        return network_failure_reason(cause) + _certificate_hint(cause)
+        return network_failure_reason(cause) + _client_certificate_hint(cause)
     if isinstance(cause, ValueError):
         return "the address has no valid host"
     return next((reason for kind, reason in _OTHERS.items() if isinstance(error, kind)), "the connection failed")
@@ -85,10 +85,10 @@ def is_client_certificate_refused(error: Exception) -> bool:
     No request is processed before that (RFC 8446 section 4.4.2.4).
     """
     cause = error.args[0] if error.args else None
-    return isinstance(cause, ssl.SSLError) and bool(_certificate_hint(cause))
+    return isinstance(cause, ssl.SSLError) and bool(_client_certificate_hint(cause))
 
 
-def _certificate_hint(error: OSError) -> str:
+def _client_certificate_hint(error: OSError) -> str:
     reason = str(getattr(error, "reason", ""))
     return next((hint for alert, hint in _CERTIFICATE_ALERTS.items() if alert in reason), "")
 

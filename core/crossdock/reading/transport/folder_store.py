@@ -140,7 +140,7 @@ class FolderStore:
             _closing_descriptor(self._open_folder(folder, missing)) as target,
             self._os_errors_as_crossdock_errors(f"moving {file.path!r}", gone),
         ):
-            self._check_moved_file(file, source, file.name)
+            self._check_unchanged_while_moved(file, source, file.name)
             name = next((name for name in archive_names(file) if _reserve_name(name, target)), None)
             if name is None:
                 raise archive_name_taken_error(file, folder, self._where)
@@ -150,7 +150,7 @@ class FolderStore:
                 os.unlink(name, dir_fd=target)
                 raise
             try:
-                self._check_moved_file(file, target, name)
+                self._check_unchanged_while_moved(file, target, name)
             except RefusedError:  # a new file took its place meanwhile
                 os.link(name, file.name, src_dir_fd=target, dst_dir_fd=source, follow_symlinks=False)
                 os.unlink(name, dir_fd=target)
@@ -192,7 +192,7 @@ class FolderStore:
         folder, hint = path.rpartition("/")[0], "create it, or correct the folder of the target"
         return ConfigError(f"folder {folder!r} does not exist", where=self._where, hint=hint, code="folder_missing")
 
-    def _check_moved_file(self, file: RemoteFile, folder: int, name: str) -> None:
+    def _check_unchanged_while_moved(self, file: RemoteFile, folder: int, name: str) -> None:
         now = _regular_file_or_none(file.name, file.folder, os.stat(name, dir_fd=folder, follow_symlinks=False))
         if reason := change_since_listed(file, now, "while it was taken in"):
             raise RefusedError(f"file {file.path!r} {reason}", where=self._where, code="file_changed")

@@ -24,7 +24,7 @@ class HeaderAuth(httpx.Auth):
         self._name, self._value = name, value
 
     def auth_flow(self, request: httpx.Request) -> Flow:
-        request.headers[self._name] = _header_value(self._value)
+        request.headers[self._name] = _secret_text_allowed_in_header(self._value)
         yield request
 
 
@@ -40,7 +40,7 @@ class BearerAuth(HeaderAuth):
         self._scheme = scheme
 
     def auth_flow(self, request: httpx.Request) -> Flow:
-        request.headers["authorization"] = f"{self._scheme} {_header_value(self._value)}"
+        request.headers["authorization"] = f"{self._scheme} {_secret_text_allowed_in_header(self._value)}"
         yield request
 
 
@@ -66,7 +66,7 @@ def secret_text(value: Secret | str) -> str:
     return value if isinstance(value, str) else value.reveal()
 
 
-def _header_value(value: Secret | str) -> str:
+def _secret_text_allowed_in_header(value: Secret | str) -> str:
     text = secret_text(value)
     if not (text.isascii() and text.isprintable()):
         name = "the credential" if isinstance(value, str) else value.reference

@@ -24,7 +24,7 @@ from crossdock.reading.transport.failure_sentences import (
     CANNOT_BE_REACHED,
     NOT_SENT,
     REQUEST_FAILED,
-    http_failure_reason,
+    http_exception_reason,
     is_client_certificate_refused,
 )
 from crossdock.reading.transport.http_answer_and_error_types import (
@@ -37,7 +37,7 @@ from crossdock.reading.transport.http_answer_and_error_types import (
     TooLargeError,
     UnreadableError,
 )
-from crossdock.reading.transport.proxy_and_certificates import DIRECT, HttpConnection
+from crossdock.reading.transport.proxy_and_certificate_settings import DIRECT, HttpConnection
 from crossdock.reading.transport.tls_context import tls_context
 from crossdock.values.web_address_checks import check_proxy_address
 
@@ -172,9 +172,9 @@ class HttpClient:
         try:
             yield
         except NOT_SENT as error:
-            raise NotSentError(f"{CANNOT_BE_REACHED}{http_failure_reason(error)}", where=self._base_url) from None
+            raise NotSentError(f"{CANNOT_BE_REACHED}{http_exception_reason(error)}", where=self._base_url) from None
         except AMBIGUOUS as error:
-            raise AmbiguousError(f"{REQUEST_FAILED}{http_failure_reason(error)}", where=self._base_url) from None
+            raise AmbiguousError(f"{REQUEST_FAILED}{http_exception_reason(error)}", where=self._base_url) from None
 
     def close(self) -> None:
         self._direct.pool.close()

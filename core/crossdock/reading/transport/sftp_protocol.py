@@ -127,7 +127,7 @@ class SftpWire:
     def open(self, path: bytes) -> bytes:
         return self._send_and_receive(OPEN, _packed_string(path) + _OPEN_TO_READ, HANDLE).read_string()
 
-    def close(self, handle: bytes) -> None:
+    def close_handle(self, handle: bytes) -> None:
         """Close a handle without waiting for the answer."""
         self._send(self._encode_request(CLOSE, _packed_string(handle)))
 
@@ -150,7 +150,7 @@ class SftpWire:
     def remove(self, path: bytes) -> None:
         self._send_and_check_status(REMOVE, _packed_string(path))
 
-    def write(self, path: bytes, data: bytes) -> None:
+    def write_whole_file(self, path: bytes, data: bytes) -> None:
         """Create a file, or replace its content, and have the server flush it to its disk where it can."""
         handle = self._send_and_receive(OPEN, _packed_string(path) + _OPEN_TO_WRITE, HANDLE).read_string()
         unanswered = set[int]()
@@ -182,7 +182,7 @@ class SftpWire:
             self._send(self._encode_request(READDIR, _packed_string(handle)))
             _, answer = self._receive_answer({self._number}, NAME)
             if answer is None:
-                return self.close(handle)
+                return self.close_handle(handle)
             if not (count := answer.read_number()):
                 raise ProtocolError("part of a listing is empty")
             for _ in range(count):

@@ -159,13 +159,13 @@ class SftpSession:
                     progress(len(block))
         finally:
             with suppress(CrossdockError), self._limited_wait_with_translated_errors(doing):
-                self._wire.close(handle)
+                self._wire.close_handle(handle)
         with suppress(_MissingError):
             after = self.stat(file.path)
         self._check_unchanged(file, after, WHILE_READ, read=read)
 
     def move(self, file: RemoteFile, folder: str) -> str:
-        self._check_moved_file(file, self.stat(file.path))
+        self._check_unchanged_while_moved(file, self.stat(file.path))
         hint = "create it, or correct `archive`"
         missing = ConfigError(
             f"remote folder {folder!r} does not exist", where=self._where, hint=hint, code="folder_missing"
@@ -178,7 +178,7 @@ class SftpSession:
         moved = f"{folder}/{name}"
         self._rename_without_overwriting(file.path, moved)
         try:
-            self._check_moved_file(file, self.stat(moved))
+            self._check_unchanged_while_moved(file, self.stat(moved))
         except RefusedError:  # a new file took its place meanwhile
             self._rename_without_overwriting(moved, file.path)
             raise
@@ -201,7 +201,7 @@ class SftpSession:
         with self._limited_wait_with_translated_errors(
             f"writing {path!r}", self._missing_folder_error(path.rpartition("/")[0]), budget
         ):
-            self._wire.write(_path_bytes(path), data)
+            self._wire.write_whole_file(_path_bytes(path), data)
 
     def rename(self, old: str, new: str) -> None:
         with self._limited_wait_with_translated_errors(f"renaming {old!r} to {new!r}"):
@@ -239,7 +239,7 @@ class SftpSession:
                 f"file {listed.path!r} {reason}", where=self._where, hint=CHANGED_HINT, code="file_changed"
             )
 
-    def _check_moved_file(self, file: RemoteFile, now: RemoteFile) -> None:
+    def _check_unchanged_while_moved(self, file: RemoteFile, now: RemoteFile) -> None:
         if reason := change_since_listed(file, now, "while it was taken in"):
             raise RefusedError(f"file {file.path!r} {reason}", where=self._where, code="file_changed")
 

@@ -235,7 +235,7 @@ class SshConnection:
         """Record that the server has made progress. Raises TimeoutError if it took too long in total."""
         now = self._clock.monotonic()
         if now > self._end:
-            self._close_after_time_limit()
+            self._close_because_time_ran_out()
             raise TimeoutError
         self._deadline = min(now + self._patience, self._end)
 
@@ -251,14 +251,14 @@ class SshConnection:
     def _watch_deadline(self) -> None:
         while not self._closed.wait(_TICK_S):
             if self._clock.monotonic() > self._deadline:
-                self._close_after_time_limit()
+                self._close_because_time_ran_out()
                 return
 
     @property
     def _is_total_time_over(self) -> bool:
         return self._clock.monotonic() > self._end
 
-    def _close_after_time_limit(self) -> None:
+    def _close_because_time_ran_out(self) -> None:
         late = self._budget if self._is_total_time_over else None
         self.expired = f"not done in {late.seconds:,.0f} s" if late else f"no answer for {self._patience:g} s"
         self._close_socket()

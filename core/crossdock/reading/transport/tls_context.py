@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from crossdock.errors import ConfigError
-from crossdock.reading.transport.proxy_and_certificates import DIRECT, HttpConnection
+from crossdock.reading.transport.proxy_and_certificate_settings import DIRECT, HttpConnection
 from crossdock.values.config_base_types import Secret
 from crossdock.values.safe_local_files import open_regular
 

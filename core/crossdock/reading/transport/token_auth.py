@@ -280,15 +280,15 @@ class LoginAuth(TokenAuth):
         if self._token_cookie is not None:
             found = (SimpleCookie(line).get(self._token_cookie) for line in response.headers.get_list("set-cookie"))
             return next((cookie.value for cookie in found if cookie is not None), None)
-        document = _parsed_json(response.content)
+        document = _parsed_json_or_none(response.content)
         if "{" not in self._place:
-            return self._base64_if_configured(_text_at_place(document, self._place))
+            return self._token_in_base64_if_configured(_text_at_place(document, self._place))
         parts = {place: _text_at_place(document, place) for place in _PLACES.findall(self._place)}
         if None in parts.values():
             return None
-        return self._base64_if_configured(_PLACES.sub(lambda found: parts[found[1]] or "", self._place))
+        return self._token_in_base64_if_configured(_PLACES.sub(lambda found: parts[found[1]] or "", self._place))
 
-    def _base64_if_configured(self, token: str | None) -> str | None:
+    def _token_in_base64_if_configured(self, token: str | None) -> str | None:
         return b64encode(token.encode()).decode() if token and self._base64 else token
 
     def header_value(self, token: str) -> str:
@@ -301,7 +301,7 @@ class LoginAuth(TokenAuth):
 _PLACES = re.compile(r"\{([^{}]+)\}")
 
 
-def _parsed_json(body: bytes) -> Any:
+def _parsed_json_or_none(body: bytes) -> Any:
     try:
         return exact_json.loads(body)
     except ValueError:

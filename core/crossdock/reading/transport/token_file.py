@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from crossdock.errors import StateError, UnauthorizedError, UnavailableError
-from crossdock.state.sidecar_files import fence_files
+from crossdock.state.sidecar_files import restored_state_detection
 from crossdock.values import exact_json
 from crossdock.values.safe_local_files import (
     check_replaceable,
@@ -64,7 +64,7 @@ class TokenFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        kept = fence_files.path_in_user_folder("tokens", str(path.resolve()))
+        kept = restored_state_detection.path_in_user_folder("tokens", str(path.resolve()))
         self._newest = [path.with_name(f"{path.name}.newest"), *kept]
 
     def read(self) -> StoredTokens | None:
@@ -99,7 +99,7 @@ class TokenFile:
                     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                     replace_file(path, exact_json.dumps(list(tokens.generation)))
 
-    def is_older_than_newest(self, tokens: StoredTokens) -> bool:
+    def is_restored_earlier_copy(self, tokens: StoredTokens) -> bool:
         """Return whether newer ones than *tokens* were stored here: the file was replaced by an earlier copy."""
         return any(tokens.generation < (_generation_in(path) or tokens.generation) for path in self._newest)
 

@@ -106,7 +106,7 @@ class PgpSettings(WrapperSettings):
 
 
 class PgpWrapper:
-    settings, wrapped_file_description, file_name_ending = PgpSettings, "a PGP message", ".pgp"
+    settings, wrapping_description, file_name_ending = PgpSettings, "a PGP message", ".pgp"
 
     def recognizes_head(self, head: bytes) -> bool:
         return _BEGIN.match(head.lstrip()) is not None or _begins_with_packet(head)
@@ -226,7 +226,7 @@ def _packet_tags(message: BinaryIO) -> Iterator[int]:
 
 def _check_packets(message: BinaryIO, name: str, *, is_encrypted: bool) -> None:
     """Refuse what is no message, or not of the declared kind; GnuPG is silent about some of what follows a message."""
-    found = _packet_letters(message, name)
+    found = _packet_kinds_as_letters(message, name)
     for pattern, text, hint in _FAULTS[is_encrypted]:
         if re.fullmatch(pattern, found):
             raise _refusal(text, name, hint)
@@ -234,7 +234,7 @@ def _check_packets(message: BinaryIO, name: str, *, is_encrypted: bool) -> None:
         raise _refusal("is damaged or followed by other data", name)
 
 
-def _packet_letters(message: BinaryIO, name: str) -> str:
+def _packet_kinds_as_letters(message: BinaryIO, name: str) -> str:
     found = ""
     try:
         for tag in _packet_tags(message):
@@ -257,7 +257,7 @@ def _without_armor(file: BinaryIO, name: str, work_folder: WorkFolder) -> Iterat
         yield file
         return
     if begin[1] != b"MESSAGE":
-        _check_last_line(file, _END_OF_TEXT, name)
+        _check_end_line_is_last(file, _END_OF_TEXT, name)
         yield None
         return
     path = work_folder.write_file(_dearmored(file, name))
@@ -268,7 +268,7 @@ def _without_armor(file: BinaryIO, name: str, work_folder: WorkFolder) -> Iterat
         path.unlink()
 
 
-def _check_last_line(file: BinaryIO, end: bytes, name: str) -> None:
+def _check_end_line_is_last(file: BinaryIO, end: bytes, name: str) -> None:
     """Refuse what goes on behind the line *end*, or lacks it: GnuPG passes over text around a message."""
     is_over = False
     while line := file.readline(_MAX_LINE):
@@ -293,7 +293,7 @@ def _dearmored(file: BinaryIO, name: str) -> Iterator[bytes]:
     if text:
         raise _refusal("is cut", name)
     file.seek(at)
-    _check_last_line(file, _END, name)
+    _check_end_line_is_last(file, _END, name)
 
 
 def _decoded_base64(text: bytes, name: str) -> bytes:

@@ -260,7 +260,7 @@ class StreamWrapper(Struct, frozen=True):
     compressor: Callable[[], Compressor]
 
     @property
-    def wrapped_file_description(self) -> str:
+    def wrapping_description(self) -> str:
         return f"packed with {self.packing.name}"
 
     def recognizes_head(self, head: bytes) -> bool:
@@ -303,7 +303,7 @@ _LIMITS = GzipSettings(kind="gzip")
 
 
 @contextmanager
-def open_and_unpack_gzip(path: Openable, *, name: str, limits: GzipSettings = _LIMITS) -> Iterator[Readable]:
+def open_and_unpack_if_gzip(path: Openable, *, name: str, limits: GzipSettings = _LIMITS) -> Iterator[Readable]:
     """Open *path*, and unpack it if it begins with the magic number of gzip. Consecutive gzip members are one file.
 
     A file that was cut exactly between two members looks whole. The time is not limited, as it is also the reader's.

@@ -29,7 +29,7 @@ class Openable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class InMemory:
+class InMemoryFile:
     """An `Openable` over bytes."""
 
     data: bytes
@@ -93,7 +93,7 @@ class Wrapper(Protocol[S_contra]):
 
     Attributes:
         settings: The model of its settings.
-        wrapped_file_description: What a wrapped file is, such as ``a zip archive``.
+        wrapping_description: What a wrapped file is, such as ``a zip archive``.
         file_name_ending: What the name of a wrapped file ends with.
     """
 
@@ -101,7 +101,7 @@ class Wrapper(Protocol[S_contra]):
     def settings(self) -> type[WrapperSettings]: ...
 
     @property
-    def wrapped_file_description(self) -> str: ...
+    def wrapping_description(self) -> str: ...
 
     @property
     def file_name_ending(self) -> str: ...

@@ -17,7 +17,7 @@ from crossdock.errors import RefusedError
 from crossdock.reading.wrappers.pgp_messages import PgpWrapper
 from crossdock.reading.wrappers.stream_compression import STREAMS
 from crossdock.reading.wrappers.wrapper import (
-    InMemory,
+    InMemoryFile,
     Openable,
     Part,
     WorkFolder,
@@ -106,7 +106,7 @@ def unwrap_file(
                     assert isinstance(part.content, Path)
                     part.content.unlink()
         for part in parts:
-            _refuse_inner_gzip(part, layers)
+            _refuse_undeclared_inner_gzip(part, layers)
     except BaseException:
         shutil.rmtree(own, ignore_errors=True)  # the error above counts; the run removes its folder
         raise
@@ -127,7 +127,7 @@ def wrap_file(content: bytes | Path, layers: Sequence[WrapperSettings], *, name:
     Raises:
         ConfigError: If a key is missing or wrong, or a program or library that is needed is not there.
     """
-    opened, work_folder = InMemory(content) if isinstance(content, bytes) else content, WorkFolder(folder)
+    opened, work_folder = InMemoryFile(content) if isinstance(content, bytes) else content, WorkFolder(folder)
     with opened.open("rb") as file:
         path = work_folder.write_file(read_blocks(file))
     for layer in reversed(layers):
@@ -148,13 +148,11 @@ def wrapped_name_ending(layers: Sequence[WrapperSettings]) -> str:
 def _unwrap_one_layer(part: Part, layer: WrapperSettings, work_folder: WorkFolder) -> Iterator[Part]:
     wrapper, head = WRAPPERS[_kind_of_layer(layer)], _first_bytes(part)
     if not wrapper.recognizes_head(head):
-        found = next(
-            (other.wrapped_file_description for other in WRAPPERS.values() if other.recognizes_head(head)), None
-        )
+        found = next((other.wrapping_description for other in WRAPPERS.values() if other.recognizes_head(head)), None)
         is_what = "is empty" if not head else f"is {found}" if found else "does not begin so"
         hint = "Correct wrapped in the config, or ask the sender; the file may also be damaged."
         raise RefusedError(
-            f"the file must be {wrapper.wrapped_file_description}, and {is_what}",
+            f"the file must be {wrapper.wrapping_description}, and {is_what}",
             where=part.name,
             hint=hint,
             code="format_wrong",
@@ -162,7 +160,7 @@ def _unwrap_one_layer(part: Part, layer: WrapperSettings, work_folder: WorkFolde
     yield from wrapper.unwrap(part, layer, work_folder)
 
 
-def _refuse_inner_gzip(part: Part, layers: Sequence[WrapperSettings]) -> None:
+def _refuse_undeclared_inner_gzip(part: Part, layers: Sequence[WrapperSettings]) -> None:
     """Refuse gzip once more, which would be unpacked unasked. What else it may be is for the format to say."""
     if WRAPPERS["gzip"].recognizes_head(_first_bytes(part)):
         declared = ", ".join(str(_kind_of_layer(layer)) for layer in layers)

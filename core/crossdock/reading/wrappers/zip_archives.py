@@ -24,13 +24,13 @@ from crossdock.printable import printable
 from crossdock.reading.wrappers.stream_compression import CompressionFormat, UnpackedStream, ZlibDecoder
 from crossdock.reading.wrappers.unpacking_limits import UnpackingMeter
 from crossdock.reading.wrappers.wrapper import BLOCK, Part, Readable, WorkFolder, WrapperSettings, read_blocks
-from crossdock.reading.wrappers.zip_aes import (
+from crossdock.reading.wrappers.zip_aes_encryption import (
     MAC,
     METHOD,
     AesHeader,
     MemberCipher,
     aes_extra_field,
-    encrypted_member,
+    encrypt_member,
     parse_aes_header,
 )
 from crossdock.values.config_base_types import SecretRef
@@ -72,7 +72,7 @@ class ZipSettings(WrapperSettings):
 
 
 class ZipWrapper:
-    settings, wrapped_file_description, file_name_ending = ZipSettings, "a zip archive", ".zip"
+    settings, wrapping_description, file_name_ending = ZipSettings, "a zip archive", ".zip"
 
     def recognizes_head(self, head: bytes) -> bool:
         return head.startswith((_LOCAL, _END))
@@ -81,7 +81,7 @@ class ZipWrapper:
         password = settings.password.reveal().encode() if settings.password else None
         meter = work_folder.make_unpacking_meter(settings, part, "bytes of zip")
         with part.content.open("rb") as file, _check_and_open_archive(file, part.name) as archive:
-            chosen = _chosen_members(archive.infolist(), settings, part.name)
+            chosen = _check_and_choose_members(archive.infolist(), settings, part.name)
             _refuse_overlapping_members(archive, part.name)
             for member in chosen:
                 opened = _Member(file, member, f"{part.name}/{member.filename}", password)
@@ -92,7 +92,9 @@ class ZipWrapper:
         """Return an archive with one member, which has the name of *part*."""
         with part.content.open("rb") as file:
             if settings.password is not None:
-                return work_folder.write_file(_encrypted_archive(file, part.name, settings.password.reveal().encode()))
+                return work_folder.write_file(
+                    _encrypt_into_archive(file, part.name, settings.password.reveal().encode())
+                )
             path, info = work_folder.write_file(()), zipfile.ZipInfo(part.name, _DATE)
             info.compress_type = zipfile.ZIP_DEFLATED
             is_large = file.seek(0, 2) > _IN_ZIP_64 >> 1
@@ -156,7 +158,9 @@ def _check_end_and_list_length(file: BinaryIO, name: str) -> None:
         raise RefusedError(message, where=name, hint="Ask the sender for several archives.", code="file_damaged")
 
 
-def _chosen_members(members: Sequence[zipfile.ZipInfo], settings: ZipSettings, name: str) -> list[zipfile.ZipInfo]:
+def _check_and_choose_members(
+    members: Sequence[zipfile.ZipInfo], settings: ZipSettings, name: str
+) -> list[zipfile.ZipInfo]:
     counted = Counter(member.filename for member in members)
     for member in members:
         shown = printable(member.filename[:_MAX_NAME])
@@ -326,7 +330,7 @@ class _Decrypted:
             raise self._refused("was changed after it was encrypted, or the password is wrong", _AGAIN)
 
 
-def _encrypted_archive(file: BinaryIO, name: str, password: bytes) -> Iterator[bytes]:
+def _encrypt_into_archive(file: BinaryIO, name: str, password: bytes) -> Iterator[bytes]:
     """Yield an archive with one encrypted member, whose sizes follow its data (APPNOTE.TXT, 4.3.9)."""
     raw_name, extra = name.encode(), aes_extra_field(zipfile.ZIP_DEFLATED)
     fixed = (51, _ENCRYPTED | _SIZES_FOLLOW | _UTF_8, METHOD, 0, (1 << 5) | 1)
@@ -341,7 +345,7 @@ def _encrypted_archive(file: BinaryIO, name: str, password: bytes) -> Iterator[b
             yield compressor.compress(block)
         yield compressor.flush()
 
-    for block in encrypted_member(password, deflated()):
+    for block in encrypt_member(password, deflated()):
         packed += len(block)
         yield block
     if max(size, packed) >= _IN_ZIP_64:

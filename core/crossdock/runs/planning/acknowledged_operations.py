@@ -44,7 +44,7 @@ class AcknowledgedOperations:
             RecordError: If nothing was handed over that it can be about, or it contradicts an earlier one.
         """
         batch = self._named_batch(said)
-        about = self._operations_handed_over.operations_about(said, batch)
+        about = self._operations_handed_over.operations_named_by_acknowledgement(said, batch)
         found = [intent for intent in about if intent.awaits_acknowledgement]
         if not found:
             self._refuse_unless_repeating_acknowledgement(said, batch, about)
@@ -86,10 +86,10 @@ class AcknowledgedOperations:
         with self._state.begin_read_only() as tx:
             awaited = tx.intents.awaiting_acknowledgement(self._target.name)
         found = _OperationIndex()
-        found.add((intent, self._record_name_at_target(intent)) for intent in awaited)
+        found.add((intent, self._name_at_target(intent)) for intent in awaited)
         return found
 
-    def _record_name_at_target(self, intent: Intent) -> str:
+    def _name_at_target(self, intent: Intent) -> str:
         own = self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
         return intent.target_id or own or ""
 
@@ -129,11 +129,11 @@ class AcknowledgedOperations:
             with self._state.begin_read_only() as tx:
                 settled = tx.intents.settled_in_batch(batch)
             self._settled_batch = batch, _OperationIndex()
-            self._settled_batch[1].add((intent, self._record_name_at_target(intent)) for intent in settled)
-        return self._settled_batch[1].operations_about(said, batch)
+            self._settled_batch[1].add((intent, self._name_at_target(intent)) for intent in settled)
+        return self._settled_batch[1].operations_named_by_acknowledgement(said, batch)
 
     def _settle_intent(self, intent: Intent, said: Mapping[str, Any]) -> Settlement:
-        intent.target_id = self._record_name_at_target(intent)
+        intent.target_id = self._name_at_target(intent)
         if said["accepted"]:
             intent.status = "delivered"
             return Settlement(intent, Outcome("delivered", target_id=intent.target_id), acknowledged=True)
@@ -156,14 +156,14 @@ class _OperationIndex:
             self._by_record[name].append(intent)
             self._by_place[intent.batch_id, intent.place].append(intent)
 
-    def operations_about(self, said: Mapping[str, Any], batch: int | None) -> Sequence[Intent]:
+    def operations_named_by_acknowledgement(self, said: Mapping[str, Any], batch: int | None) -> Sequence[Intent]:
         """Return those that an `Acknowledgement` is about, which names *batch* or only a record."""
         record, control = said.get("record"), said.get("control")
         if batch is None:
             return self._by_record.get(record or "", ())
         if record is None and control is None:
             return self._by_batch.get(batch, ())
-        place = None if control is None else _place_of_control_number(control)
+        place = None if control is None else _place_from_control_number(control)
         if record is None:
             return self._by_place.get((batch, place), ())
         found = [intent for intent in self._by_record.get(record, ()) if intent.batch_id == batch]
@@ -181,7 +181,7 @@ def _parse_file_number(text: str) -> int:
     return int(digits.lstrip("0") or "0")
 
 
-def _place_of_control_number(control: str) -> int:
+def _place_from_control_number(control: str) -> int:
     """Return the place of the set with a control number, which are counted from 1 in each file; -1 for no number."""
     digits = control.strip().lstrip("0")
     return int(digits) - 1 if digits.isascii() and digits.isdecimal() and len(digits) <= _MAX_DIGITS else -1

@@ -117,7 +117,7 @@ class MatchCounts(Struct, frozen=True):
     conflicts: Sequence[int] = ()
 
 
-def count_matches(
+def count_match_decisions(
     index: LiveIndex,
     values: Iterable[str | None],
     member: str = "",
@@ -157,7 +157,7 @@ class ClaimedValues:
     """A hash table with open addressing over two arrays: the hash of a value, and half of the key hash of its owner."""
 
     def __init__(self) -> None:
-        self._values, self._owners = _empty_table(_SMALLEST), _empty_table(_SMALLEST)
+        self._values, self._owners = _array_of_zeros(_SMALLEST), _array_of_zeros(_SMALLEST)
         self._used = 0
 
     def __len__(self) -> int:
@@ -166,7 +166,7 @@ class ClaimedValues:
     def claim(self, value: str, key_hash: int) -> bool:
         """Return whether the record of *key_hash* is the first to claim *value*, now or earlier."""
         if 3 * self._used >= 2 * len(self._values):
-            self._grow()
+            self._grow_hash_table()
         hashed, owner = _hash_of_text(value), key_hash & _HALF
         place = self._find_slot(hashed)
         if self._values[place] == _FREE:
@@ -181,16 +181,16 @@ class ClaimedValues:
             place = (place + 1) % size
         return place
 
-    def _grow(self) -> None:
+    def _grow_hash_table(self) -> None:
         values, owners = self._values, self._owners
-        self._values, self._owners = _empty_table(2 * len(values)), _empty_table(2 * len(values))
+        self._values, self._owners = _array_of_zeros(2 * len(values)), _array_of_zeros(2 * len(values))
         for hashed, owner in zip(values, owners, strict=True):
             if hashed != _FREE:
                 place = self._find_slot(hashed)
                 self._values[place], self._owners[place] = hashed, owner
 
 
-def _empty_table(size: int) -> array[int]:
+def _array_of_zeros(size: int) -> array[int]:
     return array("Q", bytes(8 * size))
 
 

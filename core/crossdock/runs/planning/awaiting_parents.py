@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.delta.changed_record_reading import KeyedRecord, stored_records_prepared_again
+from crossdock.delta.changed_records_from_source import KeyedRecord, stored_records_prepared_again
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.runs.planning.reference_resolution import References, ScopedKey, references_in
 from crossdock.runs.planning.unchanged_waits import IdleWaits, awaited_keys
@@ -174,7 +174,7 @@ class AwaitingParents:
         message = f"has waited since {since} for {', '.join(names[:_SHOWN])}{more}: not delivered until now"
         return DeadLetter(identity, "references", "missing_reference", None, message, raw, None)
 
-    def make_idle(self) -> None:
+    def make_held_records_idle(self) -> None:
         """Make held records idle at the end of the run, except those with a second step to come."""
         if not self._held:
             return
@@ -183,7 +183,7 @@ class AwaitingParents:
         idle = [key_hash for key_hash, held in self._held.items() if not held.opened]
         if idle and self.version is not None:
             with self.state.begin() as tx:
-                tx.waiting_records.mark_released_only_by_references(self.bound.name, idle, self.version)
+                tx.waiting_records.mark_waiting_only_for_references(self.bound.name, idle, self.version)
 
     def discard_all(self) -> int:
         """Remove all records. Return how many still wait."""
@@ -207,7 +207,7 @@ class AwaitingParents:
             del self._held[key_hash]
 
     def _has_missing_reference(self, value: Any) -> bool:
-        keys = self.references.scoped_keys(references_in(value), self.bound.resolve_reference)
+        keys = self.references.scoped_keys(references_in(value), self.bound.namespace_and_key_of_reference)
         return bool(self.references.missing(keys))
 
     def _awaited_hashes_by_held_record(self) -> dict[int, list[int]]:

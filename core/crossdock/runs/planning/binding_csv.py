@@ -16,7 +16,7 @@ from crossdock.printable import printable
 from crossdock.runs.planning.reference_resolution import ScopedKey
 from crossdock.runs.planning.undo_in_progress import RESUME, check_no_undo_in_progress
 from crossdock.state import Binding, RunResult, Scope, Transaction
-from crossdock.values.field_types import MAX_ID_LENGTH, is_target_id
+from crossdock.values.field_types import MAX_ID_LENGTH, is_valid_target_id
 from crossdock.values.formula_guarded_csv import unguard_formulas, write_rows
 from crossdock.writing.targets.target import Target
 
@@ -102,7 +102,7 @@ def _read_rows(path: Path, targets: Mapping[str, Target], *, raw: bool) -> dict[
                 where=where,
                 code="bindings_file_invalid",
             )
-        if not is_target_id(target_id):
+        if not is_valid_target_id(target_id):
             message = f"target_id must be 1 to {MAX_ID_LENGTH} printable characters, not '.' or '..'"
             raise ConfigError(message, where=where, code="bindings_file_invalid")
         scope = Scope(target, resource, namespace)

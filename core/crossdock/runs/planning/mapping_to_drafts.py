@@ -18,11 +18,11 @@ from crossdock.values.author_code_errors import (
     AuthorCodeError,
     described_exception,
     is_interruption_or_engine_error,
-    shortened_error,
     shortened_text,
+    storable_copy_of_error,
 )
-from crossdock.values.config_file import finding_message
-from crossdock.values.records import JSON, REASONS, Record
+from crossdock.values.config_file import finding_message_without_place
+from crossdock.values.raw_rows_and_records import JSON, REASONS, Record
 
 _CONTAINERS = (list, tuple, dict)
 _MANY, _MOST = 1_000, exact_json.MAX_VALUES - 1_000  # in a list; other members have fewer than the rest
@@ -36,14 +36,14 @@ def draft_of_record(bound: BoundStream, record: Record) -> tuple[dict[str, Any],
     try:
         members = stream.draft(record).payload()
     except RecordError as error:
-        short = shortened_error(error)
+        short = storable_copy_of_error(error)
         if short is None or short.code not in REASONS:
             short = _mapping_error(error, bound, record)
         raise short from None
     except ValidationError as error:
         ours = error.title in _names_of_model_and_subclasses(ResourceModel)
         raise (
-            _invalid_draft(error, bound.resource_type.draft) if ours else _mapping_error(error, bound, record)
+            _invalid_draft_error(error, bound.resource_type.draft) if ours else _mapping_error(error, bound, record)
         ) from None
     except BaseException as error:
         if is_interruption_or_engine_error(error):
@@ -91,7 +91,7 @@ def _cell_values(record: Record) -> Iterator[Any]:
                 yield exact_json.loads(cell) if name == JSON and cell else cell
 
 
-def _invalid_draft(error: ValidationError, draft: type[ResourceModel]) -> RecordError:
+def _invalid_draft_error(error: ValidationError, draft: type[ResourceModel]) -> RecordError:
     is_camel = draft.model_config.get("alias_generator") is to_camel  # otherwise the wire has the names of the fields
     findings = error.errors(include_url=False, include_input=False)
     finding = min(findings, key=lambda each: each["type"] != "extra_forbidden")  # a misspelt name, which others lack
@@ -99,7 +99,7 @@ def _invalid_draft(error: ValidationError, draft: type[ResourceModel]) -> Record
         to_camel(str(part)) if is_camel else str(part) for part in finding["loc"]
     )
     kind = finding["type"]
-    shown = f"cannot be read: {kind}" if kind in _QUOTING else shortened_text(finding_message(finding))
+    shown = f"cannot be read: {kind}" if kind in _QUOTING else shortened_text(finding_message_without_place(finding))
     return RecordError("invalid_draft", shown, pointer=f"/{shortened_text(place)}")
 
 

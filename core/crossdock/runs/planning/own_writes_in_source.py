@@ -9,10 +9,10 @@ from typing import Any
 from msgspec import Struct
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.delta.changed_record_reading import KeyedRecord
+from crossdock.delta.changed_records_from_source import KeyedRecord
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.state import Scope, State, Transaction
-from crossdock.values.records import JSON
+from crossdock.values.raw_rows_and_records import JSON
 from crossdock.writing.targets.payload_comparison import has_wanted_members
 
 

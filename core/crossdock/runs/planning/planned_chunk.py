@@ -8,7 +8,7 @@ from datetime import datetime
 from msgspec import Struct, field
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.delta.changed_record_reading import KeyedRecord
+from crossdock.delta.changed_records_from_source import KeyedRecord
 from crossdock.runs.planning.reference_resolution import ScopedKey
 from crossdock.state import Binding, DeadLetter, NamedRecord, Transaction, WaitingRecord
 from crossdock.writing.delivery.operations_and_intents import Operation
@@ -31,7 +31,7 @@ class PlannedChunk(Struct):
     acknowledged_settlements: list[Settlement] = field(default_factory=list)
 
     @property
-    def size(self) -> int:
+    def decision_count(self) -> int:
         kept = len(self.dead_letters) + len(self.waits) + len(self.suppressed) + len(self.refetched)
         return len(self.operations) + kept
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from crossdock.config.project.connections import guard_author_code_of_stream
-from crossdock.delta.changed_record_reading import KeyedRecord, in_chunks
+from crossdock.delta.changed_records_from_source import KeyedRecord, in_chunks
 from crossdock.errors import CrossdockError, RecordError, StateError
 from crossdock.runs.planning.acknowledged_operations import AcknowledgedOperations, is_about_whole_file
 from crossdock.runs.planning.adoptable_records import LiveMatches
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
-from crossdock.runs.planning.contributions import Contributions
+from crossdock.runs.planning.contributions_to_other_streams_records import Contributions
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter, draft_of_record, target_failure_as_rejection
 from crossdock.runs.planning.own_writes_in_source import Origin, OwnWrites
 from crossdock.runs.planning.planned_chunk import PlannedChunk
@@ -95,10 +95,10 @@ class Planner:
         if ready := self._held.find_ready():
             return self.decide(self._held.pop_ready(ready))
         if breakers := self._held.cycle_breakers():
-            return self._plan_first_steps(breakers)
+            return self._plan_first_steps_of_cycles(breakers)
         if self._operations is not None:
             operations, self._operations = self._operations, None
-            return self._plan_prepared_operations(operations)
+            return self._plan_operations_decided_before(operations)
         return self._plan_removals() if self._to_remove else None
 
     def count_unplanned_removals(self) -> None:
@@ -123,11 +123,11 @@ class Planner:
         others = self._claim_unless_in_other_run(read.identity.key_hash for read, *_ in drafts)
         for read, *_ in drafts:
             if read.identity.key_hash in others:
-                self._refetch_later(planned, read.identity)
+                self._refetch_after_other_run(planned, read.identity)
         drafts = [each for each in drafts if each[0].identity.key_hash not in others]
         with self._state.begin_read_only() as tx:
             self._references.look_up((key for *_, keys in drafts for key in keys), tx)
-            bindings, former = self._bindings_and_former_contributions(tx, [read for read, *_ in drafts], origins)
+            bindings, former = self._bindings_and_contributions_to_deleted(tx, [read for read, *_ in drafts], origins)
         if any(read.identity.key_hash not in bindings for read, *_ in drafts) and not self._refresh_matches(
             len(drafts)
         ):
@@ -137,7 +137,7 @@ class Planner:
             binding = bindings.get(key_hash) or self._references.planned_first_step_binding(scope, key_hash)
             missing = self._references.missing(keys)
             if binding is None and not missing and self._contributions.needed:
-                binding = self._contributions.empty_contribution_to_planned_record(read)
+                binding = self._contributions.initial_contribution_to_planned_record(read)
             if self._was_contributed_to_deleted(read, members, missing, former.get(key_hash)):
                 binding, missing = former[key_hash], []
             if not missing:
@@ -167,7 +167,7 @@ class Planner:
             planned.acknowledged_settlements += self._acknowledged.with_operation_data(settled)
         return planned
 
-    def _bindings_and_former_contributions(
+    def _bindings_and_contributions_to_deleted(
         self, tx: Transaction, reads: Sequence[KeyedRecord], origins: Mapping[int, Origin]
     ) -> tuple[Mapping[int, Binding], Mapping[int, Binding]]:
         """Return the bindings of *reads*, and contributions to records that were deleted since, by key hash."""
@@ -201,7 +201,7 @@ class Planner:
     def _claim_unless_in_other_run(self, key_hashes: Iterable[int]) -> set[int]:
         return self._run.own_records.begin_planning(self._bound.scope, key_hashes) if self._run else set()
 
-    def _refetch_later(self, planned: PlannedChunk, identity: RecordIdentity) -> None:
+    def _refetch_after_other_run(self, planned: PlannedChunk, identity: RecordIdentity) -> None:
         """Have a record fetched again: another run has worked on it, and this run may have read an older version."""
         self._tally.count("carried_on")
         planned.refetched.append(NamedRecord(identity.stream, identity.key, identity.key_hash))
@@ -232,7 +232,7 @@ class Planner:
                     self._tally.count("carried_on", len(chunk) - number)
                     break
             else:
-                keys = self._references.scoped_keys(references, self._bound.resolve_reference)
+                keys = self._references.scoped_keys(references, self._bound.namespace_and_key_of_reference)
                 drafts.append((read, members, [*keys, *self._contributions.awaited_record(read)]))
         return drafts
 
@@ -297,14 +297,14 @@ class Planner:
 
     # ---- operations decided about before, cycles and removals
 
-    def _plan_prepared_operations(self, operations: Iterator[Operation]) -> Iterator[PlannedChunk]:
+    def _plan_operations_decided_before(self, operations: Iterator[Operation]) -> Iterator[PlannedChunk]:
         while operations_at_once := list(islice(operations, self._at_once)):
             self._tally.count("read", len(operations_at_once))
             planned = self._new_chunk()
             planned.operations.extend(operations_at_once)
             yield planned
 
-    def _plan_first_steps(self, breakers: Sequence[int]) -> Iterator[PlannedChunk]:
+    def _plan_first_steps_of_cycles(self, breakers: Sequence[int]) -> Iterator[PlannedChunk]:
         """Yield creates without the members that close a cycle. Their records wait until they are complete."""
         for start in range(0, len(breakers), CHUNK):
             planned, chunk = self._new_chunk(), breakers[start : start + CHUNK]
@@ -313,7 +313,7 @@ class Planner:
             others = self._claim_unless_in_other_run(chunk)
             for key_hash in chunk:
                 if key_hash in others:
-                    self._refetch_later(planned, self._held.pop_held(key_hash).identity)
+                    self._refetch_after_other_run(planned, self._held.pop_held(key_hash).identity)
                     continue
                 read, members = self._held.begin_without_missing_references(key_hash)
                 try:
@@ -349,7 +349,7 @@ class Planner:
             for binding in bindings:
                 operation = removal_operation(self._bound, binding, self._snapshot)
                 if binding.key_hash in others:
-                    self._refetch_later(planned, operation.identity)
+                    self._refetch_after_other_run(planned, operation.identity)
                 elif is_never_removed(self._bound):
                     self._tally.count("rejected")
                     reason = "changed_after_delivery", None, _WITHDRAWN
@@ -368,7 +368,7 @@ class Planner:
 
     def _payload(self, read: KeyedRecord, members: dict[str, Any]) -> dict[str, Any]:
         bound = self._bound
-        resolved: dict[str, Any] = self._references.resolve(members, bound.resolve_reference)
+        resolved: dict[str, Any] = self._references.resolve(members, bound.namespace_and_key_of_reference)
         if (
             bound.stream.target_resource is not None
             and (inexact := exact_json.first_inexact_value(resolved)) is not None

@@ -11,8 +11,8 @@ from typing import Any
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.resources import Reference
 from crossdock.state import Binding, Scope, Transaction
-from crossdock.values.json_times import time_text
 from crossdock.values.record_keys import trimmed_key
+from crossdock.values.times_as_json_text import time_text
 from crossdock.writing.delivery.operations_and_intents import Operation
 
 _PLAIN = frozenset({str, int, bool, Decimal, type(None)})  # types of most members; they hold no reference
@@ -77,7 +77,7 @@ class References:
                 unknown[scope].add(key)
         for scope, names in unknown.items():
             if scope not in self._earlier:
-                self._earlier[scope] = untrimmed_keys(tx, scope)
+                self._earlier[scope] = stored_untrimmed_keys(tx, scope)
             earlier = self._earlier[scope]
             stored = key_hashes(sorted({earlier.get(name, name) for name in names}))
             hashes = {name: stored[earlier.get(name, name)] for name in sorted(names)}
@@ -109,13 +109,16 @@ class References:
         return Scope(self._target, reference.resource, namespace), key
 
 
-def untrimmed_keys(tx: Transaction, scope: Scope, stream: str | None = None) -> dict[str, str]:
+def stored_untrimmed_keys(tx: Transaction, scope: Scope, stream: str | None = None) -> dict[str, str]:
     """Return the keys under which records were stored before keys were trimmed, by their trimmed keys.
 
     Without them, such a record would be created a second time. A record that is also stored under its trimmed key has
     that one. The rejected and waiting records of *stream* count as well.
     """
-    stored = [*tx.untrimmed_keys.keys_of_scope(scope), *(tx.untrimmed_keys.keys_of_stream(stream) if stream else ())]
+    stored = [
+        *tx.untrimmed_keys.keys_of_scope(scope),
+        *(tx.untrimmed_keys.keys_of_rejected_and_waiting(stream) if stream else ()),
+    ]
     if not stored:
         return {}
     found = {trimmed_key(key): key for key in reversed(stored)}

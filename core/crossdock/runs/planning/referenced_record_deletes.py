@@ -105,9 +105,9 @@ class DeferredDeletes:
             by_resource[name].append(target_id)
         for name, ids in by_resource.items():
             for start in range(0, len(ids), _AT_ONCE):
-                self._add_listed_page(tx, name, ids[start : start + _AT_ONCE])
+                self._add_listed_referrers_with_ids(tx, name, ids[start : start + _AT_ONCE])
 
-    def _add_listed_page(self, tx: Transaction, name: str, ids: Sequence[str]) -> None:
+    def _add_listed_referrers_with_ids(self, tx: Transaction, name: str, ids: Sequence[str]) -> None:
         bound = defaultdict[str, list[tuple[Scope, Binding]]](list)
         for scope, binding in tx.bindings.bindings_of_target_ids(self._target, name, ids):
             bound[binding.target_id].append((scope, binding))

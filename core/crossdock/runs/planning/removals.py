@@ -22,7 +22,7 @@ from crossdock.errors import CrossdockError, RefusedError
 from crossdock.runs.planning.snapshot_proof import SnapshotFacts, find_removal_blocker
 from crossdock.state import Binding, Intent, PastSnapshot, PendingApproval, RecordIdentity, State, Transaction
 from crossdock.state.tables.pending_approvals import packed_key_hashes
-from crossdock.values.records import Reason, Record
+from crossdock.values.raw_rows_and_records import Reason, Record
 from crossdock.values.tally import Term
 from crossdock.writing.delivery.operations_and_intents import Operation
 
@@ -232,7 +232,9 @@ def _last_accepted_steps(tx: Transaction, bound: BoundStream, keys: pl.Series) -
     schema = {KEY_HASH: fingerprint.HASH, _STEP: pl.String}
     return pl.concat(  # in parts: tuples of a whole table would exceed the memory bound
         pl.DataFrame(
-            list(tx.snapshots.last_accepted_steps(bound.scope, part[KEY_HASH].to_list())), schema=schema, orient="row"
+            list(tx.snapshots.steps_of_live_bindings(bound.scope, part[KEY_HASH].to_list())),
+            schema=schema,
+            orient="row",
         )
         for part in keys.to_frame(KEY_HASH).iter_slices(PART)
     )
@@ -253,7 +255,7 @@ def _exclude_keys_and_count(keys: pl.Series, others: pl.Series, terms: Counter[T
 
 def _exceeded_limit_text(tx: Transaction, bound: BoundStream, number: int, past: Sequence[PastSnapshot]) -> str | None:
     """Return a clause that names the limit that *number* removals exceed; None if they are within both."""
-    present = past[0].present or 0 if past else tx.snapshots.count_unarchived_at_target(bound.scope)
+    present = past[0].present or 0 if past else tx.snapshots.count_unarchived_records_at_target(bound.scope)
     limits, present = bound.stream.gone, max(present, number)  # a restored state has found some again
     if number > limits.at_most:
         return f"{_gone_text(number)}, more than gone.at_most ({limits.at_most:,})"
@@ -271,7 +273,9 @@ def _is_approved(tx: Transaction, bound: BoundStream, wanted: PendingApproval, u
     if not wanted_keys <= approved_keys:
         return False
     others = sorted(approved_keys - wanted_keys)
-    present = {key_hash for key_hash, step in tx.snapshots.last_accepted_steps(bound.scope, others) if step != "remove"}
+    present = {
+        key_hash for key_hash, step in tx.snapshots.steps_of_live_bindings(bound.scope, others) if step != "remove"
+    }
     removing = {intent.identity.key_hash for intent in unsettled if intent.step == "remove"}
     rejected = {each.key_hash for each in tx.dead_letters.facts_of_stream(bound.name) if each.step == "remove"}
     return present <= removing | rejected

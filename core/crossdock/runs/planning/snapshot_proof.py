@@ -12,8 +12,8 @@ from msgspec import Struct
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import CrossdockError
 from crossdock.state import Intent, PastSnapshot, State, Transaction, Wait
-from crossdock.state.tables.snapshot_history import COMPARED_SNAPSHOTS
-from crossdock.values.records import Proof, RawBatch
+from crossdock.state.tables.history_of_read_snapshots import COMPARED_SNAPSHOTS
+from crossdock.values.raw_rows_and_records import Proof, RawBatch
 
 FEWER_ROWS = 10  # a snapshot that lacks fewer rows is never called short, so that small sets do not warn
 
@@ -163,11 +163,11 @@ def remember_snapshot(
     content, export = completeness.content_name(), completeness.export_name()
     name = (export if unproved else content) or f"run-{run_id}"
     counts = bound.stream.on_gone != "nothing"  # which is slow for many records
-    past = PastSnapshot(rows, tx.snapshots.count_unarchived_at_target(bound.scope) if counts else None)
+    past = PastSnapshot(rows, tx.snapshots.count_unarchived_records_at_target(bound.scope) if counts else None)
     tx.snapshots.record_snapshot(bound.name, name, past, at=bound.context.run.clock.now(), instead_of=export)
 
 
-def warn_if_snapshot_differs(
+def warn_if_unlike_past_snapshots(
     bound: BoundStream, state: State, completeness: Completeness, rows: int, known: int, gone: int, new: int
 ) -> None:
     with state.begin_read_only() as tx:

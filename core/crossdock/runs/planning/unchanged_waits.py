@@ -69,7 +69,9 @@ class UnchangedWaits:
         self.left = {_key_hash(each): each for each in idle if _key_hash(each) not in come}
         return self._load_records(tx, [_key_hash(each) for each in found if _key_hash(each) not in self.left])
 
-    def release_children(self, tx: Transaction, found: Delta, waiting: Sequence[Wait]) -> list[WaitingRecord]:
+    def release_children_of_decided(
+        self, tx: Transaction, found: Delta, waiting: Sequence[Wait]
+    ) -> list[WaitingRecord]:
         """Return those of `left` that wait, directly or not, for a record of their own kind that is decided now."""
         for key_hash in found.replaced:
             self.left.pop(key_hash, None)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from crossdock.errors import RefusedError
 from crossdock.state import Scope, Transaction
-from crossdock.values.display_texts import instant_text
+from crossdock.values.texts_of_numbers_and_times import instant_text
 
 RESUME = "crossdock apply --resume"
 ADVICE = f"complete the undo: {RESUME}; or end it as it is: crossdock apply --give-up"
@@ -18,7 +18,7 @@ def undo_refusals(tx: Transaction, names: Iterable[str], scopes: Mapping[str, Sc
     undone = _undone_scopes(tx) if since else {}
     found = {}
     for name in sorted(names):
-        begun = name if name in since else undone.get(_scope_of_written_records(scopes[name]))
+        begun = name if name in since else undone.get(_whole_scope_and_contribution_flag(scopes[name]))
         if begun is not None:
             found[name] = _refusal(name, begun, instant_text(since[begun]))
     return found
@@ -29,10 +29,10 @@ def _undone_scopes(tx: Transaction) -> dict[tuple[Scope, bool], str]:
     names, run, migration = {each.stream for each in begun}, begun[0].plan["run"], tx.migrations.current()
     of_migration = [each.run_id for each in tx.migrations.runs(migration.id)] if migration else []
     delivered = tx.delivered_history.streams_and_scopes_of_runs(of_migration if run is None else [run])
-    return {_scope_of_written_records(scope): stream for stream, scope in delivered if stream in names}
+    return {_whole_scope_and_contribution_flag(scope): stream for stream, scope in delivered if stream in names}
 
 
-def _scope_of_written_records(scope: Scope) -> tuple[Scope, bool]:
+def _whole_scope_and_contribution_flag(scope: Scope) -> tuple[Scope, bool]:
     return scope.whole_record_scope, scope.is_contribution
 
 

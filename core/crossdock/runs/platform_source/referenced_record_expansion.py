@@ -17,7 +17,7 @@ from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.resources import ResourceName
 from crossdock.runs.platform_source.platform_reference_members import expanded_name, reference_members
 from crossdock.runs.platform_source.settings import PlatformSourceSettings
-from crossdock.values.field_types import is_target_id
+from crossdock.values.field_types import is_valid_target_id
 
 KEPT = 10_000
 """The most expanded records that a run keeps in memory. Others are read again when they are needed."""
@@ -88,6 +88,6 @@ class Expansion:
         for member, resource in self._members.items():
             if member in holder:
                 named = holder[member]
-                is_id = isinstance(named, str) and is_target_id(named)
+                is_id = isinstance(named, str) and is_valid_target_id(named)
                 made[expanded_name(member)] = read(resource, named) if is_id else None
         return made

@@ -10,7 +10,7 @@ from crossdock.config.declarative_streams import DeclaredStream
 from crossdock.connector import Context, Finding
 from crossdock.errors import CrossdockError, UnavailableError
 from crossdock.mapping.declarative import RecordMap
-from crossdock.mapping.incremental_cursors import Cursor, instant_cursor
+from crossdock.mapping.incremental_cursors import Cursor, format_instant_cursor
 from crossdock.mapping.python_function import PythonFunction
 from crossdock.mapping.resource_types import CHANGED
 from crossdock.mapping.row_order_columns import OrderBy
@@ -25,8 +25,8 @@ from crossdock.runs.platform_source.referenced_record_expansion import (
     naming_missing_access_scope,
 )
 from crossdock.runs.platform_source.settings import PlatformSourceSettings, PlatformStreamConfig
-from crossdock.values.field_types import is_target_id
-from crossdock.values.records import RawBatch
+from crossdock.values.field_types import is_valid_target_id
+from crossdock.values.raw_rows_and_records import RawBatch
 
 _RECORDS = "/data"
 _IGNORED = (
@@ -41,7 +41,7 @@ class PlatformStream(DeclaredStream[PlatformSourceSettings]):
         super().__init__(name, config, config.model_dump(include={"read", "expand"}))
         self._config, self._expansion = config, Expansion(config.read, config.expand)
         self.platform_reads = tuple(dict.fromkeys((config.read, *self._expansion.expanded_resources)))
-        self.personal = tuple(dict.fromkeys((*config.personal, *_personal_members(config))))
+        self.personal = tuple(dict.fromkeys((*config.personal, *_members_from_personal_columns(config))))
         self.order_by = config.order_by or (OrderBy(column=CHANGED, as_="instant"),)
         if config.mode == "incremental":
             options = {"as": "instant", "sorted": settings.sorted, "overlap_s": config.overlap_s}
@@ -49,7 +49,7 @@ class PlatformStream(DeclaredStream[PlatformSourceSettings]):
 
     def pull(self, ctx: Context[PlatformSourceSettings], since: str | None) -> Iterator[RawBatch]:
         if since is None and self._config.first is not None:
-            since = instant_cursor(self._config.first)
+            since = format_instant_cursor(self._config.first)
         read, says_so = cached_record_reader(ctx), False
         for page in self._pages(ctx, {} if since is None else {"updatedSince": since}):
             items = page.items(_RECORDS)
@@ -57,7 +57,7 @@ class PlatformStream(DeclaredStream[PlatformSourceSettings]):
             if len(wanted) < len(items) and not says_so:
                 ctx.run.note(f"{ctx.connection}.{self.name}", _IGNORED.format(resource=self._config.read))
                 says_so = True
-            yield self._batch((self._expansion.expand(item, read) for item in wanted), page)
+            yield self._items_as_batch((self._expansion.expand(item, read) for item in wanted), page)
 
     def _pages(self, ctx: Context[PlatformSourceSettings], params: Mapping[str, str]) -> Iterator[ApiAnswer]:
         settings, resource = ctx.settings, self._config.read
@@ -66,7 +66,7 @@ class PlatformStream(DeclaredStream[PlatformSourceSettings]):
             path = settings.profile.resource_path(resource)
             yield from ctx.api.pages(path, params, paginator=paginator, records=_RECORDS, key="id")
 
-    def _batch(self, items: Iterable[Any], page: ApiAnswer) -> RawBatch:
+    def _items_as_batch(self, items: Iterable[Any], page: ApiAnswer) -> RawBatch:
         return RawBatch.json(items, source=page.address, key=self.key)
 
     @property
@@ -75,7 +75,7 @@ class PlatformStream(DeclaredStream[PlatformSourceSettings]):
 
     def existing(self, ctx: Context[PlatformSourceSettings]) -> Iterator[RawBatch]:
         for page in self._pages(ctx, {}):
-            yield self._batch(page.items(_RECORDS), page)
+            yield self._items_as_batch(page.items(_RECORDS), page)
 
     @property
     def fetches(self) -> bool:
@@ -84,12 +84,12 @@ class PlatformStream(DeclaredStream[PlatformSourceSettings]):
     def fetch(self, ctx: Context[PlatformSourceSettings], keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
         read = cached_record_reader(ctx)
         for (record_id,) in keys:
-            found = fetch_record_by_id(ctx, self._config.read, record_id) if is_target_id(record_id) else None
+            found = fetch_record_by_id(ctx, self._config.read, record_id) if is_valid_target_id(record_id) else None
             if found is not None:
-                yield self._batch([self._expansion.expand(found.body, read)], found)
+                yield self._items_as_batch([self._expansion.expand(found.body, read)], found)
 
 
-def _personal_members(config: PlatformStreamConfig) -> Iterator[str]:
+def _members_from_personal_columns(config: PlatformStreamConfig) -> Iterator[str]:
     """Yield the members that come from personal members of the record. The results of functions are not known."""
     if isinstance(config.map, PythonFunction):
         return

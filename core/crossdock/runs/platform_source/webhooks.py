@@ -70,7 +70,7 @@ class PlatformSubscriptions(SubscriptionApi[PlatformSourceSettings]):
 
     def create(self, ctx: PlatformContext, topic: str, address: str) -> Subscription:
         """Subscribe to the events of *topic*, which are sorted and separated by commas."""
-        headers = _idempotency_header(ctx)
+        headers = _new_idempotency_header(ctx)
 
         def send() -> Subscription:
             body = {"url": address, "events": topic.split(",")}
@@ -86,12 +86,12 @@ class PlatformSubscriptions(SubscriptionApi[PlatformSourceSettings]):
 
     def remove(self, ctx: PlatformContext, subscription: Subscription) -> None:
         try:
-            ctx.api.request("DELETE", f"{_PATH}/{subscription.id}", headers=_idempotency_header(ctx))
+            ctx.api.request("DELETE", f"{_PATH}/{subscription.id}", headers=_new_idempotency_header(ctx))
         except NotFoundError:
             return  # already removed
 
 
-def _idempotency_header(ctx: PlatformContext) -> Mapping[str, str]:
+def _new_idempotency_header(ctx: PlatformContext) -> Mapping[str, str]:
     """Return a header with a new idempotency key, or none if the platform does not support them."""
     idempotency = ctx.settings.profile.idempotency
     return {idempotency.header: str(uuid.uuid4())} if idempotency.enabled else {}

@@ -13,7 +13,7 @@ from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs.bindings_by_target_id import Bound
 from crossdock.runs.live_comparison import ComparedResource, LiveComparison
-from crossdock.runs.platform_source.live_records import LiveRecords
+from crossdock.runs.platform_source.live_records_for_comparisons import LiveRecords
 from crossdock.runs.reconciliation.reconciliation_result import Reconciliation, Sample
 from crossdock.runs.resource_control_totals import ResourceTotals
 from crossdock.state import Binding, Intent, Scope, State
@@ -91,7 +91,7 @@ class PlatformComparison:
         self._found.compared[resource] = comparison.state_totals.records
         self.totals[resource] = comparison.state_totals, comparison.platform_totals
         if not RESOURCES[resource].has_external_id:
-            self.unnamed[resource] = comparison.unnamed_ids_by_content
+            self.unnamed[resource] = comparison.unbound_ids_by_content
 
     def _choose_sample(self, resource: ResourceName, sample: Sample) -> list[tuple[Scope, Binding]]:
         """Choose a sample in which each record is with the same probability (algorithm R of Vitter, 1985)."""
@@ -108,7 +108,7 @@ class PlatformComparison:
         after: tuple[str, int] | None = None
         while True:
             with self._state.begin_read_only() as tx:
-                page = tx.bindings.bindings_of_resource(PLATFORM, resource, after=after, limit=_AT_ONCE)
+                page = tx.bindings.page_of_resource_bindings(PLATFORM, resource, after=after, limit=_AT_ONCE)
             if not page:
                 return
             yield from (each for each in page if each[0].namespace in self._namespaces[resource])

@@ -13,12 +13,12 @@ from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.run_context import SourceContext, create_run_folder
 from crossdock.runs.imported_file_log import NoIntake
 from crossdock.runs.plan_result import PlanListener
-from crossdock.runs.platform_source.live_records import LiveRecords
+from crossdock.runs.platform_source.live_records_for_comparisons import LiveRecords
 from crossdock.runs.reconciliation import reconciliation_result
 from crossdock.runs.reconciliation.platform_comparison import Chosen, PlatformComparison
 from crossdock.runs.reconciliation.reconciliation_result import Reconciliation, Sample
 from crossdock.runs.reconciliation.source_comparison import SourceComparison
-from crossdock.runs.records_kept_for_references import ListedReferences
+from crossdock.runs.records_still_referenced_after_undo import ListedReferences
 from crossdock.runs.resource_control_totals import ResourceTotals
 from crossdock.runs.session_shared_by_runs import Session
 from crossdock.values.progress import Progress
@@ -68,7 +68,7 @@ def reconcile(
                     chosen = comparison.compare_sample(live, sample)
                 elif remove_extra:
                     comparison.compare_all_records(
-                        live, lambda resource, page, _: references.add_page(resource, page, {})
+                        live, lambda resource, page, _: references.add_unrecorded_references(resource, page, {})
                     )
                 else:
                     comparison.compare_all_records(live)

@@ -12,12 +12,12 @@ from typing import NamedTuple, TypeVar
 from msgspec import Struct, field
 
 from crossdock.errors import CrossdockError, worst_exit_code
-from crossdock.mapping.resource_types import RESOURCES, external_id
+from crossdock.mapping.resource_types import RESOURCES, make_platform_external_id
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.runs.difference_classes import CLASSES, Class, Correction, Difference
+from crossdock.runs.difference_and_correction_types import CLASSES, Class, Correction, Difference
 from crossdock.runs.live_comparison import InDoubtResult
 from crossdock.runs.planning.reference_resolution import external_id_in_placeholder
-from crossdock.runs.resource_control_totals import OTHERS, ResourceTotals, plus
+from crossdock.runs.resource_control_totals import OTHERS, ResourceTotals, add_exactly
 from crossdock.state import Intent, Scope, Transaction
 from crossdock.writing.delivery.operations_and_intents import Operation
 
@@ -115,11 +115,14 @@ def differing_totals(tx: Transaction, source: ResourceTotals, platform: Resource
     products, customers = (_RecordNames(tx, resource) for resource in ("product", "customer"))
     products.load([*source.quantities, *platform.quantities])
     customers.load([customer for customer, _ in (*source.amounts, *platform.amounts)])
-    quantities = [products.sums_by_name(each.quantities) for each in (source, platform)]
+    quantities = [products.quantity_sums_by_name(each.quantities) for each in (source, platform)]
     amounts = [customers.sums_by_name_and_currency(each.amounts) for each in (source, platform)]
     return [
-        *(DifferingTotal("product", name, None, *both) for name, both in _differing_pairs(*quantities)),
-        *(DifferingTotal("customer", name, currency, *both) for (name, currency), both in _differing_pairs(*amounts)),
+        *(DifferingTotal("product", name, None, *both) for name, both in _differing_pairs_of_sums(*quantities)),
+        *(
+            DifferingTotal("customer", name, currency, *both)
+            for (name, currency), both in _differing_pairs_of_sums(*amounts)
+        ),
     ]
 
 
@@ -131,26 +134,26 @@ class _RecordNames:
     def load(self, ids: Iterable[str]) -> None:
         wanted = [each for each in dict.fromkeys(ids) if each != OTHERS and external_id_in_placeholder(each) is None]
         for target_id, namespace, _, key in self._tx.bindings.records_of_target_ids(PLATFORM, self._resource, wanted):
-            self._known[target_id] = external_id(namespace, key)
+            self._known[target_id] = make_platform_external_id(namespace, key)
 
     def name_of(self, record_id: str) -> str:
         return external_id_in_placeholder(record_id) or self._known.get(record_id, record_id)
 
-    def sums_by_name(self, parts: Mapping[str, Decimal]) -> dict[str, Decimal]:
+    def quantity_sums_by_name(self, parts: Mapping[str, Decimal]) -> dict[str, Decimal]:
         found: dict[str, Decimal] = defaultdict(Decimal)
         for record_id, number in parts.items():
-            found[self.name_of(record_id)] = plus(found[self.name_of(record_id)], number)
+            found[self.name_of(record_id)] = add_exactly(found[self.name_of(record_id)], number)
         return found
 
     def sums_by_name_and_currency(self, parts: Mapping[tuple[str, str], Decimal]) -> dict[tuple[str, str], Decimal]:
         found: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
         for (record_id, currency), amount in parts.items():
             place = self.name_of(record_id), currency
-            found[place] = plus(found[place], amount)
+            found[place] = add_exactly(found[place], amount)
         return found
 
 
-def _differing_pairs(
+def _differing_pairs_of_sums(
     ours: Mapping[_Part, Decimal], theirs: Mapping[_Part, Decimal]
 ) -> list[tuple[_Part, tuple[Decimal, Decimal]]]:
     names, nothing = sorted(ours.keys() | theirs.keys()), Decimal()

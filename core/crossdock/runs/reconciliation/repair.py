@@ -9,7 +9,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.runs.active_run import REPAIR, ActiveRun
-from crossdock.runs.input_of_all_records import FullInput
+from crossdock.runs.input_including_unchanged_records import FullInputIgnoringEarlierRuns
 from crossdock.runs.plan_and_apply import DecisionHash, PlanFile, outdated_error
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.planning import undo_in_progress
@@ -18,7 +18,7 @@ from crossdock.runs.reconciliation.reconciliation_result import LISTED_AT_MOST, 
 from crossdock.runs.reconciliation.source_comparison import wanted_and_corrected_bindings
 from crossdock.runs.run_report import Report
 from crossdock.runs.run_requests_and_failed_starts import RunRequest
-from crossdock.runs.saved_hashes_to_compare import refuse_changed_input
+from crossdock.runs.saved_plan_and_input_hashes import refuse_changed_input
 from crossdock.runs.session_shared_by_runs import Session, open_session
 from crossdock.state import MigrationPart, Transaction
 from crossdock.values.clock import Clock
@@ -39,9 +39,9 @@ def plan(
     found = reconcile(session, streams, progress, decisions=decisions, sample=sample, remove_extra=remove_extra)
     for (scope, _), each in sorted(found.corrections.items(), key=lambda item: (str(item[0][0]), item[0][1])):
         holds = None if each.binding is None else [each.binding.target_id, each.binding.payload]
-        digest.hash_facts("correct", scope.resource, scope.namespace, each.key, holds)
+        digest.hash_decision("correct", scope.resource, scope.namespace, each.key, holds)
     for intent, outcome in found.settled:
-        digest.hash_facts("settle", intent.idempotency_key, *outcome)
+        digest.hash_decision("settle", intent.idempotency_key, *outcome)
     pin = session.project.pinned_tenant
     return found, PlanFile(
         kind="repair",
@@ -55,7 +55,7 @@ def plan(
     )
 
 
-def check_repairable(found: Reconciliation) -> None:
+def refuse_sample_or_too_many(found: Reconciliation) -> None:
     if found.sample is not None:
         raise ConfigError("a sample cannot be repaired", hint="reconcile without --sample", code="options_conflict")
     if len(found.corrections) > LISTED_AT_MOST:
@@ -85,7 +85,7 @@ def apply(
         part = migration_part_of_repair(session, names)
         run = ActiveRun(session, progress, interrupt, attempt=_ATTEMPT, part=part, purpose=REPAIR)
 
-        def source(bound: BoundStream, tally: Tally, run_id: int) -> FullInput:
+        def source(bound: BoundStream, tally: Tally, run_id: int) -> FullInputIgnoringEarlierRuns:
             return _ApprovedInput(bound, session, tally, run_id, found, approved.sources[bound.name])
 
         with run.recording_start_and_end(names):
@@ -104,7 +104,7 @@ def migration_part_of_repair(session: Session, names: set[str]) -> MigrationPart
     return MigrationPart(current.id, "repair")
 
 
-class _ApprovedInput(FullInput):
+class _ApprovedInput(FullInputIgnoringEarlierRuns):
     def __init__(
         self, bound: BoundStream, session: Session, tally: Tally, run_id: int, found: Reconciliation, digest: str
     ) -> None:
@@ -112,7 +112,7 @@ class _ApprovedInput(FullInput):
         self._approved = digest
         self._deletes = [each for each in found.removals if each.identity.stream == bound.name]
 
-    def check_input(self) -> None:
+    def refuse_unexpected_input(self) -> None:
         refuse_changed_input(self._bound, self.digest, self._approved)
         self.prepared_operations = [*self.prepared_operations, *self._deletes]
 

@@ -14,15 +14,15 @@ from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import dry_run
-from crossdock.runs.difference_classes import UNKNOWN, Class, Correction, Difference
+from crossdock.runs.difference_and_correction_types import UNKNOWN, Class, Correction, Difference
 from crossdock.runs.dry_run import CorrectedState
-from crossdock.runs.input_of_all_records import FullInput
+from crossdock.runs.input_including_unchanged_records import FullInputIgnoringEarlierRuns
 from crossdock.runs.live_comparison import customer_and_items_hash
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.planning.referred_ids import referred_ids
 from crossdock.runs.reconciliation.platform_comparison import Chosen, PlatformComparison
 from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
-from crossdock.runs.records_kept_for_references import ReferredRecords
+from crossdock.runs.records_still_referenced_after_undo import ReferredRecords
 from crossdock.runs.resource_control_totals import ResourceTotals
 from crossdock.state import (
     Binding,
@@ -34,7 +34,7 @@ from crossdock.state import (
     State,
     WaitingRecord,
 )
-from crossdock.values.records import Record
+from crossdock.values.raw_rows_and_records import Record
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations_and_intents import FROM_STATE, Operation
 
@@ -42,7 +42,10 @@ _KEYS = 1_000  # looked up together
 
 
 def wanted_and_corrected_bindings(found: Reconciliation, scope: Scope) -> dict[int, tuple[Binding, Binding | None]]:
-    """Return what the platform must hold for the corrected records, with the corrected binding: see `FullInput`."""
+    """Return what the platform must hold for the corrected records, with the corrected binding.
+
+    See `FullInputIgnoringEarlierRuns`.
+    """
     return {
         key_hash: (each.before, each.binding)
         for (of, key_hash), each in found.corrections.items()
@@ -70,7 +73,7 @@ class SourceComparison:
         self._state, self._project, self._names, self._platform = state, project, names, platform
         self._found, self._chosen, self._decisions = found, chosen, decisions
         self._scopes = {name: project.scope_by_stream[name] for name in names}
-        self._inputs: dict[str, FullInput] = {}
+        self._inputs: dict[str, FullInputIgnoringEarlierRuns] = {}
         self._dropped: dict[str, set[int]] = {}
         self._unseen = {
             place
@@ -87,9 +90,9 @@ class SourceComparison:
         """
         listener = PlanListener(
             self._add_operation_as_difference,
-            self._add_refused,
+            self._add_dead_letter,
             self._add_waiting,
-            self._add_resend,
+            self._add_undelivered_resend,
             self._add_in_doubt,
             _ignore,
             suppressed=self._count_unchanged_record,
@@ -116,9 +119,9 @@ class SourceComparison:
             self._classify_unlisted_records()
             self._plan_removals_of_extra_records(references)
 
-    def _new_input(self, bound: BoundStream, tally: Tally) -> FullInput:
+    def _new_input(self, bound: BoundStream, tally: Tally) -> FullInputIgnoringEarlierRuns:
         only = None if self._chosen is None else self._chosen.get(bound.scope, set())
-        made = FullInput(
+        made = FullInputIgnoringEarlierRuns(
             bound, self._state, tally, wanted=wanted_and_corrected_bindings(self._found, bound.scope), only=only
         )
         self._inputs[bound.name] = made
@@ -127,17 +130,17 @@ class SourceComparison:
     # ---- decisions about records
 
     def _add_operation_as_difference(self, operation: Operation) -> None:
-        if operation.kind == "create" and self._bind_if_already_on_platform(operation):
+        if operation.kind == "create" and self._bind_if_same_content_exists(operation):
             return
         self._decisions.operation(operation)
         self._found.operations[operation.kind] += 1
         scope, identity = operation.scope, operation.identity
         if identity.source != FROM_STATE:
-            self._count_source_record(scope, identity.key_hash, operation.after)
+            self._add_to_source_totals(scope, identity.key_hash, operation.after)
         members = () if operation.kind == "create" else tuple(operation.changes)
         self._add_difference("missing" if operation.kind == "create" else "stale", scope, identity.key, members=members)
 
-    def _bind_if_already_on_platform(self, operation: Operation) -> bool:
+    def _bind_if_same_content_exists(self, operation: Operation) -> bool:
         """Return whether the platform has the record without an external id, so that it must not be created twice."""
         scope, identity, after = operation.scope, operation.identity, operation.after
         ids = self._platform.unnamed.get(scope.resource, {}).get(customer_and_items_hash(after))
@@ -146,8 +149,8 @@ class SourceComparison:
         target_id = ids.pop()
         copy = Scope(PLATFORM, scope.resource, ""), target_id
         if self._found.differences.pop(copy, None) is None:
-            self._platform.totals[scope.resource][1].add(after)
-        self._count_source_record(scope, identity.key_hash, after)
+            self._platform.totals[scope.resource][1].add_record(after)
+        self._add_to_source_totals(scope, identity.key_hash, after)
         self._add_difference("extra", scope, identity.key, target_id, remark=UNKNOWN)
         binding = Binding(identity.key_hash, identity.key, target_id, None, identity.position, "import", after, None, 0)
         made = Correction(scope, identity.key_hash, identity.key, binding, None, after)
@@ -155,14 +158,14 @@ class SourceComparison:
         return True
 
     def _count_unchanged_record(self, scope: Scope, binding: Binding) -> None:
-        self._count_source_record(scope, binding.key_hash, binding.payload)
+        self._add_to_source_totals(scope, binding.key_hash, binding.payload)
 
-    def _count_source_record(self, scope: Scope, key_hash: int, payload: Mapping[str, object]) -> None:
+    def _add_to_source_totals(self, scope: Scope, key_hash: int, payload: Mapping[str, object]) -> None:
         self._unseen.discard((scope, key_hash))
         if not scope.is_contribution:
-            self.totals[scope.resource].add(payload)
+            self.totals[scope.resource].add_record(payload)
 
-    def _add_refused(self, dead_letter: DeadLetter) -> None:
+    def _add_dead_letter(self, dead_letter: DeadLetter) -> None:
         self._decisions.refused(dead_letter)
         self._add_rejected(dead_letter.identity, dead_letter.code)
 
@@ -180,10 +183,10 @@ class SourceComparison:
         place = f"{identity.source}:{identity.line}"
         if identity.key:
             self._add_undelivered("rejected", identity, f"{code} at {place}")
-        elif not self._is_dropped(identity):
+        elif not self._is_keyless_row_dropped(identity):
             self._add_undelivered("rejected", identity, code, place=place)
 
-    def _is_dropped(self, identity: RecordIdentity) -> bool:
+    def _is_keyless_row_dropped(self, identity: RecordIdentity) -> bool:
         """Return whether an operator has dropped a row without a key, which is read again nevertheless."""
         if identity.stream not in self._dropped:
             with self._state.begin_read_only() as tx:
@@ -196,7 +199,7 @@ class SourceComparison:
         missing = ", ".join(f"{each['resource']} {each['key']}" for each in record.waits_for)
         self._add_undelivered("waiting", record.identity, f"for {missing}")
 
-    def _add_resend(self, intent: Intent) -> None:
+    def _add_undelivered_resend(self, intent: Intent) -> None:
         self._decisions.resend(intent)
         self._add_undelivered("in doubt", intent.identity, "the next sync sends it", scope=intent.scope)
 
@@ -251,16 +254,16 @@ class SourceComparison:
                     bindings = tx.bindings.get(scope, keys)
                 for binding in bindings.values():
                     if stream.mode != "snapshot":
-                        self._count_unavailable(name, scope, binding)
+                        self._count_unlisted_as_unavailable(name, scope, binding)
                     elif binding.step != "remove":
                         remark = "the source does not list it any more"
                         self._add_difference("extra", scope, binding.key, binding.target_id, remark=remark)
 
-    def _count_unavailable(self, name: str, scope: Scope, binding: Binding) -> None:
+    def _count_unlisted_as_unavailable(self, name: str, scope: Scope, binding: Binding) -> None:
         """Handle a record of an archived file, for example: its totals are those of the accepted payload."""
         self._found.unavailable[name] += 1
         if not scope.is_contribution:
-            self.unavailable[scope.resource].add(binding.payload)
+            self.unavailable[scope.resource].add_record(binding.payload)
 
     def _plan_removals_of_extra_records(self, references: ReferredRecords | None) -> None:
         """List records that only the platform has. They are not taken over, since no source names them."""
@@ -280,7 +283,7 @@ class SourceComparison:
         kept = (
             {}
             if stream.gone.referenced == "delete"
-            else self._referred_in_state(scope, ids) | references.referring_resource_by_id(scope, ids)
+            else self._referring_resource_by_id(scope, ids) | references.referring_resource_by_id(scope, ids)
         )
         for binding in bindings:
             if binding.target_id in kept:
@@ -293,7 +296,7 @@ class SourceComparison:
             self._found.operations["delete"] += 1
             self._decisions.operation(operation)
 
-    def _referred_in_state(self, scope: Scope, ids: Sequence[str]) -> dict[str, str]:
+    def _referring_resource_by_id(self, scope: Scope, ids: Sequence[str]) -> dict[str, str]:
         found = dict[str, str]()
         for resource, kind in RESOURCES.items():
             if scope.resource in kind.parents:

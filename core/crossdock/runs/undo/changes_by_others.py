@@ -13,12 +13,12 @@ from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.compact_id_set import IdSet
 from crossdock.resources import ResourceName
 from crossdock.runs.bindings_by_target_id import Bound, load_bindings_by_target_id
-from crossdock.runs.platform_source.live_records import LiveRecords
+from crossdock.runs.platform_source.live_records_for_comparisons import LiveRecords
 from crossdock.runs.reconciliation.platform_comparison import PlatformComparison
 from crossdock.runs.reconciliation.reconcile import platform_reading_context, store_bucket
 from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
-from crossdock.runs.records_kept_for_references import ListedReferences, in_pages
-from crossdock.runs.undo.streams_with_records_to_undo import UndoneStreams, operations_of_records
+from crossdock.runs.records_still_referenced_after_undo import ListedReferences, in_pages
+from crossdock.runs.undo.streams_with_records_to_undo import UndoneStreams, undo_operations_of_records
 from crossdock.state import Binding, Scope, State
 from crossdock.values.progress import Progress
 from crossdock.writing.delivery.operations_and_intents import Operation
@@ -40,11 +40,11 @@ class ChangesByOthers:
 
     def undo_operations_ignoring_references(self, bound: BoundStream) -> Iterator[Operation]:
         """Yield the operations that would undo the unchanged records of *bound* if nothing referred to them."""
-        return operations_of_records(self._undone.decided_records(bound, self.changed_ids))
+        return undo_operations_of_records(self._undone.decided_records(bound, self.changed_ids))
 
     def read(self, progress: Progress) -> None:
         session = self._undone.session
-        wanted = {each for each in self._undone.scopes if each.target == PLATFORM and each.resource in RESOURCES}
+        wanted = {each for each in self._undone.record_scopes if each.target == PLATFORM and each.resource in RESOURCES}
         found = Reconciliation(session.clock.now(), None)
         run = platform_reading_context(session, progress)
         with run.at_end, LiveRecords(session.project.platform, run) as live:
@@ -64,7 +64,7 @@ class ChangesByOthers:
 
     def _compare_page_and_add_references(self, resource: str, page: Sequence[dict[str, Any]], bound: Bound) -> None:
         self._edited.compare_page(resource, page, bound)
-        self.references.add_page(resource, page, bound)
+        self.references.add_unrecorded_references(resource, page, bound)
 
     def _look_up_versions(self, live: LiveRecords) -> None:
         """Look up the versions of records that would be written, as far as the lists do not show them."""
@@ -86,7 +86,9 @@ class ChangesByOthers:
             deleted = {
                 bound.scope.resource
                 for bound in streams
-                if bound.scope.target == PLATFORM and bound.scope.resource in parents and self._would_delete_any(bound)
+                if bound.scope.target == PLATFORM
+                and bound.scope.resource in parents
+                and self._undo_would_delete_records(bound)
             }
         for name in unread:
             if RESOURCES[name].parents & deleted:
@@ -94,10 +96,12 @@ class ChangesByOthers:
                 progress.begin(f"reading {resource} of the platform", None)
                 for page in live.pages(resource):
                     ids = [each["id"] for each in page if isinstance(each.get("id"), str)]
-                    self.references.add_page(resource, page, load_bindings_by_target_id(self._state, resource, ids))
+                    self.references.add_unrecorded_references(
+                        resource, page, load_bindings_by_target_id(self._state, resource, ids)
+                    )
                     progress.advance(len(page))
 
-    def _would_delete_any(self, bound: BoundStream) -> bool:
+    def _undo_would_delete_records(self, bound: BoundStream) -> bool:
         return any(each.kind == "delete" for each in self.undo_operations_ignoring_references(bound))
 
 
@@ -125,23 +129,23 @@ class EditedRecords:
                 edited += [target_id] * (held[target_id] != binding.changed_at)
             elif binding.etag is not None:
                 unsure.append(target_id)
-        self._edited.add([_record_address(resource, each) for each in edited])
-        self._unsure.add([_record_address(resource, each) for each in unsure])
+        self._edited.add([_id_with_resource(resource, each) for each in edited])
+        self._unsure.add([_id_with_resource(resource, each) for each in unsure])
         self.has_unsure_records |= bool(unsure)
 
     def look_up_versions(self, resource: str, ids: Sequence[str], version: Version) -> None:
-        unsure = self._unsure.ids_already_added([_record_address(resource, each) for each in ids])
+        unsure = self._unsure.known_ids_among([_id_with_resource(resource, each) for each in ids])
         bound = load_bindings_by_target_id(
-            self._state, resource, [each for each in ids if _record_address(resource, each) in unsure]
+            self._state, resource, [each for each in ids if _id_with_resource(resource, each) in unsure]
         )
         for target_id, binding in _whole_record_bindings(bound).items():
             found = version(target_id)
             if found is not None and found != binding.etag:
-                self._edited.add([_record_address(resource, target_id)])
+                self._edited.add([_id_with_resource(resource, target_id)])
 
     def edited_ids(self, resource: str, ids: Sequence[str]) -> set[str]:
-        found = self._edited.ids_already_added([_record_address(resource, each) for each in ids])
-        return {each for each in ids if _record_address(resource, each) in found}
+        found = self._edited.known_ids_among([_id_with_resource(resource, each) for each in ids])
+        return {each for each in ids if _id_with_resource(resource, each) in found}
 
 
 def _whole_record_bindings(bound: Bound) -> dict[str, Binding]:
@@ -149,5 +153,5 @@ def _whole_record_bindings(bound: Bound) -> dict[str, Binding]:
     return {name: min(each, key=lambda one: one[0].is_contribution)[1] for name, each in bound.items() if each}
 
 
-def _record_address(resource: str, target_id: str) -> str:
+def _id_with_resource(resource: str, target_id: str) -> str:
     return f"{resource} {target_id}"

@@ -34,7 +34,7 @@ class UndoneStreams(Struct, frozen=True):
     covers: Mapping[str, Covers]
 
     @property
-    def scopes(self) -> set[Scope]:
+    def record_scopes(self) -> set[Scope]:
         return {self.session.project.scope_by_stream[name] for name in self.names}
 
     @contextmanager
@@ -58,5 +58,5 @@ class UndoneStreams(Struct, frozen=True):
                 yield structs.replace(each, undoing="left alone", reason=reason, operation=None)
 
 
-def operations_of_records(records: Iterator[UndoneRecord]) -> Iterator[Operation]:
+def undo_operations_of_records(records: Iterator[UndoneRecord]) -> Iterator[Operation]:
     return (each.operation for each in records if each.operation is not None)

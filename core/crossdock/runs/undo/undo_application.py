@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
-from crossdock.delta.changed_record_reading import KeyedRecord
+from crossdock.delta.changed_records_from_source import KeyedRecord
 from crossdock.errors import ConfigError, add_code_to_first_line
 from crossdock.runs.active_run import UNDO, ActiveRun
 from crossdock.runs.audited_changes import Change, change_exclusively
@@ -23,7 +23,7 @@ from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpda
 from crossdock.runs.run_report import Report
 from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.runs.session_shared_by_runs import Session, open_session
-from crossdock.runs.undo.streams_with_records_to_undo import operations_of_records
+from crossdock.runs.undo.streams_with_records_to_undo import undo_operations_of_records
 from crossdock.runs.undo.undo_decisions import UndoneRecord
 from crossdock.runs.undo.undo_plan import (
     UndoFacts,
@@ -59,7 +59,9 @@ def apply(
         return _Application(session, approved, progress, interrupt).begin()
 
 
-def settle_and_resume(project: Project, *, clock: Clock, progress: Progress, interrupt: threading.Event) -> Report:
+def settle_and_complete_begun_undo(
+    project: Project, *, clock: Clock, progress: Progress, interrupt: threading.Event
+) -> Report:
     """Settle the operations of earlier runs, and complete a begun undo. No source is read."""
     attempt = RunRequest(command="apply --resume", action="apply --resume")
     with open_session(project, clock, attempt=attempt) as session:
@@ -142,7 +144,7 @@ class _Application:
             self._run.records.begin_reading()
             self._run.settle_then_deliver_streams((), _empty_undo_input)
             if not self._run.report.errors:
-                covers = {each.stream: each.covers for each in begun}
+                covers = {each.stream: each.covers_record for each in begun}
                 undo = UndoFacts(self._session, self._undone, self._progress, covers)
                 expected: Counter[str] = Counter()
 
@@ -160,7 +162,7 @@ class _Application:
             if any(each.records["rejected"] for each in run.report.tallies.values()):
                 # A record whose operation was refused is still there, so what it refers to must not be deleted.
                 undo.find_references(beginning=bound.name)
-            return UndoInput(bound, operations_of_records(undo.decided_records(bound)), expected[bound.name])
+            return UndoInput(bound, undo_operations_of_records(undo.decided_records(bound)), expected[bound.name])
 
         run.records.begin_reading()
         run.settle_then_deliver_streams(run.streams[::-1], source)
@@ -169,14 +171,14 @@ class _Application:
         """End the undo if it has done everything. A person decides about operations in doubt."""
         with self._session.state.begin_read_only() as tx:
             left = [each for each in tx.intents.unsettled() if each.identity.stream in names]
-        if self._run.report.completed and all(self._needs_a_person(each) for each in left):
+        if self._run.report.completed and all(self._must_be_settled_by_person(each) for each in left):
             self._session.state.run_transaction(lambda tx: _end_undo_and_release_streams(tx, self._approved, names))
         else:
             text = f"the undo has not ended, and its streams are not synced; {undo_in_progress.ADVICE}"
             self._progress.warn(add_code_to_first_line(text, "undo_in_progress"))
         return self._run.report
 
-    def _needs_a_person(self, intent: Intent) -> bool:
+    def _must_be_settled_by_person(self, intent: Intent) -> bool:
         target = self._session.targets[intent.scope.target]
         return (
             intent.first_sent_at is not None and sent_intent_rule(intent, target, self._session.clock.now()) == "park"
@@ -193,7 +195,7 @@ def _end_undo_and_release_streams(tx: Transaction, plan: PlanFile, names: Iterab
     undone = None if plan.run is None else tx.runs.get(plan.run)
     for name in names:
         if undone is None:
-            tx.intake.forget(name)
+            tx.intake.forget_files_of_stream(name)
             tx.cursors.forget(name)
         else:
             tx.intake.mark_undone(name, undone.started_at, undone.finished_at)
@@ -221,7 +223,7 @@ class UndoInput:
     def read_next_part(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
         """Nothing is read."""
 
-    def handle_failed_read(self) -> None:
+    def carry_on_after_failed_read(self) -> None:
         """Nothing was read."""
 
     def new_failure_counter(self) -> FailureCounter:

@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from crossdock.config.project.connections import BoundStream
 from crossdock.state import Binding, RecordIdentity, Scope, State, Transaction
 from crossdock.state.queries.delivered_history import DeliveredOperation
-from crossdock.values.records import Record
+from crossdock.values.raw_rows_and_records import Record
 from crossdock.writing.delivery.operations_and_intents import Kind, Operation
 from crossdock.writing.targets.payload_comparison import merge_patch_between
 

@@ -12,7 +12,7 @@ from crossdock.errors import ConfigError, RefusedError
 from crossdock.runs.plan_and_apply import DecisionHash, PlanFile
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.planning import undo_in_progress
-from crossdock.runs.records_kept_for_references import StillReferenced
+from crossdock.runs.records_still_referenced_after_undo import StillReferenced
 from crossdock.runs.session_shared_by_runs import Session
 from crossdock.runs.undo.changes_by_others import ChangesByOthers
 from crossdock.runs.undo.streams_with_records_to_undo import Covers, UndoneStreams
@@ -123,7 +123,7 @@ class UndoFacts:
         with self.streams.bind() as streams:
             names = [each.name for each in streams]
             left = streams[names.index(beginning) :] if beginning is not None else streams
-            self._references.find_references(left, self._others.undo_operations_ignoring_references)
+            self._references.find_references_after_undo(left, self._others.undo_operations_ignoring_references)
 
     def decided_records(self, bound: BoundStream) -> Iterator[UndoneRecord]:
         def referred(ids: Sequence[str]) -> Mapping[str, str]:
@@ -145,7 +145,7 @@ def plan_from_facts(
                 if each.operation is None:
                     found.kept[each.stream, each.reason] += 1
                 else:
-                    digest.hash_facts(each.undoing, each.stream, each.key, each.operation.changes)
+                    digest.hash_decision(each.undoing, each.stream, each.key, each.operation.changes)
                 listener(each)
                 progress.advance(1)
     undone, pin = undo.undone, undo.session.project.pinned_tenant
@@ -168,7 +168,7 @@ def _undoable_streams_of_runs(session: Session, undone: UndoneRuns) -> list[str]
         undo_in_progress.check_no_undo_in_progress(tx)
         scopes = tx.delivered_history.streams_and_scopes_of_runs(sorted(undone.runs))
         left = tx.delivered_history.count_unsettled(sorted(undone.runs))
-        unverified = {scope for _, scope in scopes if _is_unverified(session, tx, scope)}
+        unverified = {scope for _, scope in scopes if _has_unverified_records(session, tx, scope)}
     if left:
         hint = (
             f"send them, without reading a source: {undo_in_progress.RESUME}; or decide about them: crossdock records"
@@ -182,7 +182,7 @@ def _undoable_streams_of_runs(session: Session, undone: UndoneRuns) -> list[str]
     return sorted({stream for stream, _ in scopes})
 
 
-def _is_unverified(session: Session, tx: Transaction, scope: Scope) -> bool:
+def _has_unverified_records(session: Session, tx: Transaction, scope: Scope) -> bool:
     """Return whether a restored backup, or imported bindings, were not compared with the target yet."""
     kind = session.targets[scope.target].resources.get(scope.resource) if scope.target in session.targets else None
     forgotten = tx.unverified.marked_resources(scope.target) if kind is not None and not kind.write_once else set[str]()
@@ -199,11 +199,12 @@ def check_streams_unchanged(session: Session, delivered: Iterable[tuple[str, Sco
                 f"the config has no stream {name}, or it is switched off", hint=hint, code="undo_impossible"
             )
         if scopes[name] != scope:
-            message = f"{name} writes {_scope_text(scopes[name])}, but has delivered {_scope_text(scope)}"
+            now, then = map(_resource_target_and_namespace_text, (scopes[name], scope))
+            message = f"{name} writes {now}, but has delivered {then}"
             raise ConfigError(
                 message, hint=f"to undo {title}, set the stream back as it was then", code="undo_impossible"
             )
 
 
-def _scope_text(scope: Scope) -> str:
+def _resource_target_and_namespace_text(scope: Scope) -> str:
     return f"{scope.resource} to {scope.target} in namespace {scope.namespace}"

@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 
 from msgspec import Struct
 
-from crossdock.config.schedules.due_times import Due, due_after
+from crossdock.config.schedules.due_times import Due, all_due_after
 from crossdock.config.schedules.job_and_schedule_config import JobConfig, Schedule
 from crossdock.services.scheduler.due_and_skipped_runs import AHEAD, DueJobs
 from crossdock.services.scheduler.scheduler import ON_TIME
@@ -45,10 +45,10 @@ class _TenantJobs(Struct):
     def paused_jobs(self) -> set[str]:
         return {name for name, facts in self.facts.items() if facts.paused}
 
-    def register_job(self, job: str, at: datetime) -> datetime:  # noqa: ARG002  KnownRuns' signature
+    def get_or_register_first_seen(self, job: str, at: datetime) -> datetime:  # noqa: ARG002  KnownRuns' signature
         return self.facts[job].since
 
-    def last_finished(self, job: str) -> ScheduledRun | None:
+    def last_finished_run(self, job: str) -> ScheduledRun | None:
         return self.facts[job].last
 
     def runs_of_date(self, job: str, business_date: date) -> list[ScheduledRun]:  # noqa: ARG002  KnownRuns' signature
@@ -77,7 +77,7 @@ class FleetSchedule:
         on_time_since = {job: kept.get(job, now - ON_TIME) for job in jobs}
         self._version += 1
         self._tenants[tenant] = _TenantJobs(DueJobs(jobs), jobs, known, on_time_since, self._version)
-        self._queue_decision(tenant, self._next_decision_time(tenant, now))
+        self._queue_decision_time(tenant, self._next_decision_time(tenant, now))
 
     def remove_tenant(self, tenant: str) -> None:
         self._tenants.pop(tenant, None)
@@ -86,11 +86,11 @@ class FleetSchedule:
         found = self._tenants.get(tenant)
         if found is not None:
             found.facts |= {each.job: each for each in facts if each.job in found.configs}
-            self._queue_decision(tenant, self._next_decision_time(tenant, now))
+            self._queue_decision_time(tenant, self._next_decision_time(tenant, now))
 
     def schedule_next_decision(self, tenant: str, at: datetime) -> None:
         if tenant in self._tenants:
-            self._queue_decision(tenant, at)
+            self._queue_decision_time(tenant, at)
 
     def pop_tenants_to_decide_about(self, now: datetime) -> Iterator[str]:
         """Yield the tenants to decide about, earliest first, and remove each from the queue."""
@@ -120,14 +120,14 @@ class FleetSchedule:
         if not waits and any(self._is_due(found, job, now) for job in found.paused_jobs()):
             return DueCall(tenant)
         at = self._next_decision_time(tenant, now)
-        self._queue_decision(tenant, now + AGAIN if waits or at <= now else at)
+        self._queue_decision_time(tenant, now + AGAIN if waits or at <= now else at)
         return None
 
     def next_due_by_job(self, tenant: str, now: datetime) -> dict[str, datetime]:
         return self._tenants[tenant].due_jobs.next_due_by_job(now)
 
     def _is_due(self, found: _TenantJobs, job: str, now: datetime) -> bool:
-        return _first_due_after(found.configs[job].schedule, _last_due_or_start(found.facts[job])) <= now
+        return _first_due_after(found.configs[job].schedule, _last_due_or_registration(found.facts[job])) <= now
 
     def _next_decision_time(self, tenant: str, now: datetime) -> datetime:
         """Return when something unfinished is due, or now if it is unknown what has ended."""
@@ -136,7 +136,7 @@ class FleetSchedule:
             return now
         paused = found.paused_jobs()
         times = [
-            _first_due_after(config.schedule, _last_due_or_start(found.facts[job]))
+            _first_due_after(config.schedule, _last_due_or_registration(found.facts[job]))
             for job, config in found.configs.items()
         ]
         if paused:
@@ -145,13 +145,13 @@ class FleetSchedule:
             ]
         return min(times)
 
-    def _queue_decision(self, tenant: str, at: datetime) -> None:
+    def _queue_decision_time(self, tenant: str, at: datetime) -> None:
         self._version += 1
         self._tenants[tenant].version = self._version
         heappush(self._queue, (at, self._version, tenant))
 
 
-def _last_due_or_start(facts: JobFacts) -> Due | datetime:
+def _last_due_or_registration(facts: JobFacts) -> Due | datetime:
     last = facts.last
     return facts.since if last is None else Due(last.due, last.business_date)
 
@@ -160,5 +160,5 @@ def _last_due_or_start(facts: JobFacts) -> Due | datetime:
 def _first_due_after(schedule: Schedule, after: Due | datetime) -> datetime:
     """Return what is due first after a run or an instant. Many tenants have the same schedule and last run."""
     begin = after if isinstance(after, datetime) else after.instant
-    found = next(due_after(schedule, after, begin + AHEAD), None)
+    found = next(all_due_after(schedule, after, begin + AHEAD), None)
     return begin + AHEAD if found is None else found.instant

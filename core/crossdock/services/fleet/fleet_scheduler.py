@@ -23,7 +23,7 @@ from crossdock.services.fleet.tenants_from_config_files import Tenant
 from crossdock.services.fleet.worker_messages import CallResult, RunFacts, ScheduledCall, SharedLimit
 from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded
 from crossdock.services.observability.health_and_metrics import Part
-from crossdock.services.scheduler.pending_notices import IN_PROGRESS, pause_after_failures
+from crossdock.services.scheduler.pending_notices import IN_PROGRESS, duration_of_pause_after_failures
 from crossdock.state.fleet_leadership_and_jobs import JobFacts
 from crossdock.values.author_code_errors import AuthorCodeError, convert_author_errors, masked_error_text
 from crossdock.values.clock import Clock
@@ -86,7 +86,7 @@ class _Attempts(Struct):
     lost: int = 0
     reported: tuple[object, str] | None = None
 
-    def reported_error(self, at: object) -> str | None:
+    def error_already_reported(self, at: object) -> str | None:
         return self.reported[1] if self.reported is not None and self.reported[0] == at else None
 
     def next_pause(self) -> timedelta:
@@ -255,7 +255,7 @@ class FleetScheduler:
             return
         if result.outcome == "failed":
             tries, error = self._tries.setdefault(name, _Attempts()), result.error or "unknown error"
-            if tries.reported_error(call.at) != error:
+            if tries.error_already_reported(call.at) != error:
                 tries.reported = call.at, error
                 message = result.message or RunMessage("error", "", error, "not_started")
                 self._report_failed_start_or_tenant(name, call, message, result.problems)
@@ -275,7 +275,7 @@ class FleetScheduler:
             self._failed_notices.pop(name, None)
             return
         self._failed_notices[name] = self._failed_notices.get(name, 0) + 1
-        self.schedule_notice_check(name, after=pause_after_failures(self._failed_notices[name]))
+        self.schedule_notice_check(name, after=duration_of_pause_after_failures(self._failed_notices[name]))
 
     def _retry_later(self, name: str, call: DueCall) -> None:
         pause = self._tries.setdefault(name, _Attempts()).next_pause()
@@ -350,7 +350,7 @@ class FleetScheduler:
             notify=tenant.has_own_notify,
             is_grouped=tenant.is_grouped,
             notified=call.notified,
-            reported=self._tries.get(tenant.name, _Attempts()).reported_error(call.at),
+            reported=self._tries.get(tenant.name, _Attempts()).error_already_reported(call.at),
         )
 
     def _handle_executor_failure(self, problem: str) -> None:

@@ -18,7 +18,7 @@ from crossdock.config.schedules.job_and_schedule_config import Schedule
 from crossdock.errors import CrossdockError, StateBusyError, StateError
 from crossdock.services.fleet.fleet_due_runs import DueCall
 from crossdock.services.fleet.fleet_scheduler import FleetScheduler, Listener
-from crossdock.services.fleet.grouped_notices import GroupedNotices
+from crossdock.services.fleet.notices_grouped_by_time import GroupedNotices
 from crossdock.services.fleet.tenant_config_watch import TenantFiles
 from crossdock.services.fleet.worker_messages import RunFacts
 from crossdock.services.notifications.run_events_and_messages import RunOverdue, RunWaiting, ScheduledRunEnded
@@ -127,7 +127,7 @@ def _late_event(
     if config is None:
         return None
     if running is None:
-        return run_event_builders.not_started_event(job, config, at, now, expected_s, reason)
+        return run_event_builders.late_start_event(job, config, at, now, expected_s, reason)
     return run_event_builders.overdue_event(job, config, at, now, running.since + timedelta(seconds=expected_s))
 
 
@@ -293,7 +293,7 @@ class FleetService:
         now, scheduler, tenants = self._clock.now(), self._scheduler, len(self._files.tenants)
         leads = self._leader is not None
         waiting = sum(call.job is not None for call in scheduler.waiting.values())
-        self._metrics.set_fleet_counts(
+        self._metrics.set_fleet_counts_and_leading(
             usable=tenants, broken=len(self._files.config_errors), waiting=waiting, leads=leads
         )
         if leads:

@@ -58,7 +58,7 @@ class TenantFiles:
         tenants, broken, found = self.tenants, self.config_errors, self.config_paths()
         for path in self._loaded.keys() - set(found):
             self._unload(path)
-        seen = {path: _file_signature(self._base.config_files_of_tenant(path)) for path in found}
+        seen = {path: _file_signature(self._base.base_and_tenant_files(path)) for path in found}
         stable = [path for path in found if self._is_first or self._seen.get(path, ()) == seen[path]]
         for path in stable:
             if reload or path not in self._loaded or self._loaded[path][0] != seen[path]:

@@ -29,7 +29,7 @@ class FleetBase:
     database: StateUrl
     notify: NotifyConfig | None
 
-    def config_files_of_tenant(self, tenant: Path) -> tuple[Path, ...]:
+    def base_and_tenant_files(self, tenant: Path) -> tuple[Path, ...]:
         return (*self.paths, tenant)
 
 
@@ -85,7 +85,7 @@ def checked_tenant_name(path: Path) -> str:
 
 def load_tenant(path: Path, base: FleetBase) -> Tenant:
     """Load the config of a tenant. Raise AuthorCodeError if an author's settings do not say which host is read."""
-    name, files = checked_tenant_name(path), base.config_files_of_tenant(path)
+    name, files = checked_tenant_name(path), base.base_and_tenant_files(path)
     before = digest_of_files(files)
     loaded = project.load(*files)
     if not loaded.jobs:
@@ -101,7 +101,7 @@ def load_tenant(path: Path, base: FleetBase) -> Tenant:
         url_without_password(loaded.state_url),
         loaded.spool,
         loaded.state_url.drivername == "sqlite",
-        _credential_hash(loaded.platform),
+        _hash_of_credential_references(loaded.platform),
         loaded.platform.rate.shared is not None,
         loaded.notify is not None and "notify" in config_file.read(path).data,
         base.notify is not None,
@@ -127,13 +127,13 @@ def _connection_hosts_of_job(loaded: Project, job: str) -> frozenset[str]:
     return frozenset(host for host in found if host is not None)
 
 
-def _credential_hash(platform: Profile) -> str:
+def _hash_of_credential_references(platform: Profile) -> str:
     """Hash the references to the secrets, not the secrets: nothing is read here."""
-    auth = {name: _secret_reference(value) for name, value in platform.auth}
+    auth = {name: _absolute_secret_reference(value) for name, value in platform.auth}
     return hashlib.sha256(exact_json.dumps({"base_url": platform.base_url, **auth})).hexdigest()[:24]
 
 
-def _secret_reference(value: object) -> object:
+def _absolute_secret_reference(value: object) -> object:
     if not isinstance(value, Secret):
         return value
     kind, _, name = value.reference.partition(":")

@@ -22,8 +22,8 @@ from crossdock.services.fleet.worker_messages import VERSION, CallResult, RunFac
 from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded, kinds_of_event
 from crossdock.services.observability.optional_trace_export import open_trace_export
 from crossdock.services.scheduler import pending_notices, run_event_builders, stderr_log
-from crossdock.services.scheduler.pending_notices import notification_sender_of_project, notify_recipients
-from crossdock.services.scheduler.retention_task import apply_retention
+from crossdock.services.scheduler.pending_notices import notification_sender_of_project, notify_of_event_and_pending
+from crossdock.services.scheduler.retention_task import apply_retention_until_done
 from crossdock.state import DueRun, Transaction
 from crossdock.state.fleet_leadership_and_jobs import JobFacts
 from crossdock.values.clock import Clock, SystemClock
@@ -131,8 +131,8 @@ def _run_or_notify_of_failure(loaded: Project, call: ScheduledCall, due_run: Due
     event = run_event_builders.could_not_start_event(
         due_run.job, Due(due_run.due, due_run.business_date), result.message
     )
-    event = run_event_builders.event_with_readable_previous_run(loaded, event, due_run.due)
-    return result.model_copy(update={"problems": notify_recipients(loaded, event, clock)})
+    event = run_event_builders.event_with_previous_if_readable(loaded, event, due_run.due)
+    return result.model_copy(update={"problems": notify_of_event_and_pending(loaded, event, clock)})
 
 
 def _run_job(loaded: Project, due_run: DueRun, clock: Clock) -> CallResult:
@@ -160,8 +160,8 @@ def _run_job(loaded: Project, due_run: DueRun, clock: Clock) -> CallResult:
         if not kinds_of_event(event):  # nobody is to be told of it
             state.run_transaction(lambda tx: pending_notices.store_notice_status(tx, "fleet", event, delivered=True))
     if not _INTERRUPT.is_set():
-        problems = (*problems, *notify_recipients(loaded, event, clock))
-    apply_retention(loaded, clock, _INTERRUPT)
+        problems = (*problems, *notify_of_event_and_pending(loaded, event, clock))
+    apply_retention_until_done(loaded, clock, _INTERRUPT)
     with loaded.read_state() as tx:
         jobs, pending = _job_facts(tx, loaded), _pending_notices(tx, loaded, clock.now(), but=event.run_id)
     return CallResult(
@@ -196,10 +196,10 @@ def _job_facts(tx: Transaction, loaded: Project) -> tuple[JobFacts, ...]:
     return tuple(
         JobFacts(
             name,
-            tx.scheduled_runs.register_job(name, now),
+            tx.scheduled_runs.get_or_register_first_seen(name, now),
             name in paused,
             (tx.scheduled_runs.expected_seconds_and_requests(name) or (None,))[0],
-            tx.scheduled_runs.last_finished(name),
+            tx.scheduled_runs.last_finished_run(name),
             name in jobs,
         )
         for name in loaded.jobs

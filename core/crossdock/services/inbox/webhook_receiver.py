@@ -63,7 +63,7 @@ class Receiver:
         self._endpoints = endpoints
         self._writer.replace_state(open_state)
 
-    def count_malformed(self) -> None:
+    def count_non_http_request(self) -> None:
         self._refused("", "not_http")
 
     async def _receive(self, request: Request) -> Response:
@@ -146,6 +146,6 @@ def serve(receiver: Receiver, host: str, port: int) -> Iterator[str]:
         return ConfigError(f"cannot listen: {reason}", where=f"{host}:{port}", hint=hint, code="port_unavailable")
 
     with serve_in_thread(
-        receiver.app, _LIMITS, host, port, name="receiver", refused=refused, malformed=receiver.count_malformed
+        receiver.app, _LIMITS, host, port, name="receiver", refused=refused, malformed=receiver.count_non_http_request
     ) as base_url:
         yield base_url

@@ -57,7 +57,7 @@ class Partners(NamedTuple):
         return f"{JOB} {self}".strip()
 
 
-def partners_by_stream(project: Project) -> dict[str, Partners]:
+def connection_and_target_by_stream(project: Project) -> dict[str, Partners]:
     scopes = project.scope_by_stream
     return {
         name: Partners(name.partition(".")[0], scopes[name].target) for name in sorted(project.streams_fetching_by_key)
@@ -125,7 +125,7 @@ class InboxWorker:
 
     def due_work(self, project: Project, tx: Transaction) -> dict[Partners, Collection[str]]:
         """Return the streams of each work to start now, longest due first. Partners that have a work are left out."""
-        known, found = partners_by_stream(project), dict[Partners, set[str]]()
+        known, found = connection_and_target_by_stream(project), dict[Partners, set[str]]()
         for stream in tx.inbox.due_streams(self._clock.now()):
             found.setdefault(known.get(stream, Partners()), set()).add(stream)
         for stream, partners in known.items():
@@ -169,11 +169,11 @@ class InboxWorker:
         """Deliver records of *streams* until there were none for `IDLE_S`, for about `WORKS_S`, or until
         `end_work_soon`.
         """
-        with self._registered_work(partners, streams) as work:
+        with self._registering_work(partners, streams) as work:
             self._deliver_in_run(session, work)
 
     @contextmanager
-    def _registered_work(self, partners: Partners, streams: Collection[str]) -> Iterator[_Work]:
+    def _registering_work(self, partners: Partners, streams: Collection[str]) -> Iterator[_Work]:
         with self._changed:
             now = self._clock.monotonic()
             if not self._works:
@@ -185,10 +185,10 @@ class InboxWorker:
         finally:
             with self._changed:
                 self._works.remove(work)
-                self._begin_break_if_ready()
+                self._begin_break_if_works_ready()
 
     def _deliver_in_run(self, session: Session, work: _Work) -> None:
-        known = partners_by_stream(session.project)
+        known = connection_and_target_by_stream(session.project)
         others = {each for each in known.values() if each.target == work.partners.target}
         attempt = RunRequest(job=work.partners.listen_job_name, continues=True, shared_by=max(1, len(others)))
         run = ActiveRun(session, self._progress(), work.ending, "live", attempt=attempt)
@@ -196,7 +196,7 @@ class InboxWorker:
             run.report.messages.forget_errors()  # of earlier work; what still fails is found again
             part, before = _InboxDelivery(session, run, self._clock, work), replace(run.report.counters)
             idle_since = self._clock.monotonic()
-            while not work.ending.is_set() and not self._must_end_with_others(work):
+            while not work.ending.is_set() and not self._must_end_with_other_works(work):
                 work.news.clear()
                 if (elsewhere := part.deliver_due_records()) is not None:
                     self.wake_works_on_streams(elsewhere)
@@ -213,7 +213,7 @@ class InboxWorker:
 
     # ---- breaks: a moment in which nothing works
 
-    def _must_end_with_others(self, work: _Work) -> bool:
+    def _must_end_with_other_works(self, work: _Work) -> bool:
         """Return whether *work* ends now with all others, because they have worked for `WORKS_S`. Called between parts.
 
         Works wait for each other, but not for one whose part takes long. It asks for another break after that part.
@@ -223,13 +223,13 @@ class InboxWorker:
             if self._break_missed_at is not None and work.began < self._break_missed_at:
                 self._break_at, self._break_missed_at = now, None
             if now >= self._break_at and not self._is_break:
-                self._wait_to_end_together()
+                self._wait_to_end_with_works()
             work.begin_part(self._clock.monotonic())
             return self._is_break
 
-    def _wait_to_end_together(self) -> None:
+    def _wait_to_end_with_works(self) -> None:
         self._ready += 1
-        self._begin_break_if_ready()
+        self._begin_break_if_works_ready()
         for each in self._works:
             each.news.set()  # an idle one comes at once
         self._changed.wait_for(lambda: self._is_break, BREAK_S)
@@ -238,7 +238,7 @@ class InboxWorker:
         if not self._is_break and now >= self._break_at:  # the first of those that have waited
             self._break_at, self._break_missed_at = now + WORKS_S, now
 
-    def _begin_break_if_ready(self) -> None:
+    def _begin_break_if_works_ready(self) -> None:
         if self._ready == len(self._works) > 0:
             self._is_break = True
             self._changed.notify_all()
@@ -254,13 +254,13 @@ class _InboxDelivery:
 
     def seconds_until_next_due(self) -> float:
         with self._state.begin_read_only() as tx:
-            due = tx.inbox.next_due_time(self._streams)
+            due = tx.inbox.next_fetch_time(self._streams)
         return IDLE_S if due is None else max(0.0, (due - self._clock.now()).total_seconds())
 
     def deliver_due_records(self) -> Collection[str] | None:
         """Deliver a part. Return the streams of other records to fetch because of it; None if nothing is due."""
         now = self._clock.now()
-        due = self._state.run_read_only(lambda tx: tx.inbox.due_records(now, self._streams, limit=TOGETHER))
+        due = self._state.run_read_only(lambda tx: tx.inbox.records_to_fetch_now(now, self._streams, limit=TOGETHER))
         if not due:
             return None
         fewest = sorted(due, key=attrgetter("attempts"))  # those that were not tried alone come first
@@ -322,7 +322,7 @@ class _InboxDelivery:
         names = set(messages.first_error_by_stream)
         messages.forget_errors()  # the records of the inbox keep them
         if names - self._able:
-            self._run.replace_dispatchers()
+            self._run.replace_dispatchers_after_failure()
         return result, names
 
     def _store_results(

@@ -78,7 +78,7 @@ def _check_is_subscription(subscription: object) -> Subscription:
 
 
 @contextmanager
-def open_subscriptions(project: Project, name: str, clock: Clock) -> Iterator[Subscriptions]:
+def open_subscriptions_of_connection(project: Project, name: str, clock: Clock) -> Iterator[Subscriptions]:
     connection = _connection_named(project, name)
     webhooks, where = connection.webhooks, f"{project.path}: connections.{name}"
     if webhooks is None:

@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from crossdock.errors import CrossdockError, StateError, as_crossdock_error, text_with_code
 from crossdock.state import ReceivedWebhook, State
-from crossdock.state.tables.webhook_inbox import REMOVED_AT_ONCE
+from crossdock.state.tables.webhooks_and_records_to_fetch import REMOVED_AT_ONCE
 from crossdock.values.clock import Clock
 
 TOGETHER = 500  # webhooks in one transaction

@@ -17,7 +17,7 @@ from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.services.notifications.run_events_and_messages import Message
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import Secret
-from crossdock.values.web_address_checks import check_web_address
+from crossdock.values.web_address_checks import check_https_or_loopback_address
 
 _TEMPORARY = {408, 425, 429}
 _KEY_HINT = "write whsec_ and the base64 of 24 to 64 random bytes: openssl rand -base64 32"
@@ -56,7 +56,7 @@ class WebhookChannel:
         if isinstance(url, str):
             return url
         try:
-            return check_web_address(url.reveal())
+            return check_https_or_loopback_address(url.reveal())
         except ValueError as error:
             raise ConfigError(f"the URL in {url.reference} {error}", code="address_invalid") from None
 

@@ -76,7 +76,7 @@ class _Values:
     def increase(self, name: str, amount: float, *labels: str) -> None:
         self.by_name[name][labels] = self.by_name[name].get(labels, 0) + amount
 
-    def now(self) -> float:
+    def current_epoch_s(self) -> float:
         return self.clock.now().timestamp()
 
 
@@ -96,7 +96,7 @@ class RunMetrics:
         with self._values.lock:
             self._initialize_job_metrics(job)
             self._set("running", 1, job)
-            self._set("started_timestamp_seconds", self._values.now(), job)
+            self._set("started_timestamp_seconds", self._values.current_epoch_s(), job)
 
     def record_run_end(self, job: str, status: Status, seconds: float) -> None:
         """Record that a run of *job* ended. A skipped run does not affect one that is running."""
@@ -107,7 +107,7 @@ class RunMetrics:
                 self._set("running", 0, job)
                 self._set("night_seconds", seconds, job)
             if status == "done":
-                self._set("last_success_timestamp_seconds", self._values.now(), job)
+                self._set("last_success_timestamp_seconds", self._values.current_epoch_s(), job)
 
     def count_requests(self, requests: int, throttled: int = 0) -> None:
         with self._values.lock:
@@ -159,7 +159,7 @@ class Metrics(RunMetrics):
                 for labels in [labels for labels in values if labels[0] == tenant]:
                     del values[labels]
 
-    def set_fleet_counts(self, *, usable: int, broken: int, waiting: int, leads: bool) -> None:
+    def set_fleet_counts_and_leading(self, *, usable: int, broken: int, waiting: int, leads: bool) -> None:
         with self._values.lock:
             self._values.set("fleet_tenants", usable, "usable")
             self._values.set("fleet_tenants", broken, "broken")
@@ -169,14 +169,14 @@ class Metrics(RunMetrics):
     def record_heartbeat(self) -> None:
         with self._values.lock:
             self._beat = self._values.clock.monotonic()
-            self._values.set("heartbeat_timestamp_seconds", self._values.now())
+            self._values.set("heartbeat_timestamp_seconds", self._values.current_epoch_s())
 
     def report_component_status(self, part: Part, problem: str | None = None) -> None:
         """Record whether *part* is usable. *problem* is a sentence without secrets."""
         with self._values.lock:
             self._problems[part] = problem
 
-    def set_inbox_counts(self, waiting: int, failing: int) -> None:
+    def set_inbox_record_counts(self, waiting: int, failing: int) -> None:
         with self._values.lock:
             self._values.set("inbox_records", waiting, "waiting")
             self._values.set("inbox_records", failing, "failing")

@@ -32,8 +32,8 @@ class Traces:
     """Sends traces over OTLP (protobuf over HTTP). Warnings name *endpoint*, and may come from another thread."""
 
     def __init__(self, endpoint: str, warn: Callable[[str], None]) -> None:
-        self._receiver, self._warn = _without_secrets(endpoint), warn
-        self._last_status = _LastStatus()
+        self._receiver, self._warn = _endpoint_without_secrets(endpoint), warn
+        self._last_status = _LoggedHttpStatus()
         _LIBRARY.addHandler(self._last_status)
         self._provider: TracerProvider | None = None
         try:
@@ -102,7 +102,7 @@ class _WatchedExporter(SpanExporter):
         self._exporter.shutdown()
 
 
-class _LastStatus(logging.Handler):
+class _LoggedHttpStatus(logging.Handler):
     """Keeps only the HTTP status from the library's log."""
 
     def __init__(self) -> None:
@@ -123,7 +123,7 @@ def _resource() -> Resource:
     return Resource.create({**own, **OTELResourceDetector().detect().attributes})
 
 
-def _without_secrets(endpoint: str) -> str:
+def _endpoint_without_secrets(endpoint: str) -> str:
     try:
         parts = urlsplit(endpoint)
     except ValueError:

@@ -139,7 +139,7 @@ class Daemon:
             call()
         except BaseException as error:  # noqa: BLE001  `run` raises it in the main thread
             self._error = error
-            self._stop()
+            self._ask_main_thread_to_stop()
 
     def _call_then_service(self, call: Callable[[], None]) -> None:
         call()
@@ -150,9 +150,9 @@ class Daemon:
         if self._service.schedules is not self._schedules:
             self._schedule_calls()
         if self._interrupt.is_set() and not self._service.busy:
-            self._stop()
+            self._ask_main_thread_to_stop()
 
-    def _stop(self) -> None:
+    def _ask_main_thread_to_stop(self) -> None:
         self._stopped.set()
         self._news.set()
 

@@ -9,7 +9,13 @@ from typing import Literal, Protocol
 from msgspec import Struct, field
 
 from crossdock.config.schedules.blackouts import first_instant_outside
-from crossdock.config.schedules.due_times import Due, due_after, due_between, first_due_of_dates, runs_to_catch_up
+from crossdock.config.schedules.due_times import (
+    Due,
+    all_due_after,
+    due_between,
+    first_due_per_business_date,
+    runs_to_catch_up,
+)
 from crossdock.config.schedules.job_and_schedule_config import JobConfig, jobs_in_order
 from crossdock.state import ScheduledRun, SkippedRun
 
@@ -34,9 +40,9 @@ class KnownRuns(Protocol):
 
     def paused_jobs(self) -> set[str]: ...
 
-    def register_job(self, job: str, at: datetime) -> datetime: ...
+    def get_or_register_first_seen(self, job: str, at: datetime) -> datetime: ...
 
-    def last_finished(self, job: str) -> ScheduledRun | None: ...
+    def last_finished_run(self, job: str) -> ScheduledRun | None: ...
 
     def runs_of_date(self, job: str, business_date: date) -> list[ScheduledRun]: ...
 
@@ -84,20 +90,20 @@ class DueJobs:
 
     @staticmethod
     def _is_running(known: KnownRuns, job: str, day: date) -> bool:
-        return any(not run.finished for run in known.runs_of_date(job, day))
+        return any(not run.is_finished for run in known.runs_of_date(job, day))
 
     def _is_still_to_run(self, known: KnownRuns, job: str, day: date, now: datetime) -> bool:
-        last = known.last_finished(job)
+        last = known.last_finished_run(job)
         if job in known.paused_jobs() or (last is not None and last.business_date >= day):
             return False
-        coming = first_due_of_dates(self._jobs[job].schedule, now, now + DATES_AHEAD)
+        coming = first_due_per_business_date(self._jobs[job].schedule, now, now + DATES_AHEAD)
         return any(one.business_date == day for one in coming)
 
     def _plan_job(self, known: KnownRuns, name: str, now: datetime, on_time_since: datetime) -> DueJob:
         job = self._jobs[name]
-        since, last = known.register_job(name, now), known.last_finished(name)
+        since, last = known.get_or_register_first_seen(name, now), known.last_finished_run(name)
         after = Due(last.due, last.business_date) if last else since
-        asked = list(due_after(job.schedule, after, now))
+        asked = list(all_due_after(job.schedule, after, now))
         on_time = [one for one in asked if one.instant > on_time_since]
         wanted = {*on_time, *runs_to_catch_up(job.schedule, asked, now)}
         plan = DueJob(name, on_time[0].instant - timedelta.resolution if on_time else now)
@@ -105,7 +111,7 @@ class DueJobs:
             status: Literal["failed", "skipped"] = "skipped"
             if one not in wanted:
                 note = f"catch_up: {job.schedule.catch_up}"
-            elif job.overlap != "queue" and last is not None and _was_due_during(last, one):
+            elif job.overlap != "queue" and last is not None and _was_due_during_last_run(last, one):
                 note = f"due while the run for {last.business_date} was running"
                 status = "failed" if job.overlap == "forbid" else "skipped"
             else:
@@ -115,7 +121,7 @@ class DueJobs:
         return plan
 
 
-def _was_due_during(last: ScheduledRun, one: Due) -> bool:
+def _was_due_during_last_run(last: ScheduledRun, one: Due) -> bool:
     return (
         last.started_at is not None
         and last.finished_at is not None

@@ -89,7 +89,7 @@ class MonitoredScheduler:
     def periodic_tasks(self) -> Mapping[str, tuple[Callable[[], None], float]]:
         return {
             "retention": (self.apply_retention, RETENTION_S),
-            "webhooks": (self.report_webhook_problems, REPORT_S),
+            "webhooks": (self.report_refused_and_delayed_webhooks, REPORT_S),
         }
 
     @property
@@ -109,12 +109,12 @@ class MonitoredScheduler:
                 "clock" if isinstance(error, ClockError) else "state", text_with_code(error)
             )
             LOGGER.error("cannot check which jobs are due: %s", text_with_code(error))
-            self._report_runs_without_state(error, now)
+            self._report_runs_prevented_by_error(error, now)
         else:
             self._metrics.report_component_status("state")
             self._metrics.report_component_status("clock")
             self._looked_at, self._reported_lost = now, set()
-            self._report_late_starts(now)
+            self._report_runs_waiting_too_long(now)
             self._send_pending_notices(now)
         for job, instant in self._scheduler.next_due_by_job().items():
             self._metrics.set_next_due(job, instant)
@@ -134,7 +134,7 @@ class MonitoredScheduler:
         if not self.busy:
             self._scheduler.close()
 
-    def report_webhook_problems(self) -> None:
+    def report_refused_and_delayed_webhooks(self) -> None:
         """Log the webhooks refused since the last call and the systems that delay records, and measure the inbox."""
         if self._webhooks is None:
             return
@@ -143,7 +143,7 @@ class MonitoredScheduler:
             self.project.read_state() as tx,
         ):  # a state that cannot be read was reported above
             failing = sum(number for _, number in tx.inbox.failing_record_counts())
-            self._metrics.set_inbox_counts(tx.inbox.count_records_to_fetch() - failing, failing)
+            self._metrics.set_inbox_record_counts(tx.inbox.count_records_to_fetch() - failing, failing)
         report_refused_webhooks(self._webhooks.refused, self._metrics)
         slow = self._webhooks.inbox_worker.list_slow_partners()
         self._metrics.set_slow_partners({partners: seconds for partners, seconds, _ in slow})
@@ -162,12 +162,12 @@ class MonitoredScheduler:
             self._use_project(fresh)
             self._fresh = None
             self._scheduler.replace_config(self.project)
-        return self._scheduler.report_or_start_runs(may_start=self._fresh is None and not self._interrupt.is_set())
+        return self._scheduler.report_ended_or_start_due(may_start=self._fresh is None and not self._interrupt.is_set())
 
-    def _report_runs_without_state(self, error: CrossdockError, now: datetime) -> None:
+    def _report_runs_prevented_by_error(self, error: CrossdockError, now: datetime) -> None:
         """Report the first due run of each job while the state cannot be used, or the clocks differ."""
         for name, job in self.project.jobs.items():
-            one = next(due_between(job.schedule, self._runs_unknown_since(job, now), now), None)
+            one = next(due_between(job.schedule, self._instant_since_runs_are_unknown(job, now), now), None)
             if one is not None and name not in self._reported_lost and now >= self._notify_at:
                 run_requests_and_failed_starts.store_failed_start(
                     self.project, self._clock, error, RunRequest(job=name)
@@ -176,7 +176,7 @@ class MonitoredScheduler:
                 if self._notify(event, RunLog(name, one.business_date)):
                     self._reported_lost.add(name)
 
-    def _runs_unknown_since(self, job: JobConfig, now: datetime) -> datetime:
+    def _instant_since_runs_are_unknown(self, job: JobConfig, now: datetime) -> datetime:
         """Return the instant after which it is unknown what has run.
 
         Just after the start, it covers the runs that this service would start itself. Later it covers a day to catch
@@ -187,13 +187,13 @@ class MonitoredScheduler:
         catches_up = job.schedule.catch_up != "none" and now - self._started >= run_event_builders.LATE
         return self._started - (A_DAY if catches_up else ON_TIME)
 
-    def _report_late_starts(self, now: datetime) -> None:
+    def _report_runs_waiting_too_long(self, now: datetime) -> None:
         """Report each run once that cannot start in time, or that waits long for another process."""
         reason = self._scheduler.held_back_by
         for name, at in self._scheduler.waiting.items():
             if (name, at) in self._late:
                 continue
-            event = run_event_builders.not_started_event(name, self.project.jobs[name], at, now, 0.0, reason)
+            event = run_event_builders.late_start_event(name, self.project.jobs[name], at, now, 0.0, reason)
             if event is not None:
                 self._late.add((name, at))
                 log = RunLog(name, at.business_date)
@@ -202,7 +202,7 @@ class MonitoredScheduler:
 
     def _execute_run(self, session: Session, due_run: DueRun) -> Report | None:
         self._metrics.report_component_status("state")
-        bucket = session.bucket(session.targets[PLATFORM]).take(0, 0).bucket_state.bucket
+        bucket = session.bucket(session.targets[PLATFORM]).take_available(0, 0).bucket_state.bucket
 
         def show(tokens: int | None) -> None:
             self._metrics.set_request_allowance(tokens=tokens, rate_per_s=bucket.rate_per_s, burst=bucket.burst)
@@ -215,12 +215,13 @@ class MonitoredScheduler:
                 self._notify(event, log)
 
         self._log_notification_problems(
-            pending_notices.notify_of_killed_run(self.project, self._send_event, self._clock, due_run.job), log
+            pending_notices.notify_of_killed_run(self.project, self._send_event_to_channels, self._clock, due_run.job),
+            log,
         )
         self._metrics.record_run_start(due_run.job)
         timings = log.make_logged_timings(self._clock)
         try:
-            with run_event_builders.watch_deadline(session, due_run, self._clock, tell):
+            with run_event_builders.watching_run_deadline(session, due_run, self._clock, tell):
                 return sync_and_replay.run_scheduled(session, due_run, progress=timings, interrupt=self._interrupt)
         finally:
             self._trace(timings)
@@ -241,32 +242,32 @@ class MonitoredScheduler:
                 self._metrics.set_open_records(name, counts)
         self._metrics.record_run_end(ended.job, event.status, event.seconds)
         log.log_end(event)
-        self._notify(run_event_builders.event_with_readable_previous_run(self.project, event, ended.due.instant), log)
+        self._notify(run_event_builders.event_with_previous_if_readable(self.project, event, ended.due.instant), log)
 
     def _send_pending_notices(self, now: datetime) -> None:
         if now < self._notify_at:
             return
-        problems = pending_notices.send_pending_notices(self.project, self._send_event, self._clock)
+        problems = pending_notices.send_pending_notices(self.project, self._send_event_to_channels, self._clock)
         self._log_notification_problems(problems)
         self._plan_next_notice_attempt(now, are_told=not problems)
 
     def _plan_next_notice_attempt(self, now: datetime, *, are_told: bool) -> None:
         self._failures = 0 if are_told else self._failures + 1
-        self._notify_at = now if are_told else now + pending_notices.pause_after_failures(self._failures)
+        self._notify_at = now if are_told else now + pending_notices.duration_of_pause_after_failures(self._failures)
 
     def _notify(self, event: Event, log: RunLog) -> bool:
         """Return whether people were notified. If not, the event of a run in the state is sent later."""
         if isinstance(event, ScheduledRunEnded):
             problems: Sequence[str] = pending_notices.send_pending_and_new_notice(
-                self.project, self._send_event, event, self._clock
+                self.project, self._send_event_to_channels, event, self._clock
             )
             self._plan_next_notice_attempt(self._clock.now(), are_told=not problems)
         else:
-            problems = self._send_event(event)
+            problems = self._send_event_to_channels(event)
         self._log_notification_problems(problems, log)
         return not problems
 
-    def _send_event(self, event: Event) -> Sequence[str]:
+    def _send_event_to_channels(self, event: Event) -> Sequence[str]:
         return self._notifier.notify(event) if self._notifier else ()
 
     @staticmethod

@@ -32,7 +32,7 @@ _MOST = 20  # messages in a row; the others follow at the next call
 _AGAIN = "It is tried again."
 
 
-def pause_after_failures(failures: int) -> timedelta:
+def duration_of_pause_after_failures(failures: int) -> timedelta:
     return min(LONGEST_PAUSE, FIRST_PAUSE * (1 << min(failures - 1, 10)))
 
 
@@ -121,7 +121,7 @@ def _with_retry_advice(
     tx: Transaction, run: PendingNotice, day: date, messages: Iterable[RunMessage]
 ) -> Iterable[RunMessage]:
     known = tx.scheduled_runs.get(run.job, run.due, day)
-    is_open = known is not None and not known.finished
+    is_open = known is not None and not known.is_finished
     return (replace(each, advice=_AGAIN) if is_open and each == UNRECORDED else each for each in messages)
 
 
@@ -173,7 +173,7 @@ def _makes_notice_redundant(event: ScheduledRunEnded, old_run: int, old_due: dat
     return event.status not in COMPLETED and old_status not in COMPLETED and old_due == event.due
 
 
-def notify_recipients(loaded: Project, event: Event, clock: Clock) -> tuple[str, ...]:
+def notify_of_event_and_pending(loaded: Project, event: Event, clock: Clock) -> tuple[str, ...]:
     """Send *event*, and what people were not notified of before. Return a sentence for each channel that failed."""
     send = notification_sender_of_project(loaded, clock)
     return tuple(

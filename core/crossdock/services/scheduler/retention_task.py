@@ -55,7 +55,7 @@ class RetentionTask:
         with project.open_state_exclusively() as state:
             purged, is_whole = purge.purge_in_batches(state, ages, batches=BATCHES)
             if is_whole:
-                state.run_transaction(lambda tx: tx.retention.record_applied(now))
+                state.run_transaction(lambda tx: tx.retention.store_applied_time(now))
                 self._next = now + EVERY
         counts = [f"{number:,} {name.replace('_', ' ')}" for name, number in structs.asdict(purged).items() if number]
         if counts:
@@ -63,7 +63,7 @@ class RetentionTask:
         return is_whole
 
 
-def apply_retention(loaded: Project, clock: Clock, interrupt: threading.Event) -> None:
+def apply_retention_until_done(loaded: Project, clock: Clock, interrupt: threading.Event) -> None:
     task, is_more_left = RetentionTask(clock), True
     while is_more_left and not interrupt.is_set():
         is_more_left = task.purge_part_if_due(loaded)

@@ -53,7 +53,7 @@ def run_ended_event(job: str, one: Due, report: Report) -> ScheduledRunEnded:
     )
 
 
-def event_with_readable_previous_run(
+def event_with_previous_if_readable(
     project: Project, event: ScheduledRunEnded, due: datetime, earlier: ScheduledRun | None = None
 ) -> ScheduledRunEnded:
     with suppress(CrossdockError), project.read_state() as tx:
@@ -70,16 +70,18 @@ def event_with_previous_run(
     """
     if event.run_id is None:
         known = tx.scheduled_runs.get(event.job, due, event.business_date)
-        event = replace(event, run_id=known.run_id if known is not None and known.with_shown_status.finished else None)
+        event = replace(
+            event, run_id=known.run_id if known is not None and known.with_shown_status.is_finished else None
+        )
     earlier = None if earlier is None else earlier.with_shown_status
-    if earlier is not None and (earlier.run_id is None or not earlier.finished):
+    if earlier is not None and (earlier.run_id is None or not earlier.is_finished):
         earlier = None
     if earlier is None and event.run_id is not None and tx.runs.follows_failed_start(event.run_id):
         return replace(event, previous="failed")
     previous = previous_run(tx, event.job, due) if earlier is None else as_previous_run(tx, earlier)
     if previous is None:
         return event
-    repeated = previous.is_repeated_by(due, event.status, event.open)
+    repeated = previous.is_still_degraded_without_news(due, event.status, event.open)
     if earlier is not None and earlier.status == event.status and earlier.run_id is not None:
         repeated = repeated or error_texts(tx.runs.messages(earlier.run_id)) == error_texts(event.messages) != []
     return replace(event, previous=previous.status, repeated=repeated and not _follows_pending_notice(tx, event, due))
@@ -101,7 +103,7 @@ def overdue_event(name: str, job: JobConfig, at: Due, now: datetime, expected_en
     return RunOverdue(name, at.business_date, expected, done_by.astimezone(zone))
 
 
-def not_started_event(
+def late_start_event(
     name: str, job: JobConfig, at: Due, now: datetime, expected_s: float, reason: str | None
 ) -> RunOverdue | RunWaiting | None:
     """Return the event of a run that is due and has not started because of *reason*; None as long as it is not late."""
@@ -112,7 +114,7 @@ def not_started_event(
 
 
 @contextmanager
-def watch_deadline(
+def watching_run_deadline(
     session: Session, due_run: DueRun, clock: Clock, tell: Callable[[RunOverdue], None]
 ) -> Iterator[None]:
     """Call *tell* once if the run in this context is expected to end after `done_by`, or has not ended by then.
@@ -148,7 +150,7 @@ class PreviousRun(Struct, frozen=True):
     open: OpenCounts
     degraded_since: datetime | None
 
-    def is_repeated_by(self, due: datetime, status: Status, now_open: OpenCounts) -> bool:
+    def is_still_degraded_without_news(self, due: datetime, status: Status, now_open: OpenCounts) -> bool:
         """Return whether the next run is degraded like this one, with no more open records, and no reminder is due."""
         if status != "degraded" or self.degraded_since is None or now_open.has_any_more_than(self.open):
             return False

@@ -52,7 +52,7 @@ def previewed_days(
         due = list(islice(due_between(schedule, since, before), MOST_COUNTED + 1))
         if due:
             is_counted = len(due) <= MOST_COUNTED
-            last = due[-1] if is_counted else _last_due(schedule, since, before)
+            last = due[-1] if is_counted else _last_due_in_span(schedule, since, before)
             number = len(due) if is_counted else None
             found[day] = PreviewedDay(
                 [rows.row_of_due_run(each) for each in due[:listed]], number, last.instant.astimezone(schedule.zone)
@@ -60,7 +60,7 @@ def previewed_days(
     return found
 
 
-def _last_due(schedule: Schedule, since: datetime, until: datetime) -> Due:
+def _last_due_in_span(schedule: Schedule, since: datetime, until: datetime) -> Due:
     """Return the last run of a span with some, without looking at all."""
     back = 2 * (schedule.step or _ONE_DAY)
     while not (found := deque(due_between(schedule, max(since, until - back), until), maxlen=1)):

@@ -98,7 +98,7 @@ class Scheduler:
     def busy(self) -> bool:
         return bool(self._running or self._inbox_work)
 
-    def report_or_start_runs(self, *, may_start: bool = True) -> bool:
+    def report_ended_or_start_due(self, *, may_start: bool = True) -> bool:
         """Report ended runs, or else start runs that may start. Return False if there were none."""
         if self._collect_and_report_ended():
             return True
@@ -209,7 +209,7 @@ class Scheduler:
             candidates = [plan for plan in plans if plan.job not in self._running and plan.job not in self._postponed]
             found = ((plan, self._due_jobs.run_to_start(tx.scheduled_runs, plan, plans, now)) for plan in candidates)
             ready = [(plan, start) for plan, start in found if start is not None]
-            ready.sort(key=lambda item: self._start_order(tx, *item))
+            ready.sort(key=lambda item: self._start_order_key(tx, *item))
         if not ready:
             self._store_skipped_runs(state, [plan for plan in plans if plan.skipped and not plan.starts], now)
         return plans, self._runs_without_shared_connections(ready)
@@ -217,7 +217,7 @@ class Scheduler:
     def _runs_ahead_of_clock(self, tx: Transaction, now: datetime) -> list[ScheduledRun]:
         """Return the runs that are due or ended only later than *now*: the clock was ahead when they began."""
         skew_s = self._project.platform.max_clock_skew_s
-        return [] if skew_s is None else tx.scheduled_runs.finished_after(now + timedelta(seconds=skew_s))
+        return [] if skew_s is None else tx.scheduled_runs.finished_due_or_ended_after(now + timedelta(seconds=skew_s))
 
     def _remove_early_and_replan(self, state: State, early: list[ScheduledRun], now: datetime) -> list[DueJob]:
         """Remove the *early* runs, which would stand for those that are due at their times, and plan again."""
@@ -225,7 +225,7 @@ class Scheduler:
             message = "the run of %s for %s began when the clock was ahead, and does not count: it runs when it is due"
             LOGGER.warning(message, run.job, run.business_date)
         with state.begin() as tx:
-            tx.scheduled_runs.remove(early, now)
+            tx.scheduled_runs.remove_as_if_not_run(early, now)
             return self._due_jobs.plan_all(tx.scheduled_runs, now, self._on_time_since)
 
     def _check_clock_with_platform(self, now: datetime) -> None:
@@ -253,7 +253,7 @@ class Scheduler:
         return chosen
 
     @staticmethod
-    def _start_order(tx: Transaction, plan: DueJob, start: Due) -> tuple[datetime, float]:
+    def _start_order_key(tx: Transaction, plan: DueJob, start: Due) -> tuple[datetime, float]:
         seconds, _ = tx.scheduled_runs.expected_seconds_and_requests(plan.job) or (0.0, 0)
         return start.instant, seconds
 

@@ -7,11 +7,11 @@ from datetime import date, datetime
 
 from msgspec import Struct
 
-from crossdock.config.schedules.due_times import first_due_of_dates
+from crossdock.config.schedules.due_times import first_due_per_business_date
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.services.scheduler.due_and_skipped_runs import DATES_AHEAD
 from crossdock.state import RunRecord, Transaction
-from crossdock.values.display_texts import instant_text
+from crossdock.values.texts_of_numbers_and_times import instant_text
 
 _LATEST = 5  # runs: one in progress is among them
 
@@ -49,6 +49,8 @@ def find_start_delay_reason(
 def _has_job_ended_for_day(tx: Transaction, job: JobConfig, name: str, day: date, now: datetime) -> bool:
     found = tx.scheduled_runs.runs_of_date(name, day)
     if found:
-        return all(each.finished for each in found)
-    is_due = any(each.business_date == day for each in first_due_of_dates(job.schedule, now - DATES_AHEAD, now))
+        return all(each.is_finished for each in found)
+    is_due = any(
+        each.business_date == day for each in first_due_per_business_date(job.schedule, now - DATES_AHEAD, now)
+    )
     return not is_due or name in tx.scheduled_runs.paused_jobs()

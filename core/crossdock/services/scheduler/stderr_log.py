@@ -16,9 +16,9 @@ from crossdock.runs.timings import Timings
 from crossdock.services.inbox.webhook_record_delivery import Partners, WorkResult
 from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded
 from crossdock.values.clock import Clock
-from crossdock.values.display_texts import duration_text
 from crossdock.values.progress import SilentProgress
 from crossdock.values.run_messages import error_texts
+from crossdock.values.texts_of_numbers_and_times import duration_text
 
 LogFormat = Literal["text", "json"]
 LOGGER = logging.getLogger("crossdock.schedule")
@@ -39,7 +39,7 @@ def logging_to_stderr(form: LogFormat) -> Iterator[None]:
         LOGGER.removeHandler(handler)
 
 
-def print_notice(text: str) -> None:
+def print_notice_between_log_lines(text: str) -> None:
     """Write *text* to stderr after an empty line, while no thread logs.
 
     Before 3.12.4, CPython may lose a line that two threads write at once (gh-119506).
@@ -83,7 +83,7 @@ class WebhookLog(SilentProgress):
 
 
 def log_inbox_work(partners: Partners, worked: WorkResult) -> None:
-    of = _webhooks_of_partners_text(partners)
+    of = _name_of_partners_webhooks(partners)
     records, failed = f"{worked.fetched:,} record{'s' * (worked.fetched != 1)} fetched", f"{worked.failed:,}"
     if worked.failed:
         LOGGER.warning("%s: %s, %s failed: see 'crossdock records list --state inbox'", of, records, failed)
@@ -94,10 +94,10 @@ def log_inbox_work(partners: Partners, worked: WorkResult) -> None:
 def log_slow_partners(partners: Partners, seconds: float) -> None:
     text = "%s: the same records have taken %s, so %s may answer slowly or not at all; those of others go on"
     systems = " or ".join(filter(None, partners))
-    LOGGER.warning(text, _webhooks_of_partners_text(partners), duration_text(seconds), systems)
+    LOGGER.warning(text, _name_of_partners_webhooks(partners), duration_text(seconds), systems)
 
 
-def _webhooks_of_partners_text(partners: Partners) -> str:
+def _name_of_partners_webhooks(partners: Partners) -> str:
     return f"webhooks of {partners}" if partners.connection else "webhooks"
 
 

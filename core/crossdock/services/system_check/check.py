@@ -24,13 +24,13 @@ from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
 from crossdock.runs.imported_file_log import NoIntake
-from crossdock.runs.init_plan_and_run import Config, load_project
+from crossdock.runs.init_plan_run_for_programs import Config, load_project
 from crossdock.services.inbox.webhook_verification_and_parsing import endpoints_by_connection
 from crossdock.values.author_code_errors import convert_author_errors
 from crossdock.values.clock import SystemClock
-from crossdock.values.display_texts import count_with_noun, duration_text, size_text
 from crossdock.values.progress import SilentProgress
-from crossdock.values.records import RawBatch
+from crossdock.values.raw_rows_and_records import RawBatch
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, size_text
 from crossdock.writing.targets import platform_access_and_clock_checks
 
 _SAME_S = 2.0  # the platform says its time in whole seconds
@@ -62,7 +62,7 @@ def findings_of_connection(loaded: Project, connection: Connection) -> Iterator[
         yield finding
     yield from (
         _finding_about_change_reading(stream)
-        for _, stream in connection.named_enabled_streams()
+        for _, stream in connection.enabled_streams_with_full_names()
         if stream.reads_changes and answers
     )
     sent = {scope.namespace for scope in loaded.scope_by_stream.values() if scope.target == connection.name}
@@ -79,7 +79,7 @@ def _webhook_and_target_findings(loaded: Project, connection: Connection) -> Ite
             )
         target = connection.target(loaded.platform.tenant, SystemClock())
     except CrossdockError as error:
-        yield _failed_finding(error)
+        yield _finding_of_error(error)
         return
     if target is not None:
         yield _finding_of_test(target.reach)
@@ -90,7 +90,7 @@ def _platform_findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
     try:
         access = platform_access_and_clock_checks.check_access(loaded.platform, loaded.access_test_resources)
     except CrossdockError as error:
-        yield "platform", _failed_finding(error)
+        yield "platform", _finding_of_error(error)
         return
     yield "platform", Finding(ok=True, text=access.text)
     yield "clock", _finding_of_test(partial(_clock_text, loaded.platform, access.ahead_s))
@@ -100,14 +100,17 @@ def _platform_findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
                 "platform",
                 Finding(
                     ok=False,
-                    text=f"may not read {_plural(resource)}, but their delivery needs look-ups",
+                    text=f"may not read {_plural_resource_name(resource)}, but their delivery needs look-ups",
                     code="scopes_missing",
                 ),
             )
         else:
             yield (
                 "platform",
-                Finding(ok=True, text=f"may not read {_plural(resource)}; look-ups are not possible, writes need none"),
+                Finding(
+                    ok=True,
+                    text=f"may not read {_plural_resource_name(resource)}; look-ups are not possible, writes need none",
+                ),
             )
     needed = needed_and_granted_scopes.needed_scopes(
         loaded.platform, loaded.written_resources, {*loaded.looked_up_resources, *loaded.read_resources}
@@ -126,7 +129,7 @@ def _clock_text(profile: Profile, ahead_s: float | None) -> str:
     return f"{duration_text(abs(ahead_s))} {'ahead of' if ahead_s > 0 else 'behind'} the platform's"
 
 
-def _plural(resource: str) -> str:
+def _plural_resource_name(resource: str) -> str:
     return f"{resource.replace('_', ' ')}s"
 
 
@@ -143,10 +146,10 @@ def _finding_of_test(test: Callable[[], str | None], text: str = "") -> Finding:
     try:
         return Finding(ok=True, text=test() or text)
     except CrossdockError as error:
-        return _failed_finding(error)
+        return _finding_of_error(error)
 
 
-def _failed_finding(error: CrossdockError) -> Finding:
+def _finding_of_error(error: CrossdockError) -> Finding:
     return Finding(ok=False, text=str(error), code=error.code, category=error.category)
 
 
@@ -189,20 +192,20 @@ def _source_findings(connection: Connection) -> Iterator[Finding]:
     if access is not None:
         yield access
     if access is None or access.ok:
-        yield from _connector_check_findings(connection)
+        yield from _author_or_first_page_findings(connection)
 
 
 def _authorization_finding(connection: Connection) -> Finding | None:
     try:
         api = connection.api
     except CrossdockError as error:
-        return _failed_finding(error)
+        return _finding_of_error(error)
     return (
         _finding_of_test(api.auth.status) if api is not None and isinstance(api.auth, AuthorizationCodeAuth) else None
     )
 
 
-def _connector_check_findings(connection: Connection) -> Iterator[Finding]:
+def _author_or_first_page_findings(connection: Connection) -> Iterator[Finding]:
     check = connection.connector.check
     if check is None and connection.connector.api is None:
         return
@@ -217,7 +220,7 @@ def _connector_check_findings(connection: Connection) -> Iterator[Finding]:
                     else _findings_of_author_check(connection, check, context)
                 )
         except CrossdockError as error:
-            yield _failed_finding(error)
+            yield _finding_of_error(error)
 
 
 def _findings_of_author_check(connection: Connection, check: Any, context: Context[Any]) -> Iterator[Finding]:
@@ -230,7 +233,7 @@ def _findings_of_author_check(connection: Connection, check: Any, context: Conte
 
 def _first_page_findings(connection: Connection, context: Context[Any]) -> Iterator[Finding]:
     """Read the first page of each stream. An API that does not respond is not tried again."""
-    for _, stream in connection.named_enabled_streams():
+    for _, stream in connection.enabled_streams_with_full_names():
         try:
             with convert_author_errors("pull", None, code=stream, settings=connection.settings):
                 text = _first_page_text(stream, context)
@@ -267,7 +270,9 @@ the raw form, the payload and the request of each record.
 def disk_findings(loaded: Project) -> Iterator[Finding]:
     """Yield for each disk that a run writes to whether the free space is enough for the largest files so far."""
     with loaded.read_state() as tx:
-        read = sum(size for stream, size in tx.intake.largest_sizes().items() if stream in loaded.scope_by_stream)
+        read = sum(
+            size for stream, size in tx.intake.largest_size_by_stream().items() if stream in loaded.scope_by_stream
+        )
     needs = [("spool", loaded.spool, COPIES), ("temporary files", Path(tempfile.gettempdir()), PLANNED)]
     if loaded.state_url.drivername == "sqlite":
         needs.append(("state", Path(loaded.state_url.database or "").parent, STORED))

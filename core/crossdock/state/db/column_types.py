@@ -44,7 +44,7 @@ class ExactJson(TypeDecorator[Any]):
         return None if value is None else exact_json.dumps(value).decode()
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ARG002  SQLAlchemy's signature
-        return None if value is None else exact_json.loads_canonical(value)
+        return None if value is None else exact_json.loads_trusted_canonical(value)
 
 
 class Hash(TypeDecorator[int]):

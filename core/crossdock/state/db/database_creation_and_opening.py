@@ -146,7 +146,7 @@ def open_engine(url: URL, pin: PinnedTenant, *, read_only: bool, waits_s: float 
     return engine
 
 
-def open_shared_database(url: URL) -> Engine:
+def open_database_without_schema_check(url: URL) -> Engine:
     """Open or create a database whose last commits may be lost in a power failure, but not in a crash of a process."""
     if url.drivername != "sqlite":
         return _engine(url, read_only=False)

@@ -68,7 +68,7 @@ class Lease(Struct, frozen=True):
             )
 
 
-def current_fence(engine: Engine) -> int:
+def fence_of_last_holder(engine: Engine) -> int:
     with read_only_connection(engine) as connection:
         return int(connection.execute(_LAST).one().fence)
 
@@ -96,7 +96,7 @@ def hold(engine: Engine, url: URL, owner: str, *, above: int = 0, waits_s: float
 
     Raises StateBusyError if another run holds it for longer than *waits_s*.
     """
-    with _opened_lock(engine, url) as try_lock:
+    with _opened_untaken_lock(engine, url) as try_lock:
         lease = Lease(url, _acquire_within(waits_s, engine, url, owner, above, try_lock))
         try:
             with _kept_alive(engine, lease):
@@ -181,7 +181,7 @@ def _kept_alive(engine: Engine, lease: Lease) -> Iterator[None]:
 
 
 @contextmanager
-def _opened_lock(engine: Engine, url: URL) -> Iterator[Callable[[], bool]]:
+def _opened_untaken_lock(engine: Engine, url: URL) -> Iterator[Callable[[], bool]]:
     if url.drivername == "sqlite":
         with translated_os_errors(url):
             file = open_or_create_private(Path(f"{url.database}.lock"))

@@ -112,7 +112,7 @@ def _store_when_waiting_records_are_idle(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE waiting_records ADD COLUMN idle_under VARCHAR(64)"))
 
 
-def _store_commands(connection: Connection) -> None:
+def _store_commands_of_runs(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE runs ADD COLUMN command TEXT"))
 
 
@@ -184,7 +184,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _add_suspected_inputs,
     _add_marks_of_unverified_parts,
     _store_when_waiting_records_are_idle,
-    _store_commands,
+    _store_commands_of_runs,
     _store_when_intents_were_resolved,
     _add_unknown_references,
     _index_what_is_due_by_stream,

@@ -106,7 +106,8 @@ class BulkStatement:
         names = compiled.positiontup or []
         binds = {name: compiled.binds[name] for name in names}
         converters = {
-            name: None if name in self._ready else _converter(bind.type, dialect) for name, bind in binds.items()
+            name: None if name in self._ready else _converter_to_database(bind.type, dialect)
+            for name, bind in binds.items()
         }
         constants = {name: bind.value for name, bind in binds.items() if not bind.required}
         return _Compiled(compiled.string, names, converters, constants)
@@ -123,7 +124,7 @@ def _parameter_columns(
             yield repeat(convert(fixed[name]) if convert else fixed[name], count)
 
 
-def _converter(kind: TypeEngine[Any], dialect: Dialect) -> Convert | None:
+def _converter_to_database(kind: TypeEngine[Any], dialect: Dialect) -> Convert | None:
     if isinstance(kind, ExactJson | Hash | UtcDateTime):
         return partial(kind.process_bind_param, dialect=dialect)
     return None if isinstance(kind, LargeBinary) else kind.dialect_impl(dialect).bind_processor(dialect)

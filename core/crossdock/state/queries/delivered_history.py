@@ -83,7 +83,7 @@ class DeliveredHistory:
                     retried.add(key_hash)
         return found
 
-    def operation_counts_of_runs(self, run_ids: Sequence[int]) -> list[tuple[str, str, int]]:
+    def counts_by_stream_and_operation(self, run_ids: Sequence[int]) -> list[tuple[str, str, int]]:
         """Return how often *run_ids* have delivered each operation to a target, by stream."""
         columns = (intents.c.stream, intents.c.operation)
         query = (

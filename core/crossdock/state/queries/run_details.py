@@ -75,7 +75,7 @@ def summed_by_reason_code(found: Iterable[StreamReasonCount]) -> list[ReasonCoun
 
 
 class RunDetails:
-    """The details of runs. All but `deliveries_by_stream` describe the present: dead letters delivered since are
+    """The details of runs. All but `delivery_times_by_stream` describe the present: dead letters delivered since are
     gone.
     """
 
@@ -114,25 +114,25 @@ class RunDetails:
         names = ("stream", "key", "stage", "pointer", "message", "source", "line", "run_id")
         return self._rows(dead_letters, names, and_(_rejected_until(run_id), dead_letters.c.code == code), order, limit)
 
-    def count_rejected_later(self, run_id: int) -> int:
+    def count_rejected_by_later_runs(self, run_id: int) -> int:
         return self._count(dead_letters, and_(dead_letters.c.run_id > run_id, dead_letters.c.status == "rejected"))
 
-    def count_and_oldest_waiting(self, *, limit: int) -> tuple[int, list[Row]]:
+    def count_and_list_oldest_waiting(self, *, limit: int) -> tuple[int, list[Row]]:
         names = ("stream", "key", "waits_for", "source", "line", "since")
         order = (waiting_records.c.since, waiting_records.c.stream, waiting_records.c.key)
         return self._count(waiting_records, true()), self._rows(waiting_records, names, true(), order, limit)
 
-    def count_and_oldest_unsettled(self, status: str, *, limit: int) -> tuple[int, list[Row]]:
+    def count_and_list_oldest_unsettled(self, status: str, *, limit: int) -> tuple[int, list[Row]]:
         """Return the number of operations that are ``in_doubt`` or ``overdue``, and the oldest ones."""
         names = ("stream", "key", "operation", "attempts", "source", "line", "first_sent_at")
         unsettled = intents.c.status == status
         return self._count(intents, unsettled), self._rows(intents, names, unsettled, (intents.c.id,), limit)
 
-    def count_unsent(self) -> int:
+    def count_left_to_next_run(self) -> int:
         """Count the operations that the next run sends, or sends again."""
         return self._count(intents, intents.c.status.in_(("pending", "sending")))
 
-    def updates_of_first_operations(self, run_id: int, *, limit: int) -> FirstOperations:
+    def updates_among_first_operations(self, run_id: int, *, limit: int) -> FirstOperations:
         """Return what the first *limit* operations of a run updated, as far as retention keeps their payloads."""
         of_run = select(intents.c.id).where(intents.c.run_id == run_id)
         of_run = of_run.order_by(sql_statements.order_without_index(self._connection, intents.c.id))
@@ -152,7 +152,7 @@ class RunDetails:
             number, len(ids) == number, [each for row in found if (each := _delivered_update_of_row(*row))]
         )
 
-    def deliveries_by_stream(self, run: RunRecord) -> list[StreamDelivery]:
+    def delivery_times_by_stream(self, run: RunRecord) -> list[StreamDelivery]:
         """Return what *run* settled, by stream, slowest first, without operations that were purged since."""
         settled = and_(intents.c.run_id == run.id, intents.c.settled_at.is_not(None))
         if run.finished_at is not None:

@@ -62,17 +62,17 @@ class StateSize:
     def contents(self) -> StateContents:
         """Return the contents with exact counts. Counting bindings takes about ten seconds for ten million."""
         return StateContents(
-            self.size(),
+            self.total_size(),
             self._query_integer("PRAGMA freelist_count") * self._query_integer("PRAGMA page_size")
             if self._is_sqlite
             else None,
             tuple(self._size_of_table(table) for table in metadata.sorted_tables),
             self._bindings.counts_by_resource(),
-            self._unsettled_counts(),
-            self._oldest_unsettled(),
+            self._unsettled_counts_by_status(),
+            self._oldest_unsettled_operation(),
         )
 
-    def size(self) -> int:
+    def total_size(self) -> int:
         if not self._is_sqlite:
             return sum(self._query_integer(f"SELECT pg_total_relation_size('{name}')") for name in metadata.tables)
         query = "SELECT file FROM pragma_database_list WHERE name = 'main'"
@@ -89,12 +89,12 @@ class StateSize:
             return TableSize(table.name, rows, self._estimated_size(table, rows))
         return TableSize(table.name, rows, self._query_integer(f"SELECT pg_table_size('{table.name}')"))
 
-    def _unsettled_counts(self) -> dict[str, int]:
+    def _unsettled_counts_by_status(self) -> dict[str, int]:
         status = intents.c.status
         query = select(status, func.count().label("number")).where(status.in_(UNSETTLED)).group_by(status)
         return {row.status: row.number for row in self._connection.execute(query)}
 
-    def _oldest_unsettled(self) -> Unsettled | None:
+    def _oldest_unsettled_operation(self) -> Unsettled | None:
         fields = (intents.c.stream, intents.c.status, intents.c.created_at)
         query = select(*fields).where(intents.c.status.in_(UNSETTLED)).order_by(intents.c.created_at).limit(1)
         row = self._connection.execute(query).first()

@@ -24,7 +24,7 @@ from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings
 from crossdock.state.tables.key_index_version_stamps import KeyIndexChange, ScopeChanges
 from crossdock.state.tables.record_identity_and_scope import Scope, in_scope, in_scope_of_parameters
-from crossdock.values.records import internal_column_name
+from crossdock.values.raw_rows_and_records import internal_column_name
 from crossdock.values.safe_local_files import create_private, replace_file
 
 KEY_HASH, KNOWN_FP, KNOWN_POSITION = (
@@ -113,7 +113,7 @@ class KeyIndex:
             if frame is not None and order is None:
                 return
         whole = rebuild() if frame is None else frame
-        whole = whole if order is None or whole.height > ORDERED else _ordered(whole, order)
+        whole = whole if order is None or whole.height > ORDERED else _rows_in_given_order(whole, order)
         with suppress(OSError):  # a full disk only makes the next run slower
             self._write(scope, stamp, whole)
 
@@ -168,7 +168,7 @@ _OF_KEYS = sql_statements.QueryByKeys(
 )
 
 
-def index_of_keys(connection: Connection, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
+def index_of_keys_from_bindings(connection: Connection, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
     rows = list(_OF_KEYS.rows(connection, scope.columns, key_hashes))
     schema = {KEY_HASH: HASH, KNOWN_FP: HASH, KNOWN_POSITION: pl.String}
     return _without_empty_position_column(pl.DataFrame(rows, schema=schema, orient="row"))
@@ -214,7 +214,7 @@ def _part_with_new_values(part: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame
     return found.select(KEY_HASH, *chosen, "_changed")
 
 
-def _ordered(frame: pl.DataFrame, order: pl.Series) -> pl.DataFrame:
+def _rows_in_given_order(frame: pl.DataFrame, order: pl.Series) -> pl.DataFrame:
     named = order.to_frame(KEY_HASH).join(frame, on=KEY_HASH, how="inner", maintain_order="left")
     others = frame.join(named, on=KEY_HASH, how="anti", maintain_order="left")
     return pl.concat([named.select(frame.columns), others], rechunk=True)

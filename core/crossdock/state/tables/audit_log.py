@@ -54,7 +54,7 @@ class AuditEntry(Struct, frozen=True):
     id: int = 0
 
     @classmethod
-    def by_current_actor(
+    def new_by_current_actor(
         cls, action: str, subject: str, *, at: datetime, before: Any = None, after: Any = None
     ) -> Self:
         """Return what the person who acts now has done, who is `current_actor`."""

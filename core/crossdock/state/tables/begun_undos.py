@@ -23,12 +23,12 @@ class BegunUndo(Struct, frozen=True):
     plan: dict[str, Any]
     keys: bytes
 
-    def covers(self, key_hash: int) -> bool:
+    def covers_record(self, key_hash: int) -> bool:
         number = len(self.keys) // KEY_BYTES
-        place = bisect_left(range(number), key_hash, key=self._key)
-        return place < number and self._key(place) == key_hash
+        place = bisect_left(range(number), key_hash, key=self._key_hash_at)
+        return place < number and self._key_hash_at(place) == key_hash
 
-    def _key(self, place: int) -> int:
+    def _key_hash_at(self, place: int) -> int:
         return int.from_bytes(self.keys[place * KEY_BYTES : (place + 1) * KEY_BYTES], "big")
 
 

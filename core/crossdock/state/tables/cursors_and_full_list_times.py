@@ -14,7 +14,7 @@ class Cursors:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def get(self, stream: str, version: str) -> str | None:
+    def get_if_same_version(self, stream: str, version: str) -> str | None:
         """Return where *stream* continues; None under another version, so that a changed mapping reads all again."""
         query = select(cursors.c.value).where(cursors.c.stream == stream, cursors.c.version == version)
         return self._connection.execute(query).scalar()

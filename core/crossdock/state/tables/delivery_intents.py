@@ -211,7 +211,7 @@ class Intents:
         query = select(*fields).where(table.c.status.in_(list(statuses)), table.c.target == target)
         return self._read(query.order_by(table.c.id))
 
-    def to_send_counts(self) -> dict[str, int]:
+    def to_send_counts_by_target(self) -> dict[str, int]:
         """Return the number of intents that are to be sent to each target that has some."""
         query = select(table.c.target, func.count()).where(table.c.status.in_(TO_SEND)).group_by(table.c.target)
         return {target: number for target, number in self._connection.execute(query)}
@@ -248,7 +248,7 @@ class Intents:
         for item in items:
             self._connection.execute(update(table).where(table.c.id == item.id).values(raw=item.raw))
 
-    def bodies_of_later_intents(self, item: Intent) -> Iterator[bytes]:
+    def bodies_of_all_later_intents(self, item: Intent) -> Iterator[bytes]:
         query = select(table.c.body).where(table.c.id > item.id, table.c.body.is_not(None))
         yield from self._connection.execute(query.execution_options(yield_per=1_000)).scalars()
 

@@ -58,7 +58,7 @@ class TakenFile(NamedTuple):
     seen_at: datetime | None
 
     @property
-    def position_in_list(self) -> TakenFilePlace:
+    def place_in_search_order(self) -> TakenFilePlace:
         return TakenFilePlace(*self[:4])
 
 
@@ -103,7 +103,7 @@ class FileIntake:
 
     def finished_files(self, stream: str, version: str) -> dict[str, FileFacts]:
         """Return the finished files, also undone ones, by content hash, oldest first; none if *version* is not last."""
-        if not self._is_version_of_last_file(stream, version):
+        if not self._is_last_used_mapping_version(stream, version):
             return {}
         return self._files_by_content_hash(
             table.c.stream == stream, table.c.version == version, table.c.status != "accepted"
@@ -112,13 +112,13 @@ class FileIntake:
     def unfinished_files(self, stream: str) -> dict[str, FileFacts]:
         return self._files_by_content_hash(table.c.stream == stream, table.c.status == "accepted")
 
-    def digests_of_removed_files(self, stream: str, version: str) -> Digests:
+    def digests_removed_by_retention(self, stream: str, version: str) -> Digests:
         """Return the files that *stream* finished under *version* and of which retention kept only the digests."""
-        if not self._is_version_of_last_file(stream, version):
+        if not self._is_last_used_mapping_version(stream, version):
             return Digests()
         return purged_input_digests.load(self._connection, "file", stream, version)
 
-    def _is_version_of_last_file(self, stream: str, version: str) -> bool:
+    def _is_last_used_mapping_version(self, stream: str, version: str) -> bool:
         query = select(table.c.version).where(table.c.stream == stream).order_by(table.c.accepted_at.desc()).limit(1)
         return self._connection.execute(query).scalar() in {None, version}
 
@@ -151,7 +151,7 @@ class FileIntake:
         for part in sql_statements.chunks(list(content_hashes)):
             query = select(*(table.c[name] for name in TakenFile._fields)).where(table.c.content_hash.in_(part))
             found += [TakenFile(*row) for row in self._connection.execute(query)]
-        return sorted(found, key=lambda each: each.position_in_list)
+        return sorted(found, key=lambda each: each.place_in_search_order)
 
     def accepted_between(self, begin: datetime, end: datetime, *, limit: int) -> list[tuple[str, FileFacts]]:
         """Return at most *limit* files that were accepted from *begin* to *end*, each with its stream, oldest first.
@@ -168,7 +168,7 @@ class FileIntake:
         newest_first = query.order_by(table.c.accepted_at.desc(), table.c.stream, table.c.name)
         return [AcceptedFile(*row) for row in self._connection.execute(newest_first.limit(limit))]
 
-    def largest_sizes(self) -> dict[str, int]:
+    def largest_size_by_stream(self) -> dict[str, int]:
         query = select(table.c.stream, func.max(table.c.size)).group_by(table.c.stream)
         return {stream: size for stream, size in self._connection.execute(query)}
 
@@ -210,7 +210,7 @@ class FileIntake:
         undone = update(table).where(*of_run, *([table.c.accepted_at <= ended] if ended else []))
         self._connection.execute(undone.values(status="undone"))
 
-    def forget(self, stream: str) -> None:
+    def forget_files_of_stream(self, stream: str) -> None:
         self._connection.execute(delete(table).where(table.c.stream == stream))
         self.replace_passed_over_snapshots(stream, set())
         purged_input_digests.forget_files(self._connection, stream)

@@ -52,7 +52,7 @@ class KeyIndexStamps:
         self._connection, self._expected = connection, expected
         self.touched: dict[Scope, ScopeChanges] = {}
 
-    def record_changes(self, scope: Scope, changes: list[KeyIndexChange]) -> None:
+    def record_changes_of_scope(self, scope: Scope, changes: list[KeyIndexChange]) -> None:
         if scope not in self.touched:
             self.touched[scope] = self._renew(scope)
         self.touched[scope].changes += changes

@@ -34,7 +34,7 @@ class UntrimmedKeys:
         )
         return list(found.scalars())
 
-    def keys_of_stream(self, stream: str) -> list[str]:
+    def keys_of_rejected_and_waiting(self, stream: str) -> list[str]:
         """Return those of the rejected and waiting records of *stream*."""
         each = (
             select(other.c.key).where(other.c.stream == stream, other.c.key.contains("%", autoescape=True))
@@ -191,7 +191,7 @@ class Bindings:
         for namespace, *fields in _BOUND.rows(self._connection, {"target": target, "resource": resource}, target_ids):
             yield Scope(target, resource, namespace), Binding(*fields)
 
-    def bindings_of_resource(
+    def page_of_resource_bindings(
         self,
         target: str,
         resource: str,
@@ -219,7 +219,7 @@ class Bindings:
         """Write bindings of one scope. An unverified binding stays unverified."""
         if not items:
             return
-        self._stamps.record_changes(scope, [_key_index_change(item) for item in items])
+        self._stamps.record_changes_of_scope(scope, [_key_index_change(item) for item in items])
         columns = sql_statements.as_columns(items, **_COLUMNS)
         columns["payload"] = [exact_json.dumps(payload).decode() for payload in columns["payload"]]
         fixed = {**scope.columns, "run_id": run_id, "updated_at": at, "deleted_at": None}
@@ -234,7 +234,7 @@ class Bindings:
         for item in items:
             scopes[item.scope].append(_key_index_change(item))
         for scope, changes in scopes.items():
-            self._stamps.record_changes(scope, changes)
+            self._stamps.record_changes_of_scope(scope, changes)
         columns = sql_statements.as_columns(items, **_SCOPE, **_COLUMNS)
         _PUT.run(self._connection, columns, {"run_id": run_id, "updated_at": at, "deleted_at": None})
         for item in items:
@@ -243,7 +243,7 @@ class Bindings:
     def mark_deleted(self, scope: Scope, key_hashes: Sequence[int], *, at: datetime) -> None:
         """Mark records that the target no longer has as deleted. Their counters are kept."""
         if key_hashes:
-            self._stamps.record_changes(
+            self._stamps.record_changes_of_scope(
                 scope, [KeyIndexChange(key_hash, None, None, is_live=False) for key_hash in key_hashes]
             )
         _BURY.run(self._connection, {"gone": key_hashes}, {**scope.columns, "at": at})
@@ -251,7 +251,7 @@ class Bindings:
     def clear_contribution_fingerprints(self, scope: Scope, key_hashes: Sequence[int]) -> None:
         """Make streams contribute again to these records: their rows would count as unchanged for ever."""
         for each in self._stamps.contribution_scopes(scope):
-            self._stamps.record_changes(each, self._changes_without_fingerprint(each, key_hashes))
+            self._stamps.record_changes_of_scope(each, self._key_index_changes_without_fingerprint(each, key_hashes))
             _MAP_AGAIN.run(self._connection, {"created": key_hashes}, each.columns)
 
     def contributions_to_recreated_records(self, scope: Scope) -> list[Binding]:
@@ -260,27 +260,29 @@ class Bindings:
         found = [Binding(*row) for row in self._connection.execute(_CREATED_AGAIN, of)]
         return [binding for binding in found if not binding.unverified]
 
-    def _changes_without_fingerprint(self, scope: Scope, key_hashes: Sequence[int]) -> list[KeyIndexChange]:
+    def _key_index_changes_without_fingerprint(self, scope: Scope, key_hashes: Sequence[int]) -> list[KeyIndexChange]:
         return [KeyIndexChange(key_hash, None, each.position) for key_hash, each in self.get(scope, key_hashes).items()]
 
     def mark_unverified(self, scope: Scope, items: Sequence[Binding | AcceptedBinding]) -> None:
-        self._stamps.record_changes(scope, [KeyIndexChange(item.key_hash, None, item.position) for item in items])
+        self._stamps.record_changes_of_scope(
+            scope, [KeyIndexChange(item.key_hash, None, item.position) for item in items]
+        )
         _DISTRUST.run(self._connection, {"doubted": [item.key_hash for item in items]}, scope.columns)
 
-    def mark_all_unverified(self, target: str, resource: str) -> None:
+    def mark_all_of_resource_unverified(self, target: str, resource: str) -> None:
         whole = table.c.target == target, table.c.resource == resource, _IS_LIVE
         self._connection.execute(update(table).where(*whole).values(unverified=True))
         self._stamps.record_change_of_resource(target, resource)
 
     def mark_verified(self, scope: Scope, items: Sequence[Binding | AcceptedBinding]) -> None:
         if items:
-            self._stamps.record_changes(scope, [_key_index_change(item) for item in items])
+            self._stamps.record_changes_of_scope(scope, [_key_index_change(item) for item in items])
             _VERIFY.run(self._connection, {"verified": [item.key_hash for item in items]}, scope.columns)
 
-    def unverified_bindings(
+    def page_of_unverified_bindings(
         self, target: str, resource: str, *, after: tuple[str, int] | None, limit: int
     ) -> list[Bound]:
-        """Do the same as `bindings_of_resource` for unverified bindings, including contributions."""
+        """Do the same as `page_of_resource_bindings` for unverified bindings, including contributions."""
         query = select(table.c.namespace, *_FIELDS).where(*_OF_RESOURCE, table.c.unverified.is_(True))
         return self._page(query, target, resource, after, limit)
 
@@ -294,7 +296,9 @@ class Bindings:
         for *columns, key_hash in self._connection.execute(query):
             found[Scope(*columns)].append(key_hash)
         for scope, key_hashes in found.items():
-            self._stamps.record_changes(scope, [KeyIndexChange(key_hash, None, None) for key_hash in key_hashes])
+            self._stamps.record_changes_of_scope(
+                scope, [KeyIndexChange(key_hash, None, None) for key_hash in key_hashes]
+            )
             _DOUBT.run(self._connection, {"doubted": key_hashes}, scope.columns)
 
     def contributed_payloads(self, target: str, resource: str, target_ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
@@ -332,7 +336,7 @@ class Bindings:
             has_one = pl.Series([row.text for row in rows], dtype=pl.String).str.contains_any(wanted)
             for place in has_one.arg_true():
                 namespace, key_hash, key, text = rows[place]
-                yield Scope(target, resource, namespace), key_hash, key, exact_json.loads_canonical(text)
+                yield Scope(target, resource, namespace), key_hash, key, exact_json.loads_trusted_canonical(text)
 
     def idempotency_counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
         return dict(_COUNTERS.rows(self._connection, scope.columns, key_hashes))

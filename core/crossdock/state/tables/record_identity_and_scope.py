@@ -24,7 +24,7 @@ class RecordIdentity(NamedTuple):
 
     Attributes:
         stream: ``CONNECTION.STREAM``; it determines the record's `Scope`.
-        key: In text form (`crossdock.values.records.key_text`).
+        key: In text form (`crossdock.values.raw_rows_and_records.key_text`).
         key_hash: 128 bits of XXH3 over *key*.
         fingerprint: The fingerprint of the record's rows; None where no row was read (a removal).
         position: The value of the stream's ``order_by`` columns; None if it has none.

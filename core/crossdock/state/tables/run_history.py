@@ -137,12 +137,12 @@ class Runs:
         assert result.inserted_primary_key is not None
         return int(result.inserted_primary_key[0])
 
-    def reopen(self, *, business_date: str, job: str) -> RunRecord | None:
+    def reopen_last_if_ended(self, *, business_date: str, job: str) -> RunRecord | None:
         """Continue the last run of *job* if it is of this date and has reached its end, for all streams or for some."""
         query = select(runs.c.id).where(runs.c.job == job).order_by(runs.c.id.desc()).limit(1)
         newest = self._connection.execute(query).scalar()
         last = None if newest is None else self.get(newest)
-        if last is None or last.business_date != business_date or not _has_ended(last):
+        if last is None or last.business_date != business_date or not _has_reached_its_end(last):
             return None
         again = {"status": "running", "fence": run_lease.FENCE, "finished_at": None, "duration_ms": None}
         self._connection.execute(update(runs).where(runs.c.id == last.id).values(again))
@@ -283,7 +283,7 @@ class Runs:
             ::-1
         ]
 
-    def run_sums_between_dates(self, first: date, last: date) -> list[RunSums]:
+    def tallies_of_runs_between_dates(self, first: date, last: date) -> list[RunSums]:
         """Return the numbers of the runs for the business dates from *first* to *last*, oldest first."""
         columns = self._columns_with_corrected_status() | {"tally": type_coerce(runs.c.tally, Text)}
         query = select(*(columns[name] for name in (*RunSums._fields[:-1], "tally")))
@@ -294,7 +294,7 @@ class Runs:
         ]
 
     def counts_by_date(self, first: date, last: date) -> list[RunsOfDate]:
-        """Count the runs for the business dates from *first* to *last*, as in `run_sums_between_dates`."""
+        """Count the runs for the business dates from *first* to *last*, as in `tallies_of_runs_between_dates`."""
         by = runs.c.job, runs.c.business_date, self._columns_with_corrected_status()["status"].label("shown")
         query = select(*by, func.count(), func.max(runs.c.id)).where(_is_for_dates(first, last)).group_by(*by)
         return [RunsOfDate(*row) for row in self._connection.execute(query.order_by(*by))]
@@ -365,7 +365,7 @@ def _with_unrecorded_end_message(found: Sequence[RunRecord]) -> list[RunRecord]:
     ]
 
 
-def _has_ended(run: RunRecord) -> bool:
+def _has_reached_its_end(run: RunRecord) -> bool:
     """Return whether the run was neither killed nor stopped by an error, though streams may have been."""
     stopped = any(each.level == "error" and not each.stream for each in run.messages)
     return run.status in COMPLETED or (run.status == "incomplete" and not stopped)

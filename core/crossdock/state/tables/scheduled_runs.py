@@ -44,13 +44,13 @@ class ScheduledRun:
     note: str | None
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         return self.status != "running"
 
     @property
     def with_shown_status(self) -> ScheduledRun:
         """The row, ``failed`` if it could not begin. The stored row remains ``running``, as it is retried."""
-        return self if self.finished or self.run_id is None else replace(self, status="failed")
+        return self if self.is_finished or self.run_id is None else replace(self, status="failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class ScheduledRuns:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def register_job(self, job: str, at: datetime) -> datetime:
+    def get_or_register_first_seen(self, job: str, at: datetime) -> datetime:
         """Return when *job* was first seen; for a new job that is *at*. Nothing was due before."""
         known = self._connection.execute(select(jobs.c.since).where(jobs.c.name == job)).scalar()
         if known is None:
@@ -100,19 +100,19 @@ class ScheduledRuns:
 
     def set_paused(self, job: str, at: datetime, *, paused: bool) -> None:
         """Pause or resume *job*. Its schedule decides about runs that are due meanwhile."""
-        self.register_job(job, at)
+        self.get_or_register_first_seen(job, at)
         self._connection.execute(update(jobs).where(jobs.c.name == job).values(paused=paused))
 
-    def last_finished(self, job: str) -> ScheduledRun | None:
+    def last_finished_run(self, job: str) -> ScheduledRun | None:
         query = select(*_FIELDS).where(table.c.job == job, table.c.status != "running")
         return next(iter(self._rows(query.order_by(table.c.due.desc(), table.c.business_date.desc()).limit(1))), None)
 
-    def finished_after(self, at: datetime) -> list[ScheduledRun]:
+    def finished_due_or_ended_after(self, at: datetime) -> list[ScheduledRun]:
         """Return the finished runs that are due after *at*, or ended after it."""
         later = or_(table.c.due > at, table.c.finished_at > at)
         return self._rows(select(*_FIELDS).where(later, table.c.status != "running"))
 
-    def remove(self, found: Sequence[ScheduledRun], at: datetime) -> None:
+    def remove_as_if_not_run(self, found: Sequence[ScheduledRun], at: datetime) -> None:
         """Remove *found*, as if their jobs had not run. A job that was first seen after *at* counts from then on."""
         for run in found:
             self._connection.execute(
@@ -145,7 +145,7 @@ class ScheduledRuns:
         query = select(*_FIELDS).where(table.c.job.in_(select(jobs.c.name)), table.c.due >= earliest, dates)
         return self._with_corrected_status(self._rows(query.order_by(table.c.due, table.c.job, table.c.business_date)))
 
-    def recorded_since_by_job(self) -> dict[str, datetime]:
+    def start_of_recording_by_job(self) -> dict[str, datetime]:
         """Return for each job since when a date without a row means that its run did not take place.
 
         It is when the job was first seen; of what was due before `mark_finished_until`, rows may have been removed.
@@ -153,13 +153,13 @@ class ScheduledRuns:
         query = select(jobs.c.name, jobs.c.since, jobs.c.done_until)
         return {name: max(since, until or since) for name, since, until in self._connection.execute(query)}
 
-    def begin(
+    def begin_unless_finished(
         self, due_run: DueRun, *, at: datetime, again: bool = False, recipients: Sequence[Recipients] = ()
     ) -> bool:
         """Begin a run and finish those that it skips. Return False if it is finished; *again*, only if ``done``."""
         self.skip(due_run.skipped, at=at, recipients=recipients)
         known = self.get(due_run.job, due_run.due, due_run.business_date)
-        is_over = known is not None and known.finished and not (again and known.status != "done")
+        is_over = known is not None and known.is_finished and not (again and known.status != "done")
         if self.may_be_purged_already(due_run) if known is None else is_over:
             return False
         values: dict[str, Any] = {"status": "running", "started_at": at, "fence": run_lease.FENCE}
@@ -187,7 +187,7 @@ class ScheduledRuns:
         if known is None:
             values = {"status": "running", "attempts": 1, "started_at": at, "run_id": run_id}
             self._connection.execute(insert(table).values(**_key_columns(due_run), **values))
-        elif known.finished:
+        elif known.is_finished:
             self.finish(due_run, "failed", run_id, None, at=at)
         elif not busy or known.run_id is not None:
             self._connection.execute(update(table).where(_is_row_of_due_run(due_run)).values(run_id=run_id))
@@ -200,12 +200,12 @@ class ScheduledRuns:
         recorded, new = self._recorded_among(skipped), list[dict[str, Any]]()
         for each in skipped:
             known = recorded.get((each.job, each.due, each.business_date))
-            if each.status == "failed" and (known is None or not known.finished):
+            if each.status == "failed" and (known is None or not known.is_finished):
                 self._record_skipped_as_failed(each, at, recipients)
             if known is None:
                 values = {"status": each.status, "attempts": 0, "note": each.note, "finished_at": at}
                 new.append(_key_columns(each) | values)
-            elif not known.finished:
+            elif not known.is_finished:
                 why = "was killed" if known.run_id is None else "could not begin"
                 self.finish(each, each.status, known.run_id, f"{why}; {each.note}", at=at)
         if new:
@@ -251,12 +251,12 @@ class ScheduledRuns:
     ) -> None:
         """Notify *recipients* that the process of a run was killed, at the first attempt of a scheduled run."""
         for run in self.runs_of_date(job, business_date):
-            if not run.finished and run.run_id is None and run.attempts == 1:
+            if not run.is_finished and run.run_id is None and run.attempts == 1:
                 self.add_pending_notice(PendingNotice(run_id, job, run.due), recipients)
 
     def mark_finished_until(self, job: str, due: datetime) -> None:
         """Treat all unrecorded scheduled runs of *job* that were due until then as finished."""
-        self.register_job(job, due)
+        self.get_or_register_first_seen(job, due)
         earlier = or_(jobs.c.done_until.is_(None), jobs.c.done_until < due)
         self._connection.execute(update(jobs).where(jobs.c.name == job, earlier).values(done_until=due))
 
@@ -272,7 +272,7 @@ class ScheduledRuns:
 
     def _with_corrected_status(self, rows: Iterable[ScheduledRun]) -> list[ScheduledRun]:
         found = [run.with_shown_status for run in rows]
-        if all(run.finished for run in found):
+        if all(run.is_finished for run in found):
             return found
         query = select(*_KEY).where(
             table.c.status == "running", run_lease.killed_run_condition(self._connection, table.c.fence)
@@ -280,7 +280,7 @@ class ScheduledRuns:
         killed = {tuple(row) for row in self._connection.execute(query)}
         return [
             replace(run, status="incomplete", note=UNRECORDED.message)
-            if not run.finished and (run.job, run.due, run.business_date.isoformat()) in killed
+            if not run.is_finished and (run.job, run.due, run.business_date.isoformat()) in killed
             else run
             for run in found
         ]

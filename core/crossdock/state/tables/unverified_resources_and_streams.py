@@ -38,7 +38,7 @@ class UnverifiedParts:
         """Mark *resources* (target and resource) with their bindings, and all streams."""
         for target, resource in resources:
             self.mark_resource(target, resource)
-            self._bindings.mark_all_unverified(target, resource)
+            self._bindings.mark_all_of_resource_unverified(target, resource)
         names = union(select(taken_files.c.stream), select(snapshots.c.stream)).subquery()
         found = [name for (name,) in self._connection.execute(select(names.c.stream))]
         sql_statements.upsert(self._connection, unverified, [{"kind": _STREAM, "name": name} for name in found])
@@ -74,10 +74,10 @@ class UnverifiedParts:
         """Clear all marks after a complete run that found nothing unverified."""
         self._connection.execute(delete(unverified))
 
-    def has_bindings(self) -> bool:
+    def has_unverified_bindings(self) -> bool:
         return self._connection.execute(select(literal(1)).where(_IS_UNVERIFIED).limit(1)).first() is not None
 
-    def forget_last_snapshot(self, stream: str) -> None:
+    def forget_last_snapshot_was_read(self, stream: str) -> None:
         """Make *stream* read its last snapshot again without a comparison; older ones are refused as stale."""
         gone = delete(unverified).where(unverified.c.kind == _STREAM, unverified.c.name == stream)
         if not self._connection.execute(gone).rowcount:

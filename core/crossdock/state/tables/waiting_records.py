@@ -99,7 +99,7 @@ class WaitingRecords:
         query = select(table.c.key_hash, table.c.since).where(table.c.stream == stream, table.c.since < before)
         return {key_hash: since for key_hash, since in self._connection.execute(query)}
 
-    def mark_released_only_by_references(self, stream: str, key_hashes: Sequence[int], version: str) -> None:
+    def mark_waiting_only_for_references(self, stream: str, key_hashes: Sequence[int], version: str) -> None:
         """Record that only their references can release these records while the mapping has this version."""
         _IDLE.run(self._connection, {"hash": key_hashes}, {"stream": stream, "version": version})
 

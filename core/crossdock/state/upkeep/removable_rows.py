@@ -29,10 +29,10 @@ from crossdock.state.db.schema import (
     taken_files,
 )
 from crossdock.state.tables.delivery_intents import UNSETTLED
+from crossdock.state.tables.history_of_read_snapshots import COMPARED_SNAPSHOTS
 from crossdock.state.tables.record_identity_and_scope import Scope
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.state.tables.scheduled_runs import RECENT
-from crossdock.state.tables.snapshot_history import COMPARED_SNAPSHOTS
 
 MAX_AGE = timedelta(days=36_525)
 AUDIT_KEPT = timedelta(days=366)  # at least
@@ -65,15 +65,17 @@ class PurgeTimes(Struct, frozen=True):
 
 def removable_operations(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
     return and_(
-        _is_settled_before(ages.operations), _has_stored_counter(), _is_not_needed_by_migration_or_undo(intents)
+        _is_settled_before(ages.operations),
+        _is_counter_stored_elsewhere(),
+        _is_not_needed_by_migration_or_undo(intents),
     )
 
 
 def operations_to_empty(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
-    has_data = _has_data(intents, NO_INTENT_DATA)
+    has_data = _has_data_to_empty(intents, NO_INTENT_DATA)
     return and_(
         _is_settled_before(ages.operations),
-        not_(_has_stored_counter()),
+        not_(_is_counter_stored_elsewhere()),
         has_data,
         _is_not_needed_by_migration_or_undo(intents),
     )
@@ -87,7 +89,7 @@ def removable_batches(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
 
 
 def dead_letters_to_empty(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
-    has_data = _has_data(dead_letters, NO_DEAD_LETTER_DATA)
+    has_data = _has_data_to_empty(dead_letters, NO_DEAD_LETTER_DATA)
     return and_(dead_letters.c.refused_at < ages.others, has_data, _is_not_needed_by_migration_or_undo(dead_letters))
 
 
@@ -173,7 +175,7 @@ def _is_settled_before(before: datetime) -> ColumnElement[bool]:
     return and_(intents.c.status.not_in(UNSETTLED), settled_at.is_not(None), settled_at < before)
 
 
-def _has_stored_counter() -> ColumnElement[bool]:
+def _is_counter_stored_elsewhere() -> ColumnElement[bool]:
     """Require that a binding or a later operation has the counter: new counters are derived from both."""
     names, later = (*Scope.__struct_fields__, "key_hash"), intents.alias()
     bound = [bindings.c[name] == intents.c[name] for name in names]
@@ -184,7 +186,7 @@ def _has_stored_counter() -> ColumnElement[bool]:
     )
 
 
-def _has_data(table: Table, emptied: dict[str, Any]) -> ColumnElement[bool]:
+def _has_data_to_empty(table: Table, emptied: dict[str, Any]) -> ColumnElement[bool]:
     return or_(
         *(table.c[name].is_not(None) if empty is None else table.c[name] != empty for name, empty in emptied.items())
     )

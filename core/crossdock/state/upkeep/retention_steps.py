@@ -86,7 +86,7 @@ class Retention:
         text = self._connection.execute(select(meta.c.value).where(meta.c.name == _APPLIED)).scalar()
         return None if text is None else datetime.fromisoformat(text)
 
-    def record_applied(self, at: datetime) -> None:
+    def store_applied_time(self, at: datetime) -> None:
         sql_statements.upsert(self._connection, meta, [{"name": _APPLIED, "value": at.isoformat()}])
 
     def _remove_rows(self, name: str, ages: PurgeTimes) -> int:
@@ -94,11 +94,11 @@ class Retention:
         query = select(*table.primary_key).where(condition(self._connection, ages)).limit(BATCH)
         rows = list(self._connection.execute(query))
         if table is scheduled_runs:
-            self._mark_scheduled_runs_finished(rows)
+            self._mark_removed_scheduled_runs_finished(rows)
         elif table is taken_files:
-            self._store_digests_of_removed("file", [(row.stream, row.version, row.content_hash) for row in rows])
+            self._store_digests_of_removed_inputs("file", [(row.stream, row.version, row.content_hash) for row in rows])
         elif table is snapshots:
-            self._store_digests_of_removed("snapshot", [(row.stream, "", row.content) for row in rows])
+            self._store_digests_of_removed_inputs("snapshot", [(row.stream, "", row.content) for row in rows])
         for part in sql_statements.chunks(rows):
             self._overwriting_connection().execute(delete(table).where(tuple_(*table.primary_key).in_(list(part))))
         if table is runs:
@@ -112,15 +112,17 @@ class Retention:
         changed = update(table).where(tuple_(*key).in_(batch)).values(_EMPTIED[name])
         return self._overwriting_connection().execute(changed).rowcount
 
-    def _mark_scheduled_runs_finished(self, rows: Sequence[Any]) -> None:
-        """Record that removed scheduled runs are finished; see `ScheduledRuns.begin`."""
+    def _mark_removed_scheduled_runs_finished(self, rows: Sequence[Any]) -> None:
+        """Record that removed scheduled runs are finished; see `ScheduledRuns.begin_unless_finished`."""
         latest: dict[str, datetime] = {}
         for row in rows:
             latest[row.job] = max(row.due, latest.get(row.job, row.due))
         for job, due in latest.items():
             ScheduledRuns(self._connection).mark_finished_until(job, due)
 
-    def _store_digests_of_removed(self, kind: purged_input_digests.Kind, removed: list[tuple[str, str, str]]) -> None:
+    def _store_digests_of_removed_inputs(
+        self, kind: purged_input_digests.Kind, removed: list[tuple[str, str, str]]
+    ) -> None:
         contents = defaultdict(list)
         for stream, version, content in removed:
             contents[stream, version].append(content)

@@ -26,13 +26,13 @@ _PASSWORD, _KEY = "secrets/warehouse.password", "secrets/platform.key"
 
 
 @contextmanager
-def run_demo_servers(folder: Path) -> Iterator[SftpServer]:
+def run_sandbox_and_warehouse_servers(folder: Path) -> Iterator[SftpServer]:
     """Create a demo folder, run both servers on it, and yield the warehouse's.
 
     Raises:
         ConfigError: If the folder is not empty, or cannot be created.
     """
-    create_folder(folder)
+    create_empty_demo_folder(folder)
     with (
         SandboxServer(folder / "sandbox", port=free_port_below_ephemeral()) as platform,
         _warehouse_server(folder) as warehouse,
@@ -76,7 +76,7 @@ def serve_existing(folder: Path, ready: Callable[[Mapping[str, str]], None]) -> 
         )
     with _warehouse_server(folder) as warehouse:
         warehouse.password = (folder / _PASSWORD).read_text().strip()
-        text = _config_with_warehouse_address(config, warehouse)
+        text = _config_text_with_warehouse_address(config, warehouse)
 
         def listening(platform: Mapping[str, str | None]) -> None:
             replace_file(config, text.encode())
@@ -89,7 +89,7 @@ def serve_existing(folder: Path, ready: Callable[[Mapping[str, str]], None]) -> 
             raise ConfigError(error.message, where=error.where, hint=hint, code=error.code) from error
 
 
-def create_folder(folder: Path) -> None:
+def create_empty_demo_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
@@ -122,7 +122,7 @@ def _warehouse_address(warehouse: SftpServer) -> dict[str, str]:
     return {"port": str(warehouse.port), "host_key": warehouse.fingerprint}
 
 
-def _config_with_warehouse_address(config: Path, warehouse: SftpServer) -> str:
+def _config_text_with_warehouse_address(config: Path, warehouse: SftpServer) -> str:
     """Replace the address of the warehouse in the config by the current one."""
     text = config.read_text("utf-8")
     for name, value in _warehouse_address(warehouse).items():

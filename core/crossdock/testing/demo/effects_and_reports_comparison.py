@@ -7,7 +7,7 @@ from collections import Counter
 from crossdock.config.project.project import Project
 from crossdock.errors import InternalError
 from crossdock.runs.run_report import Report
-from crossdock.testing.sandbox_effects_comparison import list_effects
+from crossdock.testing.sandbox_effects_comparison import list_effects_of_tenant
 
 
 def check_effects_match_reports(project: Project, reports: list[Report]) -> Counter[str]:
@@ -18,7 +18,7 @@ def check_effects_match_reports(project: Project, reports: list[Report]) -> Coun
     """
     if not all(report.balanced for report in reports):
         raise InternalError("the tally does not balance", code="tally_unbalanced")
-    effects = list(list_effects(project.platform))
+    effects = list(list_effects_of_tenant(project.platform))
     with project.read_state() as tx:
         intents = tx.intents.listed(("delivered",), limit=len(effects) + 1)
     logged = Counter((effect["idempotencyKey"], effect["operation"], effect["id"]) for effect in effects)

@@ -88,13 +88,13 @@ class _Server(StoppableServer):
             loop.create_server = create_server  # type: ignore[method-assign]  # this thread's own loop
             for each in sockets or ():
                 if isinstance(each, _Listener):
-                    each.limit_handshakes(self._limits.accepted_at_once, self._sockets_after_handshake)
+                    each.limit_handshakes(self._limits.accepted_at_once, self._socket_numbers_after_handshake)
         await super().startup(sockets=sockets)
         for listener in sockets or ():
             listener.listen(self._limits.queued)
         self.is_up.set()
 
-    def _sockets_after_handshake(self) -> set[int]:
+    def _socket_numbers_after_handshake(self) -> set[int]:
         """Return the sockets of connections whose handshake has ended."""
         connections = list(self.server_state.connections)
         transports = [each.transport for each in connections if isinstance(each, LimitedConnection)]

@@ -42,12 +42,12 @@ def _refuse_ambiguous_framing(app: ASGIApp) -> ASGIApp:
     """Refuse requests whose framing is ambiguous and close the connection (RFC 9112 section 6.3)."""
 
     async def checked(scope: Scope, receive: Receive, send: Send) -> None:
-        await (_framing_problem(scope) or app)(scope, receive, send)
+        await (_framing_problem_response(scope) or app)(scope, receive, send)
 
     return checked
 
 
-def _framing_problem(scope: Scope) -> ASGIApp | None:
+def _framing_problem_response(scope: Scope) -> ASGIApp | None:
     names = {name for name, _ in scope["headers"]}
     if b"transfer-encoding" not in names:
         return None

@@ -86,13 +86,13 @@ class DeliveryContext:
     def stop_with(self, error: BaseException) -> None:
         self.stop = self.stop or error
 
-    def add_left_out_batch_error(self, error: CrossdockError) -> None:
+    def add_undelivered_batch_error(self, error: CrossdockError) -> None:
         if len(self.refusals) < REPORTED_AT_MOST:
             self.refusals.append(error)
         else:
             self.more_refusals += 1
 
-    def take_left_out_batch_errors(self) -> Sequence[CrossdockError]:
+    def take_undelivered_batch_errors(self) -> Sequence[CrossdockError]:
         """Return why stored batches were left out since the last call. From now on they are tried again."""
         refusals, self.refusals = self.refusals, []
         if self.more_refusals:

@@ -31,7 +31,7 @@ from crossdock.writing.delivery.outcome_policy import OutcomePolicy
 from crossdock.writing.delivery.retries_and_look_ups import PostponedError
 from crossdock.writing.delivery.senders import SendBatch, Senders, SendResult, SendTask
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.delivery.state_writer import Chunk, Decisions, StateWriter
+from crossdock.writing.delivery.state_writer import Chunk, DispatchDecisions, StateWriter
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_outcomes import Outcome
 from crossdock.writing.targets.target import Target
@@ -70,12 +70,12 @@ class Dispatcher:
 
         Unsent records of the streams *later* that are written once are sent only when `deliver_held_back` is called.
         """
-        decisions = Decisions()
+        decisions = DispatchDecisions()
         self._own_records.begin_work_on(intents)
         for intent in intents:
             if intent.place is None:
                 self._policy.resume_intent(intent, decisions)
-        for stored, members in self._stored_batches(intents):
+        for stored, members in self._stored_batches_with_intents(intents):
             self._policy.resume_batch(stored, members, decisions)
         self._commit(decisions)
         self._delivery.resuming = True
@@ -89,7 +89,7 @@ class Dispatcher:
             self._delivery.reset_after_stop()
         self._delivery.resuming = False
 
-    def _stored_batches(self, intents: Sequence[Intent]) -> Iterator[tuple[StoredBatch, list[Intent]]]:
+    def _stored_batches_with_intents(self, intents: Sequence[Intent]) -> Iterator[tuple[StoredBatch, list[Intent]]]:
         """Yield the stored batches with their operations among *intents*, in the order of their numbers."""
         members: dict[int, list[Intent]] = defaultdict(list)
         for intent in intents:
@@ -100,9 +100,9 @@ class Dispatcher:
         for stored in sorted(batches.values(), key=lambda each: each.number):
             yield stored, sorted(members[stored.id], key=lambda each: each.place or 0)
 
-    def take_left_out_batch_errors(self) -> Sequence[CrossdockError]:
+    def take_undelivered_batch_errors(self) -> Sequence[CrossdockError]:
         """Return why stored batches were left out since the last call; they stay in the state."""
-        return self._delivery.take_left_out_batch_errors()
+        return self._delivery.take_undelivered_batch_errors()
 
     def deliver_held_back(self) -> bool:
         """Deliver what `resume_unsettled_intents` held back. Returns and fails as `deliver`."""
@@ -123,14 +123,14 @@ class Dispatcher:
             if self._run.interrupt.is_set():
                 hint = "requests in flight are settled; run again to continue"
                 self._delivery.stop_with(StoppedError("stopped before its end", hint=hint))
-            elif self._is_waiting_for_target() and not self._in_flight and self._run.may_pause():
+            elif self._is_target_unavailable_or_pending() and not self._in_flight and self._run.may_pause():
                 return False
         if self._delivery.stop is not None:
             self.leave_to_next_run()
             raise self._delivery.stop
         return True
 
-    def _is_waiting_for_target(self) -> bool:
+    def _is_target_unavailable_or_pending(self) -> bool:
         """Whether the target is unavailable, or has not carried out what it was given."""
         return self._queue.circuit_breaker.is_open or self._queue.has_only_pending_batches
 
@@ -157,11 +157,11 @@ class Dispatcher:
             self._own_records.end_planning()
 
     def _decide_and_send(self, chunks: Iterator[Chunk]) -> bool:
-        decisions = Decisions()
+        decisions = DispatchDecisions()
         chunk: Chunk | None = None
         fresh: list[Intent] = []
         if self._delivery.stop is None and self._queue.needs_more_operations:
-            chunk, fresh = self._next_chunk(chunks, decisions)
+            chunk, fresh = self._next_chunk_with_intents(chunks, decisions)
             if chunk is None:
                 self._own_records.end_planning()  # nothing was planned: others need not wait until an answer comes
         decisions.settled += chunk.acknowledged_settlements if chunk is not None else ()
@@ -178,10 +178,10 @@ class Dispatcher:
         )
         if chunk or leaving or decisions:
             self._commit(decisions, chunk, fresh, leaving)
-        self._send(leaving)
+        self._give_to_senders(leaving)
         return bool(chunk or self._in_flight or (self._delivery.stop is None and self._queue))
 
-    def _send(self, leaving: Sequence[SendBatch]) -> None:
+    def _give_to_senders(self, leaving: Sequence[SendBatch]) -> None:
         for batch in leaving:
             if batch.unmade is not None:  # its operations are tried in smaller ones
                 for task in batch.tasks:
@@ -189,13 +189,15 @@ class Dispatcher:
                 outcome = replace(answer_outcomes.rejected_by_author_code(batch.unmade), kind="unmade")
                 self._senders.results.put(SendResult(batch, [outcome] * len(batch.tasks)))
         if made := [batch for batch in leaving if batch.unmade is None]:
-            self._senders.send_batches(made, len(self._in_flight))
+            self._senders.give_batches_to_threads(made, len(self._in_flight))
 
-    def _next_chunk(self, chunks: Iterator[Chunk], decisions: Decisions) -> tuple[Chunk | None, list[Intent]]:
+    def _next_chunk_with_intents(
+        self, chunks: Iterator[Chunk], decisions: DispatchDecisions
+    ) -> tuple[Chunk | None, list[Intent]]:
         """Return the next chunk with its intents. An error here ends the run once all answers have arrived."""
         try:
             chunk = next(chunks, None)
-            fresh = self._writer.make_intents(chunk.operations, decisions) if chunk else []
+            fresh = self._writer.make_intents_to_store(chunk.operations, decisions) if chunk else []
             for intent in fresh:
                 intent.only_unchanged = self._run.only_unchanged
             return chunk, fresh
@@ -203,7 +205,7 @@ class Dispatcher:
             self._delivery.stop_with(error)
             return None, []
 
-    def _decide_on_result(self, result: SendResult, decisions: Decisions) -> None:
+    def _decide_on_result(self, result: SendResult, decisions: DispatchDecisions) -> None:
         batch = result.batch
         del self._in_flight[batch.tasks[0].intent.id]
         if batch.tasks[0].stored is not None and isinstance(result.error, OF_A_PLACE):
@@ -233,7 +235,7 @@ class Dispatcher:
 
     def _commit(
         self,
-        decisions: Decisions,
+        decisions: DispatchDecisions,
         chunk: Chunk | None = None,
         fresh: Sequence[Intent] = (),
         leaving: Sequence[SendBatch] = (),
@@ -259,24 +261,24 @@ class Dispatcher:
         elif self._delivery.stop is None:
             self._run.warn(f"{target.address} is available again")
 
-    def _take_batches_to_send(self, decisions: Decisions, *, only_full: bool) -> list[SendBatch]:
+    def _take_batches_to_send(self, decisions: DispatchDecisions, *, only_full: bool) -> list[SendBatch]:
         """Return what is sent now; *only_full* batches while more operations are planned that could join them."""
         batches = self._queue.take_batches(
             min(self._free_slots(), self._queue.move_due_to_ready()), only_full=only_full
         )
-        tokens = self._allowance.take(len(batches)) if batches else []
+        tokens = self._allowance.take_available(len(batches)) if batches else []
         self._queue.put_back(batches[len(tokens) :])
         leaving = []
         for batch, token in zip(batches, tokens, strict=False):
             tasks = [task for task in batch if self._policy.may_be_sent(task, decisions)]
             if tasks:
-                leaving.append(SendBatch(self._set_stage_purpose(tasks), token))
+                leaving.append(SendBatch(self._stage_stored_batch_first(tasks), token))
             else:
                 self._allowance.record_unanswered(token)
         self._queue.record_sent([batch.tasks for batch in leaving])
         return leaving
 
-    def _set_stage_purpose(self, tasks: list[SendTask]) -> list[SendTask]:
+    def _stage_stored_batch_first(self, tasks: list[SendTask]) -> list[SendTask]:
         """Have a stored batch staged before it is handed over."""
         profile = self._delivery.target.resources[tasks[0].intent.resource].batch
         if profile is not None and profile.stored:

@@ -59,7 +59,7 @@ def is_made_by_others(intent: Intent, held: Mapping[str, Any], target: Target, m
     wanted = _payload_without_name(intent, target)
     if member is not None and wanted.get(member) is not None:
         return bool(held.get(member) != wanted[member])
-    return _matches_less_than_half(wanted, held)
+    return _matches_under_half_of_members(wanted, held)
 
 
 def shows_other_content(intent: Intent, held: Mapping[str, Any], target: Target) -> bool:
@@ -67,7 +67,7 @@ def shows_other_content(intent: Intent, held: Mapping[str, Any], target: Target)
 
     Members that a look-up does not show say nothing.
     """
-    return _matches_less_than_half(
+    return _matches_under_half_of_members(
         {name: value for name, value in _payload_without_name(intent, target).items() if name in held}, held
     )
 
@@ -78,7 +78,7 @@ def _payload_without_name(intent: Intent, target: Target) -> dict[str, Any]:
     return {name: each for name, each in kind.comparable(payload_after(intent)).items() if name not in names}
 
 
-def _matches_less_than_half(wanted: Mapping[str, Any], held: Mapping[str, Any]) -> bool:
+def _matches_under_half_of_members(wanted: Mapping[str, Any], held: Mapping[str, Any]) -> bool:
     same = sum(has_wanted_members({name: held.get(name)}, {name: value}) for name, value in wanted.items())
     return 2 * same < len(wanted)
 
@@ -87,14 +87,14 @@ def are_too_many_conflicts(others: int, accepted: int) -> bool:
     return others > OTHERS_AT_MOST and others * OTHERS_SHARE > accepted
 
 
-def conflict_outcome(intent: Intent, outcome: Outcome, target: Target) -> Outcome:
+def rejection_of_taken_name(intent: Intent, outcome: Outcome, target: Target) -> Outcome:
     id_of = f", {outcome.target_id}" if outcome.target_id else ""
     message = f"{target.title} has another record under this name{id_of}, which was not sent from this state"
     pointer = target.resources[intent.resource].name_pointer
     return Outcome("rejected", f"{message}; nothing was written", 409, reason="conflict", pointer=pointer)
 
 
-def forgotten_records_error(intent: Intent, target: Target, *, matches: bool, others: int = 0) -> RefusedError:
+def state_forgot_records_error(intent: Intent, target: Target, *, matches: bool, others: int = 0) -> RefusedError:
     """Return the error for records that the target has and that the state considers new."""
     stream, key = intent.identity.stream, intent.identity.key
     adopt = "replace 'adopt: {by: ...}' by" if matches else "set"
@@ -112,7 +112,7 @@ def forgotten_records_error(intent: Intent, target: Target, *, matches: bool, ot
     )
 
 
-def error_for_all_records(
+def error_if_refusal_concerns_all(
     intent: Intent, outcome: Outcome, target: Target, accepted: AbstractSet[str]
 ) -> RemoteError | None:
     """Return the error of a refusal that concerns every record. *accepted* are resources with a delivered record."""
@@ -152,7 +152,7 @@ def count_in_doubt_since_backup(tx: Transaction) -> int:
     return sum(each.status == "in_doubt" and may_be_executed_since_backup(each) for each in tx.intents.unsettled())
 
 
-def trust_state_if_settled(tx: Transaction) -> None:
+def trust_restored_state_if_verified(tx: Transaction) -> None:
     """Trust the state again after a complete comparison, if no create is in doubt because of the backup."""
     if tx.runs.is_restored_state_compared() and not any(map(may_be_executed_since_backup, tx.intents.unsettled())):
         tx.runs.forget_state_was_restored()

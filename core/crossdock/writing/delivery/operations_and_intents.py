@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, Step
 from crossdock.values import exact_json
-from crossdock.values.records import Record
+from crossdock.values.raw_rows_and_records import Record
 from crossdock.writing.targets.payload_comparison import (
     merge_patch_between,
     with_patch_applied,
@@ -74,7 +74,7 @@ def make_intent(operation: Operation, target: Target, counter: int, salt: str = 
     return _new_intent(operation, request, key, counter)
 
 
-def intent_without_request(operation: Operation, target: Target, counter: int, salt: str = "") -> Intent:
+def make_intent_without_request(operation: Operation, target: Target, counter: int, salt: str = "") -> Intent:
     """Make the intent of an *operation* that has no request. It is settled without being sent."""
     key = idempotency_key(target.account, operation.scope, operation.identity.key, operation.kind, counter, salt)
     return _new_intent(operation, Request("", ""), key, counter)
@@ -173,7 +173,7 @@ def batch_item(intent: Intent, target: Target) -> BatchItem:
     return BatchItem(cast("Kind", intent.operation), name, payload_in_batch(intent))
 
 
-def payload_bytes_after(intent: Intent) -> bytes:
+def encoded_payload_after(intent: Intent) -> bytes:
     return exact_json.dumps(intent.after) if intent.after is not None else intent.body or b"{}"
 
 
@@ -223,15 +223,15 @@ def intent_after_look_up(intent: Intent, target: Target, held: dict[str, Any], e
         request = target.update(intent.resource, intent.target_id, Update(held, changes, after))
     else:
         return None
-    return structs.replace(_next_intent(intent, target, kind, request), before=known or before, if_match=etag)
+    return structs.replace(_successor_intent(intent, target, kind, request), before=known or before, if_match=etag)
 
 
 def create_intent_after_look_up(intent: Intent, target: Target, held: dict[str, Any]) -> Intent:
     request = target.create_from(intent.resource, payload_after(intent), held)
-    return _next_intent(intent, target, "create", request)
+    return _successor_intent(intent, target, "create", request)
 
 
-def _next_intent(intent: Intent, target: Target, kind: Kind, request: Request) -> Intent:
+def _successor_intent(intent: Intent, target: Target, kind: Kind, request: Request) -> Intent:
     counter = intent.counter + 1
     key = idempotency_key(target.account, intent.scope, intent.identity.key, kind, counter, salt=intent.idempotency_key)
     request = target.with_key(intent.resource, request, key)

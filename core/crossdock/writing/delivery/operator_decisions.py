@@ -11,7 +11,7 @@ from crossdock.errors import ConfigError
 from crossdock.state import Binding, DeadLetter, Intent, RecordFilter, Scope, Transaction, WaitingRecord
 from crossdock.state.tables.delivery_intents import AWAITED, Status
 from crossdock.values import exact_json
-from crossdock.values.field_types import is_target_id
+from crossdock.values.field_types import is_valid_target_id
 from crossdock.writing.delivery import in_doubt_and_refusal_rules, settlement
 from crossdock.writing.delivery.operations_and_intents import payload_after
 from crossdock.writing.delivery.settlement import Settlement
@@ -20,7 +20,7 @@ from crossdock.writing.targets.answer_outcomes import Outcome
 
 def check_target_id(intents: Sequence[Intent], target_id: str | None) -> None:
     """Raise ConfigError if *target_id* cannot be the id of these records, as far as that shows without a look-up."""
-    if target_id is not None and not is_target_id(target_id):
+    if target_id is not None and not is_valid_target_id(target_id):
         raise ConfigError(
             "an id must have 1 to 64 printable characters and not be '.' or '..'",
             where=target_id,
@@ -55,11 +55,11 @@ def settle_as_delivered(tx: Transaction, intents: Sequence[Intent], target_id: s
     if any(intent.status == "in_doubt" for intent in intents):
         hint = "'crossdock trace ID' shows which; look up the id of this record at the target"
         raise ConfigError("this id belongs to another record", where=target_id, hint=hint, code="decision_impossible")
-    tx.intents.restore_raw_records(intents)  # until retention removes it; `reopen_last_operation` needs it
-    in_doubt_and_refusal_rules.trust_state_if_settled(tx)
+    tx.intents.restore_raw_records(intents)  # until retention removes it; `return_last_operation_to_doubt` needs it
+    in_doubt_and_refusal_rules.trust_restored_state_if_verified(tx)
 
 
-def reopen_last_operation(tx: Transaction, scope: Scope, key_hash: int, *, at: datetime) -> Intent:
+def return_last_operation_to_doubt(tx: Transaction, scope: Scope, key_hash: int, *, at: datetime) -> Intent:
     """Return the last operation on a record to doubt, as before a person settled it."""
     operations = tx.intents.intents_of_record(scope, key_hash)
     last = operations[-1] if operations else None
@@ -67,7 +67,7 @@ def reopen_last_operation(tx: Transaction, scope: Scope, key_hash: int, *, at: d
         hint = "only what 'crossdock records resolve' settled can be reopened, until its data is purged"
         raise ConfigError("the last operation on this record cannot be reopened", hint=hint, code="decision_impossible")
     if last.status == "delivered":
-        _undo_binding(tx, last, at=at)
+        _restore_binding_before_operation(tx, last, at=at)
     else:
         last.first_sent_at = tx.intents.first_attempt_at(last) or at
     if last.operation == "create" and last.batch_id is None:  # the id in a file is the name of the record
@@ -77,12 +77,12 @@ def reopen_last_operation(tx: Transaction, scope: Scope, key_hash: int, *, at: d
     return last
 
 
-def _undo_binding(tx: Transaction, intent: Intent, *, at: datetime) -> None:
+def _restore_binding_before_operation(tx: Transaction, intent: Intent, *, at: datetime) -> None:
     scope, identity, target_id = intent.scope, intent.identity, intent.target_id
     assert target_id is not None
     if intent.operation == "create":
         text = exact_json.dumps(target_id)
-        if any(text in body for body in tx.intents.bodies_of_later_intents(intent)):
+        if any(text in body for body in tx.intents.bodies_of_all_later_intents(intent)):
             hint = "correct it at the target; later operations refer to this record"
             raise ConfigError(
                 f"another record that refers to {target_id} was sent since", hint=hint, code="decision_impossible"
@@ -109,7 +109,7 @@ def settle_as_not_delivered(tx: Transaction, intents: Sequence[Intent], *, at: d
         intent.status, intent.first_sent_at, intent.resolved_at = "pending", None, at
         intent.place = None  # it goes into another batch, with another number
     tx.intents.write_outcomes(intents, at=at)
-    in_doubt_and_refusal_rules.trust_state_if_settled(tx)
+    in_doubt_and_refusal_rules.trust_restored_state_if_verified(tx)
 
 
 def drop_records(
@@ -164,7 +164,7 @@ def undecided_intents(tx: Transaction, choice: RecordFilter) -> list[Intent]:
     return [each for each in found if each.status != "sending" or each.place is not None]
 
 
-def pending_intents(tx: Transaction, choice: RecordFilter) -> list[Intent]:
+def intents_to_be_sent(tx: Transaction, choice: RecordFilter) -> list[Intent]:
     return _unsettled_intents(tx, choice, "pending")
 
 
@@ -204,5 +204,5 @@ def _dead_letter_of_waiting(record: WaitingRecord) -> DeadLetter:
 
 def _dead_letter_of_intent(intent: Intent) -> DeadLetter:
     outcome = Outcome("rejected", "dropped by an operator while it was pending")
-    dead_letter = settlement.dead_letter(Settlement(intent, outcome))
+    dead_letter = settlement.make_dead_letter(Settlement(intent, outcome))
     return structs.replace(dead_letter, code="conflict", mapped=payload_after(intent))

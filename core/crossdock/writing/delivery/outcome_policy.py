@@ -23,7 +23,7 @@ from crossdock.writing.delivery.operations_and_intents import (
 )
 from crossdock.writing.delivery.retries_and_look_ups import LookUpResults, Retries
 from crossdock.writing.delivery.senders import GONE, RetryState, SendTask
-from crossdock.writing.delivery.state_writer import Decisions
+from crossdock.writing.delivery.state_writer import DispatchDecisions
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_outcomes import Outcome
 from crossdock.writing.targets.target import Request, Rule
@@ -54,17 +54,17 @@ class OutcomePolicy:
 
     # ---- what is to be sent
 
-    def queue_new_intent(self, intent: Intent, decisions: Decisions, *, looked_up: bool = False) -> None:
+    def queue_new_intent(self, intent: Intent, decisions: DispatchDecisions, *, looked_up: bool = False) -> None:
         """Accept a new intent. *looked_up* means that it was made from the result of a look-up."""
         with self._settled_if_author_code_fails(intent, decisions):
             self._queue_new_intent(intent, decisions, looked_up=looked_up)
 
-    def _queue_new_intent(self, intent: Intent, decisions: Decisions, *, looked_up: bool) -> None:
+    def _queue_new_intent(self, intent: Intent, decisions: DispatchDecisions, *, looked_up: bool) -> None:
         if intent.resource in self._run.blocked:
             self._retries.leave_to_next_run(SendTask(intent), Outcome("unavailable"), decisions)
         elif not looked_up and self._may_be_executed_since_backup(intent):
-            self._decide_possibly_executed(intent, decisions)
-        elif not looked_up and self._needs_look_up(intent):
+            self._decide_possibly_executed_since_backup(intent, decisions)
+        elif not looked_up and self._needs_look_up_before_sending(intent):
             self._run.queue.put(SendTask(intent, "look_up"))
         else:
             self._run.queue.put(SendTask(intent))
@@ -72,7 +72,7 @@ class OutcomePolicy:
     def _may_be_executed_since_backup(self, intent: Intent) -> bool:
         return self._run.doubts.restored and in_doubt_and_refusal_rules.may_be_executed_since_backup(intent)
 
-    def _decide_possibly_executed(self, intent: Intent, decisions: Decisions) -> None:
+    def _decide_possibly_executed_since_backup(self, intent: Intent, decisions: DispatchDecisions) -> None:
         known = self._run.forgotten
         if self._target.resources[intent.resource].endpoint.can_verify(intent.operation):
             self._run.queue.put(SendTask(intent, "look_up"))  # what is found may be older than the record
@@ -85,7 +85,7 @@ class OutcomePolicy:
             intent.target_id = target_id
             decisions.settle("delivered", intent, Outcome("found", target_id=target_id), untouched=True)
 
-    def _needs_look_up(self, intent: Intent) -> bool:
+    def _needs_look_up_before_sending(self, intent: Intent) -> bool:
         """Return whether the request is made from what the target holds, or replaces something unknown or uncertain."""
         endpoint = self._target.resources[intent.resource].endpoint
         if is_looked_up_first(intent.operation, intent.before, endpoint):
@@ -99,18 +99,18 @@ class OutcomePolicy:
     def _is_conditional(self, intent: Intent) -> bool:
         return intent.if_match is not None and self._target.resources[intent.resource].endpoint.conditional
 
-    def resume_intent(self, intent: Intent, decisions: Decisions) -> None:
+    def resume_intent(self, intent: Intent, decisions: DispatchDecisions) -> None:
         with self._settled_if_author_code_fails(
             intent, decisions, RetryState(ambiguous=intent.first_sent_at is not None)
         ):
             if intent.first_sent_at is None:
                 self._resume_unsent(intent, decisions)
             elif self._may_be_executed_since_backup(intent):
-                self._decide_possibly_executed(intent, decisions)
+                self._decide_possibly_executed_since_backup(intent, decisions)
             else:
                 self._resume_sent(intent, decisions, intent.first_sent_at)
 
-    def resume_batch(self, stored: StoredBatch, intents: Sequence[Intent], decisions: Decisions) -> None:
+    def resume_batch(self, stored: StoredBatch, intents: Sequence[Intent], decisions: DispatchDecisions) -> None:
         """Hand a stored batch over that an earlier run left. What may have been handed over is looked for first."""
         was_sent = any(intent.first_sent_at is not None for intent in intents)
         if not was_sent and self._run.doubts.restored:
@@ -131,14 +131,14 @@ class OutcomePolicy:
         first.assign_stored_batch(others, stored)
         self._run.queue.put(first)
 
-    def _resume_sent(self, intent: Intent, decisions: Decisions, sent_at: datetime) -> None:
+    def _resume_sent(self, intent: Intent, decisions: DispatchDecisions, sent_at: datetime) -> None:
         age_s = max(0.0, (self._clock.now() - sent_at).total_seconds())
         if intent.http_status == answer_outcomes.ACCEPTED:
             self._look_up_accepted(SendTask(intent), decisions, self._target.settle_s - age_s)
             return
         rule = in_doubt_and_refusal_rules.sent_intent_rule(intent, self._target, self._clock.now())
         task = SendTask(intent, "look_up" if rule == "verify" else "send", retry_state=RetryState(ambiguous=True))
-        changed = self._changed_request(intent)
+        changed = self._request_if_changed_since_stored(intent)
         if changed is not None and rule == "resend":  # such as one of a batch that is sent alone now
             can_verify = self._target.resources[intent.resource].endpoint.can_verify(intent.operation)
             rule, task = ("verify" if can_verify else "park"), structs.replace(task, purpose="look_up")
@@ -153,7 +153,7 @@ class OutcomePolicy:
                 outcome = Outcome("in_doubt", "sent by an earlier run; sending it again could duplicate it")
                 decisions.settle("in_doubt", intent, outcome)
 
-    def _resume_unsent(self, intent: Intent, decisions: Decisions) -> None:
+    def _resume_unsent(self, intent: Intent, decisions: DispatchDecisions) -> None:
         """Send an unsent create to the path of the current config: the path may have been the mistake."""
         if intent.operation == "create":
             request = request_to_create(intent.resource, payload_after(intent), self._target)
@@ -162,18 +162,18 @@ class OutcomePolicy:
             intent, self._target, state_restored=self._run.doubts.restored
         ):
             self._run.queue.hold_back(SendTask(intent))
-        elif intent.operation != "create" and self._changed_request(intent) is not None:
+        elif intent.operation != "create" and self._request_if_changed_since_stored(intent) is not None:
             self._run.queue.put(SendTask(intent, "look_up"))  # it is made again from what the target holds
         else:
             self.queue_new_intent(intent, decisions)
 
-    def _changed_request(self, intent: Intent) -> Request | None:
+    def _request_if_changed_since_stored(self, intent: Intent) -> Request | None:
         """Return the request that the target makes of *intent* now, if its config or code has changed; else None."""
         request = current_request(intent, self._target)
         is_same = request is None or (request.method, request.path) == (intent.method, intent.path)
         return None if is_same else request
 
-    def may_be_sent(self, task: SendTask, decisions: Decisions) -> bool:
+    def may_be_sent(self, task: SendTask, decisions: DispatchDecisions) -> bool:
         """Return whether *task* may be sent now. If its key expired while it waited, it is decided again."""
         if task.purpose != "send" or not task.retry_state.ambiguous or task.stored is not None:
             return True
@@ -200,19 +200,23 @@ class OutcomePolicy:
         self._run.stop_with(error)
         self._run.queue.put(task)
 
-    def leave_batch_to_next_run(self, tasks: Sequence[SendTask], error: CrossdockError, decisions: Decisions) -> None:
+    def leave_batch_to_next_run(
+        self, tasks: Sequence[SendTask], error: CrossdockError, decisions: DispatchDecisions
+    ) -> None:
         """Leave out a stored batch whose place takes nothing, and all others of its resource.
 
         If only its name is taken, the others go on.
         """
-        self._run.add_left_out_batch_error(error)
+        self._run.add_undelivered_batch_error(error)
         if not isinstance(error, RefusedError):
             self._run.blocked.add(tasks[0].intent.resource)
             tasks = [*tasks, *self._run.queue.remove_tasks(tasks[0].intent.resource)]
         for task in tasks:
             self._retries.leave_to_next_run(task, Outcome("unavailable", error.message), decisions)
 
-    def decide(self, task: SendTask, outcome: Outcome, decisions: Decisions, *, refused_whole: bool = False) -> None:
+    def decide(
+        self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions, *, refused_whole: bool = False
+    ) -> None:
         """Decide about an intent. *refused_whole* means that its batch was refused, and not this operation alone."""
         with self._settled_if_author_code_fails(task.intent, decisions, task.retry_state):
             is_apart = outcome.kind == "unmade" or (outcome.kind, outcome.status) == ("rejected", FAILED_DEPENDENCY)
@@ -222,7 +226,7 @@ class OutcomePolicy:
             else:
                 self._decide(task, outcome, decisions)
 
-    def _divide_batch(self, task: SendTask, outcome: Outcome, decisions: Decisions, *, is_undone: bool) -> None:
+    def _divide_batch(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions, *, is_undone: bool) -> None:
         """Send the operations of a refused batch again in smaller ones, so that a wrong record is refused alone."""
         if outcome.status is not None and task.is_first:
             self._run.queue.circuit_breaker.record_success()
@@ -235,9 +239,9 @@ class OutcomePolicy:
         else:
             doubt = replace(outcome, kind="in_doubt", message=message, reason=None)
             decisions.add_attempt_result(task, doubt, at=self._clock.now())
-            self._retries.retry(task, doubt, decisions)
+            self._retries.retry_unless_unsafe_or_hopeless(task, doubt, decisions)
 
-    def _decide(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def _decide(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         if outcome.kind in {"unmade", "undecided"}:
             if task.purpose == "ping":
                 outcome = replace(outcome, kind="unavailable")
@@ -268,14 +272,14 @@ class OutcomePolicy:
         if outcome.kind in {"unavailable", "in_doubt"} and not is_created:
             if task.is_first:
                 breaker.record_failure(self._clock.monotonic(), outcome.retry_after_s, probe=task.probe)
-            self._retries.retry(task, outcome, decisions)
+            self._retries.retry_unless_unsafe_or_hopeless(task, outcome, decisions)
             return
         if task.is_first:
             breaker.record_success()
         self._throttled_since = None
         self._decide_answered(task, outcome, decisions)
 
-    def _ask_again_later(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def _ask_again_later(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         """Ask again for the outcomes of a stored batch after a pause, or leave that to the next run."""
         profile = self._target.resources[task.intent.resource].batch
         assert profile is not None
@@ -286,7 +290,7 @@ class OutcomePolicy:
             if now - self._pending_since.setdefault(batch, now) >= profile.results_within_s:
                 self._not_finished.add(batch)
                 hint = "the next run asks again; nothing is sent twice"
-                self._run.add_left_out_batch_error(
+                self._run.add_undelivered_batch_error(
                     RefusedError(outcome.message, where=task.stored.name, hint=hint, code="delivery_stopped")
                 )
         if batch in self._not_finished:
@@ -294,7 +298,7 @@ class OutcomePolicy:
         else:
             self._run.queue.delay(task, outcome.retry_after_s or 0.0, free=True)
 
-    def _look_up_accepted(self, task: SendTask, decisions: Decisions, after_s: float) -> None:
+    def _look_up_accepted(self, task: SendTask, decisions: DispatchDecisions, after_s: float) -> None:
         """Look up whether the target has carried out what it accepted; without a look-up it is in doubt."""
         intent = task.intent
         intent.http_status, task.retry_state.ambiguous, task.retry_state.accepted = answer_outcomes.ACCEPTED, True, True
@@ -304,7 +308,7 @@ class OutcomePolicy:
         decisions.intents_with_new_status.append(intent)  # after a crash it must not be sent again
         self._run.queue.delay(structs.replace(task, purpose="look_up"), after_s, free=True)
 
-    def _settle_failed_author_code(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def _settle_failed_author_code(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         """Settle an intent for which the target's code failed, without another attempt: the code would fail again."""
         may_be_done = outcome.kind == "undecided" and task.purpose == "send"
         if outcome.status is not None:
@@ -318,7 +322,7 @@ class OutcomePolicy:
 
     @contextmanager
     def _settled_if_author_code_fails(
-        self, intent: Intent, decisions: Decisions, retry_state: RetryState | None = None
+        self, intent: Intent, decisions: DispatchDecisions, retry_state: RetryState | None = None
     ) -> Iterator[None]:
         try:
             yield
@@ -329,7 +333,7 @@ class OutcomePolicy:
             )
 
     def _settle_as_doubt_or_rejected(
-        self, intent: Intent, outcome: Outcome, decisions: Decisions, *, ambiguous: bool
+        self, intent: Intent, outcome: Outcome, decisions: DispatchDecisions, *, ambiguous: bool
     ) -> None:
         if self._may_be_executed_since_backup(intent):
             ambiguous, intent.first_sent_at = True, self._clock.now()  # it may have been delivered before
@@ -339,7 +343,7 @@ class OutcomePolicy:
             decisions.record_doubt_reason(intent, outcome, at=self._clock.now())
         decisions.settle(kind, intent, replace(outcome, kind=kind, reason=reason))
 
-    def _retry_throttled(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def _retry_throttled(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         """Handle a 429. It is not a failed attempt, but requests are not throttled for an unlimited time."""
         if task.stored is not None and not task.retry_state.ambiguous:  # its target may have no way to find that out
             self._run.leave_to_next_run(task)
@@ -354,7 +358,7 @@ class OutcomePolicy:
                 UnavailableError(message, where=self._target.address, hint=hint, code="target_throttled")
             )
 
-    def _decide_answered(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def _decide_answered(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         match outcome.kind:
             case "staged":
                 self._run.queue.put(structs.replace(task, purpose="send", is_staged=True), first=True)
@@ -395,7 +399,7 @@ class OutcomePolicy:
         """Return whether an earlier attempt of the same operation may be the change. A delete leaves no record."""
         return task.retry_state.ambiguous and task.intent.operation != "delete"
 
-    def _decide_refused(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def _decide_refused(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         intent, is_gone = task.intent, outcome.status in GONE
         if intent.operation == "delete" and is_gone:
             self._look_up_gone_record(task, outcome, decisions)
@@ -406,9 +410,9 @@ class OutcomePolicy:
         elif intent.operation == "delete" and outcome.status in UNFIT and task.retry_state.refusal is None:
             self._look_up_refused_delete(task, outcome, decisions)
         elif intent.operation != "create" or not self._look_up_results.decide_conflict(task, outcome, decisions):
-            self._reject_or_stop(task, outcome, decisions)
+            self._reject_unless_all_are_concerned(task, outcome, decisions)
 
-    def _look_up_gone_record(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def _look_up_gone_record(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         """Look a record up that a delete did not find: the path may be wrong, or a gateway may have answered."""
         intent, retry_state = task.intent, task.retry_state
         request = f"{intent.method} {intent.path.partition('?')[0]}"
@@ -422,7 +426,7 @@ class OutcomePolicy:
         settle_s = self._target.settle_s if retry_state.ambiguous else 0.0
         self._run.queue.delay(structs.replace(task, purpose="look_up"), settle_s, free=True)
 
-    def _look_up_refused_delete(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def _look_up_refused_delete(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         """Look a record up whose delete was refused: the target may have deleted or cancelled it before."""
         if not self._target.resources[task.intent.resource].endpoint.reads:
             decisions.settle("rejected", task.intent, outcome)
@@ -433,8 +437,8 @@ class OutcomePolicy:
     def _may_be_referred_to(self, resource: str) -> bool:
         return any(resource in kind.parents for kind in self._target.resources.values())
 
-    def _reject_or_stop(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
-        concerns_all = in_doubt_and_refusal_rules.error_for_all_records(
+    def _reject_unless_all_are_concerned(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+        concerns_all = in_doubt_and_refusal_rules.error_if_refusal_concerns_all(
             task.intent, outcome, self._target, self._accepted
         )
         if concerns_all is None:

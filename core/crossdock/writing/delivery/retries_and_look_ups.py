@@ -15,7 +15,7 @@ from msgspec import structs
 from crossdock.errors import CrossdockError, RecordError, UnavailableError
 from crossdock.pacing.backoff import pause_s
 from crossdock.state import Intent
-from crossdock.values.records import Reason
+from crossdock.values.raw_rows_and_records import Reason
 from crossdock.writing.delivery import in_doubt_and_refusal_rules
 from crossdock.writing.delivery.delivery_context import DeliveryContext
 from crossdock.writing.delivery.operations_and_intents import (
@@ -27,7 +27,7 @@ from crossdock.writing.delivery.operations_and_intents import (
 )
 from crossdock.writing.delivery.senders import RetryState, SendTask
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.delivery.state_writer import Decisions
+from crossdock.writing.delivery.state_writer import DispatchDecisions
 from crossdock.writing.targets.answer_outcomes import Outcome
 from crossdock.writing.targets.payload_comparison import has_wanted_members
 
@@ -47,7 +47,7 @@ class Retries:
         self._run, self._target, self._clock = run, run.target, run.clock
         self._left_out = 0
 
-    def retry(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def retry_unless_unsafe_or_hopeless(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         """Send or look up again after a pause, unless that could execute it twice, or it failed too often."""
         retry_state, limits = task.retry_state, self._target.retry
         settle_s, is_alone = 0.0, task.batch_size == 1
@@ -71,7 +71,7 @@ class Retries:
             return
         may_be_its_own = outcome.kind == "in_doubt" or outcome.status == THROTTLED  # in a result
         may_be_its_own = may_be_its_own and task.stored is None  # a file has the fate of all of its records
-        if retry_state.failures == limits.attempts and may_be_its_own and not self._has_failed_too_long():
+        if retry_state.failures == limits.attempts and may_be_its_own and not self._has_target_failed_too_long():
             retry_state.interrupted = "look_up" if task.purpose == "look_up" else "send"
             self._run.queue.put(
                 structs.replace(task, purpose="ping"), first=True
@@ -81,13 +81,13 @@ class Retries:
         jitter_s = pause_s(max(1, retry_state.failures), base_s=limits.base_s, cap_s=limits.cap_s, rng=self._run.rng)
         self.retry_after_pause(task, max(settle_s, jitter_s, outcome.retry_after_s or 0.0), outcome, decisions)
 
-    def retry_in_smaller_batch(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def retry_in_smaller_batch(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         """Send an operation again at once, with fewer others. Its request has changed nothing."""
         _reduce_batch_size(task)
         self.retry_after_pause(task, 0.0, outcome, decisions, free=True)
 
     def retry_after_pause(
-        self, task: SendTask, pause_s: float, outcome: Outcome, decisions: Decisions, *, free: bool = False
+        self, task: SendTask, pause_s: float, outcome: Outcome, decisions: DispatchDecisions, *, free: bool = False
     ) -> None:
         """Send or look up after *pause_s*, but not with an idempotency key that expires before then."""
         intent = task.intent
@@ -104,11 +104,11 @@ class Retries:
             task = structs.replace(task, purpose="look_up" if rule == "verify" else "send")
         self._run.queue.delay(task, pause_s, free=free or task.purpose == "look_up")
 
-    def decide_after_ping(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def decide_after_ping(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         """Handle a ping's answer after repeated failures of one record: it shows whether the target works."""
         breaker, last = self._run.queue.circuit_breaker, task.retry_state.status
         may_leave_out = breaker.worked or self._left_out < FAILING_RECORDS_AT_MOST
-        if outcome.kind == "answered" and may_leave_out and not self._has_failed_too_long():
+        if outcome.kind == "answered" and may_leave_out and not self._has_target_failed_too_long():
             self._left_out += 1
             self.leave_to_next_run(task, Outcome("in_doubt", _message_with_status("fails repeatedly", last)), decisions)
             return
@@ -121,7 +121,7 @@ class Retries:
         settle_s = self._target.settle_s if task.purpose == "look_up" else 0.0
         self.retry_after_pause(task, max(settle_s, self._target.retry.base_s), outcome, decisions)
 
-    def leave_to_next_run(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def leave_to_next_run(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         self._run.leave_to_next_run(task)
         decisions.settled.append(Settlement(task.intent, outcome))
 
@@ -146,9 +146,9 @@ class Retries:
             return False
         if not breaker.worked:
             return max(retry_state.failures, breaker.probes) >= self._target.retry.attempts
-        return self._has_failed_too_long()
+        return self._has_target_failed_too_long()
 
-    def _has_failed_too_long(self) -> bool:
+    def _has_target_failed_too_long(self) -> bool:
         since = self._run.queue.circuit_breaker.failing_since
         return since is not None and self._clock.monotonic() - since >= self._target.retry.give_up_after_s
 
@@ -187,7 +187,7 @@ class LookUpResults:
         was_tried = task.retry_state.ambiguous or intent.counter > 1  # also if it was rejected or dropped before
         return was_tried or self._run.doubts.restored or intent.identity.stream in self._run.rules.adopting
 
-    def decide_conflict(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> bool:
+    def decide_conflict(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> bool:
         """Decide about a refused create if another record may be the reason; otherwise return False."""
         is_conflict, expected = outcome.reason == "conflict", self.may_exist_already(task)
         resource = self._target.resources[task.intent.resource]
@@ -197,23 +197,23 @@ class LookUpResults:
             task.retry_state.conflict = outcome
             self._run.queue.put(structs.replace(task, purpose="look_up"))
         elif is_conflict and task.retry_state.ambiguous:
-            self._retries.retry(task, outcome, decisions)
+            self._retries.retry_unless_unsafe_or_hopeless(task, outcome, decisions)
         elif is_conflict and not expected:
             self.decide_without_look_up(task, outcome, decisions)
         else:
             return False
         return True
 
-    def decide(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def decide(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         match outcome.kind:
             case "found":
                 self.decide_found(task, outcome, decisions)
             case "absent":
                 self.decide_absent(task, outcome, decisions)
             case _:
-                self.decide_removed(task, outcome, decisions)
+                self.decide_found_only_removed(task, outcome, decisions)
 
-    def decide_found(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def decide_found(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         if self._decide_if_made_by_others(task, outcome, decisions):
             return
         assert outcome.held is not None
@@ -224,7 +224,7 @@ class LookUpResults:
         if unnamed and (write_once or (ours and intent.identity.stream not in self._run.rules.adopting)):
             decisions.settle("delivered", intent, outcome, untouched=not ours)
             return
-        if (lost := self._rejection_of_lost_match(intent, outcome.held)) is not None:
+        if (lost := self._rejection_if_match_changed(intent, outcome.held)) is not None:
             decisions.settle("rejected", intent, lost)
             return
         successor = intent_after_look_up(intent, self._run.target, outcome.held, outcome.etag)
@@ -240,7 +240,7 @@ class LookUpResults:
             return
         self._replace_intent(intent, successor, decisions)
 
-    def _decide_if_made_by_others(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> bool:
+    def _decide_if_made_by_others(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> bool:
         """Decide about an existing record that may not be ours; otherwise return False."""
         assert outcome.held is not None
         intent, target_id = task.intent, outcome.target_id
@@ -255,7 +255,7 @@ class LookUpResults:
             return False
         return True
 
-    def _rejection_of_lost_match(self, intent: Intent, held: dict[str, Any]) -> Outcome | None:
+    def _rejection_if_match_changed(self, intent: Intent, held: dict[str, Any]) -> Outcome | None:
         member = self._run.rules.matching.get(intent.identity.stream)
         if member is None or not is_take_over(intent, self._target):
             return None
@@ -278,10 +278,10 @@ class LookUpResults:
             return Outcome("rejected", message, 412, reason="conflict", pointer=f"/{member}")
         return None
 
-    def reject_changed(self, task: SendTask, decisions: Decisions) -> None:
+    def reject_changed(self, task: SendTask, decisions: DispatchDecisions) -> None:
         decisions.settle("rejected", task.intent, _CHANGED)
 
-    def _replace_intent(self, intent: Intent, successor: Intent, decisions: Decisions) -> None:
+    def _replace_intent(self, intent: Intent, successor: Intent, decisions: DispatchDecisions) -> None:
         place = intent.identity.stream, intent.identity.key_hash
         self._rounds[place] += 1
         if self._rounds[place] > self._target.retry.attempts:
@@ -292,7 +292,7 @@ class LookUpResults:
         decisions.intents_with_new_status.append(intent)
         decisions.successors.append(successor)
 
-    def decide_absent(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def decide_absent(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         """Handle a look-up that found nothing: what was in doubt was not executed."""
         intent, retry_state = task.intent, task.retry_state
         if intent.operation == "delete":
@@ -310,7 +310,7 @@ class LookUpResults:
             retry_state.ambiguous = False
             self._run.queue.put(structs.replace(task, purpose="send"))
 
-    def _create_intent_after_look_up(self, intent: Intent, held: dict[str, Any], decisions: Decisions) -> None:
+    def _create_intent_after_look_up(self, intent: Intent, held: dict[str, Any], decisions: DispatchDecisions) -> None:
         try:
             successor = create_intent_after_look_up(intent, self._target, held)
         except RecordError as error:
@@ -319,7 +319,7 @@ class LookUpResults:
         else:
             self._replace_intent(intent, successor, decisions)
 
-    def decide_removed(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def decide_found_only_removed(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         """Handle a look-up that found only removed records: the create may have been executed and undone."""
         if task.retry_state.conflict is not None:
             self.decide_absent(task, outcome, decisions)
@@ -327,37 +327,39 @@ class LookUpResults:
         message = "the target has a removed record of this name, which may be this one"
         self.leave_in_doubt(task, message, decisions)
 
-    def leave_in_doubt(self, task: SendTask, message: str, decisions: Decisions) -> None:
+    def leave_in_doubt(self, task: SendTask, message: str, decisions: DispatchDecisions) -> None:
         doubt = Outcome("in_doubt", message)
         decisions.add_attempt_result(structs.replace(task, purpose="send"), doubt, at=self._run.clock.now())
         decisions.settle("in_doubt", task.intent, doubt)
 
-    def decide_without_look_up(self, task: SendTask, conflict: Outcome, decisions: Decisions) -> None:
+    def decide_without_look_up(self, task: SendTask, conflict: Outcome, decisions: DispatchDecisions) -> None:
         """Let the *conflict* itself decide, because the conflicting record cannot be looked up."""
         if conflict.pointer == self._target.resources[task.intent.resource].name_pointer:
-            self._stop_for_forgotten_records(task, decisions)
+            self._stop_because_state_forgot_records(task, decisions)
         else:
             decisions.settle("rejected", task.intent, conflict)
 
-    def _decide_unexpected_record(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+    def _decide_unexpected_record(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         """Reject a record of others. One that this state made, or many of others, show that it has lost operations."""
         assert outcome.held is not None
         member = self._run.rules.matching.get(task.intent.identity.stream)
         if not in_doubt_and_refusal_rules.is_made_by_others(task.intent, outcome.held, self._target, member):
-            self._stop_for_forgotten_records(task, decisions)
+            self._stop_because_state_forgot_records(task, decisions)
             return
         self._others += 1
         if in_doubt_and_refusal_rules.are_too_many_conflicts(self._others, self.accepted):
-            self._stop_for_forgotten_records(task, decisions, others=self._others)
+            self._stop_because_state_forgot_records(task, decisions, others=self._others)
             return
-        refused = in_doubt_and_refusal_rules.conflict_outcome(task.intent, outcome, self._target)
+        refused = in_doubt_and_refusal_rules.rejection_of_taken_name(task.intent, outcome, self._target)
         decisions.settle("rejected", task.intent, refused)
 
-    def _stop_for_forgotten_records(self, task: SendTask, decisions: Decisions, *, others: int = 0) -> None:
+    def _stop_because_state_forgot_records(
+        self, task: SendTask, decisions: DispatchDecisions, *, others: int = 0
+    ) -> None:
         """Send nothing more: the state may also have forgotten records that are written once."""
         matches = task.intent.identity.stream in self._run.rules.matching
         self._run.stop_with(
-            in_doubt_and_refusal_rules.forgotten_records_error(
+            in_doubt_and_refusal_rules.state_forgot_records_error(
                 task.intent, self._target, matches=matches, others=others
             )
         )

@@ -107,12 +107,17 @@ class SendQueue:
             return [first, *first.others], 1
         if size == 1:
             return [first], 1
-        batch, others, records, kind = [first], list[SendTask](), {_identity_of_record(first)}, self._batch_kind(first)
+        batch, others, records, kind = (
+            [first],
+            list[SendTask](),
+            {_identity_of_record(first)},
+            self._facts_shared_by_batch(first),
+        )
         left = self._most_bytes.get(first.intent.resource, math.inf) - self._size_in_bytes(first)
         while size > len(batch) and self._ready and len(others) < LOOK_AHEAD:
             task = self._ready.popleft()
             fits = (
-                self._batch_kind(task) == kind
+                self._facts_shared_by_batch(task) == kind
                 and self._batch_size(task) == size
                 and _identity_of_record(task) not in records
             )
@@ -132,7 +137,7 @@ class SendQueue:
             task.size = self._size_of(task.intent)
         return task.size
 
-    def _batch_kind(self, task: SendTask) -> tuple[str, ...]:
+    def _facts_shared_by_batch(self, task: SendTask) -> tuple[str, ...]:
         intent = task.intent
         if intent.resource in self._mixed:
             if task.group is None:

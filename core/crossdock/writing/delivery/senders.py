@@ -160,7 +160,7 @@ class Senders:
         )  # resources whose look-up by name was verified in this run
         self._verifying = threading.Lock()
 
-    def send_batches(self, batches: Sequence[SendBatch], in_flight: int) -> None:
+    def give_batches_to_threads(self, batches: Sequence[SendBatch], in_flight: int) -> None:
         """Send *batches*, which *in_flight* includes."""
         while len(self._threads) < min(in_flight, self._limit):
             thread = threading.Thread(target=self._send_until_closed, name=f"sender-{len(self._threads)}", daemon=True)
@@ -189,7 +189,7 @@ class Senders:
             limit = self._target.limit(answer)
             is_refusal = isinstance(judged, Outcome) and judged.kind in {"rejected", "changed"}  # 4xx, and 412
             refused_whole, each = is_refusal and len(batch.tasks) > 1, self._masked_outcome_by_task(batch, judged)
-            _mark_deciding_task(batch, each)
+            _let_decided_task_represent_request(batch, each)
             return SendResult(batch, each, refused_whole, answered=True, headers=limit)
         except (NotSentError, AmbiguousError) as error:
             return SendResult(
@@ -288,7 +288,7 @@ class Senders:
                 wanted = ExpectedRecord(target_id=intent.target_id, name=self._expected_external_id(intent))
                 return answer_outcomes.unavailable_if_cached(target.found(intent.resource, answer, wanted), answer)
             case "stage":
-                return answer_outcomes.outcome_of_stage(answer)
+                return answer_outcomes.outcome_of_staging_batch(answer)
             case "ping":
                 return answer_outcomes.outcome_of_ping(answer)
 
@@ -363,7 +363,7 @@ class Senders:
         self.close()
 
 
-def _mark_deciding_task(batch: SendBatch, told: Sequence[Outcome]) -> None:
+def _let_decided_task_represent_request(batch: SendBatch, told: Sequence[Outcome]) -> None:
     """Let an operation that was decided stand for the request, since it shows that the target works."""
     decided = (number for number, one in enumerate(told) if one.kind not in {"unavailable", "in_doubt"})
     first = next(decided, 0)

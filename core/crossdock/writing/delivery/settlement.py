@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from crossdock.state import AcceptedBinding, Attempt, DeadLetter, Intent, Scope, Transaction
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import MAY_BE_RESTORED, StateDoubts
-from crossdock.writing.delivery.operations_and_intents import payload_after, payload_bytes_after
+from crossdock.writing.delivery.operations_and_intents import encoded_payload_after, payload_after
 from crossdock.writing.targets.answer_outcomes import ACCEPTED, Outcome
 from crossdock.writing.targets.target import Answers, Target
 
@@ -50,7 +50,7 @@ def store_outcomes_and_bindings(
     if doubts.restored and delivered:
         _mark_backup_operations_unverified(tx, delivered)
     refused = (
-        _dead_letter_of_whole_record(tx, dead_letter(item)) for item in settled if item.intent.status == "rejected"
+        _dead_letter_for_both_steps(tx, make_dead_letter(item)) for item in settled if item.intent.status == "rejected"
     )
     dead_letters = [each for each in refused if each is not None]
     tx.bindings.clear_change_times(
@@ -71,7 +71,7 @@ def store_outcomes_and_bindings(
         tx.waiting_records.remove_records(stream, key_hashes)
 
 
-def clear_payloads_of_changed_records(tx: Transaction, settled: Sequence[Settlement], target: Target) -> None:
+def clear_payloads_of_affected_records(tx: Transaction, settled: Sequence[Settlement], target: Target) -> None:
     """Clear what the target held for records that the writes of others have changed there."""
     if getattr(type(target), "also_changes", None) is Answers.also_changes:
         return  # nothing, and no body needs to be read for it
@@ -110,7 +110,7 @@ def _leave_taken_ids_in_doubt(tx: Transaction, settled: Sequence[Settlement], *,
                 tx.intents.store_attempt_results([Attempt(intent.id, intent.attempts, at, "in_doubt", None, message)])
 
 
-def _dead_letter_of_whole_record(tx: Transaction, dead_letter: DeadLetter) -> DeadLetter | None:
+def _dead_letter_for_both_steps(tx: Transaction, dead_letter: DeadLetter) -> DeadLetter | None:
     """Return the dead letter of the whole record if the first of two steps was rejected; None if it no longer waits."""
     if dead_letter.step != "open":
         return dead_letter
@@ -175,14 +175,14 @@ def _accepted_binding(item: Settlement, *, unverified: bool = False) -> Accepted
         fingerprint=identity.fingerprint if intent.step == "whole" and is_sure else None,
         position=identity.position,
         step=intent.step,
-        payload=payload_bytes_after(intent).decode(),
+        payload=encoded_payload_after(intent).decode(),
         etag=item.outcome.etag,
         counter=intent.counter,
         changed_at=item.outcome.changed_at,
     )
 
 
-def dead_letter(item: Settlement) -> DeadLetter:
+def make_dead_letter(item: Settlement) -> DeadLetter:
     intent, outcome = item.intent, item.outcome
     return DeadLetter(
         identity=intent.identity,

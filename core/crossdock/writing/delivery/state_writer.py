@@ -18,7 +18,12 @@ from crossdock.values.author_code_errors import AuthorCodeError
 from crossdock.writing.delivery import settlement
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import StateDoubts
-from crossdock.writing.delivery.operations_and_intents import Operation, batch_item, intent_without_request, make_intent
+from crossdock.writing.delivery.operations_and_intents import (
+    Operation,
+    batch_item,
+    make_intent,
+    make_intent_without_request,
+)
 from crossdock.writing.delivery.senders import SendBatch, SendTask
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets import answer_outcomes
@@ -54,7 +59,7 @@ class StateWriter:
         self._salt = uuid4().hex
         self._leave_within_s = LEAVE_WITHIN_S
 
-    def make_intents(self, operations: Sequence[Operation], decisions: Decisions) -> list[Intent]:
+    def make_intents_to_store(self, operations: Sequence[Operation], decisions: DispatchDecisions) -> list[Intent]:
         """Make intents, each with the next counter. One for which the target's code makes no request is rejected."""
         if not operations:
             return []
@@ -77,7 +82,7 @@ class StateWriter:
             try:
                 made.append(make_intent(operation, self._target, counter, self._idempotency_salt(operation)))
             except (AuthorCodeError, RecordError) as error:
-                made.append(intent_without_request(operation, self._target, counter))
+                made.append(make_intent_without_request(operation, self._target, counter))
                 decisions.settle("rejected", made[-1], answer_outcomes.rejected_by_author_code(error))
         return made
 
@@ -91,7 +96,9 @@ class StateWriter:
         is_found = kind != "create" or self._target.resources[resource].endpoint.can_verify(kind)
         return self._salt if is_found or self._doubts.restored else ""
 
-    def commit(self, decisions: Decisions, chunk: Chunk | None, fresh: list[Intent], leaving: list[SendBatch]) -> None:
+    def commit(
+        self, decisions: DispatchDecisions, chunk: Chunk | None, fresh: list[Intent], leaving: list[SendBatch]
+    ) -> None:
         """Commit one turn. *leaving* may be sent within `LEAVE_WITHIN_S` of the lease's confirmation."""
         run, now = self._run, self._clock.now()
         sent = [task for batch in leaving for task in batch.tasks if task.purpose == "send" and not task.is_pending]
@@ -103,14 +110,14 @@ class StateWriter:
         def write(tx: Transaction) -> None:
             tx.intents.add(new, run_id=run.id, fence=run.state.fence_number, at=now)
             settlement.store_outcomes_and_bindings(tx, decisions.settled, run_id=run.id, at=now, doubts=self._doubts)
-            settlement.clear_payloads_of_changed_records(tx, decisions.settled, self._target)
+            settlement.clear_payloads_of_affected_records(tx, decisions.settled, self._target)
             tx.intents.write_outcomes(decisions.intents_with_new_status, at=now)
             tx.intents.store_attempt_results(decisions.attempts)
             if chunk:
                 chunk.store_all_but_operations(tx)
             tx.intents.write_as_sending(known)  # the new ones were written as sending
             for batch in leaving:
-                self._store_batch(tx, batch, at=now)
+                self._store_batch_to_stage(tx, batch, at=now)
             for batch_id, receipt in decisions.receipts.items():
                 tx.batches.store_receipt(batch_id, receipt)
             self._mark_batches_handed_over(tx, decisions.settled, at=now)
@@ -128,7 +135,7 @@ class StateWriter:
                 first, *others = batch.tasks
                 first.assign_stored_batch(others, batch.stored)
 
-    def _store_batch(self, tx: Transaction, batch: SendBatch, *, at: datetime) -> None:
+    def _store_batch_to_stage(self, tx: Transaction, batch: SendBatch, *, at: datetime) -> None:
         """Make and store a batch that is about to be staged, unless it is. *tx* may be repeated after its commit."""
         first = batch.tasks[0]
         if first.purpose != "stage" or first.stored is not None:
@@ -189,7 +196,7 @@ class StateWriter:
         self._state.run_transaction(lambda tx: tx.intents.write_outcomes(intents, at=now))
 
 
-class Decisions(Struct):
+class DispatchDecisions(Struct):
     """The decisions of one turn. *intents_with_new_status* get nothing else; *successors* are made from a look-up.
 
     *receipts* are what targets answered to parts of stored batches, by the ids of these.

@@ -20,7 +20,7 @@ from crossdock.values import exact_json
 from crossdock.values.config_base_types import NOT_NULL, ConfigModel, differs_from_default, finding_about_key
 from crossdock.values.fixed_decimal_contexts import exact_sum
 from crossdock.values.json_paths import MISSING
-from crossdock.values.time_formats import TimeFormat
+from crossdock.values.time_format_parsing import TimeFormat
 from crossdock.values.time_zones import check_zone_name
 from crossdock.writing.files.content_interface import OPERATIONS, FileOperation
 from crossdock.writing.files.number_and_time_texts import (
@@ -28,7 +28,7 @@ from crossdock.writing.files.number_and_time_texts import (
     NumberNotation,
     WrittenSign,
     check_time_format,
-    exact_number,
+    parse_exact_number,
     time_text,
 )
 from crossdock.writing.files.values_named_by_cells import OPERATION, NamedValues, invalid_value_error
@@ -116,7 +116,7 @@ class Cell(ConfigModel):
 
     @model_validator(mode="after")
     def _check_cell_options(self) -> Self:
-        given = [name for name in _SOURCES if self._source_value(name) is not None]
+        given = [name for name in _SOURCES if self._declared_source(name) is not None]
         if len(given) != 1:
             raise ValueError(f"give one of {', '.join(_SOURCES)}")
         source, number = given[0], self.is_number
@@ -146,7 +146,7 @@ class Cell(ConfigModel):
             raise finding_about_key(("cut",), "needs max_length, and is for texts: a number is never cut")
         return self
 
-    def _source_value(self, name: str) -> str | None:
+    def _declared_source(self, name: str) -> str | None:
         found: str | None = self.from_ if name == "from" else getattr(self, name)
         return found
 
@@ -167,7 +167,7 @@ class Cell(ConfigModel):
 
     # ---- what it names
 
-    def member_names(self) -> Iterator[str]:
+    def shown_member_names(self) -> Iterator[str]:
         """Yield the members that it shows, without those that are added up or counted."""
         if self.template is not None:
             yield from (hole.removesuffix(_OPTIONAL) for hole in _PLACEHOLDER.findall(self.template))
@@ -176,7 +176,7 @@ class Cell(ConfigModel):
 
     def names_lacking_in_scope(self, scope: NamedValues, *, required: bool) -> Iterator[str]:
         """Yield what it shows, adds up or counts and *scope* has not; with *required*, only what must have a value."""
-        for name in self._required_names() if required else self.member_names():
+        for name in self._required_names() if required else self.shown_member_names():
             if not scope.has_value(name):
                 yield name
         summed = self.sum or self.count
@@ -191,7 +191,7 @@ class Cell(ConfigModel):
 
     def distinguished_operations(self) -> frozenset[FileOperation]:
         """Return the operations that it tells apart; none if it does not show the operation."""
-        if OPERATION not in self.member_names():
+        if OPERATION not in self.shown_member_names():
             return frozenset()
         if self.table is None or self.otherwise is not None:
             return _EVERY_OPERATION
@@ -216,7 +216,7 @@ class Cell(ConfigModel):
         `MISSING` stands for a cell that would be empty.
         """
         if self.is_number:
-            number = self.number(scope)[0] if self._is_plain_number else None
+            number = self.number_and_place(scope)[0] if self._is_plain_number else None
             return self.text(scope, notation)[0] or MISSING if number is None else number
         if (path := self._member_shown_unchanged) is not None:
             found = scope.value_and_place(path)[0]
@@ -241,13 +241,13 @@ class Cell(ConfigModel):
         )
         return None if has_text or self.as_ in {"date", "instant"} else self.from_
 
-    def number(self, scope: NamedValues) -> tuple[Decimal | None, str]:
+    def number_and_place(self, scope: NamedValues) -> tuple[Decimal | None, str]:
         """Return the exact number that it shows, with its place; None if a default stands for it."""
         if self.sum is not None:
             return self._sum(scope), self.sum
         if self.count is not None:
             return Decimal(
-                sum(self._count_one_or_refuse(*each) for each in scope.all_values_at(self.count))
+                sum(self._count_one_or_refuse_missing(*each) for each in scope.all_values_at(self.count))
             ), self.count
         value, place = scope.value_and_place(self.from_ or "")
         return (None if self._is_replaced_by_default(value, place) else self._exact_number(value, place)), place
@@ -259,9 +259,11 @@ class Cell(ConfigModel):
             places = [
                 scope.value_and_place(hole.removesuffix(_OPTIONAL))[1] for hole in _PLACEHOLDER.findall(self.template)
             ]
-            return _PLACEHOLDER.sub(lambda hole: _placeholder_text(hole[1], scope), self.template), ", ".join(places)
+            return _PLACEHOLDER.sub(lambda hole: _filled_placeholder_text(hole[1], scope), self.template), ", ".join(
+                places
+            )
         if self.is_number:
-            number, place = self.number(scope)
+            number, place = self.number_and_place(scope)
             return (self.default or "" if number is None else self.number_text(number, place, notation)), place
         value, place = scope.value_and_place(self.from_ or "")
         if self._is_replaced_by_default(value, place):
@@ -325,7 +327,7 @@ class Cell(ConfigModel):
         if _is_empty(value):
             raise _missing_value_error(place)
         try:
-            number = exact_number(value)
+            number = parse_exact_number(value)
         except ValueError as error:
             raise invalid_value_error(str(error), place) from None
         if self.value_type == "integer" and number != number.to_integral_value():
@@ -339,13 +341,13 @@ class Cell(ConfigModel):
             raise invalid_value_error("has a sum of more than 60 digits", self.sum or "") from None
 
     @staticmethod
-    def _count_one_or_refuse(value: Any, place: str) -> int:
+    def _count_one_or_refuse_missing(value: Any, place: str) -> int:
         if value is MISSING or value is None:
             raise _missing_value_error(place)
         return 1
 
 
-def _placeholder_text(hole: str, scope: NamedValues) -> str:
+def _filled_placeholder_text(hole: str, scope: NamedValues) -> str:
     value, place = scope.value_and_place(hole.removesuffix(_OPTIONAL))
     if not _is_empty(value):
         return plain_text(value, place)

@@ -28,7 +28,7 @@ CONTENTS: Mapping[str, type[FileContent]] = {
 }
 
 
-def _kind(value: Any) -> Any:
+def _kind_of_content(value: Any) -> Any:
     return value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
 
 
@@ -38,5 +38,5 @@ if TYPE_CHECKING:
 else:
     FileContentConfig = Annotated[
         Union[tuple(Annotated[content, Tag(kind)] for kind, content in CONTENTS.items())],  # noqa: UP007  it is made
-        Discriminator(_kind),
+        Discriminator(_kind_of_content),
     ]

@@ -8,8 +8,8 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.delimited_layout import Delimiter
+from crossdock.reading.formats.encoding_names_and_byte_widths import check_encoding_name
 from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names
-from crossdock.reading.formats.text_encodings import check_encoding_name
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.writing.files.cell_declarations import Cell, NumberDefaults
 from crossdock.writing.files.content_interface import OPERATIONS, FileRecord, WrittenFileFacts
@@ -75,8 +75,8 @@ class DelimitedContent(FramedContent[DelimitedRow]):
                 raise finding_about_key(("rows",), str(error)) from None
         return self
 
-    def written_bytes(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
-        header, rows, trailer = self.all_rows(records, facts)
+    def encode_file(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
+        header, rows, trailer = self.header_record_and_trailer_rows(records, facts)
         lines = [self._line(row, scope) for row, scope in header]
         if self.column_names:
             names = rows[0][0].columns if rows else next(self.rows[0].column_names_by_row())

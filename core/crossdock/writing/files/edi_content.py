@@ -74,7 +74,7 @@ class EdiRow(RowPart):
             yield from (element,) if isinstance(element, Cell) else element
 
 
-def _require_rows_or_layout(schema: dict[str, Any]) -> None:
+def _add_layout_alternative_to_schema(schema: dict[str, Any]) -> None:
     """Change the JSON Schema of a content: a ready declaration has what is otherwise required."""
     given = [key for key in schema["required"] if key in {"rows", "set", "message"}]
     schema["required"] = [key for key in schema["required"] if key not in given]
@@ -84,7 +84,7 @@ def _require_rows_or_layout(schema: dict[str, Any]) -> None:
 class EdiContent(RowsContent[EdiRow]):
     """An interchange with one set or message for each record."""
 
-    model_config = ConfigDict(json_schema_extra=_require_rows_or_layout)
+    model_config = ConfigDict(json_schema_extra=_add_layout_alternative_to_schema)
 
     layout: str | None = None
     """A ready declaration, such as ``x12/940``; keys beside it take the place of its own."""
@@ -97,7 +97,7 @@ class EdiContent(RowsContent[EdiRow]):
         return {**ready_layout_named(ready_layouts_by_name(), name, cls.model_fields["kind"].annotation), **data}
 
     @property
-    def has_ready_layout(self) -> bool:
+    def is_from_ready_layout(self) -> bool:
         return self.layout is not None
 
     def segments(

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.edi_segments import CHARSETS
-from crossdock.reading.formats.text_encodings import check_encoding_name
+from crossdock.reading.formats.encoding_names_and_byte_widths import check_encoding_name
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.writing.files.cell_declarations import NumberDefaults
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
@@ -106,13 +106,13 @@ class EdifactContent(EdiContent):
         self._encoder.check_characters(text, place)
         return text.translate(self._release_table)
 
-    def control_numbers(self, records: Sequence[FileRecord]) -> Sequence[str]:
+    def control_numbers_of_records(self, records: Sequence[FileRecord]) -> Sequence[str]:
         """Return the control number of each record's part, by which an acknowledgement names it."""
         return [str(number) for number in range(1, len(records) + 1)]
 
-    def written_bytes(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
+    def encode_file(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         kind = f"{self.message}:{self.version}".replace(":", self.component)
-        controls, control = self.control_numbers(records), str(facts.number)
+        controls, control = self.control_numbers_of_records(records), str(facts.number)
         lines = [self._unb(facts)]
         notation = NumberDefaults(decimal_mark=self.decimal_mark)
         for reference, segments in zip(controls, self.segments(records, facts, notation), strict=True):

@@ -7,9 +7,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from crossdock.reading.formats.encoding_names_and_byte_widths import (
+    check_encoding_name,
+    is_encoding_without_shift_codes,
+)
 from crossdock.reading.formats.fixed_columns import MAX_LENGTH, MAX_POSITION
 from crossdock.reading.formats.fixed_width_layout import sort_and_refuse_overlaps
-from crossdock.reading.formats.text_encodings import check_encoding_name, has_no_shift_codes
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.writing.files.cell_declarations import Cell, NumberDefaults
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
@@ -41,7 +44,7 @@ class WrittenColumn(Cell):
         return self
 
     @property
-    def end(self) -> int:
+    def last_position(self) -> int:
         return self.at + self.length - 1
 
     @property
@@ -70,7 +73,7 @@ class WrittenColumn(Cell):
     def _text_before_padding(self, scope: NamedValues, notation: NumberDefaults) -> tuple[str, str]:
         if not self.is_number:
             return self.text(scope, notation)
-        number, place = self.number(scope)
+        number, place = self.number_and_place(scope)
         if number is None:
             text = self.default or ""
         else:
@@ -93,9 +96,12 @@ class FixedWidthRow(RowPart):
     """The columns by name; between them are spaces."""
 
     @property
-    def end(self) -> int:
+    def last_position(self) -> int:
         """Where the last column of the longest row ends."""
-        return max([column.end for column in (self.columns or {}).values()] + [row.end for row in self.inner_rows])
+        return max(
+            [column.last_position for column in (self.columns or {}).values()]
+            + [row.last_position for row in self.inner_rows]
+        )
 
     def cells_and_parts(self) -> Iterator[Cell]:
         yield from (self.columns or {}).values()
@@ -118,7 +124,7 @@ class FixedWidthContent(FramedContent[FixedWidthRow]):
     def _check_options(self) -> Self:
         if self.length is None and self.line_end == "none":
             raise finding_about_key(("length",), "lines without ends need it")
-        if self.count == "bytes" and not has_no_shift_codes(self.encoding):
+        if self.count == "bytes" and not is_encoding_without_shift_codes(self.encoding):
             raise finding_about_key(
                 ("count",), f"bytes cannot be counted in {self.encoding}, which switches between alphabets"
             )
@@ -126,13 +132,13 @@ class FixedWidthContent(FramedContent[FixedWidthRow]):
             ("header", self.header), ("rows", self.rows), ("update", self.update), ("delete", self.delete),
             ("trailer", self.trailer),
         ):  # fmt: skip
-            end = max((row.end for row in rows or ()), default=0)
+            end = max((row.last_position for row in rows or ()), default=0)
             if self.length is not None and end > self.length:
                 raise finding_about_key((key,), f"end at position {end}, after the length of {self.length}")
         return self
 
-    def written_bytes(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
-        header, rows, trailer = self.all_rows(records, facts)
+    def encode_file(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
+        header, rows, trailer = self.header_record_and_trailer_rows(records, facts)
         end = line_end_text(self.line_end)
         lines = [self._line(row, scope) + end for row, scope in [*header, *rows, *trailer]]
         return TextEncoder(self.encoding).encode("".join(lines))
@@ -143,5 +149,5 @@ class FixedWidthContent(FramedContent[FixedWidthRow]):
         for column in (row.columns or {}).values():
             line += " " * (column.at - position)
             line += column.padded_text(scope, notation, encoder, in_bytes=in_bytes)
-            position = column.end + 1
+            position = column.last_position + 1
         return line + " " * ((self.length or position - 1) - position + 1)

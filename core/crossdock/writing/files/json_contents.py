@@ -18,7 +18,7 @@ from crossdock.writing.files.row_declarations import (
     RowPart,
     RowsContent,
     check_cells_name_no_record,
-    part_or_cell,
+    part_or_cell_tag,
     values_of_all_records,
 )
 from crossdock.writing.files.values_named_by_cells import NamedValues, invalid_value_error
@@ -29,7 +29,7 @@ _NOTATION = NumberDefaults()
 
 JsonValue = Annotated[
     Annotated[Cell, Tag("cell")] | Annotated["JsonRow", Tag("part")],
-    Discriminator(part_or_cell),
+    Discriminator(part_or_cell_tag),
 ]
 
 
@@ -49,8 +49,8 @@ class JsonRow(RowPart):
     def json_value(self, scope: NamedValues) -> Any:
         """Return the value of one row."""
         if self.value is not None:
-            return _json_value(self.value, scope)
-        members = {name: _json_value(value, scope) for name, value in (self.object or {}).items()}
+            return _value_of_cell_or_part(self.value, scope)
+        members = {name: _value_of_cell_or_part(value, scope) for name, value in (self.object or {}).items()}
         return {name: value for name, value in members.items() if value is not MISSING}
 
     def value_as_member(self, scope: NamedValues) -> Any:
@@ -61,7 +61,7 @@ class JsonRow(RowPart):
         return [each for each in made if each is not MISSING]
 
 
-def _json_value(value: Cell | JsonRow, scope: NamedValues) -> Any:
+def _value_of_cell_or_part(value: Cell | JsonRow, scope: NamedValues) -> Any:
     return value.value_as_member(scope) if isinstance(value, JsonRow) else value.value(scope, _NOTATION)
 
 
@@ -81,12 +81,12 @@ class JsonLinesContent(RowsContent[JsonRow]):
 
     kind: Literal["json_lines"]
 
-    def written_bytes(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
+    def encode_file(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         rows = [found for each in self.expanded_rows_by_record(records, facts) for found in each]
-        return "".join(f"{json_text(_checked_object(row.json_value(scope)))}\n" for row, scope in rows).encode()
+        return "".join(f"{json_text(_object_or_error(row.json_value(scope)))}\n" for row, scope in rows).encode()
 
 
-def _checked_object(made: Any) -> Any:
+def _object_or_error(made: Any) -> Any:
     if not isinstance(made, Mapping):
         raise invalid_value_error("is no object", "")
     return made
@@ -115,7 +115,7 @@ class JsonContent(RowsContent[JsonRow]):
                     raise finding_about_key(("header",), "has two members at one place, or one inside of the records")
         return self
 
-    def written_bytes(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
+    def encode_file(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         rows = [found for each in self.expanded_rows_by_record(records, facts) for found in each]
         scope = values_of_all_records(records, facts, rows=len(rows), lines=len(rows))
         document: Any = [row.json_value(each) for row, each in rows]

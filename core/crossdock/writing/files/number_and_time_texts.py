@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from crossdock.reading.formats.fixed_columns import overpunched_digits
+from crossdock.reading.formats.fixed_columns import digits_by_overpunched_character
 from crossdock.values import exact_json
 
 WrittenSign = Literal["leading", "trailing", "parentheses", "overpunch", "leading_overpunch", "none"]
@@ -20,7 +20,7 @@ UNIX = "unix"
 _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 
 
-def _century(at: datetime) -> int:
+def _century_digit(at: datetime) -> int:
     if not 1900 <= at.year < 2900:
         raise ValueError("is outside the years 1900 to 2899")
     return at.year // 100 - 19
@@ -45,8 +45,8 @@ _DIRECTIVES: Mapping[str, Callable[[datetime], str]] = {
     "%": lambda _: "%",
 }
 _WHOLE: Mapping[str, Callable[[datetime], str]] = {
-    "cyymmdd": lambda at: f"{_century(at)}{at.year % 100:02}{at.month:02}{at.day:02}",
-    "cyyddd": lambda at: f"{_century(at)}{at.year % 100:02}{at.timetuple().tm_yday:03}",
+    "cyymmdd": lambda at: f"{_century_digit(at)}{at.year % 100:02}{at.month:02}{at.day:02}",
+    "cyyddd": lambda at: f"{_century_digit(at)}{at.year % 100:02}{at.timetuple().tm_yday:03}",
     UNIX: lambda at: str((at - _EPOCH) // timedelta(seconds=1)),
 }
 
@@ -71,7 +71,7 @@ def time_text(at: date, form: str) -> str:
     return _DIRECTIVE.sub(lambda found: _DIRECTIVES[found[1]](moment), form)
 
 
-def exact_number(value: Any) -> Decimal:
+def parse_exact_number(value: Any) -> Decimal:
     """Return a number, or the text of one, as it is. Raises ValueError for anything else."""
     if isinstance(value, Decimal) and value.is_finite():
         return value
@@ -121,13 +121,13 @@ class NumberNotation(Struct, frozen=True):
             digits = self._with_implied_decimals(whole, fraction, self.decimals)
             return (digits.lstrip("0") or "0").zfill(self.digits)
         if self.places is not None:
-            _check_fraction(fraction, self.places)
+            _refuse_too_many_decimals(fraction, self.places)
             fraction = fraction.ljust(self.places, "0")
         return whole.zfill(self.digits) + (f"{self.decimal_mark}{fraction}" if fraction else "")
 
     @staticmethod
     def _with_implied_decimals(whole: str, fraction: str, decimals: int) -> str:
-        _check_fraction(fraction, max(decimals, 0))
+        _refuse_too_many_decimals(fraction, max(decimals, 0))
         if decimals >= 0:
             return whole + fraction.ljust(decimals, "0")
         if whole != "0" and not whole.endswith("0" * -decimals):
@@ -146,19 +146,23 @@ class NumberNotation(Struct, frozen=True):
             case "parentheses" if is_negative:
                 return f"({digits})"
             case "overpunch":
-                return digits[:-1] + self._overpunched(digits[-1], is_negative=is_negative)
+                return digits[:-1] + self._overpunched_digit(digits[-1], is_negative=is_negative)
             case "leading_overpunch":
-                return self._overpunched(digits[0], is_negative=is_negative) + digits[1:]
+                return self._overpunched_digit(digits[0], is_negative=is_negative) + digits[1:]
         return f"-{digits}" if is_negative else digits
 
-    def _overpunched(self, digit: str, *, is_negative: bool) -> str:
-        marks = [mark for mark, found in overpunched_digits(self.encoding).items() if found == (digit, is_negative)]
+    def _overpunched_digit(self, digit: str, *, is_negative: bool) -> str:
+        marks = [
+            mark
+            for mark, found in digits_by_overpunched_character(self.encoding).items()
+            if found == (digit, is_negative)
+        ]
         return next(mark for mark in reversed(marks) if mark not in _PLAIN)
 
 
 _PLAIN = frozenset("0123456789pqrstuvwxy")
 
 
-def _check_fraction(fraction: str, most: int) -> None:
+def _refuse_too_many_decimals(fraction: str, most: int) -> None:
     if len(fraction) > most:
         raise ValueError(f"has more than {most} digits after the decimal mark, and is never rounded")

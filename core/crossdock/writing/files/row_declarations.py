@@ -121,7 +121,7 @@ class _MemberTexts(Mapping[str, str | None]):
 _PARTS = frozenset({"columns", "object", "value", "rows"})
 
 
-def part_or_cell(value: Any) -> str:
+def part_or_cell_tag(value: Any) -> str:
     """Return which of the two a value in a row is, for unions of them with the tags ``part`` and ``cell``."""
     is_part = isinstance(value, RowPart) or (isinstance(value, Mapping) and bool(_PARTS & value.keys()))
     return "part" if is_part else "cell"
@@ -141,26 +141,26 @@ class RowsContent(FileContent, Generic[R]):
     """The rows of a delete, likewise."""
 
     def declared_rows_for_operation(self, operation: FileOperation) -> Sequence[R]:
-        return self._rows_without_fallback(operation) or self.rows
+        return self._own_rows_of_operation(operation) or self.rows
 
-    def _rows_without_fallback(self, operation: FileOperation) -> Sequence[R] | None:
+    def _own_rows_of_operation(self, operation: FileOperation) -> Sequence[R] | None:
         return {"create": self.rows, "update": self.update, "delete": self.delete}[operation]
 
     @cached_property
     def expressible_operations(self) -> frozenset[FileOperation]:
-        return frozenset(each for each in OPERATIONS if self._expresses(each))
+        return frozenset(each for each in OPERATIONS if self._is_operation_expressible(each))
 
-    def _expresses(self, operation: FileOperation) -> bool:
+    def _is_operation_expressible(self, operation: FileOperation) -> bool:
         cells = [cell for row in self.declared_rows_for_operation(operation) for cell in row.cells()]
         shown = [told for cell in cells if (told := cell.distinguished_operations())]
-        return all(operation in each for each in shown) and bool(shown or self._rows_without_fallback(operation))
+        return all(operation in each for each in shown) and bool(shown or self._own_rows_of_operation(operation))
 
     def cells_outside_records(self) -> Iterator[Cell]:
         """Yield the cells outside of the rows of records."""
         return iter(())
 
     def names_lacking_in_record(self, record: FileRecord) -> Sequence[str]:
-        scope, required = values_of_record(record, 1, _SOME_FACTS).with_row_numbers(1, 1), self.has_ready_layout
+        scope, required = values_of_record(record, 1, _SOME_FACTS).with_row_numbers(1, 1), self.is_from_ready_layout
         rows = [row for operation in OPERATIONS for row in self.declared_rows_for_operation(operation)]
         found = [name for row in rows for name in row.names_lacking_in_scope(scope, required=required)]
         whole = values_of_all_records([record], _SOME_FACTS, rows=1, lines=1)
@@ -172,7 +172,7 @@ class RowsContent(FileContent, Generic[R]):
         return list(dict.fromkeys(found))
 
     @property
-    def has_ready_layout(self) -> bool:
+    def is_from_ready_layout(self) -> bool:
         """Whether it is a ready declaration."""
         return False
 
@@ -181,18 +181,18 @@ class RowsContent(FileContent, Generic[R]):
             code = "invalid_draft" if record.operation == "create" else "changed_after_delivery"
             message = f"the file cannot express a {record.operation}: see rows, update and delete of its content"
             raise RecordError(code, message)
-        self.written_bytes([record], _SOME_FACTS)
+        self.encode_file([record], _SOME_FACTS)
 
     def file_bytes(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         try:
-            return self.written_bytes(records, facts)
+            return self.encode_file(records, facts)
         except RecordError as error:
             place = f"{facts.name}: {error.where}" if error.where else facts.name
             hint = "Declare a larger column, or send fewer records in one file."
             raise RefusedError(error.message, where=place, hint=hint, code="file_content_invalid") from None
 
     @abstractmethod
-    def written_bytes(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
+    def encode_file(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         """Return the bytes of the file. Raises RecordError at the first value that does not fit."""
 
     def expanded_rows_by_record(
@@ -232,7 +232,7 @@ class FramedContent(RowsContent[R], Generic[R]):
                 raise finding_about_key((key,), "has single rows: each and when are for the rows of records")
         return self
 
-    def all_rows(
+    def header_record_and_trailer_rows(
         self, records: Sequence[FileRecord], facts: WrittenFileFacts
     ) -> tuple[list[tuple[R, NamedValues]], ...]:
         """Return the rows of the header, of the records and of the trailer."""
@@ -244,7 +244,7 @@ class FramedContent(RowsContent[R], Generic[R]):
 
 def check_cells_name_no_record(key: str, cells: Iterator[Cell]) -> None:
     """Check that *cells* outside of records name no record."""
-    for name in (name for cell in cells for name in cell.member_names()):
+    for name in (name for cell in cells for name in cell.shown_member_names()):
         if name not in TOTALS:
             known = ", ".join(sorted(TOTALS))
             raise finding_about_key((key,), f"{name} is of one record: here are {known}, sums and counts")

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from crossdock.errors import RecordError
-from crossdock.values.json_paths import MISSING, at_path, member, type_description
+from crossdock.values.json_paths import MISSING, at_path, member_or_missing, type_description
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
 
 _NUMBER = re.compile(r"(?<=[./])[0-9]+(?=[./]|$)")
@@ -66,10 +66,10 @@ class NamedValues(Struct, frozen=True):
         name, _, rest = path.partition(".")
         if name in self.elements:
             value, place = self.elements[name]
-            yield from _all_values(value, rest.split(".") if rest else [], place)
+            yield from _values_along_path(value, rest.split(".") if rest else [], place)
             return
         for payload in self.payloads:
-            yield from _all_values(payload, path.split("."), "")
+            yield from _values_along_path(payload, path.split("."), "")
 
     def scopes_of_elements(self, path: str | None, name: str) -> Iterator[NamedValues]:
         """Yield the scope of each element of the list at *path*, called *name*; without *path*, this one."""
@@ -92,15 +92,15 @@ class NamedValues(Struct, frozen=True):
         return NamedValues(self.payloads, {**self.own, "row_number": number, "row_in_record": in_record}, self.elements)
 
 
-def _all_values(value: Any, names: Sequence[str], place: str) -> Iterator[tuple[Any, str]]:
+def _values_along_path(value: Any, names: Sequence[str], place: str) -> Iterator[tuple[Any, str]]:
     if isinstance(value, list):
         for number, each in enumerate(value):
-            yield from _all_values(each, names, f"{place}/{number}")
+            yield from _values_along_path(each, names, f"{place}/{number}")
     elif not names:
         yield value, place
     else:
-        inner = member(value, names[0]) if isinstance(value, Mapping) else MISSING
-        yield from _all_values(inner, names[1:] if inner is not MISSING else (), f"{place}/{names[0]}")
+        inner = member_or_missing(value, names[0]) if isinstance(value, Mapping) else MISSING
+        yield from _values_along_path(inner, names[1:] if inner is not MISSING else (), f"{place}/{names[0]}")
 
 
 def file_facts_by_name(facts: WrittenFileFacts) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.edi_segments import REPETITION_SINCE
-from crossdock.reading.formats.text_encodings import check_encoding_name
+from crossdock.reading.formats.encoding_names_and_byte_widths import check_encoding_name
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.writing.files.cell_declarations import NumberDefaults
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
@@ -109,14 +109,14 @@ class X12Content(EdiContent):
             )
         return TextEncoder(self.encoding).check_characters(text, place)
 
-    def control_numbers(self, records: Sequence[FileRecord]) -> Sequence[str]:
+    def control_numbers_of_records(self, records: Sequence[FileRecord]) -> Sequence[str]:
         """Return the control number of each record's part, by which an acknowledgement names it."""
         return [f"{number:04}" for number in range(1, len(records) + 1)]
 
-    def written_bytes(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
+    def encode_file(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         if facts.number > _MOST:
             raise invalid_value_error(f"is above {_MOST:,}, the highest control number of X12", "file_number")
-        controls = self.control_numbers(records)
+        controls = self.control_numbers_of_records(records)
         lines = [self._isa(facts), self._gs(facts)]
         for control, segments in zip(controls, self.segments(records, facts, NumberDefaults()), strict=True):
             lines.append(["ST", self.set_, control])

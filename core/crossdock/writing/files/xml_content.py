@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from crossdock.reading.formats import xml_layout
-from crossdock.reading.formats.text_encodings import check_encoding_name
+from crossdock.reading.formats.encoding_names_and_byte_widths import check_encoding_name
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.writing.files.cell_declarations import Cell, NumberDefaults
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
@@ -20,7 +20,7 @@ from crossdock.writing.files.row_declarations import (
     RowPart,
     RowsContent,
     check_cells_name_no_record,
-    part_or_cell,
+    part_or_cell_tag,
     values_of_all_records,
 )
 from crossdock.writing.files.text_encoder import TextEncoder
@@ -45,7 +45,7 @@ XmlPath = Annotated[str, AfterValidator(_checked_column_path)]
 
 XmlValue = Annotated[
     Annotated[Cell, Tag("cell")] | Annotated["XmlRow", Tag("part")],
-    Discriminator(part_or_cell),
+    Discriminator(part_or_cell_tag),
 ]
 
 
@@ -56,7 +56,7 @@ class _Element(Struct):
     children: list[_Element] = field(default_factory=list)
     named: dict[str, _Element] = field(default_factory=dict)
 
-    def get_or_add(self, steps: Sequence[str]) -> _Element:
+    def get_or_add_at_path(self, steps: Sequence[str]) -> _Element:
         """Return the element at the path of *steps*, which is made where there is none."""
         element = self
         for step in steps:
@@ -74,9 +74,9 @@ class _Element(Struct):
         if last == OWN_TEXT:
             self.text = text
         elif last.startswith("@"):
-            self.get_or_add(steps).attributes[last[1:]] = text
+            self.get_or_add_at_path(steps).attributes[last[1:]] = text
         else:
-            self.get_or_add([*steps, last]).text = text
+            self.get_or_add_at_path([*steps, last]).text = text
 
     def to_text(self, breaks: int) -> str:
         """Return the element, with line breaks between its children in the *breaks* outermost levels."""
@@ -121,7 +121,7 @@ class XmlRow(RowPart):
             if isinstance(value, XmlRow):
                 *steps, name = path.split("/")
                 for row, each in value.expanded_rows(scope):
-                    row.fill_element(element.get_or_add(steps).append_child(name), each, notation)
+                    row.fill_element(element.get_or_add_at_path(steps).append_child(name), each, notation)
             else:
                 _set_cell(element, path, value, scope, notation)
 
@@ -187,7 +187,7 @@ class XmlContent(RowsContent[XmlRow]):
     def _record_path(self) -> Sequence[str]:
         return self.record.strip("/").split("/")
 
-    def written_bytes(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
+    def encode_file(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         root, *around, name = self._record_path
         document, notation = _Element(root), NumberDefaults(self.decimal_mark)
         for prefix, namespace in self.namespaces.items():
@@ -197,7 +197,7 @@ class XmlContent(RowsContent[XmlRow]):
         for path, cell in self.header.items():
             _set_cell(document, path, cell, scope, notation)
         for row, each in rows:
-            row.fill_element(document.get_or_add(around).append_child(name), each, notation)
+            row.fill_element(document.get_or_add_at_path(around).append_child(name), each, notation)
         for path, cell in self.trailer.items():
             _set_cell(document, path, cell, scope, notation)
         text = f"{self._declaration}{document.to_text(len(around) + 1)}\n"

@@ -19,7 +19,7 @@ from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.http_answer_and_error_types import AmbiguousError, Answer, ExpiredError, NotSentError
 from crossdock.reading.transport.problem_answers import Problem
 from crossdock.values import exact_json
-from crossdock.values.field_types import is_target_id
+from crossdock.values.field_types import is_valid_target_id
 from crossdock.values.json_paths import (
     MISSING,
     at_path,
@@ -29,7 +29,7 @@ from crossdock.values.json_paths import (
     is_pointer,
     object_or_empty,
 )
-from crossdock.values.records import Reason
+from crossdock.values.raw_rows_and_records import Reason
 from crossdock.writing.targets.payload_comparison import has_wanted_members
 
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
@@ -195,7 +195,7 @@ class RecordShape:
         """Return the id of *record*; None without a valid one."""
         found = self.name_of(record) if self.id is None else self.stated_id(record)
         text = str(found) if isinstance(found, int) and not isinstance(found, bool) else found
-        return text if isinstance(text, str) and is_target_id(text) else None
+        return text if isinstance(text, str) and is_valid_target_id(text) else None
 
     def stated_id(self, record: Any) -> Any:
         """Return what *record* has at `id`, which may be no id: an empty text if it does not have the form."""
@@ -208,13 +208,17 @@ class RecordShape:
 
     def name_of(self, record: Any) -> Any:
         """Return the external id of *record*; `MISSING` without one."""
-        return find_at_pointer(record, self.name) if self.divided_name is None else self.divided_name.name_in(record)
+        return (
+            find_at_pointer(record, self.name)
+            if self.divided_name is None
+            else self.divided_name.external_id_in(record)
+        )
 
     def without_other_records(self, listed: Any, subject: ExpectedRecord) -> Any:
         """Return the list that answers a look-up by external id without records whose `divided_name` is another one."""
         if not isinstance(listed, list) or self.divided_name is None or subject.name is None:
             return listed
-        return self.divided_name.without_other_records(listed, subject.name, self.name)
+        return self.divided_name.drop_records_of_other_ids(listed, subject.name, self.name)
 
     def changed_at(self, record: Any) -> str | None:
         """Return when *record* was last changed, as it states it, or None."""
@@ -365,7 +369,7 @@ def outcome_of_ping(answer: Answer) -> Outcome:
     return Outcome("answered" if answer.status < 500 else "unavailable", status=answer.status)
 
 
-def outcome_of_stage(answer: Answer) -> Outcome:
+def outcome_of_staging_batch(answer: Answer) -> Outcome:
     """Return the outcome of the first part of a stored batch, which has no effect. Its body is the receipt."""
     if answer.status == _THROTTLED:
         return Outcome(
@@ -386,7 +390,7 @@ def _outcome_of_success(answer: Answer, subject: ExpectedRecord, shape: RecordSh
     except ValueError:
         return Outcome("in_doubt", "answered success with a broken body", answer.status)
     record = find_at_pointer(body, shape.record)
-    if not judged and (place := _place_of_reported_error(answer, body, record, subject, shape)) is not None:
+    if not judged and (place := _error_place_in_success_answer(answer, body, record, subject, shape)) is not None:
         message = f"answered success with an error: {_text_of_error(body, place) or f'see {place}'}"
         return Outcome("in_doubt", message, answer.status, reason="rejected")
     if answer.status == _MULTI_STATUS and not judged:
@@ -402,7 +406,7 @@ def _text_of_nothing_done(
     """Return what in an answer of success to an update or delete says that nothing was done, or None."""
     if subject.target_id is None:
         return None
-    if subject.deletes and shape.deleted is not None and _has_member_of_filter(record, shape.deleted):
+    if subject.deletes and shape.deleted is not None and _has_any_column_of_filter(record, shape.deleted):
         return None if shape.deleted.json_predicate()(record) else "shows a record that is not deleted"
     if (name := next((name for name in subject.changes if _shows_old_value(record, name, subject)), None)) is not None:
         return f"shows the old value of {name}"
@@ -424,7 +428,7 @@ def _shows_old_value(record: Any, name: str, subject: ExpectedRecord) -> bool:
     return has_wanted_members(record[name], old) and not has_wanted_members(record[name], new)
 
 
-def _has_member_of_filter(record: Any, condition: Filter) -> bool:
+def _has_any_column_of_filter(record: Any, condition: Filter) -> bool:
     return isinstance(record, dict) and any(at_path(record, column) is not MISSING for column in condition.columns())
 
 
@@ -439,7 +443,7 @@ def _outcome_by_ids(answer: Answer, record: Any, subject: ExpectedRecord, shape:
         return Outcome("in_doubt", f"answered success with {min(placeholders)} in place of an id", answer.status)
     if not ids:
         return Outcome("in_doubt", "answered success without an id", answer.status)
-    if not all(map(is_target_id, ids)):
+    if not all(map(is_valid_target_id, ids)):
         return Outcome(
             "in_doubt", "answered success with an id that is not 1 to 64 printable characters", answer.status
         )
@@ -454,7 +458,7 @@ def is_placeholder_id(target_id: str) -> bool:
     return target_id.lower() in _NO_IDS
 
 
-def _place_of_reported_error(
+def _error_place_in_success_answer(
     answer: Answer, body: Any, record: Any, subject: ExpectedRecord, shape: RecordShape
 ) -> str | None:
     """Return the member of an answer of success that reports an error, or None.

@@ -19,7 +19,7 @@ from crossdock.values import exact_json
 from crossdock.values.json_paths import MISSING, at_path, find_at_pointer, find_list_at_pointer
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome, RecordShape, body_of, outcome_of_look_up
-from crossdock.writing.targets.connector_target import ConnectorTarget
+from crossdock.writing.targets.connector_target_base import ConnectorTarget
 from crossdock.writing.targets.errors_in_success_answers import AnswerErrors
 from crossdock.writing.targets.target import Client, Target, unused_external_id
 

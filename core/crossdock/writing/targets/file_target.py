@@ -25,7 +25,7 @@ from crossdock.resources import ResourceModel
 from crossdock.values import exact_json
 from crossdock.writing.files.content_interface import FileContent, FileOperation, FileRecord, WrittenFileFacts
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
-from crossdock.writing.targets.connector_target import ConnectorTarget
+from crossdock.writing.targets.connector_target_base import ConnectorTarget
 from crossdock.writing.targets.file_hand_over import HandOver
 from crossdock.writing.targets.target import (
     HAND_OVER_AGAIN,

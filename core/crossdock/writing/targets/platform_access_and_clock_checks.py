@@ -61,7 +61,7 @@ def check_access(profile: Profile, resources: Sequence[str]) -> PlatformAccess:
             raise UnavailableError(
                 f"responded with HTTP {answer.status}", where=profile.base_url, code="target_unavailable"
             )
-    token = target.credential.token
+    token = target.credential.current_token
     text = f"{profile.base_url} grants access" + (_token_description(token) if token else "")
     if profile.introspection_url is not None:
         scopes = needed_and_granted_scopes.introspect_granted_scopes(

@@ -28,7 +28,7 @@ class PlatformTarget(Target):
 
     def __init__(self, profile: Profile, clock: Clock | None = None) -> None:
         self.profile = profile
-        self.resources = {name: _target_resource(kind, profile) for name, kind in WRITTEN.items()}
+        self.resources = {name: _as_target_resource(kind, profile) for name, kind in WRITTEN.items()}
         self.account, self.retry, self.in_flight = profile.tenant, profile.retry, profile.in_flight
         self.kept_s, self.settle_s = profile.idempotency.kept_s, profile.lookup.settle_s
         self.credential = api_key_and_token_credentials.make_credential(profile, clock or SystemClock())
@@ -123,7 +123,7 @@ class PlatformTarget(Target):
         return headers
 
 
-def _target_resource(kind: ResourceType, profile: Profile) -> TargetResource:
+def _as_target_resource(kind: ResourceType, profile: Profile) -> TargetResource:
     has_name = isinstance(kind, PlatformResource) and kind.has_external_id
     return TargetResource(
         kind.name,

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from crossdock.errors import RecordError
 from crossdock.mapping.external_id_in_several_members import NameMembers
-from crossdock.mapping.external_id_recognition import DEFAULT_FORM, external_id_of
+from crossdock.mapping.external_id_recognition import DEFAULT_FORM, make_external_id_from_form
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.pacing import rate_limit_headers
@@ -306,13 +306,13 @@ class RecordNames:
     def name_of(self, resource: str, namespace: str, key: str) -> str | None:
         """Return the record's external id at the target, by which it can be looked up; None if it has none."""
         kind = self.resources[resource]
-        return None if kind.name_member is None else external_id_of(kind.name_form, namespace, key)
+        return None if kind.name_member is None else make_external_id_from_form(kind.name_form, namespace, key)
 
     def name_in(self, resource: str, payload: Mapping[str, Any]) -> str | None:
         """Return the external id in a payload that the target accepted; None if it has none."""
         kind = self.resources[resource]
         if (divided := kind.divided_name) is not None:
-            found = divided.name_in(payload)
+            found = divided.external_id_in(payload)
             return found if isinstance(found, str) else None
         name: str | None = payload.get(kind.name_member or "")
         return name
@@ -536,7 +536,7 @@ class Target(Requests, Answers):
 def unused_external_id(target: RecordNames, resource: str) -> str | None:
     """Return an external id that no record has. It is no longer than the target permits."""
     kind = target.resources[resource]
-    most = max(1, kind.name_limit - len(external_id_of(kind.name_form, _UNKNOWN, "")))
+    most = max(1, kind.name_limit - len(make_external_id_from_form(kind.name_form, _UNKNOWN, "")))
     parts = 0 if kind.divided_name is None else kind.divided_name.key_part_count
     return target.name_of(resource, _UNKNOWN, "|".join([uuid4().hex[:most]] * max(1, parts)))
 

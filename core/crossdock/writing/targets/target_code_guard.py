@@ -14,16 +14,16 @@ from crossdock.errors import RecordError
 from crossdock.printable import is_storable, printable
 from crossdock.values.author_code_errors import (
     AuthorCodeError,
+    class_name_with_place,
     convert_author_errors,
-    described_class,
     place_of_code,
-    shortened_error,
+    storable_copy_of_error,
 )
 from crossdock.values.misspelt_attributes import misspelt_attribute
-from crossdock.values.records import REASONS
+from crossdock.values.raw_rows_and_records import REASONS
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.api_target import ApiTarget
-from crossdock.writing.targets.connector_target import ConnectorTarget
+from crossdock.writing.targets.connector_target_base import ConnectorTarget
 from crossdock.writing.targets.target import Request, Target, Update, lacking_method
 
 BEFORE_SENDING = frozenset({
@@ -58,13 +58,13 @@ def fault_of_class(own: ConnectorTarget) -> str | None:
     """Return what is wrong with the class of *own*: a misspelt name, a wrong type, or a missing method; or None."""
     wrong = misspelt_attribute(own, lambda name, value: _is_of_type(value, _type_of_member(name)))
     if wrong is not None:
-        return f"{wrong[1]}; see class {described_class(wrong[0])}"
+        return f"{wrong[1]}; see class {class_name_with_place(wrong[0])}"
     facts = (
         (name, _type_problem(getattr(own, name), _type_of_member(name)))
         for name in ("retry", "in_flight", "kept_s", "settle_s")
     )
     if problem := next((f"{name} is {problem}" for name, problem in facts if problem), None) or lacking_method(own):
-        return f"{problem}; see class {described_class(type(own))}"
+        return f"{problem}; see class {class_name_with_place(type(own))}"
     return None
 
 
@@ -108,7 +108,7 @@ class _GuardedTarget:
             return self._checked_result(name, value, arguments)
         except AuthorCodeError as error:
             cause = error.__cause__
-            short = shortened_error(cause) if name in BEFORE_SENDING and isinstance(cause, RecordError) else None
+            short = storable_copy_of_error(cause) if name in BEFORE_SENDING and isinstance(cause, RecordError) else None
             if short is not None and short.code in REASONS:
                 raise short from None
             if (instead := _INSTEAD.get(name)) is None:

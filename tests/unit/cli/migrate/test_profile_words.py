@@ -38,8 +38,8 @@ def test_a_column_is_described() -> None:
         "whole": 1, "decimal": 0, "dates": 3,
         "findings": {"control": {"cells": 1_200, "examples": [{"at": "a.csv:2"}, {"at": "a.csv:9", "value": "x\n"}]}},
     }  # fmt: skip
-    assert column_profile_texts.distinct_text(column) == "~9,000"
-    assert column_profile_texts.distinct_text(column | {"distinct_is_estimate": False}) == "9,000"
+    assert column_profile_texts.distinct_count_text(column) == "~9,000"
+    assert column_profile_texts.distinct_count_text(column | {"distinct_is_estimate": False}) == "9,000"
     assert column_profile_texts.length_text(column) == "3"
     assert column_profile_texts.length_text(column | {"longest": 1_000}) == "3 to 1,000"
     assert column_profile_texts.number_and_date_shares_text(column) == "25 % whole, 75 % dates"

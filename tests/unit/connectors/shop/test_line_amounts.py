@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from crossdock import Reference
 from crossdock.values.field_types import minor_unit_digits
-from crossdock_connectors.shop.sale_lines import smallest_currency_unit, split_amount_into_lines
+from crossdock_connectors.shop.sale_lines import lines_with_exact_unit_prices, smallest_currency_unit
 
 LAMP = Reference("product", "LAMP")
 CURRENCIES = ("JPY", "EUR", "KWD")
@@ -20,7 +20,7 @@ quantities = st.integers(1, 100_000)
 
 def lines(quantity: int, amount: Decimal, currency: str) -> list[tuple[Decimal, Decimal]]:
     """The quantity and the price of each line."""
-    found = list(split_amount_into_lines(LAMP, Decimal(quantity), amount, currency))
+    found = list(lines_with_exact_unit_prices(LAMP, Decimal(quantity), amount, currency))
     assert {line.product_id for line in found} == {LAMP}
     return [(line.quantity, line.unit_price) for line in found]
 
@@ -74,7 +74,7 @@ def test_a_price_is_split_only_if_it_must_be(
 
 def test_a_quantity_with_decimals_divides_an_amount() -> None:
     """A price is found for one and a half metres, too."""
-    [line] = split_amount_into_lines(LAMP, Decimal("1.5"), Decimal("3.00"), "EUR")
+    [line] = lines_with_exact_unit_prices(LAMP, Decimal("1.5"), Decimal("3.00"), "EUR")
     assert (line.quantity, line.unit_price) == (Decimal("1.5"), Decimal(2))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from crossdock.sources import HttpSettings
-from crossdock_connectors.mapping_versions import mapping_version_of
+from crossdock_connectors.mapping_versions import version_of_mapping_and_settings
 from crossdock_connectors.shop.settings import MAPPED as MAPPED_NAMES
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
@@ -30,7 +30,7 @@ READ: list[dict[str, Any]] = [
 
 
 def version(mapping: int = 1, **settings: Any) -> str:
-    return mapping_version_of(ShopifySettings.model_validate({**BASE, **settings}), MAPPED_NAMES, mapping)
+    return version_of_mapping_and_settings(ShopifySettings.model_validate({**BASE, **settings}), MAPPED_NAMES, mapping)
 
 
 @pytest.mark.parametrize("changed", MAPPED, ids=lambda changed: next(iter(changed)))

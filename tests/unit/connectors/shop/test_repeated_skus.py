@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from crossdock import Context
-from crossdock_connectors.shop.repeated_skus import MAX_WARNED, RepeatedSkus
+from crossdock_connectors.shop.warning_of_repeated_skus import MAX_WARNED, RepeatedSkus
 
 
 class _Run:

@@ -11,7 +11,7 @@ from tests.partners.shopify.reading import json_record
 
 from crossdock import LineDraft, Record, RecordError, Reference
 from crossdock_connectors.shop import sale_lines as sales
-from crossdock_connectors.shop.record_values import product_price
+from crossdock_connectors.shop.record_values import rounded_product_price_or_none
 from crossdock_connectors.shop.sale_lines import (
     Sale,
     SoldItem,
@@ -123,7 +123,9 @@ def test_a_price_is_one_that_the_platform_takes(
 ) -> None:
     """No order waits for a product because of its price, and what was done is counted."""
     record = json_record({"price": price})
-    assert product_price(record, "/price", currency) == (None if expected is None else Decimal(expected))
+    assert rounded_product_price_or_none(record, "/price", currency) == (
+        None if expected is None else Decimal(expected)
+    )
     assert record.parts == parts
 
 

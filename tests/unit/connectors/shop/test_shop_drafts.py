@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from crossdock import RecordError
-from crossdock_connectors.shop.written_back_fulfillments_and_stock import Fulfillment, StockLevel, split_key_in_two
+from crossdock_connectors.shop.written_back_record_models import Fulfillment, StockLevel, split_key_in_two
 
 
 def test_units_are_whole() -> None:

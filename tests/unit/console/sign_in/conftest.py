@@ -9,9 +9,9 @@ import pytest
 from argon2 import PasswordHasher, profiles
 from tests.consoles import PASSWORD, ServedConsole, make_fleet, served
 
-from crossdock.console.access_protection import Protection
 from crossdock.console.sign_in import password_hashes
 from crossdock.console.sign_in.accounts import AccountFile
+from crossdock.console.tls_proxy_and_sign_in import Protection
 from crossdock.console.visitors_and_roles import Role
 
 

@@ -10,10 +10,10 @@ import pytest
 import trustme
 from tests.consoles import PASSWORD, ServedConsole, served
 
-from crossdock.console import access_protection as module
 from crossdock.console import server, tenant_configs_and_states
-from crossdock.console.access_protection import Protection
+from crossdock.console import tls_proxy_and_sign_in as module
 from crossdock.console.sign_in.accounts import AccountFile
+from crossdock.console.tls_proxy_and_sign_in import Protection
 from crossdock.errors import ConfigError
 from crossdock.testing.manual_clock import ManualClock
 

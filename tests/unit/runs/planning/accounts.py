@@ -10,7 +10,7 @@ from tests.conftest import PIN
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.connector import Context, Settings, Stream
-from crossdock.delta.changed_record_reading import KeyedRecord
+from crossdock.delta.changed_records_from_source import KeyedRecord
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import RecordError
 from crossdock.platform.platform_config import Profile
@@ -20,7 +20,7 @@ from crossdock.runs.imported_file_log import NoIntake
 from crossdock.state import RecordIdentity, Scope
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import SilentProgress
-from crossdock.values.records import RawBatch, Record
+from crossdock.values.raw_rows_and_records import RawBatch, Record
 from crossdock.writing.targets.platform_target import PlatformTarget
 
 HERE = Path()

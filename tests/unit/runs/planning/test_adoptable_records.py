@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import RecordError, UnavailableError
-from crossdock.runs.planning.adoptable_records import LiveIndex, LiveMatches, LiveValue, MatchCounts, count_matches
+from crossdock.runs.planning.adoptable_records import (
+    LiveIndex,
+    LiveMatches,
+    LiveValue,
+    MatchCounts,
+    count_match_decisions,
+)
 
 
 def index(*values: LiveValue) -> LiveIndex:
@@ -119,14 +125,14 @@ def test_any_catalogues_are_matched_as_a_simple_model_says(
         else:
             assert (said[number] == "created") == (kind == "none")
             assert kind == "none" or "sku" in said[number]
-    assert count_matches(made, wanted) == MatchCounts(kinds["one"], kinds["several"], kinds["none"])
+    assert count_match_decisions(made, wanted) == MatchCounts(kinds["one"], kinds["several"], kinds["none"])
 
 
 def test_a_record_of_others_under_our_name_is_a_conflict() -> None:
     """Unless it is the one that is taken over."""
     made = index(LiveValue("p1", "A"), LiveValue("p2", "B"), LiveValue("p3", "C"))
     holders = {0: "p1", 1: "p9", 2: "p9"}
-    assert count_matches(made, ["A", "B", "X", "Y", "C"], named=holders.get) == MatchCounts(2, 0, 1, (1, 2))
+    assert count_match_decisions(made, ["A", "B", "X", "Y", "C"], named=holders.get) == MatchCounts(2, 0, 1, (1, 2))
 
 
 def simple(live: list[tuple[str | None, str]], earlier: list[str | None], value: str | None) -> str:

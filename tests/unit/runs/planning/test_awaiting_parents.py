@@ -25,7 +25,7 @@ def held(state: State, *pairs: tuple[str, str]) -> AwaitingParents:
         read = account(BOUND, key, parent)
         members, found = draft_of_record(BOUND, read.record)
         assert records.hold_if_parents_may_come(
-            read, members, references.scoped_keys(found, BOUND.resolve_reference), is_bound=False
+            read, members, references.scoped_keys(found, BOUND.namespace_and_key_of_reference), is_bound=False
         )
     return records
 
@@ -90,7 +90,7 @@ def test_a_bound_record_is_not_opened(state: State) -> None:
     read = account(BOUND, "A", "A")
     members, found = draft_of_record(BOUND, read.record)
     records.hold_if_parents_may_come(
-        read, members, references.scoped_keys(found, BOUND.resolve_reference), is_bound=True
+        read, members, references.scoped_keys(found, BOUND.namespace_and_key_of_reference), is_bound=True
     )
     assert records.cycle_breakers() == []
 
@@ -131,5 +131,5 @@ def test_what_is_held_at_the_end_is_idle_except_second_steps(state: State) -> No
             }
 
     assert marks() == {"A": False, "B": False, "C": False}
-    records.make_idle()
+    records.make_held_records_idle()
     assert marks() == {"A": False, "B": True, "C": True}

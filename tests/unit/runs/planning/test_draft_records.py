@@ -14,7 +14,7 @@ from crossdock.errors import InternalError, RecordError
 from crossdock.resources import CustomerDraft, Reference
 from crossdock.runs.planning import mapping_to_drafts
 from crossdock.runs.planning.mapping_to_drafts import draft_of_record
-from crossdock.values.records import Record
+from crossdock.values.raw_rows_and_records import Record
 
 SECRET = "Erika Mustermann"
 

@@ -10,10 +10,10 @@ import pytest
 from msgspec import structs
 from tests.unit.runs.planning.accounts import bound_accounts, platform_target
 
-from crossdock.delta.changed_record_reading import KeyedRecord
+from crossdock.delta.changed_records_from_source import KeyedRecord
 from crossdock.runs.planning.own_writes_in_source import Origin, OwnWrites
 from crossdock.state import Binding, RecordIdentity, Scope, State
-from crossdock.values.records import JSON, Record
+from crossdock.values.raw_rows_and_records import JSON, Record
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 WRITTEN: dict[str, Any] = {"externalId": "erp:1", "code": "1", "name": "Cash", "address": {"city": "Ulm"}}

@@ -44,7 +44,7 @@ def test_a_decision_replaces_what_the_record_left_before(state: State) -> None:
     after.suppressed = [binding("c"), binding("e")]
     after.dead_letters = [dead_letter("d")]
     after.waits = [waiting("f")]
-    assert (before.size, after.size) == (6, 6)
+    assert (before.decision_count, after.decision_count) == (6, 6)
     with state.begin() as tx:
         before.store_all_but_operations(tx)
     with state.begin() as tx:

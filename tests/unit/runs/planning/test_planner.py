@@ -16,7 +16,7 @@ from tests.conftest import PIN
 from tests.unit.runs.planning.accounts import account, bound_accounts, platform_target
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.delta.changed_record_reading import KeyedRecord
+from crossdock.delta.changed_records_from_source import KeyedRecord
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.mapping.stream_declaration import FailureLimits
@@ -29,7 +29,7 @@ from crossdock.runs.planning.removals import Removals
 from crossdock.state import Binding, DeadLetter, Scope, State, create_or_upgrade, parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.author_code_errors import AuthorCodeError
-from crossdock.values.records import Record
+from crossdock.values.raw_rows_and_records import Record
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.operations_and_intents import Operation

@@ -33,10 +33,10 @@ from crossdock.runs.planning.reference_resolution import References
 from crossdock.runs.planning.removals import _as_key_series, _exclude_keys_and_count
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Binding, Scope, State, create_or_upgrade, parse_url
-from crossdock.state.tables.snapshot_history import COMPARED_SNAPSHOTS
+from crossdock.state.tables.history_of_read_snapshots import COMPARED_SNAPSHOTS
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import SilentProgress
-from crossdock.values.records import LINE, Proof, RawBatch, Record
+from crossdock.values.raw_rows_and_records import LINE, Proof, RawBatch, Record
 from crossdock.values.tally import Tally, Term
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.operations_and_intents import Operation

@@ -26,7 +26,7 @@ from crossdock.runs.planning.snapshot_proof import (
     other_keys_warning,
 )
 from crossdock.state import PastSnapshot, State
-from crossdock.values.records import Proof, RawBatch
+from crossdock.values.raw_rows_and_records import Proof, RawBatch
 from crossdock.values.tally import Tally
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -65,7 +65,7 @@ def found(
     listed = [{"K": f"{number}"} for number in range(rows)] + [{"K": ""}] * keyless
     scan, tally = LatestRecords(Things(), bound.name, folder), Tally()
     batches = [batch(listed)] if listed else []
-    scan.find_in_batches(batches, tally, lambda _rows: None)
+    scan.find_latest_of_each_key(batches, tally, lambda _rows: None)
     return SnapshotFacts("a.csv", tally.rows_read, tally.rows_rejected, scan.latest.height, collected(proof), [], [])
 
 

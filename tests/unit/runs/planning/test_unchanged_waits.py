@@ -106,7 +106,7 @@ def test_records_below_one_that_is_decided_about_are_decided_about_too(state: St
         found = compare(
             latest, key_index.empty_index(), waiting=[], idle=[*records.left.values()], unsettled=[], snapshot=False
         )
-        assert sorted(each.identity.key for each in records.release_children(tx, found, [])) == ["B", "C"]
+        assert sorted(each.identity.key for each in records.release_children_of_decided(tx, found, [])) == ["B", "C"]
     assert [each.identity.key for each in records.left.values()] == ["D"]
 
 

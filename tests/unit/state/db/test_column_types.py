@@ -78,7 +78,7 @@ def test_every_table_gives_back_the_hashes_that_it_took(state: State, facts: dic
     with state.begin() as tx:
         assert {key: each.fingerprint for key, each in tx.bindings.get(SCOPE, keys).items()} == facts
         assert set(tx.bindings.target_id_by_key_hash(SCOPE, keys)) == set(keys)
-        assert dict(tx.snapshots.last_accepted_steps(SCOPE, keys)) == dict.fromkeys(keys, "whole")
+        assert dict(tx.snapshots.steps_of_live_bindings(SCOPE, keys)) == dict.fromkeys(keys, "whole")
         assert {key: fp for key, fp, *_ in tx.dead_letters.facts_of_stream(STREAM)}.items() >= facts.items()
         assert tx.dead_letters.key_hashes_among(STREAM, keys) == set(keys)
         assert {key: tx.waiting_records.fingerprint(STREAM, key) for key in keys} == facts

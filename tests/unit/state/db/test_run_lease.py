@@ -32,7 +32,7 @@ def lock_alone(url: StateUrl) -> Iterator[None]:
     """Another process that is starting or ending: it has the lock and no lease."""
     engine = create_engine(url)
     try:
-        with run_lease._opened_lock(engine, url) as try_lock:
+        with run_lease._opened_untaken_lock(engine, url) as try_lock:
             assert try_lock()
             yield
     finally:

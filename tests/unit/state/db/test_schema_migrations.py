@@ -174,7 +174,7 @@ def test_version_22_has_the_audit_log(state_url: StateUrl) -> None:
     with engine.begin() as connection:
         new = index_names(connection)
         back_to(connection, 21)
-    entry, found = AuditEntry.by_current_actor("init", "state", at=AT), list[int]()
+    entry, found = AuditEntry.new_by_current_actor("init", "state", at=AT), list[int]()
 
     def changed(tx: Transaction, version: int) -> None:
         tx.audit_log.put(entry)

@@ -32,7 +32,7 @@ def test_reasons_are_counted_for_a_run_and_what_came_before_it(state: State) -> 
             ReasonCount("bad_value", 1, 1),
             ReasonCount("conflict", 1, 1),
         ]
-        assert [tx.run_details.count_rejected_later(run) for run in (first, second, third)] == [4, 1, 0]
+        assert [tx.run_details.count_rejected_by_later_runs(run) for run in (first, second, third)] == [4, 1, 0]
 
 
 def test_a_run_shows_its_own_dead_letters_first(state: State) -> None:
@@ -57,13 +57,13 @@ def test_what_waits_and_what_is_in_doubt_is_counted_and_cut_off(state: State) ->
         tx.waiting_records.put([waiting(2), waiting(3)], run_id=run, at=AT)
         tx.intents.add([*unsettled, intent(4), intent(5, status="sending")], run_id=run, fence=1, at=AT)
     with state.begin() as tx:
-        number, rows = tx.run_details.count_and_oldest_waiting(limit=2)
+        number, rows = tx.run_details.count_and_list_oldest_waiting(limit=2)
         assert (number, [row["key"] for row in rows]) == (3, ["W2", "W3"])
         assert not DATA & set(rows[0])
-        number, rows = tx.run_details.count_and_oldest_unsettled("in_doubt", limit=2)
+        number, rows = tx.run_details.count_and_list_oldest_unsettled("in_doubt", limit=2)
         assert (number, [row["key"] for row in rows]) == (3, ["K1", "K2"])
         assert not DATA & set(rows[0])
-        assert tx.run_details.count_unsent() == 2
+        assert tx.run_details.count_left_to_next_run() == 2
 
 
 def test_deliveries_are_a_runs_own_and_the_slowest_comes_first(state: State) -> None:
@@ -75,8 +75,8 @@ def test_deliveries_are_a_runs_own_and_the_slowest_comes_first(state: State) -> 
         for item, minutes in ((quick, 1), (slow, 2), (late, 61)):
             item.status = "delivered"
             tx.intents.write_outcomes([item], at=AT + timedelta(minutes=minutes))
-        assert tx.run_details.deliveries_by_stream(finish(tx, run)) == [
+        assert tx.run_details.delivery_times_by_stream(finish(tx, run)) == [
             StreamDelivery("wms.b", 1, AT, AT + timedelta(minutes=2)),
             StreamDelivery("wms.a", 1, AT, AT + timedelta(minutes=1)),
         ]
-        assert tx.run_details.deliveries_by_stream(finish(tx, other)) == []
+        assert tx.run_details.delivery_times_by_stream(finish(tx, other)) == []

@@ -19,16 +19,16 @@ def test_only_the_runs_of_the_span_are_read(state: State) -> None:
     with state.begin() as tx:
         for day in (27, 28, 29, 30):
             run = DueRun("nightly", AT + timedelta(days=day - 29), date(2026, 3, day))
-            tx.scheduled_runs.register_job("nightly", AT - timedelta(days=9))
-            tx.scheduled_runs.begin(run, at=run.due)
+            tx.scheduled_runs.get_or_register_first_seen("nightly", AT - timedelta(days=9))
+            tx.scheduled_runs.begin_unless_finished(run, at=run.due)
             tx.runs.start(business_date=f"2026-03-{day}", at=run.due, job="nightly")
         by_hand = start(tx)
         tx.runs.finish(by_hand, RunResult("done"), at=AT)
         tx.scheduled_runs.mark_finished_until("nightly", AT - timedelta(days=5))
     with state.begin() as tx:
         assert [each.business_date.day for each in tx.scheduled_runs.runs_between_dates(FIRST, LAST)] == [28, 29]
-        assert tx.scheduled_runs.recorded_since_by_job() == {"nightly": AT - timedelta(days=5)}
-        assert [run.business_date for run in tx.runs.run_sums_between_dates(FIRST, LAST)] == [
+        assert tx.scheduled_runs.start_of_recording_by_job() == {"nightly": AT - timedelta(days=5)}
+        assert [run.business_date for run in tx.runs.tallies_of_runs_between_dates(FIRST, LAST)] == [
             "2026-03-28",
             "2026-03-29",
             "2026-03-29",
@@ -75,7 +75,7 @@ def test_of_a_run_the_first_operations_are_read(state: State) -> None:
         run = start(tx)
         tx.intents.add(some, run_id=run, fence=1, at=AT)
     with state.begin() as tx:
-        first = tx.run_details.updates_of_first_operations(run, limit=3)
+        first = tx.run_details.updates_among_first_operations(run, limit=3)
         assert (first.number, first.are_all) == (3, False)
         assert [(each.key, each.after) for each in first.updates] == [("K2", {"name": "é"}), ("K3", {"name": "b"})]
-        assert tx.run_details.updates_of_first_operations(run, limit=4).are_all
+        assert tx.run_details.updates_among_first_operations(run, limit=4).are_all

@@ -13,7 +13,7 @@ from tests.conftest import PIN
 from crossdock.errors import RefusedError
 from crossdock.state import State, StateUrl, create_or_upgrade
 from crossdock.state.db.database_errors import url_without_password
-from crossdock.state.sidecar_files.fence_files import FenceFiles, path_in_user_folder
+from crossdock.state.sidecar_files.restored_state_detection import FenceFiles, path_in_user_folder
 
 
 @contextmanager

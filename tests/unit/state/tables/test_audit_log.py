@@ -23,7 +23,7 @@ MINUTE = timedelta(minutes=1)
 def entry(number: int, action: str = "records drop", person: str = "ann", **changes: Any) -> AuditEntry:
     with acting_as(Actor(person, "10.0.0.7", "asked")):
         return structs.replace(
-            AuditEntry.by_current_actor(action, f"record wms.lots {number}", at=AT + number * MINUTE), **changes
+            AuditEntry.new_by_current_actor(action, f"record wms.lots {number}", at=AT + number * MINUTE), **changes
         )
 
 

@@ -15,6 +15,6 @@ KEYS = (0, 7, 2**64, 2**128 - 1)
 def test_it_covers_exactly_its_keys(others: tuple[int, ...]) -> None:
     """Each key that was approved, and none between them."""
     begun = BegunUndo("wms.products", 1, AT, {}, packed_key_hashes(KEYS))
-    assert all(begun.covers(each) for each in KEYS)
-    assert not any(begun.covers(each) for each in others)
-    assert not BegunUndo("wms.products", 1, AT, {}, b"").covers(7)
+    assert all(begun.covers_record(each) for each in KEYS)
+    assert not any(begun.covers_record(each) for each in others)
+    assert not BegunUndo("wms.products", 1, AT, {}, b"").covers_record(7)

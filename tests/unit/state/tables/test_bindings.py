@@ -101,7 +101,7 @@ def test_pages_of_a_resource_have_contributions_on_request(state: State) -> None
     def listed(*, contributions: bool) -> list[tuple[Scope, int]]:
         found, after = list[tuple[Scope, int]](), None
         with state.begin_read_only() as tx:
-            while page := tx.bindings.bindings_of_resource(
+            while page := tx.bindings.page_of_resource_bindings(
                 "platform", SCOPE.resource, after=after, limit=1, contributions=contributions
             ):
                 found += [(scope, each.key_hash) for scope, each in page]
@@ -125,7 +125,7 @@ def test_the_last_page_of_a_resource_costs_no_more_than_the_second(empty_state: 
         with state.begin_read_only() as tx:
             for _ in range(20):
                 before = steps.taken
-                page = tx.bindings.bindings_of_resource(SCOPE.target, SCOPE.resource, after=after, limit=100)
+                page = tx.bindings.page_of_resource_bindings(SCOPE.target, SCOPE.resource, after=after, limit=100)
                 pages.append(len(page))
                 taken.append(steps.taken - before)
                 after = SCOPE.namespace, page[-1][1].key_hash

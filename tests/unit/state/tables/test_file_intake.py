@@ -34,7 +34,7 @@ def test_passed_files_are_those_of_the_last_look(state: State) -> None:
         assert tx.intake.passed_over_snapshots("t") == set()
         tx.intake.replace_passed_over_snapshots("s", {older})
         assert tx.intake.passed_over_snapshots("s") == {older}
-        tx.intake.forget("s")
+        tx.intake.forget_files_of_stream("s")
         assert tx.intake.passed_over_snapshots("s") == set()
 
 

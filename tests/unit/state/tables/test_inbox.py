@@ -9,7 +9,7 @@ from msgspec import structs
 from tests.unit.state.samples import AT
 
 from crossdock.state import NamedRecord, ReceivedWebhook, State
-from crossdock.state.tables.webhook_inbox import UnreadableWebhook
+from crossdock.state.tables.webhooks_and_records_to_fetch import UnreadableWebhook
 
 LATER = AT + timedelta(minutes=1)
 OF = ["shop.orders"]
@@ -27,7 +27,7 @@ def test_a_copy_of_a_webhook_changes_nothing(state: State) -> None:
     with state.begin() as tx:
         tx.inbox.receive([_received("a", ONE, TWO)], at=LATER)
     with state.begin_read_only() as tx:
-        found = tx.inbox.due_records(AT, OF, limit=5)
+        found = tx.inbox.records_to_fetch_now(AT, OF, limit=5)
     assert [(each.named_record, each.number, each.last_at) for each in found] == [(TWO, 1, AT), (ONE, 1, AT)]
 
 
@@ -37,7 +37,7 @@ def test_a_copy_of_an_unreadable_webhook_replaces_it(state: State) -> None:
     for received, number in ((unreadable, 0), (unreadable, 0), (_received("a", ONE), 1), (_received("a", ONE), 1)):
         with state.begin() as tx:
             tx.inbox.receive([received], at=AT)
-            assert [each.number for each in tx.inbox.due_records(AT, OF, limit=5)] == [1] * number
+            assert [each.number for each in tx.inbox.records_to_fetch_now(AT, OF, limit=5)] == [1] * number
             assert len(tx.inbox.unreadable_webhooks(limit=5)) == 1 - number
 
 
@@ -45,13 +45,13 @@ def test_many_hints_for_a_record_are_one(state: State) -> None:
     """The number of a record grows with each hint, and it is due at once even after failures."""
     with state.begin() as tx:
         tx.inbox.receive([_received("a", ONE)], at=AT)
-        (first,) = tx.inbox.due_records(AT, OF, limit=5)
+        (first,) = tx.inbox.records_to_fetch_now(AT, OF, limit=5)
         tx.inbox.retry_later([structs.replace(first, due_at=LATER, attempts=1, error="unavailable")])
-        assert tx.inbox.due_records(AT, OF, limit=5) == []
-        assert tx.inbox.next_due_time(OF) == LATER
+        assert tx.inbox.records_to_fetch_now(AT, OF, limit=5) == []
+        assert tx.inbox.next_fetch_time(OF) == LATER
         assert list(tx.inbox.failing_record_counts()) == [("shop.orders", 1)]
         tx.inbox.receive([_received("b", ONE)], at=AT + timedelta(seconds=1))
-        (again,) = tx.inbox.due_records(AT + timedelta(seconds=1), OF, limit=5)
+        (again,) = tx.inbox.records_to_fetch_now(AT + timedelta(seconds=1), OF, limit=5)
     assert (again.number, again.attempts, again.first_at, again.error) == (2, 0, AT, "unavailable")
 
 
@@ -60,18 +60,18 @@ def test_a_hint_that_comes_while_the_record_is_fetched_stays(state: State, faile
     """A record that was hinted at again since it was listed is fetched again at once, also if the fetch failed."""
     with state.begin() as tx:
         tx.inbox.schedule_fetch_of_records([ONE, TWO], at=AT)
-        listed = tx.inbox.due_records(AT, OF, limit=5)
+        listed = tx.inbox.records_to_fetch_now(AT, OF, limit=5)
         tx.inbox.schedule_fetch_of_records([ONE], at=LATER)
         again = [structs.replace(each, due_at=LATER + timedelta(hours=1), attempts=9, error="away") for each in listed]
         tx.inbox.retry_later(again) if failed else tx.inbox.remove_fetched(listed)
-        (found,) = tx.inbox.due_records(LATER, OF, limit=5)
+        (found,) = tx.inbox.records_to_fetch_now(LATER, OF, limit=5)
         assert (found.named_record, found.number, found.attempts, found.error) == (ONE, 2, 0, None)
         assert tx.inbox.count_records_to_fetch() == (2 if failed else 1)
         assert tx.inbox.key_hashes_among("shop.orders", [1, 2**128 - 1]) == (
             {1, 2**128 - 1} if failed else {2**128 - 1}
         )
         tx.inbox.drop("shop.orders", [ONE.key_hash, TWO.key_hash])
-        assert tx.inbox.next_due_time(OF) is None
+        assert tx.inbox.next_fetch_time(OF) is None
 
 
 def test_what_is_due_is_told_of_each_stream(state: State) -> None:
@@ -82,11 +82,13 @@ def test_what_is_due_is_told_of_each_stream(state: State) -> None:
         tx.inbox.schedule_fetch_of_records([other], at=AT)
         assert tx.inbox.due_streams(AT) == ["erp.items"]
         assert tx.inbox.due_streams(LATER)[0] == "erp.items"
-        assert [each.named_record for each in tx.inbox.due_records(LATER, ["erp.items", "erp.bins"], limit=5)] == [
+        assert [
+            each.named_record for each in tx.inbox.records_to_fetch_now(LATER, ["erp.items", "erp.bins"], limit=5)
+        ] == [
             other,
             later,
         ]
-        assert tx.inbox.next_due_time(OF) == LATER
+        assert tx.inbox.next_fetch_time(OF) == LATER
 
 
 def test_webhooks_are_forgotten_by_age(state: State) -> None:

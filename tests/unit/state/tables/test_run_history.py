@@ -36,7 +36,7 @@ def test_only_runs_of_the_present_lease_are_in_progress(state: State) -> None:
         with state.begin_read_only() as tx:
             for run, status in ((killed, "incomplete"), (running, "running")):
                 assert [each.id for each in tx.runs.listed(limit=9, status=status)] == [run]
-            assert [each.status for each in tx.runs.run_sums_between_dates(AT.date(), AT.date())] == [
+            assert [each.status for each in tx.runs.tallies_of_runs_between_dates(AT.date(), AT.date())] == [
                 "incomplete",
                 "running",
             ]

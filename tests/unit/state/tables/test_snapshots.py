@@ -36,13 +36,13 @@ def test_only_live_records_count(state: State) -> None:
         made = [Binding(key, f"K{key}", "p", None, None, step, {}, None, 1) for key, step in steps.items()]
         tx.bindings.put(SCOPE, made, run_id=run, at=AT)
         tx.bindings.mark_deleted(SCOPE, [3], at=AT)
-        assert sorted(tx.snapshots.last_accepted_steps(SCOPE, [1, 2, 3, 4, TOP])) == [
+        assert sorted(tx.snapshots.steps_of_live_bindings(SCOPE, [1, 2, 3, 4, TOP])) == [
             (1, "whole"),
             (2, "remove"),
             (TOP, "import"),
         ]
-        assert tx.snapshots.count_unarchived_at_target(SCOPE) == 2
-        assert tx.snapshots.count_unarchived_at_target(Scope("platform", "product", "other")) == 0
+        assert tx.snapshots.count_unarchived_records_at_target(SCOPE) == 2
+        assert tx.snapshots.count_unarchived_records_at_target(Scope("platform", "product", "other")) == 0
 
 
 def test_an_approval_is_of_exactly_what_was_asked(state: State) -> None:
@@ -67,4 +67,4 @@ def test_facts_are_found_in_any_number(state: State, keys: list[int]) -> None:
     with state.begin() as tx:
         run = tx.runs.start(business_date="2026-03-29", at=AT)
         tx.bindings.put(SCOPE, [Binding(k, "K", "p", 9, None, "whole", {}, None, 1) for k in keys], run_id=run, at=AT)
-        assert sorted(tx.snapshots.last_accepted_steps(SCOPE, keys)) == [(key, "whole") for key in keys]
+        assert sorted(tx.snapshots.steps_of_live_bindings(SCOPE, keys)) == [(key, "whole") for key in keys]

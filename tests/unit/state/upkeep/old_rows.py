@@ -74,7 +74,7 @@ def purge(state: State, url: StateUrl, ages: PurgeTimes = AGES) -> PurgeResult:
     """Purge after a dry run, which must announce the same."""
     with state.begin() as tx:
         announced = tx.retention.count_removable(ages)
-    done = purging.purge(state, url, ages)
+    done = purging.purge_old_rows_and_remnants(state, url, ages)
     assert done == announced
     with state.begin() as tx:
         assert tx.retention.count_removable(ages) == PurgeResult(0, 0, 0, 0)
@@ -94,7 +94,7 @@ def execute(state: State, number: int, *, job: str = "daily", status: Ending = "
     due_run = DueRun(job, at, at.date())
     run_id = run(state, at)
     with state.begin() as tx:
-        assert tx.scheduled_runs.begin(due_run, at=at)
+        assert tx.scheduled_runs.begin_unless_finished(due_run, at=at)
         if status != "running":
             tx.scheduled_runs.finish(due_run, status, run_id, None, at=at)
     return due_run

@@ -61,21 +61,24 @@ def test_old_scheduled_runs_go_and_count_as_finished(state: State, state_url: St
     with state.begin_read_only() as tx:
         expected, last = (
             tx.scheduled_runs.expected_seconds_and_requests("daily"),
-            tx.scheduled_runs.last_finished("daily"),
+            tx.scheduled_runs.last_finished_run("daily"),
         )
     done = purge(state, state_url)
     assert (done.nights_removed, done.runs_removed) == (len(old) - 3 + 1, len(old) - 3 + 1 + 1)
     with state.begin() as tx:
         left = {(each.job, each.due) for each in tx.scheduled_runs.listed(limit=99)}
         assert left == {(each.job, each.due) for each in (*rare, *old[-3:], open_, *young, skipped[-1])}
-        assert (tx.scheduled_runs.expected_seconds_and_requests("daily"), tx.scheduled_runs.last_finished("daily")) == (
+        assert (
+            tx.scheduled_runs.expected_seconds_and_requests("daily"),
+            tx.scheduled_runs.last_finished_run("daily"),
+        ) == (
             expected,
             last,
         )
         for gone in (*old[:-3], skipped[0]):
-            assert not tx.scheduled_runs.begin(gone, at=NOW)
-        assert tx.scheduled_runs.begin(open_, at=NOW)
-        assert tx.scheduled_runs.begin(DueRun("daily", NOW, NOW.date()), at=NOW)
+            assert not tx.scheduled_runs.begin_unless_finished(gone, at=NOW)
+        assert tx.scheduled_runs.begin_unless_finished(open_, at=NOW)
+        assert tx.scheduled_runs.begin_unless_finished(DueRun("daily", NOW, NOW.date()), at=NOW)
 
 
 def test_old_files_go_and_are_recognised(state: State, state_url: StateUrl) -> None:
@@ -94,10 +97,10 @@ def test_old_files_go_and_are_recognised(state: State, state_url: StateUrl) -> N
         assert [facts.name for facts in tx.intake.finished_files("s", "1").values()] == ["newest", "listed", "last"]
         assert list(tx.intake.unfinished_files("s")) == ["hash of unfinished"]
         assert max(facts.stamp for facts in tx.intake.known_files("s")) == "9"
-        known = tx.intake.digests_of_removed_files("s", "1")
+        known = tx.intake.digests_removed_by_retention("s", "1")
         assert [f"hash of {name}" in known for name in ("a", "b", "c", "listed")] == [True, True, False, False]
-        assert "hash of a" not in tx.intake.digests_of_removed_files("s", "2")
-        assert not tx.intake.digests_of_removed_files("other", "1")
+        assert "hash of a" not in tx.intake.digests_removed_by_retention("s", "2")
+        assert not tx.intake.digests_removed_by_retention("other", "1")
 
 
 def test_old_snapshots_go_and_are_recognised(state: State, state_url: StateUrl) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crossdock.reading.formats.guesses.guess import Guess, Setting, count_of_total_text
-from crossdock.reading.formats.limited_process import cell_errors_as_refusals
+from crossdock.reading.formats.limited_process import cell_errors_as_file_refusals
 from crossdock.reading.formats.parquet_and_arrow_files import ArrowReader, ParquetReader
 from crossdock.reading.formats.parquet_and_arrow_reader_process import FLOAT, NESTED
 from crossdock.reading.formats.sheet_reader_process import check_sheet_library_installed, opened_sheet
@@ -61,7 +61,7 @@ def _guess_columnar(path: Path, reader: ParquetReader | ArrowReader) -> Guess:
 def _guess_sheet(path: Path, head: bytes) -> Guess:
     check_sheet_library_installed(path.name)
     with (
-        cell_errors_as_refusals(path.name),
+        cell_errors_as_file_refusals(path.name),
         path.open("rb") as file,
         opened_sheet(file, 1, finds_errors=False, shows_zeros=True) as cells,
     ):

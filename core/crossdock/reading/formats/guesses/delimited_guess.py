@@ -114,7 +114,7 @@ def _score_delimiter_and_quote(sample: TextSample, delimiter: str, quote: str | 
     if first and any(each > 1 for each in widths[:first]) and usual < 2 * first:
         return None
     cells = [cell for row in rows[first:] if len(row) == width for cell in row]
-    odd = sum(_has_other_delimiter(cell) for cell in cells) if quote is None else 0
+    odd = sum(_cell_contains_other_delimiter(cell) for cell in cells) if quote is None else 0
     if quote is None:  # a quote that encloses fields with delimiters is left at the ends of some
         odd += sum(cell.startswith('"') or cell.endswith('"') for cell in cells)
     score = 1000 * usual // len(counted) - 1000 * odd // len(cells)
@@ -122,7 +122,7 @@ def _score_delimiter_and_quote(sample: TextSample, delimiter: str, quote: str | 
     return _Parsed(delimiter, quote, rows, first, width, usual, score)
 
 
-def _has_other_delimiter(cell: str) -> bool:
+def _cell_contains_other_delimiter(cell: str) -> bool:
     """Return whether a cell has another delimiter in it, and is no number or time."""
     return bool(_MARK.search(cell)) and not _NUMERIC.fullmatch(cell)
 
@@ -142,7 +142,7 @@ def _make_guess(sample: TextSample, best: _Parsed, found: Sequence[_Parsed]) -> 
     settings += _header_settings(body, best.width, best.first)
     if trailer is not None:
         settings.append(trailer)
-    settings += _leniency_settings(best, body)
+    settings += _settings_for_irregular_rows(best, body)
     return Guess(settings)
 
 
@@ -217,7 +217,7 @@ def _split_off_trailer(
     return (rows, None) if last[0].strip().isdigit() else (before, Setting("trailer", value, basis))
 
 
-def _leniency_settings(best: _Parsed, rows: Sequence[Sequence[str]]) -> list[Setting]:
+def _settings_for_irregular_rows(best: _Parsed, rows: Sequence[Sequence[str]]) -> list[Setting]:
     short = sum(len(row) < best.width for row in rows)
     long = sum(len(row) > best.width for row in rows)
     settings = []

@@ -31,8 +31,8 @@ from crossdock.reading.formats.guesses.mainframe_guess import guess_mainframe
 from crossdock.reading.formats.guesses.value_forms import ValueForm, guess_value_form
 from crossdock.reading.formats.guesses.xml_guess import guess_xml
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
-from crossdock.reading.wrappers.stream_compression import open_and_unpack_gzip
-from crossdock.values.records import JSON, LINE, REFUSED
+from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
+from crossdock.values.raw_rows_and_records import JSON, LINE, REFUSED
 
 SAMPLE_BYTES = 1 << 20
 """How much of a file is looked at, unpacked."""
@@ -104,7 +104,7 @@ def _guess_value_form(name: str, cells: Sequence[str]) -> ValueForm:
 
 
 def _guess_from_first_part(path: Path, head: bytes) -> tuple[Guess, int]:
-    with open_and_unpack_gzip(path, name=path.name) as stream:
+    with open_and_unpack_if_gzip(path, name=path.name) as stream:
         data = stream.read(SAMPLE_BYTES)
         sample = Sample(data, is_whole=not stream.read(1))
     if not data:
@@ -223,13 +223,13 @@ def _guess_key(trial: _Trial, guess: Guess) -> tuple[str, str]:
     filled = [name for name, cells in trial.cells.items() if len(cells) == trial.rows and all(cells)]
     different = [name for name in filled if len(set(trial.cells[name])) == trial.rows]
     if trial.rows > 1 and different:
-        return _likely_key(different), f"all {trial.rows:,} values differ"
+        return _likely_key_by_name(different), f"all {trial.rows:,} values differ"
     if trial.cells:
         why = "one row shows nothing" if trial.rows == 1 else "no column has another value in each row"
-        return _likely_key(filled or list(trial.cells)), f"unsure: {why}"
+        return _likely_key_by_name(filled or list(trial.cells)), f"unsure: {why}"
     names = guess.format.get("names") or list(guess.format.get("columns") or ()) or ["KEY"]
     return str(names[0]), "unsure: no rows were read"
 
 
-def _likely_key(names: Sequence[str]) -> str:
+def _likely_key_by_name(names: Sequence[str]) -> str:
     return min((name for name in names if _KEY.fullmatch(name)), key=lambda name: name.count("."), default=names[0])

@@ -51,7 +51,7 @@ def guess_fixed_width(sample: TextSample) -> Guess | None:
 
 def guess_columns(lines: Sequence[str], start: int = 0) -> tuple[dict[str, dict[str, int]], dict[str, str]]:
     """Return columns by name with their positions, and what each rests on; *lines* have the same length."""
-    kinds = [_character_kind({line[position] for line in lines}) for position in range(len(lines[0]))]
+    kinds = [_common_character_kind({line[position] for line in lines}) for position in range(len(lines[0]))]
     begins = [
         position
         for position in range(start, len(kinds))
@@ -68,7 +68,7 @@ def guess_columns(lines: Sequence[str], start: int = 0) -> tuple[dict[str, dict[
     return columns, bases
 
 
-def _character_kind(characters: set[str]) -> str:
+def _common_character_kind(characters: set[str]) -> str:
     if characters <= {" "}:
         return _BLANK
     return (

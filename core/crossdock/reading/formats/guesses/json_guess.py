@@ -23,7 +23,7 @@ def guess_json(sample: TextSample) -> Guess | None:
     lines = [line for line in sample.lines if line.strip()]
     objects = sum(_is_object(line) for line in lines)
     is_lines = begin == "{" and objects == len(lines)
-    lists, members = ({}, {}) if is_lines and len(lines) > 1 else _list_sizes_and_numbers(sample.text)
+    lists, members = ({}, {}) if is_lines and len(lines) > 1 else _list_sizes_and_number_values(sample.text)
     if is_lines and not lists:
         return Guess(
             (
@@ -69,7 +69,7 @@ def _path_text(path: Path) -> str:
     return ".".join(path)
 
 
-def _list_sizes_and_numbers(text: str) -> tuple[Mapping[Path, int], Mapping[Path, int]]:
+def _list_sizes_and_number_values(text: str) -> tuple[Mapping[Path, int], Mapping[Path, int]]:
     """Return how many objects each list outside of lists has, and whole numbers outside of lists, by their paths.
 
     The text may end anywhere.

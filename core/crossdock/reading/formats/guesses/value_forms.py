@@ -59,17 +59,17 @@ def guess_value_form(cells: Sequence[str]) -> ValueForm:
     if not filled:
         return ValueForm({}, f"empty in {count_of_total_text(len(cells), len(cells), 'row')}")
     if max(map(len, filled)) > _LONGEST:
-        return _text_form(cells, filled)
+        return _form_of_text_column(cells, filled)
     return (
         _boolean_form(filled)
         or _date_form(filled)
         or _instant_form(filled)
         or _number_form(filled)
-        or _text_form(cells, filled)
+        or _form_of_text_column(cells, filled)
     )
 
 
-def _text_form(cells: Sequence[str], filled: Sequence[str]) -> ValueForm:
+def _form_of_text_column(cells: Sequence[str], filled: Sequence[str]) -> ValueForm:
     different = len(set(filled))
     empty = len(cells) - len(filled)
     told = "the same text" if different == 1 else f"{different:,} different texts"

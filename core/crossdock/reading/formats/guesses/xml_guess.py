@@ -28,7 +28,7 @@ class _DocumentScan:
         self._text, self._has_children, self._has_attributes = "", False, False
         self.has_doctype = False
 
-    def start(self, name: str, attributes: dict[str, str]) -> None:
+    def start_element(self, name: str, attributes: dict[str, str]) -> None:
         path = (*self._stack[-1][0], name)
         around = self._stack[-1][1]
         around[path] = around.get(path, 0) + 1
@@ -39,7 +39,7 @@ class _DocumentScan:
         self._stack.append((path, {}))
         self._text, self._has_children, self._has_attributes = "", False, bool(attributes)
 
-    def end(self, _name: str) -> None:
+    def end_element(self, _name: str) -> None:
         path, _ = self._stack.pop()
         if not self._has_children:
             text = self._text.strip()
@@ -47,10 +47,10 @@ class _DocumentScan:
                 self._count_leaf_value(path, text)
         self._has_children = True
 
-    def text(self, data: str) -> None:
+    def add_text(self, data: str) -> None:
         self._text += data
 
-    def doctype(self, *_: object) -> None:
+    def note_doctype(self, *_: object) -> None:
         self.has_doctype = True
 
     def _count_leaf_value(self, path: Path, value: str) -> None:
@@ -69,8 +69,8 @@ def guess_xml(sample: Sample) -> Guess | None:
     seen = _DocumentScan()
     parser = expat.ParserCreate(namespace_separator=BETWEEN)
     parser.buffer_text = True
-    parser.StartElementHandler, parser.EndElementHandler = seen.start, seen.end
-    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = seen.text, seen.doctype
+    parser.StartElementHandler, parser.EndElementHandler = seen.start_element, seen.end_element
+    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = seen.add_text, seen.note_doctype
     remarks: list[str] = []
     try:
         parser.Parse(sample.data, False)
@@ -92,7 +92,7 @@ def _record_path(seen: _DocumentScan) -> Path | None:
 
 
 def _make_guess(seen: _DocumentScan, record: Path, sample: Sample, remarks: list[str]) -> Guess:
-    spaces = _namespace_prefixes([name for path in seen.counts for name in path])
+    spaces = _assign_namespace_prefixes([name for path in seen.counts for name in path])
     many = [path for path, most in seen.most.items() if most > 1 and path[: len(record)] == record and path != record]
     rows = min(many, key=len, default=None)
     records = seen.counts[record]
@@ -127,7 +127,7 @@ def _make_guess(seen: _DocumentScan, record: Path, sample: Sample, remarks: list
     return Guess(settings, remarks)
 
 
-def _namespace_prefixes(names: Sequence[str]) -> dict[str, str]:
+def _assign_namespace_prefixes(names: Sequence[str]) -> dict[str, str]:
     found = list(dict.fromkeys(name.partition(BETWEEN)[0] if BETWEEN in name else "" for name in names))
     uris = [uri for uri in found if uri]
     if len(found) == 1 and uris:

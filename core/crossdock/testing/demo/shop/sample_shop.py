@@ -144,10 +144,10 @@ class SampleShop:
         order.changed = _now()
         return parcel
 
-    def complete(self, order: ShopOrder) -> None:
+    def mark_order_completed(self, order: ShopOrder) -> None:
         order.completed = order.changed = _now()
 
-    def refund(self, order: ShopOrder, sku: str, units: int) -> None:
+    def refund_units(self, order: ShopOrder, sku: str, units: int) -> None:
         """Refund units of an order without a discount."""
         line = next(line for line in order.lines if line.article.sku == sku)
         line.returned += units

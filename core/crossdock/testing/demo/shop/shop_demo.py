@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from crossdock.sandbox import SandboxServer
 from crossdock.testing.demo.demo_folder_and_servers import (
-    create_folder,
+    create_empty_demo_folder,
     free_port_below_ephemeral,
     write_and_set_environment_variables,
 )
@@ -41,7 +41,7 @@ class ShopDemo(Struct, frozen=True):
 
 
 @contextmanager
-def run_shop_demo(folder: Path, kind: Kind, *, ships_when_asked: bool = False) -> Iterator[ShopDemo]:
+def create_and_serve_shop_demo(folder: Path, kind: Kind, *, ships_when_asked: bool = False) -> Iterator[ShopDemo]:
     """Create a demo folder, and run the platform, the shop and the 3PL on it.
 
     Args:
@@ -51,7 +51,7 @@ def run_shop_demo(folder: Path, kind: Kind, *, ships_when_asked: bool = False) -
     Raises:
         ConfigError: If the folder is not empty, or cannot be created.
     """
-    create_folder(folder)
+    create_empty_demo_folder(folder)
     shop, token, key = SampleShop(), secrets.token_hex(16), secrets.token_hex(16)
     api = ShopifyApi(shop, token) if kind == "shopify" else WooCommerceApi(shop, token)
     stock = {article.sku: article.stock for article in shop.articles}

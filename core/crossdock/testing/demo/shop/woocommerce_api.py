@@ -60,7 +60,7 @@ class WooCommerceApi:
         if order is None:
             return _refused(404, "Invalid ID.")
         if call.method == "PUT" and call.body.get("status") == "completed":
-            self._shop.complete(order)
+            self._shop.mark_order_completed(order)
         return ApiResponse(200, _order(order))
 
     def _list_or_add_parcels(self, call: ApiRequest, path: list[str]) -> ApiResponse:

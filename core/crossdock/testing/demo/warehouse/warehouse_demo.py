@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from crossdock.config.project.project import Project
 from crossdock.sandbox import SandboxServer
 from crossdock.testing.demo.demo_folder_and_servers import (
-    create_folder,
+    create_empty_demo_folder,
     free_port_below_ephemeral,
     write_and_set_environment_variables,
 )
@@ -70,9 +70,13 @@ class WarehouseDemo(Struct):
 
     def place_orders(self, project: Project) -> None:
         """Put released orders on the platform, which other systems made."""
-        customer = _write_record(project, "customer", {"externalId": "shop:17", "name": "Harbour Lights"})
+        customer = _create_or_update_platform_record(
+            project, "customer", {"externalId": "shop:17", "name": "Harbour Lights"}
+        )
         products = {
-            sku: _write_record(project, "product", {"externalId": f"erp:{sku}", "sku": sku, "name": name})
+            sku: _create_or_update_platform_record(
+                project, "product", {"externalId": f"erp:{sku}", "sku": sku, "name": name}
+            )
             for sku, name in _ARTICLES.items()
         }
         for number, (country, units) in _ORDERS.items():
@@ -80,12 +84,12 @@ class WarehouseDemo(Struct):
             about = {"externalId": f"shop:{number}", "customerId": customer, "currency": "EUR", "status": "released"}
             address = {"name": "Harbour Lights", "line1": "1 Harbour Street", "city": "Port", "country": country}
             placed = {"placedAt": "2026-01-05T08:15:00Z", "items": items, "shippingAddress": address}
-            self.ids[number] = _write_record(project, "order", about | placed)
+            self.ids[number] = _create_or_update_platform_record(project, "order", about | placed)
 
-    def correct_country(self, project: Project, number: str) -> None:
+    def correct_order_country_on_platform(self, project: Project, number: str) -> None:
         """Correct the country of an order on the platform."""
         address = {"country": "DE"}
-        _write_record(project, "order", {"shippingAddress": address}, self.ids[number])
+        _create_or_update_platform_record(project, "order", {"shippingAddress": address}, self.ids[number])
 
     def let_warehouse_work(self, night: NightClock) -> None:
         """Let the warehouse work for the day after a *night*."""
@@ -93,13 +97,13 @@ class WarehouseDemo(Struct):
 
 
 @contextmanager
-def run_warehouse_demo(folder: Path) -> Iterator[WarehouseDemo]:
+def create_and_serve_warehouse_demo(folder: Path) -> Iterator[WarehouseDemo]:
     """Create a demo folder, and run the platform on it.
 
     Raises:
         ConfigError: If the folder is not empty, or cannot be created.
     """
-    create_folder(folder)
+    create_empty_demo_folder(folder)
     for name in ("in/archive", "out"):
         (folder / "depot" / name).mkdir(parents=True)
     own = files("crossdock.testing.demo.warehouse")
@@ -111,7 +115,9 @@ def run_warehouse_demo(folder: Path) -> Iterator[WarehouseDemo]:
         yield WarehouseDemo(folder, variables)
 
 
-def _write_record(project: Project, resource: str, body: Mapping[str, Any], record_id: str | None = None) -> str:
+def _create_or_update_platform_record(
+    project: Project, resource: str, body: Mapping[str, Any], record_id: str | None = None
+) -> str:
     """Create a record of the platform, or change one, and return its id."""
     path = project.platform.resource_path(resource) + (f"/{record_id}" if record_id else "")
     headers = {"content-type": "application/merge-patch+json" if record_id else "application/json"}

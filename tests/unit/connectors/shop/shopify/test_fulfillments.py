@@ -9,7 +9,7 @@ import pytest
 from crossdock import RecordError
 from crossdock.targets import Outcome
 from crossdock.values.json_paths import at_pointer
-from crossdock_connectors.shop.shopify.fulfillments import (
+from crossdock_connectors.shop.shopify.fulfillment_creation import (
     changed_outcome_if_units_taken,
     create_input,
     outcome_of_order_look_up,

@@ -24,7 +24,7 @@ from crossdock_connectors.shop.shopify.pages import (
     complete_records,
     number_in_gid,
     record_pages,
-    with_children,
+    record_with_sorted_children,
 )
 from crossdock_connectors.shop.shopify.queries import ORDERS, STOCK, ShopList
 
@@ -174,7 +174,7 @@ def test_children_are_in_the_order_of_their_numbers() -> None:
     child = ORDERS.children
     assert child is not None
     nine, ten, other = ({"id": gid} for gid in ("gid://shopify/LineItem/9", "gid://shopify/LineItem/10", "x"))
-    made = with_children({"id": "1"}, child, [ten, nine, None, other])
+    made = record_with_sorted_children({"id": "1"}, child, [ten, nine, None, other])
     assert made["lineItems"] == [None, other, nine, ten]
 
 

@@ -1,0 +1,226 @@
+"""Second pass over a stream's rows: reads the changed records from their file or page, in chunks of bounded size."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice, repeat
+from typing import Any
+
+import polars as pl
+from msgspec import Struct
+
+from crossdock.connector import Stream
+from crossdock.delta.rereadable_source_units import AT_ONCE, SourceUnit
+from crossdock.delta.row_preparation import (
+    BEFORE,
+    DELETED,
+    FP,
+    KEY,
+    KEY_HASH,
+    POSITION,
+    SKIP,
+    UNIT,
+    is_added_column,
+    prepare,
+    with_key_columns,
+)
+from crossdock.errors import ConnectorError
+from crossdock.mapping.convert import Row
+from crossdock.state import RecordIdentity
+from crossdock.values.raw_rows_and_records import LINE, Record
+
+_LINES = "a connector must give each row of a file or page its own line number"
+_AT_ONCE = 1_000  # kept records that are repaired
+MAX_BYTES = 8 << 20  # of the records of a chunk
+_CELL_BYTES = 64  # for each cell, in addition to its text; commas count as cells: a JSON text has that many values
+
+
+class KeyedRecord(Struct):
+    record: Record
+    identity: RecordIdentity
+
+
+def read_records_of_unit(
+    stream: Stream[Any], name: str, unit: SourceUnit, wanted: pl.DataFrame
+) -> Iterator[KeyedRecord]:
+    """Yield the records of *wanted*, which are rows of `LatestRecords.latest` of one unit, in their order."""
+    read = _read_grouped_records if stream.group_by else _read_single_row_records
+    return read(stream, name, unit, wanted)
+
+
+def _read_single_row_records(
+    stream: Stream[Any], name: str, unit: SourceUnit, wanted: pl.DataFrame
+) -> Iterator[KeyedRecord]:
+    """Yield records of one row, found by line, in columns, which is faster."""
+    done, message = 0, f"{unit.source} returned different rows when it was read again"
+    for rows in unit.read_rows_at_lines(wanted[LINE].cast(pl.UInt64)):
+        part = wanted.slice(done, rows.height)
+        done += rows.height
+        found = rows if KEY in rows.columns else with_key_columns(stream, rows)
+        if not found[KEY_HASH].equals(part[KEY_HASH]):
+            raise ConnectorError(message, where=name, hint=_LINES, code="connector_rows_wrong")
+        yield from _records_from_columns(stream, name, found, part, [unit.source] * part.height)
+    if done != wanted.height:
+        raise ConnectorError(
+            message,
+            where=name,
+            hint="RawBatch.again must return the row of every requested line",
+            code="connector_rows_wrong",
+        )
+
+
+def records_from_held_rows(
+    stream: Stream[Any], name: str, held: pl.DataFrame, wanted: pl.DataFrame, sources: Sequence[str]
+) -> Iterator[KeyedRecord]:
+    """Yield the records of *wanted*, which are rows of `LatestRecords.latest`, from the prepared rows *held*."""
+    places = wanted.select(UNIT, pl.col(LINE).cast(pl.UInt64))
+    for start in range(0, wanted.height, AT_ONCE):
+        part = wanted.slice(start, AT_ONCE)
+        found = places.slice(start, AT_ONCE).join(held, on=[UNIT, LINE], how="inner", maintain_order="left")
+        if not found[KEY_HASH].equals(part[KEY_HASH]):
+            message = f"{sources[start]} has several rows with the same line number"
+            raise ConnectorError(message, where=name, hint=_LINES, code="connector_rows_wrong")
+        yield from _records_from_columns(stream, name, found, part, sources[start : start + AT_ONCE])
+
+
+def _records_from_columns(
+    stream: Stream[Any], name: str, found: pl.DataFrame, wanted: pl.DataFrame, sources: Sequence[str]
+) -> Iterator[KeyedRecord]:
+    text = [name for name in found.columns if not is_added_column(name)]
+    keys, lines = found[KEY].to_list(), wanted[LINE].to_list()
+    positions = wanted[POSITION].to_list() if stream.order_by else repeat(None)
+    hashes = zip(wanted[KEY_HASH].to_list(), wanted[FP].to_list(), positions, strict=False)
+    cells = zip(*(found[name].to_list() for name in text), strict=True)
+    before, rows = _cells_before_repair(found), zip(keys, lines, sources, cells, hashes, strict=True)
+    for (key, line, source, row, (key_hash, fp, position)), was in zip(rows, before, strict=False):
+        record = Record(key, (dict(zip(text, row, strict=True)),), source, (line,), (was,))
+        yield KeyedRecord(record, RecordIdentity(name, key, key_hash, fp, position, source, line))
+
+
+def keys_filtered_out_now(stream: Stream[Any], kept: Sequence[tuple[RecordIdentity, dict[str, Any]]]) -> set[int]:
+    """Return the key hashes of stored records of which the filters of *stream* leave no row now."""
+    if not stream.skip:
+        return set()
+    left = {each.identity.key_hash for each in stored_records_prepared_again(stream, kept)}
+    return {identity.key_hash for identity, _ in kept} - left
+
+
+def stored_records_prepared_again(
+    stream: Stream[Any], kept: Iterable[tuple[RecordIdentity, dict[str, Any]]]
+) -> Iterator[KeyedRecord]:
+    """Yield stored records with the current repairs (except of the key) and filters, as if they were read again."""
+    repairs = {name: repair for name, repair in stream.columns.items() if name not in stream.key}
+    remaining, is_left = iter(kept), _row_remains_predicate(stream) if stream.skip else None
+    while some := list(islice(remaining, _AT_ONCE)):
+        restored = ((identity, Record.restored(identity.key, identity.source, raw)) for identity, raw in some)
+        records = [KeyedRecord(_record_before_repairs(record, stream), identity) for identity, record in restored]
+        for name, repair in repairs.items():
+            pairs = [
+                (row, was)
+                for each in records
+                for row, was in _rows_paired_with_unrepaired_cells(each.record)
+                if row.get(name) is not None
+            ]
+            texts = pl.DataFrame({name: [row[name] for row, _ in pairs]}, schema={name: pl.String})
+            for (row, was), text in zip(pairs, texts.select(repair.expression(name))[name].to_list(), strict=True):
+                if text != row[name]:
+                    was[name], row[name] = row[name] or "", text
+        for each in records:
+            record = each.record if is_left is None else _without_filtered_rows(each.record, is_left)
+            if record is not None:
+                yield KeyedRecord(record, each.identity)
+
+
+def _row_remains_predicate(stream: Stream[Any]) -> Callable[[Row], bool]:
+    filters = [each.predicate() for each in stream.skip.values()]
+    incomplete = None if stream.incomplete is None else stream.incomplete.predicate()
+    without = dict.fromkeys(stream.used_columns)
+
+    def is_left(row: Row) -> bool:
+        cells = {**without, **row}
+        return (incomplete is not None and incomplete(cells)) or not any(matches(cells) for matches in filters)
+
+    return is_left
+
+
+def _without_filtered_rows(record: Record, is_left: Callable[[Row], bool]) -> Record | None:
+    left = [number for number, row in enumerate(record.rows) if is_left(row)]
+    if not left:
+        return None
+    rows, lines = tuple(record.rows[number] for number in left), tuple(record.lines[number] for number in left)
+    return replace(record, rows=rows, lines=lines, before=tuple(record.before[number] for number in left))
+
+
+def _record_before_repairs(record: Record, stream: Stream[Any]) -> Record:
+    """Return *record* before its repairs, and with paths that the stream has declared since."""
+    copied = record.with_paths(stream.used_columns)
+    before: tuple[dict[str, str], ...] = tuple({} for _ in copied.rows)
+    for row, was, new in zip(copied.rows, record.before, before, strict=False):
+        row.update({name: text for name, text in was.items() if name not in stream.key})
+        new.update({name: text for name, text in was.items() if name in stream.key})
+    return replace(copied, before=before)
+
+
+def _rows_paired_with_unrepaired_cells(record: Record) -> Iterator[tuple[dict[str, str | None], dict[str, str]]]:
+    return zip(record.rows, record.before, strict=True)
+
+
+def _cells_before_repair(rows: pl.DataFrame) -> Iterator[dict[str, str]]:
+    names = [name for column in rows.columns if (name := column.removeprefix(BEFORE)) != column]
+    if not names:
+        return repeat({})
+    was = zip(*(rows[f"{BEFORE}{name}"].to_list() for name in names), strict=True)
+    now = zip(*(rows[name].to_list() for name in names), strict=True)
+    return (
+        {name: old for name, old, new in zip(names, olds, news, strict=True) if old != new}
+        for olds, news in zip(was, now, strict=True)
+    )
+
+
+def _read_grouped_records(
+    stream: Stream[Any], name: str, unit: SourceUnit, wanted: pl.DataFrame
+) -> Iterator[KeyedRecord]:
+    parts = (prepare(stream, unit.source, frame).filter(pl.col(SKIP).is_null()) for frame in unit.read_rows())
+    keys = wanted.select(KEY_HASH)
+    read = pl.concat([part.join(keys, on=KEY_HASH, how="semi", maintain_order="left") for part in parts])
+    found = rows_after_last_deletion(read).sort(LINE)
+    text = [name for name in found.columns if not is_added_column(name)]
+    groups: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in found.iter_rows(named=True):
+        groups[row[KEY_HASH]].append(row)
+    before: dict[int, list[dict[str, str]]] = defaultdict(list)
+    for key_hash, was in zip(found[KEY_HASH].to_list(), _cells_before_repair(found), strict=False):
+        before[key_hash].append(was)
+    facts = {row[KEY_HASH]: row for row in wanted.iter_rows(named=True)}
+    for key_hash, rows in groups.items():
+        cells = tuple({name: row[name] for name in text} for row in rows)
+        record = Record(rows[0][KEY] or "", cells, unit.source, tuple(row[LINE] for row in rows))
+        record = replace(record, before=tuple(before[key_hash]))
+        place = facts[key_hash][FP], facts[key_hash].get(POSITION), unit.source, record.lines[0]
+        yield KeyedRecord(record, RecordIdentity(name, record.key, key_hash, *place))
+
+
+def rows_after_last_deletion(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of one unit that form groups, without those that are deleted or older than a deletion."""
+    if DELETED not in rows.columns:
+        return rows
+    order = pl.col(POSITION if POSITION in rows.columns else LINE)
+    last_deleted = order.filter(pl.col(DELETED)).max().over(KEY_HASH)
+    is_older = (order < last_deleted).fill_null(value=False)  # a row of an unknown position counts as the newest
+    return rows.filter(~pl.col(DELETED) & ~is_older)
+
+
+def in_chunks(reads: Iterator[KeyedRecord], most: int) -> Iterator[list[KeyedRecord]]:
+    """Yield *reads* in lists of *most* records, or fewer if records are large."""
+    chunk, free_bytes = list[KeyedRecord](), MAX_BYTES
+    for read in reads:
+        chunk.append(read)
+        cells = [cell or "" for row in read.record.rows for cell in row.values()]
+        free_bytes -= sum(_CELL_BYTES * (1 + cell.count(",")) + len(cell) for cell in cells)
+        if len(chunk) == most or free_bytes <= 0:
+            yield chunk
+            chunk, free_bytes = [], MAX_BYTES
+    if chunk:
+        yield chunk

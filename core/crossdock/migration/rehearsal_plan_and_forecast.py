@@ -1,0 +1,199 @@
+"""A rehearsal: the plan and forecast of all waves, with a profile of what is read. It writes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from crossdock.config.project.migration_config import MigrationConfig
+from crossdock.config.project.project import Project
+from crossdock.errors import CrossdockError, strip_traceback_and_causes
+from crossdock.mapping.stream_declaration import PLATFORM
+from crossdock.migration.load_duration import next_allowed_instant, time_to_send_requests
+from crossdock.migration.planned_creates_already_on_platform import (
+    AlreadyOnPlatform,
+    PlannedCreates,
+    find_already_on_platform,
+)
+from crossdock.migration.planned_outcome_counts import PlanCounts
+from crossdock.migration.rehearsal_file import Rehearsal, RehearsedStream, RehearsedWave
+from crossdock.migration.source_profile import SourceProfile
+from crossdock.migration.waves import NumberedWave, migration_config, waves_numbered_in_config_order
+from crossdock.pacing.request_batch_duration_forecast import Forecast
+from crossdock.runs import dry_run
+from crossdock.runs.plan_result import PlanResult
+from crossdock.runs.planning.reference_resolution import placeholder
+from crossdock.state import PinnedTenant
+from crossdock.values.clock import Clock
+from crossdock.values.progress import Progress
+from crossdock.values.raw_rows_and_records import RawBatch
+
+
+class RehearsalResult(Struct, frozen=True):
+    """The result of a rehearsal.
+
+    Attributes:
+        profiles: The profile of what each stream read, also of an incomplete reading.
+        joined_profiles: The profiles of look-ups and joins, by stream and their name.
+        adoption_members: The member by which a stream takes over records with other names.
+        already_there: None if the platform was not read.
+    """
+
+    name: str
+    pin: PinnedTenant
+    began: datetime
+    waves: tuple[WaveForecast, ...]
+    planned: PlanResult
+    outcome_counts: PlanCounts
+    profiles: Mapping[str, SourceProfile]
+    joined_profiles: Mapping[str, Mapping[str, SourceProfile]]
+    left_out: tuple[str, ...]
+    adoption_members: Mapping[str, str]
+    already_there: AlreadyOnPlatform | None
+
+    @property
+    def has_open_records(self) -> bool:
+        """Whether the load will leave some records undelivered."""
+        found = any(each.has_open_records for each in self.outcome_counts.streams.values()) or bool(
+            self.planned.rejected_before
+        )
+        there = self.already_there
+        return found or (
+            there is not None
+            and (any(each.counts.several for each in there.matched.values()) or any(there.conflicts.values()))
+        )
+
+    def to_rehearsal(self) -> Rehearsal:
+        """Return what `crossdock migrate load` compares with; only if every stream was read."""
+        return Rehearsal(
+            base_url=self.pin.base_url,
+            tenant=self.pin.tenant,
+            waves={wave.wave.name: self._rehearsed_wave(wave) for wave in self.waves},
+        )
+
+    def _rehearsed_wave(self, wave: WaveForecast) -> RehearsedWave:
+        return RehearsedWave(
+            streams={name: self._rehearsed_stream(name) for name in wave.wave.streams}, requests=wave.requests
+        )
+
+    def _rehearsed_stream(self, name: str) -> RehearsedStream:
+        tally = self.planned.tallies[name]
+        return RehearsedStream(
+            source=self.planned.sources[name], records=tally.records["read"], operations=tally.delivered
+        )
+
+
+def rehearse(project: Project, *, clock: Clock, progress: Progress, against_platform: bool = False) -> RehearsalResult:
+    """Plan all waves, and profile what they read. With *against_platform*, also read what the platform has already.
+
+    Errors of sources and of the platform are in the result.
+    """
+    migration, waves = migration_config(project), waves_numbered_in_config_order(project)
+    creates = PlannedCreates(project.adoption_member_by_stream) if against_platform else None
+    decisions = PlanCounts(project.scope_by_stream, placeholders_of_later_waves(project, waves), creates)
+    profiles: dict[str, SourceProfile] = defaultdict(SourceProfile)
+    joined: dict[str, dict[str, SourceProfile]] = defaultdict(lambda: defaultdict(SourceProfile))
+
+    def observe(stream: str, part: str, batch: RawBatch) -> None:
+        if part:
+            joined[stream][part].add_batch(batch)
+        else:
+            profiles[stream].add_batch(batch, joined[stream])
+
+    began, names = clock.now(), [name for wave in waves for name in wave.streams]
+    planned = dry_run.plan(project, names, decisions.listener(observe), clock=clock, progress=progress, summed=True)
+    for profile in (*profiles.values(), *(part for parts in joined.values() for part in parts.values())):
+        profile.profile_buffered_rows()
+    forecasts = tuple(wave_forecasts(migration, waves, planned, began))
+    left_out = tuple(name for name in project.scope_by_stream if name not in names)
+    there = None
+    if creates is not None:
+        try:
+            there = find_already_on_platform(project, names, creates, clock=clock, progress=progress)
+        except CrossdockError as error:  # the results so far are worth showing
+            planned.errors[PLATFORM] = strip_traceback_and_causes(error)
+    return RehearsalResult(
+        name=migration.name,
+        pin=project.pinned_tenant,
+        began=began,
+        waves=forecasts,
+        planned=planned,
+        outcome_counts=decisions,
+        profiles=profiles,
+        joined_profiles=joined,
+        left_out=left_out,
+        adoption_members=project.adoption_member_by_stream,
+        already_there=there,
+    )
+
+
+def placeholders_of_later_waves(project: Project, waves: Sequence[NumberedWave]) -> dict[str, dict[str, str]]:
+    """Map streams that may refer to records of later waves to the prefixes of their placeholders and these waves."""
+    scopes, wave_of = project.scope_by_stream, {name: wave for wave in waves for name in sorted(wave.streams)}
+    found: dict[str, dict[str, str]] = {}
+    for name, wave in wave_of.items():
+        parents, target = project.stream(name).resource_type.parents, scopes[name].target
+        for other, later in wave_of.items():
+            scope = scopes[other].whole_record_scope
+            if later.number > wave.number and scope.target == target and scope.resource in parents:
+                found.setdefault(name, {})[placeholder(scope, "").removesuffix(">")] = later.name
+    return found
+
+
+class WaveForecast(Struct, frozen=True):
+    """The forecast of one wave. Its requests go to all targets; the first wave also sends operations of earlier runs.
+
+    *begins* and *ends* are when its first and last request can be sent, in UTC; None if that cannot be known.
+    """
+
+    wave: NumberedWave
+    requests: int
+    begins: datetime | None
+    ends: datetime | None
+
+
+def wave_forecasts(
+    migration: MigrationConfig, waves: Sequence[NumberedWave], planned: PlanResult, began: datetime
+) -> Iterator[WaveForecast]:
+    wave_of = {stream: wave.name for wave in waves for stream in wave.streams}
+    needed: dict[str, Counter[str]] = {wave.name: Counter() for wave in waves}
+    for (target, stream), requests in planned.requests.items():
+        needed[wave_of.get(stream, waves[0].name)][target] += requests
+    forecasts = {PLATFORM: planned.forecast} | planned.other_forecasts
+    loads = {name: _TargetLoad(migration, forecast) for name, forecast in forecasts.items()}
+    begins: datetime | None = began
+    for wave in waves:
+        ends = _end_of_slowest_target(
+            begins, [(loads[target], requests) for target, requests in needed[wave.name].items()]
+        )
+        yield WaveForecast(wave, needed[wave.name].total(), begins, ends)
+        begins = ends
+
+
+def _end_of_slowest_target(begins: datetime | None, loads: Sequence[tuple[_TargetLoad, int]]) -> datetime | None:
+    ends = [None if begins is None else load.end_of_requests(requests, begins) for load, requests in loads]
+    known = [each for each in ends if each is not None]
+    return max(known, default=begins) if len(known) == len(ends) else None
+
+
+class _TargetLoad:
+    """The requests to one target. As many as its burst are sent at once; none if the burst is unknown."""
+
+    def __init__(self, migration: MigrationConfig, forecast: Forecast) -> None:
+        self._migration, self._rate_per_s = migration, forecast.rate_per_s
+        self._at_once = forecast.at_once or 0
+
+    def end_of_requests(self, requests: int, begins: datetime) -> datetime | None:
+        """Return when *requests* more are sent, the first of them at *begins* or later."""
+        if self._rate_per_s is None:
+            return None
+        allowed = begins if self._migration.allowance_percent(begins) else next_allowed_instant(self._migration, begins)
+        if allowed is None:
+            return None
+        at_once = min(requests, self._at_once)
+        self._at_once -= at_once
+        left = time_to_send_requests(requests - at_once, self._rate_per_s, self._migration, allowed)
+        return None if left is None else allowed + left

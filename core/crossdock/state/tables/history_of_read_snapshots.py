@@ -1,0 +1,79 @@
+"""Past snapshots, and the live bindings that a new one is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+from sqlalchemy import Connection, case, delete, func, literal, select
+
+from crossdock.state.db import sql_statements
+from crossdock.state.db.schema import bindings, snapshots
+from crossdock.state.tables import purged_input_digests
+from crossdock.state.tables.record_identity_and_scope import Scope, Step, in_scope, in_scope_of_parameters
+
+_AT_ONCE = 10_000  # rows
+COMPARED_SNAPSHOTS = 3  # past snapshots whose number of rows a new one is compared with
+
+
+class PastSnapshot(Struct, frozen=True):
+    """A finished snapshot. *present* counts the records of its stream at the target afterwards, if known."""
+
+    rows: int
+    present: int | None
+
+
+_IS_LIVE = bindings.c.deleted_at.is_(None)
+_STEP = case((bindings.c.unverified.is_(True), literal("import")), else_=bindings.c.step).label("step")
+_STEPS = sql_statements.QueryByKeys(
+    select(bindings.c.key_hash, _STEP).where(in_scope_of_parameters(bindings), _IS_LIVE), bindings.c.key_hash
+)
+
+
+class SnapshotHistory:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def record_snapshot(
+        self, stream: str, content: str, past: PastSnapshot, *, at: datetime, instead_of: str | None = None
+    ) -> None:
+        """Record that *stream* has read the snapshot with this *content* digest, replacing *instead_of*."""
+        self._connection.execute(
+            delete(snapshots).where(snapshots.c.stream == stream, snapshots.c.content == instead_of)
+        )
+        key = {"stream": stream, "content": content}
+        facts = {"row_count": past.rows, "present": past.present, "finished_at": at}
+        sql_statements.upsert(self._connection, snapshots, [key | facts])
+
+    def was_read_before(self, stream: str, content: str) -> bool:
+        query = select(snapshots.c.stream).where(snapshots.c.stream == stream, snapshots.c.content == content)
+        known = self._connection.execute(query).first() is not None
+        return known or content in purged_input_digests.load(self._connection, "snapshot", stream)
+
+    def latest(self, stream: str, number: int, *, without: str | None = None) -> list[PastSnapshot]:
+        query = select(snapshots.c.row_count, snapshots.c.present).where(snapshots.c.stream == stream)
+        query = query.where(snapshots.c.content != (without or ""))
+        latest = query.order_by(snapshots.c.finished_at.desc()).limit(number)
+        return [PastSnapshot(rows, present) for rows, present in self._connection.execute(latest)]
+
+    def last_snapshot_time(self, stream: str) -> datetime | None:
+        query = select(func.max(snapshots.c.finished_at)).where(snapshots.c.stream == stream)
+        found: datetime | None = self._connection.execute(query).scalar_one()
+        return found
+
+    def steps_of_live_bindings(self, scope: Scope, key_hashes: Sequence[int]) -> Iterator[tuple[int, Step]]:
+        """Yield key hash and last accepted step of the live bindings among *key_hashes*; ``import`` if unverified."""
+        yield from _STEPS.rows(self._connection, scope.columns, key_hashes)
+
+    def count_unarchived_records_at_target(self, scope: Scope) -> int:
+        """Count the records of *scope* at the target that no removal has archived."""
+        query = select(func.count()).where(in_scope(bindings, scope), _IS_LIVE, bindings.c.step != "remove")
+        return int(self._connection.execute(query).scalar_one())
+
+    def keys_removed_at_target(self, scope: Scope) -> Iterator[list[tuple[int, str]]]:
+        """Yield key hash and key of the records of *scope* that a removal has archived or deleted, in parts."""
+        query = select(bindings.c.key_hash, bindings.c.key)
+        query = query.where(in_scope(bindings, scope), ~_IS_LIVE | (bindings.c.step == "remove"))
+        for part in self._connection.execute(query.execution_options(yield_per=_AT_ONCE)).partitions():
+            yield [(key_hash, key) for key_hash, key in part]

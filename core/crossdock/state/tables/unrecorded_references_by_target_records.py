@@ -1,0 +1,80 @@
+"""References that only a target's lists show: those of records that the state does not know, or not completely.
+
+A restored state has forgotten records, and imported bindings have no content. Sources may never show them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, literal_column, select
+
+from crossdock.state.db import sql_statements
+from crossdock.state.db.schema import bindings
+from crossdock.state.db.schema import unknown_references as table
+
+
+class UnrecordedReference(NamedTuple):
+    """A reference of the record *by_id* of *by_resource*."""
+
+    by_resource: str
+    by_id: str
+    resource: str
+    target_id: str
+
+
+_FIELDS = tuple(table.c[name] for name in UnrecordedReference._fields)
+_IS_REFERRING = (  # by the index of ids: the primary key would find all records of the resource
+    bindings.c.target.concat(literal_column("''")) == table.c.target,
+    bindings.c.resource.concat(literal_column("''")) == table.c.by_resource,
+    bindings.c.target_id == table.c.by_id,
+)
+_IS_LIVE = bindings.c.deleted_at.is_(None)
+_IS_DELETED = exists().where(*_IS_REFERRING, ~_IS_LIVE) & ~exists().where(*_IS_REFERRING, _IS_LIVE)
+_TO = sql_statements.QueryByKeys(
+    select(*_FIELDS).where(
+        table.c.target == bindparam("target"), table.c.resource == bindparam("resource"), ~_IS_DELETED
+    ),
+    table.c.target_id,
+)
+
+
+class UnrecordedReferences:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def begin_reading(self, target: str, by_resource: str) -> None:
+        """Forget the references of *by_resource*, whose list is read.
+
+        Until `complete_reading`, it is one of `unread_resources`.
+        """
+        self._connection.execute(delete(table).where(*_refers_from_resource(target, by_resource)))
+        self.add(target, [UnrecordedReference(by_resource, "", "", "")])
+
+    def add(self, target: str, found: Iterable[UnrecordedReference]) -> None:
+        rows = [{"target": target, **each._asdict()} for each in found]
+        if rows:
+            sql_statements.upsert(self._connection, table, rows)
+
+    def complete_reading(self, target: str, by_resource: str) -> None:
+        self._connection.execute(delete(table).where(*_refers_from_resource(target, by_resource), table.c.by_id == ""))
+
+    def clear_marks_of_unfinished_readings(self) -> None:
+        """Let the next run begin to read the lists of all resources that streams write."""
+        self._connection.execute(delete(table).where(table.c.by_id == ""))
+
+    def unread_resources(self, target: str) -> set[str]:
+        """Return the resources whose list had to be read, and was not read to its end."""
+        query = select(table.c.by_resource).where(table.c.target == target, table.c.by_id == "")
+        return set(self._connection.execute(query).scalars())
+
+    def references_to(self, target: str, resource: str, target_ids: Sequence[str]) -> Iterator[UnrecordedReference]:
+        """Yield the references to these records, except those of records that were deleted since."""
+        for some in sql_statements.chunks(target_ids):
+            for row in _TO.rows(self._connection, {"target": target, "resource": resource}, some):
+                yield UnrecordedReference(*row)
+
+
+def _refers_from_resource(target: str, by_resource: str) -> tuple[ColumnElement[bool], ...]:
+    return table.c.target == target, table.c.by_resource == by_resource

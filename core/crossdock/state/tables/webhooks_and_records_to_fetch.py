@@ -1,0 +1,265 @@
+"""The inbox: received webhooks, and the records to fetch because of them.
+
+Many hints for one record are one row, whose number grows, so that a record which changes again while it is fetched is
+fetched again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+from sqlalchemy import Connection, Insert, bindparam, delete, func, literal, select, tuple_, update
+
+from crossdock.state.db import sql_statements
+from crossdock.state.db.schema import hints, webhooks
+from crossdock.state.tables.dead_letters import ALL, RecordFilter
+from crossdock.state.tables.record_identity_and_scope import DeleteByKey, in_stream_of_parameter
+
+REMOVED_AT_ONCE = 1_000  # webhooks in one transaction
+
+
+class NamedRecord(NamedTuple):
+    """A record by its key as text (`crossdock.values.raw_rows_and_records.key_text`), and 128 bits of XXH3 over it."""
+
+    stream: str
+    key: str
+    key_hash: int
+
+
+class ReceivedWebhook(Struct, frozen=True):
+    """A received webhook, without its body. All copies of it share *delivery*."""
+
+    connection: str
+    delivery: str
+    topic: str
+    problem: str | None = None
+    records: tuple[NamedRecord, ...] = ()
+
+
+class ReceivedCount(NamedTuple):
+    """The webhooks of one connection since some time. *unreadable* ones are among them."""
+
+    connection: str
+    number: int
+    unreadable: int
+    last_at: datetime
+
+
+class InboxCount(NamedTuple):
+    """The records of one stream that are to be fetched. Fetching *failing* ones has failed."""
+
+    stream: str
+    number: int
+    failing: int
+    first_at: datetime
+
+
+class UnreadableWebhook(NamedTuple):
+    received_at: datetime
+    connection: str
+    topic: str
+    problem: str
+
+
+class InboxRecord(Struct, frozen=True):
+    """A record to fetch. *number* grows with each hint, and *attempts* counts failures since the last one."""
+
+    stream: str
+    key: str
+    key_hash: int
+    number: int
+    first_at: datetime
+    last_at: datetime
+    due_at: datetime
+    attempts: int
+    error: str | None
+
+    @property
+    def named_record(self) -> NamedRecord:
+        return NamedRecord(self.stream, self.key, self.key_hash)
+
+
+class InboxPlace(NamedTuple):
+    """The place of a record in the order of `Inbox.records_to_fetch`."""
+
+    first_at: datetime
+    key: str
+    stream: str
+
+
+class InboxGroup(NamedTuple):
+    """The records of one stream to fetch, the first *since* then, with the *error* of one of them."""
+
+    stream: str
+    number: int
+    since: datetime
+    error: str | None
+
+
+_FIELDS = tuple(hints.c[name] for name in InboxRecord.__struct_fields__)
+_NEW = (*NamedRecord._fields, "number", "first_at", "last_at", "due_at", "attempts")
+_RECEIVED = tuple(column.name for column in webhooks.c)
+
+
+def _receive_statement(insert: Any) -> Insert:
+    statement = insert(webhooks)
+    changes = {name: statement.excluded[name] for name in ("received_at", "topic", "problem")}
+    keys = [column.name for column in webhooks.primary_key]
+    received: Insert = statement.on_conflict_do_update(
+        index_elements=keys, set_=changes, where=webhooks.c.problem.is_not(None)
+    )
+    return received
+
+
+_RECEIVE = sql_statements.BulkStatement(_receive_statement, _RECEIVED)
+
+
+def _upsert_hint_statement(insert: Any) -> Insert:
+    statement = insert(hints)
+    changes = {name: statement.excluded[name] for name in ("last_at", "due_at", "attempts")}
+    keys = [column.name for column in hints.primary_key]
+    hinted: Insert = statement.on_conflict_do_update(
+        index_elements=keys, set_={**changes, "number": hints.c.number + 1}
+    )
+    return hinted
+
+
+_HINT = sql_statements.BulkStatement(_upsert_hint_statement, _NEW)
+_AMONG = sql_statements.QueryByKeys(select(hints.c.key_hash).where(in_stream_of_parameter(hints)), hints.c.key_hash)
+_THIS = hints.c.stream == bindparam("of"), hints.c.key_hash == bindparam("this")
+_SAME = *_THIS, hints.c.number == bindparam("fetched")  # without a new hint
+_DONE = sql_statements.BulkStatement(delete(hints).where(*_SAME))
+_AGAIN = sql_statements.BulkStatement(
+    update(hints).where(*_SAME).values(due_at=bindparam("later"), attempts=bindparam("failed"), error=bindparam("why"))
+)
+_HASTEN = sql_statements.BulkStatement(update(hints).where(*_THIS).values(due_at=bindparam("now")))
+_DELETE = DeleteByKey(hints)
+
+
+class Inbox:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    # ---- received
+
+    def receive(self, received: Sequence[ReceivedWebhook], *, at: datetime) -> None:
+        """Store webhooks and their records. A copy only replaces one that could not be read."""
+        new = [each for each in received if self._store_if_new(each, at)]
+        self.schedule_fetch_of_records([record for each in new for record in each.records], at=at)
+
+    def _store_if_new(self, received: ReceivedWebhook, at: datetime) -> bool:
+        values = received.connection, received.delivery, at, received.topic, received.problem
+        return (
+            _RECEIVE.run(self._connection, {name: [value] for name, value in zip(_RECEIVED, values, strict=True)}) > 0
+        )
+
+    def schedule_fetch_of_records(self, records: Sequence[NamedRecord], *, at: datetime) -> None:
+        """Schedule *records* to be fetched at once, even if earlier attempts failed."""
+        columns = sql_statements.as_columns(dict.fromkeys(records), *NamedRecord._fields)
+        _HINT.run(self._connection, columns, {"number": 1, "first_at": at, "last_at": at, "due_at": at, "attempts": 0})
+
+    def has_readable_webhook(self, connection: str) -> bool:
+        query = select(webhooks.c.delivery).where(webhooks.c.connection == connection, webhooks.c.problem.is_(None))
+        return self._connection.execute(query.limit(1)).first() is not None
+
+    def unreadable_webhooks(self, *, limit: int) -> list[UnreadableWebhook]:
+        columns = (webhooks.c[name] for name in UnreadableWebhook._fields)
+        query = select(*columns).where(webhooks.c.problem.is_not(None)).order_by(webhooks.c.received_at.desc())
+        return [UnreadableWebhook(*row) for row in self._connection.execute(query.limit(limit))]
+
+    def remove_old_webhooks(self, before: datetime) -> int:
+        """Remove some webhooks that were received before then, and return their number."""
+        old = select(webhooks.c.connection, webhooks.c.delivery).where(webhooks.c.received_at < before)
+        rows = self._connection.execute(old.limit(REMOVED_AT_ONCE)).all()
+        for name, delivery in rows:
+            these = webhooks.c.connection == name, webhooks.c.delivery == delivery
+            self._connection.execute(delete(webhooks).where(*these))
+        return len(rows)
+
+    # ---- to fetch
+
+    def records_to_fetch_now(self, now: datetime, streams: Collection[str], *, limit: int) -> list[InboxRecord]:
+        """Return at most *limit* records of *streams* to fetch now, longest due first."""
+        found = list[InboxRecord]()
+        for stream in streams:  # one after the other, so that each is read in the order of an index
+            query = select(*_FIELDS).where(hints.c.stream == stream, hints.c.due_at <= now)
+            rows = self._connection.execute(query.order_by(hints.c.due_at).limit(limit))
+            found += [InboxRecord(*row) for row in rows]
+        return sorted(found, key=attrgetter("due_at", "key_hash"))[:limit]
+
+    def due_streams(self, now: datetime) -> list[str]:
+        """Return the streams with records to fetch now, longest due first."""
+        first, after = select(func.min(hints.c.stream)), ""
+        found = list[tuple[datetime, str]]()
+        while (stream := self._connection.execute(first.where(hints.c.stream > after)).scalar()) is not None:
+            after, due = stream, self.next_fetch_time([stream])
+            if due is not None and due <= now:
+                found.append((due, stream))
+        return [stream for _, stream in sorted(found)]
+
+    def next_fetch_time(self, streams: Collection[str]) -> datetime | None:
+        query = select(func.min(hints.c.due_at))
+        found = (self._connection.execute(query.where(hints.c.stream == each)).scalar() for each in streams)
+        return min((due for due in found if due is not None), default=None)
+
+    def remove_fetched(self, done: Sequence[InboxRecord]) -> None:
+        """Remove *done*, except those with a new hint."""
+        columns = sql_statements.as_columns(done, of="stream", this="key_hash", fetched="number")
+        _DONE.run(self._connection, columns)
+
+    def retry_later(self, failed: Sequence[InboxRecord]) -> None:
+        """Store when *failed* are fetched again, except those with a new hint, which are due at once."""
+        columns = sql_statements.as_columns(
+            failed, of="stream", this="key_hash", fetched="number", later="due_at", failed="attempts", why="error"
+        )
+        _AGAIN.run(self._connection, columns)
+
+    def make_due_now(self, stream: str, key_hashes: Sequence[int], *, at: datetime) -> None:
+        """Make those of these records due *at* this time that are to be fetched anyway."""
+        _HASTEN.run(self._connection, {"this": key_hashes}, {"of": stream, "now": at})
+
+    def drop(self, stream: str, key_hashes: Sequence[int]) -> None:
+        _DELETE.run(self._connection, stream, key_hashes)
+
+    def key_hashes_among(self, stream: str, key_hashes: Sequence[int]) -> Collection[int]:
+        return {key_hash for (key_hash,) in _AMONG.rows(self._connection, {"stream": stream}, key_hashes)}
+
+    def records_to_fetch(
+        self, *, limit: int, choice: RecordFilter = ALL, after: InboxPlace | None = None
+    ) -> list[InboxRecord]:
+        """Return at most *limit* records to fetch *after* a place, longest waiting first."""
+        order = tuple(hints.c[name] for name in InboxPlace._fields)
+        query = select(*_FIELDS).where(*choice.conditions(hints)).order_by(*order).limit(limit)
+        if after is not None:
+            query = query.where(tuple_(*order) > tuple_(literal(after.first_at, hints.c.first_at.type), *after[1:]))
+        return [InboxRecord(*row) for row in self._connection.execute(query)]
+
+    def count_records_to_fetch(self, choice: RecordFilter = ALL) -> int:
+        query = select(func.count()).select_from(hints).where(*choice.conditions(hints))
+        return int(self._connection.execute(query).scalar_one())
+
+    def groups_by_stream(self, choice: RecordFilter) -> list[InboxGroup]:
+        """Count the records of *choice* by stream, the most first."""
+        number = func.count().label("number")
+        query = select(hints.c.stream, number, func.min(hints.c.first_at), func.max(hints.c.error))
+        query = query.where(*choice.conditions(hints)).group_by(hints.c.stream)
+        rows = self._connection.execute(query.order_by(number.desc(), hints.c.stream))
+        return [InboxGroup(*row) for row in rows]
+
+    def failing_record_counts(self) -> Iterator[tuple[str, int]]:
+        query = select(hints.c.stream, func.count()).where(hints.c.error.is_not(None)).group_by(hints.c.stream)
+        yield from ((stream, number) for stream, number in self._connection.execute(query))
+
+    def record_counts_by_stream(self) -> list[InboxCount]:
+        number, failing = func.count(), func.count(hints.c.error)
+        query = select(hints.c.stream, number, failing, func.min(hints.c.first_at)).group_by(hints.c.stream)
+        return [InboxCount(*row) for row in self._connection.execute(query.order_by(hints.c.stream))]
+
+    def received_counts_since(self, at: datetime) -> list[ReceivedCount]:
+        by, last_at = webhooks.c.connection, func.max(webhooks.c.received_at)
+        query = select(by, func.count(), func.count(webhooks.c.problem), last_at).where(webhooks.c.received_at >= at)
+        return [ReceivedCount(*row) for row in self._connection.execute(query.group_by(by).order_by(by))]

@@ -1,21 +1,14 @@
-"""What requests to the platform are authorized with: an API key, or an access token that is renewed in time.
-
-`AuthorizedClient` adds them to each request.
-"""
+"""What requests to the platform are authorized with: an API key, or an access token that is renewed in time."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Protocol
 
 from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.platform.client_credentials_token_requests import GrantedToken, TokenEndpoint
 from crossdock.platform.platform_config import ClientCredentials, Profile
-from crossdock.printable import redacted
-from crossdock.reading.transport.http_answer_and_error_types import Answer, NotSentError, redacted_answer
-from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.values.clock import Clock
 from crossdock.values.config_base_types import Secret
 
@@ -126,38 +119,3 @@ class TokenCredential:
 
 def _expires_at(token: GrantedToken) -> float:
     return token.requested_at + token.life_s
-
-
-class AuthorizedClient(HttpClient):
-    """An `HttpClient` that authorizes each request, and repeats it once with a new token after a 401."""
-
-    def __init__(self, credential: Credential, base_url: str, **options: Any) -> None:
-        super().__init__(base_url, **options)
-        self._credential = credential
-
-    def send(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: bytes | None = None,
-        headers: Mapping[str, str] | None = None,
-        params: Mapping[str, str] | None = None,
-        may_leave: Callable[[], bool] = lambda: True,
-    ) -> Answer:
-        """Send one request as `HttpClient.send` does. After an UnauthorizedError nothing was sent."""
-        sent: list[str] = []
-        for is_last in (False, True):
-            authorization = self._authorization()
-            sent.append(authorization.removeprefix("Bearer "))
-            merged = {**(headers or {}), "authorization": authorization}
-            answer = super().send(method, path, body=body, headers=merged, params=params, may_leave=may_leave)
-            if is_last or answer.status != 401 or not self._credential.record_refusal_and_allow_retry(authorization):
-                break
-        return redacted_answer(answer, lambda text: redacted(text, sent))
-
-    def _authorization(self) -> str:
-        try:
-            return self._credential.authorization()
-        except UnavailableError as error:
-            raise NotSentError(f"{error.where}: {error.message}", where=self._base_url, code=error.code) from error

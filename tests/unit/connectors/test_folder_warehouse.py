@@ -227,16 +227,15 @@ try:
     crossdock.cli.main.main(["-C", sys.argv[1], "plan", "--json"])
 except SystemExit as ended:
     code = ended.code
-before = [name for name in ("paramiko", "cryptography", "nacl", "bcrypt") if name in sys.modules]
+before = [name for name in ("paramiko", "cryptography", "nacl", "bcrypt", "httpcore", "httpx", "jinja2") if name in sys.modules]
 import crossdock.sources
 crossdock.sources.connect
 print(json.dumps({"code": code, "loaded": before, "then": "paramiko" in sys.modules}))
 """
 
 
-@pytest.mark.nightly
-def test_a_plan_over_a_folder_loads_no_ssh(config: Path) -> None:
-    """paramiko and cryptography cost a tenth of a plan's time, and folders do not need them."""
+def test_a_plan_over_a_folder_loads_no_ssh_or_http(config: Path) -> None:
+    """They cost a tenth of a plan's time, and folders do not need them."""
     (config.parent / "exports" / "out").mkdir(parents=True)
     export = config.parent / "exports" / "SALES_1.csv"
     export.write_text("CUSTNO,NAME\nC1,A\n")

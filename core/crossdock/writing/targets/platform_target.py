@@ -97,7 +97,7 @@ class PlatformTarget(Target):
     # ---- sending
 
     def client(self) -> HttpClient:
-        from crossdock.platform.api_key_and_token_credentials import AuthorizedClient  # noqa: PLC0415  most commands send nothing
+        from crossdock.platform.authorized_client import AuthorizedClient  # noqa: PLC0415  most commands send nothing
 
         profile = self.profile
         self.credential.read_secret()

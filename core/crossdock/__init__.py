@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from crossdock.runs.run_report import Report
     from crossdock.services.fleet.executor_kinds_by_entry_point import ExecutorKind
     from crossdock.services.scheduler.apscheduler_daemon import ScheduleTrigger
-    from crossdock.services.system_check.check import CheckResult, check
+    from crossdock.services.system_check.tests_of_state_platform_and_connections import CheckResult, check
     from crossdock.values.config_base_types import ConfigModel, SecretRef
     from crossdock.values.progress import Progress
     from crossdock.values.raw_rows_and_records import RawBatch, Record
@@ -62,7 +62,7 @@ _NAMES = {
     "runs.plan_result": "PlanListener PlanResult",
     "services.fleet.executor_kinds_by_entry_point": "ExecutorKind",
     "services.scheduler.apscheduler_daemon": "ScheduleTrigger",
-    "services.system_check.check": "CheckResult check",
+    "services.system_check.tests_of_state_platform_and_connections": "CheckResult check",
     "values.progress": "Progress",
     "values.tally": "Tally",
     "resources": "Address CustomerDraft InventoryLotDraft InvoiceDraft LedgerAccountDraft LineDraft OrderDraft"

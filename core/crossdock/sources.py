@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from crossdock.reading.sources.file_order import NameOrder, Order
     from crossdock.reading.sources.file_source import FileSource, StreamId
     from crossdock.reading.sources.graphql_errors import GraphQLError
+    from crossdock.reading.sources.late_file_deadlines import Wait
     from crossdock.reading.sources.listing_of_complete_files import check_intake
     from crossdock.reading.sources.manifests_and_done_markers import Manifest, MarkerTemplate
     from crossdock.reading.sources.overlap_paging import OverlappingPages
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     )
     from crossdock.reading.sources.retried_requests import NotFoundError
     from crossdock.reading.sources.run_context import SourceContext
-    from crossdock.reading.sources.wait_for_late_files import Wait
     from crossdock.reading.sources.warnings_about_damaged_cells import warnings_about_newest
     from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
     from crossdock.reading.transport.client_assertions import ClientAssertion, SignatureAlgorithm
@@ -93,7 +93,7 @@ _NAMES = {
     "reading.sources.file_order": "NameOrder Order",
     "reading.sources.file_source": "FileSource StreamId",
     "reading.sources.file_lookups_and_joins": "Joined JoinedFiles Part Rule",
-    "reading.sources.wait_for_late_files": "Wait",
+    "reading.sources.late_file_deadlines": "Wait",
     "reading.sources.manifests_and_done_markers": "Manifest MarkerTemplate",
     "reading.sources.warnings_about_damaged_cells": "warnings_about_newest",
     "reading.sources.retried_requests": "NotFoundError",

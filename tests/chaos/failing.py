@@ -74,7 +74,9 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
         "crossdock.writing.delivery.settlement", "store_outcomes_and_bindings", "turn", _BOTH, filled=1
     ),
     "settled": Failpoint("crossdock.writing.delivery.state_writer", "StateWriter.commit", "turn", filled=1),
-    "index_written": Failpoint("crossdock.state.sidecar_files.key_index", "KeyIndex._write", "stream", _BOTH),
+    "index_written": Failpoint(
+        "crossdock.state.sidecar_files.known_fingerprints_by_key", "KeyIndex._write", "stream", _BOTH
+    ),
     "stream_finished": Failpoint("crossdock.runs.stream_input", "StreamInput.store_completion", "stream", _BOTH),
     "files_finished": Failpoint(
         "crossdock.runs.imported_file_log", "StateIntake.mark_accepted_finished", "stream", _BOTH

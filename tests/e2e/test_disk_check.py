@@ -10,7 +10,13 @@ import pytest
 from tests.e2e.warehouse import Site
 
 from crossdock.config.project import project
-from crossdock.services.system_check.check import ALWAYS, COPIES, PLANNED, STORED, disk_findings
+from crossdock.services.system_check.tests_of_state_platform_and_connections import (
+    ALWAYS,
+    COPIES,
+    PLANNED,
+    STORED,
+    disk_findings,
+)
 
 
 class Usage(NamedTuple):

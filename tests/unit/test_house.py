@@ -48,7 +48,7 @@ def test_money_never_meets_a_float() -> None:
         "effective_config.py", "senders.py", "outcome_policy.py", "retries_and_look_ups.py", "state_writer.py",
         "send_queue.py", "circuit_breaker.py", "confidence_bounds.py",
         "token_buckets.py",
-        "run_report.py", "step_times_and_allowance.py", "scheduled_runs.py", "fleet_leadership_and_jobs.py",
+        "run_report.py", "slowest_steps_and_allowance_summary.py", "scheduled_runs.py", "fleet_leadership_and_jobs.py",
         "incremental_cursors.py", "stream_declaration.py",
     }  # fmt: skip
     assert {*money, *durations} <= {part for path in MODULES for part in path.parts}

@@ -203,7 +203,7 @@ class HttpJsonTarget(ApiTarget):
         if told and is_stated and not is_of_all:
             return told
         if is_success or (are_throttled and whole.status != _THROTTLED):
-            return told[0] if is_of_all else _outcome_without_results(answer)
+            return told[0] if is_of_all else _pending_or_in_doubt_without_results(answer)
         if len(expected) == 1:
             return self._outcome_of_answer(resource, whole, expected[0])
         return outcome_of_write_with_reason(whole, _NONE, self.shape(resource))
@@ -385,7 +385,7 @@ def _partly_throttled_as_unavailable(told: list[Outcome]) -> list[Outcome]:
     return [replace(each, kind="unavailable") if each.kind == "throttled" else each for each in told]
 
 
-def _outcome_without_results(answer: Answer) -> Outcome:
+def _pending_or_in_doubt_without_results(answer: Answer) -> Outcome:
     if answer.status == answer_outcomes.ACCEPTED:
         return Outcome(
             "pending", "accepted the records, and does not say what becomes of each", answer_outcomes.ACCEPTED

@@ -91,7 +91,7 @@ def check(config: Path, *, fleet: str | None, as_json: bool, openapi: Path | Non
     loaded = load_project(config)
     if openapi is not None:
         return compare_openapi(loaded, openapi, as_json=as_json)
-    from crossdock.services.system_check.check import CheckResult, findings_of_project
+    from crossdock.services.system_check.tests_of_state_platform_and_connections import CheckResult, findings_of_project
 
     result = CheckResult(list(findings_of_project(loaded)))
     assumed = dict(loaded.platform.assumptions())
@@ -112,7 +112,10 @@ def check(config: Path, *, fleet: str | None, as_json: bool, openapi: Path | Non
 
 def _check_fleet(states: FleetStates, *, as_json: bool) -> int:
     """Test each tenant, without the assumptions, which each tenant's own check lists."""
-    from crossdock.services.system_check.check import finding_line, findings_of_project
+    from crossdock.services.system_check.tests_of_state_platform_and_connections import (
+        finding_line,
+        findings_of_project,
+    )
 
     found = [
         (tenant, subject, item)

@@ -23,7 +23,7 @@ from crossdock.cli.shared_options import (
 )
 from crossdock.cli.tenant_states import FleetStates
 from crossdock.errors import ConfigError, text_with_code
-from crossdock.runs import step_times_and_allowance, tables_and_sentences_of_run
+from crossdock.runs import slowest_steps_and_allowance_summary, tables_and_sentences_of_run
 from crossdock.values.clock import SystemClock
 from crossdock.values.run_messages import error_texts
 from crossdock.values.state_words import RecordTerm, RowTerm, RunState
@@ -146,7 +146,9 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
         page_rendering.write_page_file(out, page)
         say(f"run {found.id}: {found.status}; report written to {out}", err=as_json)
     if as_json:
-        document = tables_and_sentences_of_run.run_document(found) | step_times_and_allowance.timing_document(found)
+        document = tables_and_sentences_of_run.run_document(
+            found
+        ) | slowest_steps_and_allowance_summary.timing_document(found)
         terminal_output.print_json(document | {"operations": operations} | details)
     elif not out:
         _print_run(found, operations)
@@ -188,14 +190,14 @@ def _print_run(run: RunRecord, operations: Mapping[str, int] | None) -> None:
         terminal_output.show_run(
             terminal_output.output_console(),
             tables_and_sentences_of_run.run_document(run)
-            | {"apis": step_times_and_allowance.api_usage_by_connection(run)},
+            | {"apis": slowest_steps_and_allowance_summary.api_usage_by_connection(run)},
         )
-    if steps := step_times_and_allowance.slowest_steps(run):
+    if steps := slowest_steps_and_allowance_summary.slowest_steps(run):
         lines = [(step.name, step.lasted, f"{step.share:.0f} %") for step in steps]
         columns = ("step", "duration", "of the run")
         click.echo()
         terminal_output.output_console().print(
             terminal_output.make_fitting_table("Slowest steps", columns, lines, numbers=columns[1:])
         )
-    if (tokens := step_times_and_allowance.allowance_summary(run)) is not None:
+    if (tokens := slowest_steps_and_allowance_summary.allowance_summary(run)) is not None:
         say(f"allowance: {tokens}")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from crossdock.console.page_tables import Drawing, Rectangle
-from crossdock.runs.step_times_and_allowance import StepSpans
+from crossdock.runs.slowest_steps_and_allowance_summary import StepSpans
 from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 HEIGHT, SLOT, GAP = 60, 20, 4  # units; a slot has a bar and the gap after it

@@ -18,7 +18,7 @@ from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit_estimate import limit_text
 from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
-from crossdock.runs import step_times_and_allowance, stored_rate_limits
+from crossdock.runs import slowest_steps_and_allowance_summary, stored_rate_limits
 from crossdock.state import RunRecord, Transaction
 from crossdock.values.config_base_types import secrets_with_places
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text
@@ -94,7 +94,9 @@ def facts_of_connection(
         stream_last_read(tx, full, stream, runs) for full, stream in connection.enabled_streams_with_full_names()
     ]
     used = [
-        usage for run in runs if (usage := step_times_and_allowance.api_usage_by_connection(run).get(name)) is not None
+        usage
+        for run in runs
+        if (usage := slowest_steps_and_allowance_summary.api_usage_by_connection(run).get(name)) is not None
     ]
     refusals = Refusals(sum(each["requests"] for each in used), sum(each["throttled"] for each in used))
     return ConnectionFacts(name, connection.settings.kind, _address_or_error(connection), streams, limits, refusals)

@@ -18,7 +18,7 @@ from crossdock.console.page_requests import PageError, PageRequest
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.errors import CrossdockError, add_code_to_first_line
 from crossdock.services.inbox.webhook_subscriptions import open_subscriptions_of_connection
-from crossdock.services.system_check import check
+from crossdock.services.system_check import tests_of_state_platform_and_connections
 from crossdock.state import RunRecord, Transaction
 from crossdock.state.tables.webhooks_and_records_to_fetch import InboxCount
 from crossdock.values.state_words import RecordState
@@ -75,9 +75,12 @@ def check_connections(visit: PageRequest) -> Response:
     chosen = _chosen_connection(visit, project)
     with limit_partner_requests():
         if chosen is None:
-            found = list(check.findings_of_project(project))
+            found = list(tests_of_state_platform_and_connections.findings_of_project(project))
         else:
-            found = [(chosen.name, each) for each in check.findings_of_connection(project, chosen)]
+            found = [
+                (chosen.name, each)
+                for each in tests_of_state_platform_and_connections.findings_of_connection(project, chosen)
+            ]
     failed = sum(not finding.ok for _, finding in found)
     rows = (
         ("ok" if each.ok else "FAIL", subject, add_code_to_first_line(each.text, each.code)) for subject, each in found

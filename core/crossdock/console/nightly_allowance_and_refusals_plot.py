@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from crossdock.console.page_tables import Rectangle
 from crossdock.console.request_allowance_plot import HEIGHT, WIDTH, Band, Plot, bands_of_samples, max_sample_tokens
-from crossdock.runs import step_times_and_allowance
+from crossdock.runs import slowest_steps_and_allowance_summary
 from crossdock.state import RunRecord
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text
 
@@ -39,7 +39,7 @@ def runs_within_day_of_newest(runs: Sequence[RunRecord], now: datetime) -> list[
 
 def plot_allowance_and_refusals(runs: Sequence[RunRecord], now: datetime) -> NightPlot | None:
     """Draw *runs*, which are in order; None if none of them has sent anything."""
-    found = {run.id: step_times_and_allowance.allowance_samples(run) for run in runs}
+    found = {run.id: slowest_steps_and_allowance_summary.allowance_samples(run) for run in runs}
     every = [sample for samples in found.values() for sample in samples]
     if not every:
         return None

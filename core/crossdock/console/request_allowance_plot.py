@@ -7,7 +7,7 @@ from typing import Self
 
 from msgspec import Struct
 
-from crossdock.runs.step_times_and_allowance import Sample
+from crossdock.runs.slowest_steps_and_allowance_summary import Sample
 from crossdock.values.texts_of_numbers_and_times import duration_text
 
 WIDTH, HEIGHT, GAP = 600, 120, 24  # units; a larger gap between samples breaks the area

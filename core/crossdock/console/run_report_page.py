@@ -24,7 +24,11 @@ from crossdock.console.page_tables import (
 )
 from crossdock.console.request_allowance_plot import plot_allowance
 from crossdock.console.run_progress import progress_text
-from crossdock.runs import comparison_with_earlier_runs, step_times_and_allowance, tables_and_sentences_of_run
+from crossdock.runs import (
+    comparison_with_earlier_runs,
+    slowest_steps_and_allowance_summary,
+    tables_and_sentences_of_run,
+)
 from crossdock.runs.comparison_with_earlier_runs import Comparison, Measure
 from crossdock.runs.members_changed_by_run import ChangedMember, changed_members
 from crossdock.runs.record_history_lines import value_text
@@ -122,14 +126,14 @@ def template_values(
         "facts": _facts(run, reader.address),
         "apis": table(
             tables_and_sentences_of_run.API_COLUMNS,
-            tables_and_sentences_of_run.api_rows(step_times_and_allowance.api_usage_by_connection(run)),
+            tables_and_sentences_of_run.api_rows(slowest_steps_and_allowance_summary.api_usage_by_connection(run)),
             kind="numbers",
         ),
         "files": table(_FILES, _file_rows(tx, run, at)),
         "accounts": tally_tables(streams),
         "sheets": list(_balance_sheets(run.id, streams, reader.address)),
         "is_balanced": balanced is True,
-        "changes": _changed_members_values(state, run, reader),
+        "changes": _changed_member_counts(state, run, reader),
         "comparison": _comparison_with_earlier_runs(tx, run, reader.address),
         "steps": _steps_table(run),
         "allowance": _allowance_values(run),
@@ -231,7 +235,7 @@ def _term_and_number_cells(
     return shown, f"{number:,}"
 
 
-def _changed_members_values(state: RunDetails, run: RunRecord, reader: Reader) -> dict[str, Any] | None:
+def _changed_member_counts(state: RunDetails, run: RunRecord, reader: Reader) -> dict[str, Any] | None:
     found = changed_members(state, run.id, reader.masks)
     if not found.members:
         return None
@@ -291,7 +295,7 @@ def _measure_plot_across_runs(measure: Measure, compared: Comparison) -> BarPlot
 
 
 def _steps_table(run: RunRecord) -> Table:
-    found = step_times_and_allowance.step_spans_by_beginning(run)
+    found = slowest_steps_and_allowance_summary.step_spans_by_beginning(run)
     whole = max((began + lasted for step in found for began, lasted in step.spans), default=timedelta())
     rows = (
         (
@@ -308,11 +312,11 @@ def _steps_table(run: RunRecord) -> Table:
 
 
 def _allowance_values(run: RunRecord) -> dict[str, Any] | None:
-    if (summary := step_times_and_allowance.allowance_summary(run)) is None:
+    if (summary := slowest_steps_and_allowance_summary.allowance_summary(run)) is None:
         return None
     seconds = (run.duration or timedelta()).total_seconds()
     return {
-        "plot": plot_allowance(step_times_and_allowance.allowance_samples(run), seconds),
+        "plot": plot_allowance(slowest_steps_and_allowance_summary.allowance_samples(run), seconds),
         "summary": f"{str(summary).capitalize()}.",
     }
 

@@ -11,9 +11,9 @@ from crossdock.errors import RefusedError
 from crossdock.migration.load_dry_run import dry_run_load
 from crossdock.migration.rehearsal_file import Rehearsal
 from crossdock.migration.waves import NumberedWave, waves_numbered_in_config_order
-from crossdock.runs.run_input_protocol import RunInputFactory
 from crossdock.runs.saved_plan_and_input_hashes import ExpectedInput
 from crossdock.runs.session_shared_by_runs import Session
+from crossdock.runs.source_or_dead_letters_input import RunInputFactory
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Migration, State
 from crossdock.state.tables.run_history import COMPLETED

@@ -25,10 +25,10 @@ from crossdock.runs.comparison_after_restore import BindingVerification
 from crossdock.runs.imported_file_log import NoIntake, StateIntake
 from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.run_delivery_to_targets import RunningStreams, TargetDelivery
-from crossdock.runs.run_input_protocol import RunInputFactory
 from crossdock.runs.run_report import Report, SettlementCount
 from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.runs.session_shared_by_runs import Session
+from crossdock.runs.source_or_dead_letters_input import RunInputFactory
 from crossdock.runs.stop_requests import RunInterrupt, stop_on_request
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.stream_runner import StreamRunner

@@ -15,7 +15,7 @@ from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.update_limits import UpdateCandidates
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Binding, Intent, RecordIdentity, State, Transaction
-from crossdock.state.sidecar_files import key_index
+from crossdock.state.sidecar_files import known_fingerprints_by_key
 from crossdock.values.raw_rows_and_records import Record
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations_and_intents import FROM_STATE, Operation
@@ -65,7 +65,7 @@ class FullInputIgnoringEarlierRuns(StreamInput):
         return ""
 
     def _known_records(self) -> pl.DataFrame:
-        return key_index.empty_index()
+        return known_fingerprints_by_key.empty_index()
 
     def _compare_with_state(self, unsettled: list[Intent]) -> Delta:
         read = self._scan.latest.select(KEY_HASH)

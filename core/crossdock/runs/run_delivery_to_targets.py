@@ -11,11 +11,11 @@ from msgspec import Struct
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.reading.sources.wait_for_late_files import LateError
+from crossdock.reading.sources.late_file_deadlines import LateError
 from crossdock.runs.comparison_after_restore import resources_written_by_streams
-from crossdock.runs.run_input_protocol import RunInputFactory
 from crossdock.runs.run_report import Report, SettlementCount
 from crossdock.runs.session_shared_by_runs import Session
+from crossdock.runs.source_or_dead_letters_input import RunInputFactory
 from crossdock.runs.stream_runner import Steps, StreamRunner
 from crossdock.runs.timings import Timings
 from crossdock.state import Intent, Transaction

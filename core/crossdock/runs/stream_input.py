@@ -37,7 +37,7 @@ from crossdock.runs.planning.unchanged_waits import IdleWaits, UnchangedWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.runs.records_followed_until_final import FollowedRecordFetch
 from crossdock.state import DeadLetter, Intent, State, Transaction, WaitingRecord
-from crossdock.state.sidecar_files import key_index
+from crossdock.state.sidecar_files import known_fingerprints_by_key
 from crossdock.values.raw_rows_and_records import LINE, RawBatch
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations_and_intents import Operation
@@ -446,7 +446,7 @@ class StreamInput:
     def _compare_with_state(self, unsettled: list[Intent]) -> state_comparison.Delta:
         scan, snapshot = self._scan, self._is_snapshot
         nothing = not scan.latest.height and not snapshot
-        known = key_index.empty_index() if nothing else self._known_records()
+        known = known_fingerprints_by_key.empty_index() if nothing else self._known_records()
         with self._state.begin_read_only() as tx:
             letters = tx.dead_letters.facts_of_stream(self._bound.name)
         compared = partial(state_comparison.compare, scan.latest, known, dead_letters=letters, unsettled=unsettled)

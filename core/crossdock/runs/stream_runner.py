@@ -11,7 +11,7 @@ from functools import partial
 
 from crossdock.config.project.connections import BoundStream, guard_author_code_of_stream
 from crossdock.errors import CrossdockError, StateError, StoppedError
-from crossdock.reading.sources.wait_for_late_files import LateError
+from crossdock.reading.sources.late_file_deadlines import LateError
 from crossdock.runs.adoptable_record_reading import RunAdoptions
 from crossdock.runs.planning import update_limits
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
@@ -21,8 +21,8 @@ from crossdock.runs.planning.planner import Planner
 from crossdock.runs.planning.reference_resolution import References
 from crossdock.runs.planning.referenced_record_deletes import DeferredDeletes
 from crossdock.runs.planning.removals import Removals
-from crossdock.runs.run_input_protocol import RunInput
 from crossdock.runs.run_report import Report
+from crossdock.runs.source_or_dead_letters_input import RunInput
 from crossdock.runs.timings import Timings
 from crossdock.state import Scope, State
 from crossdock.values.progress import Progress

@@ -70,7 +70,7 @@ from crossdock.values.texts_of_numbers_and_times import instant_text
 if TYPE_CHECKING:
     import polars as pl
 
-    from crossdock.state.sidecar_files.key_index import KeyIndex
+    from crossdock.state.sidecar_files.known_fingerprints_by_key import KeyIndex
 
 T = TypeVar("T")
 IN_ORDER_S = 10.0  # longer than any transaction of a run takes
@@ -320,7 +320,7 @@ class State:
             return self._key_facts(connection, scope, stamp_of_scope(connection, scope))
 
     def key_facts_among(self, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
-        from crossdock.state.sidecar_files.key_index import index_of_keys_from_bindings  # noqa: PLC0415  as in `_open_key_index`
+        from crossdock.state.sidecar_files.known_fingerprints_by_key import index_of_keys_from_bindings  # noqa: PLC0415  as in `_open_key_index`
 
         with translated_database_errors(self._url), read_only_connection(self._engine) as connection:
             return index_of_keys_from_bindings(connection, scope, key_hashes)
@@ -329,7 +329,7 @@ class State:
         """Do the same as `key_facts_of_scope`, but return None for more keys than `ORDERED`, often without reading
         them.
         """
-        from crossdock.state.sidecar_files.key_index import ORDERED  # noqa: PLC0415  as in `_open_key_index`
+        from crossdock.state.sidecar_files.known_fingerprints_by_key import ORDERED  # noqa: PLC0415  as in `_open_key_index`
 
         with translated_database_errors(self._url), read_only_connection(self._engine) as connection:
             stamp = stamp_of_scope(connection, scope)
@@ -339,7 +339,7 @@ class State:
             return frame if frame.height <= ORDERED else None
 
     def _key_facts(self, connection: Connection, scope: Scope, stamp: int) -> pl.DataFrame:
-        from crossdock.state.sidecar_files.key_index import index_from_bindings, index_with_changes  # noqa: PLC0415  as in `_open_key_index`
+        from crossdock.state.sidecar_files.known_fingerprints_by_key import index_from_bindings, index_with_changes  # noqa: PLC0415  as in `_open_key_index`
 
         frame = self._keys.load(scope, stamp) if self._keys else None
         frame = index_from_bindings(connection, scope) if frame is None else frame
@@ -353,7 +353,7 @@ class State:
         """Update the key index of *scope*, in a new *order*. A failure only makes the next run slower."""
         if self._keys is None:
             return
-        from crossdock.state.sidecar_files.key_index import index_from_bindings  # noqa: PLC0415  as in `_open_key_index`
+        from crossdock.state.sidecar_files.known_fingerprints_by_key import index_from_bindings  # noqa: PLC0415  as in `_open_key_index`
 
         with translated_database_errors(self._url), read_only_connection(self._engine) as connection:
             self._keys.update(
@@ -374,7 +374,7 @@ class State:
 
 
 def _open_key_index(folder: Path) -> KeyIndex:
-    from crossdock.state.sidecar_files.key_index import KeyIndex  # noqa: PLC0415  it imports polars: 0.2 s of CPU
+    from crossdock.state.sidecar_files.known_fingerprints_by_key import KeyIndex  # noqa: PLC0415  it imports polars: 0.2 s of CPU
 
     return KeyIndex(folder)
 

@@ -214,8 +214,13 @@ def _routes(case: TargetUnderTest, one: Example) -> Iterator[_Route]:
             operation,
             one.resource,
             request.method,
-            _pattern(prefix + path, {each: quote(text, safe="") for each, text in texts.items()}),
-            {each: _pattern(text, texts) for each, text in parse_qsl(query, keep_blank_values=True)},
+            _pattern_with_group_per_variable(
+                prefix + path, {each: quote(text, safe="") for each, text in texts.items()}
+            ),
+            {
+                each: _pattern_with_group_per_variable(text, texts)
+                for each, text in parse_qsl(query, keep_blank_values=True)
+            },
             merges=content == kind.in_body(changes),
         )
 
@@ -236,7 +241,7 @@ def _requests_by_operation(
         yield "look_up by name", target.look_up(resource, one.name, None)
 
 
-def _pattern(text: str, variables: Mapping[str, str]) -> re.Pattern[str]:
+def _pattern_with_group_per_variable(text: str, variables: Mapping[str, str]) -> re.Pattern[str]:
     """Return a pattern of *text* with a group for each of the texts of *variables* in it."""
     pattern = re.escape(text)
     for name, each in variables.items():

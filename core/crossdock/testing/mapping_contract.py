@@ -30,7 +30,7 @@ from crossdock.testing.connector_under_test import (
 )
 from crossdock.testing.context_and_stream_reading import bound_stream
 from crossdock.testing.expected_value_comparison import first_mismatch, stated_member_names
-from crossdock.testing.longer_list_variants import LongerList, lists_of_objects, longer_lists
+from crossdock.testing.records_with_longer_lists import LongerList, lists_of_objects, longer_lists
 from crossdock.testing.schema_drift_variants import (
     drift_variants,
     numbers_in,

@@ -220,7 +220,7 @@ def test_a_rate_limit_is_waited_for(tmp_path: Path) -> None:
 def test_the_project_knows_what_they_read_from_the_platform(erp: Reading) -> None:
     """The project knows the resources, for their scopes, and the connection, for its bucket."""
     loaded = erp.configure({"orders": ORDERS | {"expand": ["productId", "customerId"]}})
-    assert loaded.read_resources == ("order", "product", "customer")
+    assert loaded.resource_names_read_from_platform == ("order", "product", "customer")
     assert loaded.connections_reading_platform == {"erp"}
 
 

@@ -227,7 +227,8 @@ try:
     crossdock.cli.main.main(["-C", sys.argv[1], "plan", "--json"])
 except SystemExit as ended:
     code = ended.code
-before = [name for name in ("paramiko", "cryptography", "nacl", "bcrypt", "httpcore", "httpx", "jinja2") if name in sys.modules]
+heavy = ("paramiko", "cryptography", "nacl", "bcrypt", "httpcore", "httpx", "jinja2")
+before = [name for name in heavy if name in sys.modules]
 import crossdock.sources
 crossdock.sources.connect
 print(json.dumps({"code": code, "loaded": before, "then": "paramiko" in sys.modules}))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.console.bar_plot_and_timeline_shapes import HEIGHT, LINE, Value, bar_plot, timeline_of_run_steps
-from crossdock.runs.step_times_and_allowance import StepSpans, StepTime
+from crossdock.runs.slowest_steps_and_allowance_summary import StepSpans, StepTime
 
 
 @given(st.lists(st.none() | st.integers(0, 10**12), min_size=1, max_size=40))

@@ -13,7 +13,7 @@ from tests.examples import examples
 from tests.unit.formats.edi import X12, edifact, layout_of, read, released
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats import edi_files, edi_segments, edi_sets
+from crossdock.reading.formats import edi_files, edi_segments, edi_sets_and_envelope_checks
 from crossdock.reading.formats.edi_layout import EdiFormat, ready_layouts
 from crossdock.reading.formats.file_formats import looks_cut, read_rows, read_rows_at_lines, reader_of
 from crossdock.reading.formats.leniency_counts import Leniencies
@@ -183,7 +183,7 @@ def test_the_size_of_a_set_is_bounded(file: Path, monkeypatch: pytest.MonkeyPatc
     file.write_text(TWO)
     for limit, number in (("MAX_SEGMENTS", 4), ("MAX_CHARACTERS", 45)):
         with monkeypatch.context() as patch:
-            patch.setattr(edi_sets, limit, number)
+            patch.setattr(edi_sets_and_envelope_checks, limit, number)
             rows, (refused,) = read(file, SHIPPED)
         assert rows == EXPECTED[2:]
         assert "the set has more than" in refused

@@ -12,7 +12,7 @@ from tests.unit.testing.reference_connector import PAGES, TOKEN, Orders, OrdersC
 from crossdock import Connector, Finding
 from crossdock.config.project.connections import Connection
 from crossdock.errors import UnavailableError
-from crossdock.services.system_check.check import findings_of_connection
+from crossdock.services.system_check.tests_of_state_platform_and_connections import findings_of_connection
 from crossdock.sources import BearerAuth
 
 

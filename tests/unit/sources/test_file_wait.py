@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from crossdock.errors import CrossdockError, RefusedError, UnauthorizedError, UnavailableError
+from crossdock.reading.sources.late_file_deadlines import LateError
 from crossdock.reading.sources.run_context import SourceContext, WaitingRun
-from crossdock.reading.sources.wait_for_late_files import LateError
 from crossdock.reading.transport.file_store import RemoteFile, Sink, matching_files
 from crossdock.sources import DelimitedFormat, FileSource, StreamId, Wait
 from crossdock.state import Digests, FileDescription, FileFacts

@@ -177,7 +177,7 @@ class Project(Struct, frozen=True):
         return tuple(resource for resource in RESOURCES if resource in used)
 
     @property
-    def read_resources(self) -> tuple[ResourceName, ...]:
+    def resource_names_read_from_platform(self) -> tuple[ResourceName, ...]:
         return tuple(
             dict.fromkeys(
                 each for _, stream in self._enabled_streams_with_full_names() for each in stream.platform_reads
@@ -200,7 +200,7 @@ class Project(Struct, frozen=True):
     def access_test_resources(self) -> tuple[ResourceName, ...]:
         """The resources to request in a test of access: those that are looked up, or else one without personal data."""
         least_personal = min(
-            self.written_resources or self.read_resources or ("product",),
+            self.written_resources or self.resource_names_read_from_platform or ("product",),
             key=lambda name: (len(personal_members(RESOURCES[name].wire)), name),
         )
         return self.looked_up_resources or (least_personal,)

@@ -25,7 +25,14 @@ from crossdock.reading.formats.edi_layout import (
     parse_conditions,
 )
 from crossdock.reading.formats.edi_segments import Segment, Segments, Separators
-from crossdock.reading.formats.edi_sets import EDIFACT, X12, EdiSet, EdiSets, Envelope, RefusedSetError
+from crossdock.reading.formats.edi_sets_and_envelope_checks import (
+    EDIFACT,
+    X12,
+    EdiSet,
+    EdiSets,
+    Envelope,
+    RefusedSetError,
+)
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.formats.original_record_bytes import bytes_of_segments

@@ -25,12 +25,12 @@ from crossdock.reading.sources.file_archiving import archive_finished_files
 from crossdock.reading.sources.file_order import FileOrder, Order
 from crossdock.reading.sources.file_spool import Spool
 from crossdock.reading.sources.known_files import YOUNG, KnownFiles, StreamId
+from crossdock.reading.sources.late_file_deadlines import LateError, LateFileWatch, Wait
 from crossdock.reading.sources.listing_of_complete_files import FileListing, check_intake, file_facts
 from crossdock.reading.sources.manifests_and_done_markers import Manifest, ManifestEntry, read_manifest_entries
 from crossdock.reading.sources.run_context import SourceContext, os_errors_as_state_errors
 from crossdock.reading.sources.shared_growth_check_pauses import Look
 from crossdock.reading.sources.stream_input_report import ReadFile
-from crossdock.reading.sources.wait_for_late_files import LateError, LateFileWatch, Wait
 from crossdock.reading.transport.file_store import FileStore, RemoteFile
 from crossdock.reading.wrappers.wrapper import Part, WrapperSettings
 from crossdock.state import FileFacts

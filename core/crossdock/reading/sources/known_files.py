@@ -10,10 +10,10 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from crossdock.reading.sources.file_order import FileOrder
+from crossdock.reading.sources.late_file_deadlines import has_file_arrived_since_due
 from crossdock.reading.sources.listing_of_complete_files import file_facts, listed_name_size_time
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.stream_input_report import name_size_and_time
-from crossdock.reading.sources.wait_for_late_files import has_file_arrived_since_due
 from crossdock.reading.transport.file_store import RemoteFile
 from crossdock.state import Digests, FileDescription, FileFacts
 

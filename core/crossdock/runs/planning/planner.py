@@ -123,7 +123,7 @@ class Planner:
         others = self._claim_unless_in_other_run(read.identity.key_hash for read, *_ in drafts)
         for read, *_ in drafts:
             if read.identity.key_hash in others:
-                self._refetch_after_other_run(planned, read.identity)
+                self._schedule_fetch_after_other_run(planned, read.identity)
         drafts = [each for each in drafts if each[0].identity.key_hash not in others]
         with self._state.begin_read_only() as tx:
             self._references.look_up((key for *_, keys in drafts for key in keys), tx)
@@ -201,7 +201,7 @@ class Planner:
     def _claim_unless_in_other_run(self, key_hashes: Iterable[int]) -> set[int]:
         return self._run.own_records.begin_planning(self._bound.scope, key_hashes) if self._run else set()
 
-    def _refetch_after_other_run(self, planned: PlannedChunk, identity: RecordIdentity) -> None:
+    def _schedule_fetch_after_other_run(self, planned: PlannedChunk, identity: RecordIdentity) -> None:
         """Have a record fetched again: another run has worked on it, and this run may have read an older version."""
         self._tally.count("carried_on")
         planned.refetched.append(NamedRecord(identity.stream, identity.key, identity.key_hash))
@@ -313,7 +313,7 @@ class Planner:
             others = self._claim_unless_in_other_run(chunk)
             for key_hash in chunk:
                 if key_hash in others:
-                    self._refetch_after_other_run(planned, self._held.pop_held(key_hash).identity)
+                    self._schedule_fetch_after_other_run(planned, self._held.pop_held(key_hash).identity)
                     continue
                 read, members = self._held.begin_without_missing_references(key_hash)
                 try:
@@ -349,7 +349,7 @@ class Planner:
             for binding in bindings:
                 operation = removal_operation(self._bound, binding, self._snapshot)
                 if binding.key_hash in others:
-                    self._refetch_after_other_run(planned, operation.identity)
+                    self._schedule_fetch_after_other_run(planned, operation.identity)
                 elif is_never_removed(self._bound):
                     self._tally.count("rejected")
                     reason = "changed_after_delivery", None, _WITHDRAWN

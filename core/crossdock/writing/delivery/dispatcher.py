@@ -161,7 +161,7 @@ class Dispatcher:
         chunk: Chunk | None = None
         fresh: list[Intent] = []
         if self._delivery.stop is None and self._queue.needs_more_operations:
-            chunk, fresh = self._next_chunk_with_intents(chunks, decisions)
+            chunk, fresh = self._next_chunk_and_new_intents(chunks, decisions)
             if chunk is None:
                 self._own_records.end_planning()  # nothing was planned: others need not wait until an answer comes
         decisions.settled += chunk.acknowledged_settlements if chunk is not None else ()
@@ -191,7 +191,7 @@ class Dispatcher:
         if made := [batch for batch in leaving if batch.unmade is None]:
             self._senders.give_batches_to_threads(made, len(self._in_flight))
 
-    def _next_chunk_with_intents(
+    def _next_chunk_and_new_intents(
         self, chunks: Iterator[Chunk], decisions: DispatchDecisions
     ) -> tuple[Chunk | None, list[Intent]]:
         """Return the next chunk with its intents. An error here ends the run once all answers have arrived."""

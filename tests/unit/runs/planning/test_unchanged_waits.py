@@ -23,7 +23,7 @@ from crossdock.delta.row_preparation import FP, KEY_HASH, SAME
 from crossdock.delta.state_comparison import compare
 from crossdock.runs.planning.unchanged_waits import UnchangedWaits, installed_package_versions, waiting_decision_version
 from crossdock.state import Binding, Intent, Scope, State, WaitingRecord
-from crossdock.state.sidecar_files import key_index
+from crossdock.state.sidecar_files import known_fingerprints_by_key
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 BOUND = bound_accounts()
@@ -104,7 +104,12 @@ def test_records_below_one_that_is_decided_about_are_decided_about_too(state: St
     with state.begin_read_only() as tx:
         assert records.waiting_to_decide(tx, []) == []
         found = compare(
-            latest, key_index.empty_index(), waiting=[], idle=[*records.left.values()], unsettled=[], snapshot=False
+            latest,
+            known_fingerprints_by_key.empty_index(),
+            waiting=[],
+            idle=[*records.left.values()],
+            unsettled=[],
+            snapshot=False,
         )
         assert sorted(each.identity.key for each in records.release_children_of_decided(tx, found, [])) == ["B", "C"]
     assert [each.identity.key for each in records.left.values()] == ["D"]

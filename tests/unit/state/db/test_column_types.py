@@ -28,7 +28,7 @@ from crossdock.state import (
     create_or_upgrade,
 )
 from crossdock.state.db.column_types import UtcDateTime
-from crossdock.state.sidecar_files.key_index import HASH, KEY_HASH, KNOWN_FP
+from crossdock.state.sidecar_files.known_fingerprints_by_key import HASH, KEY_HASH, KNOWN_FP
 from crossdock.state.tables.pending_approvals import PendingApproval, packed_key_hashes
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)

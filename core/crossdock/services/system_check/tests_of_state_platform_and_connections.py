@@ -113,7 +113,9 @@ def _platform_findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
                 ),
             )
     needed = needed_and_granted_scopes.needed_scopes(
-        loaded.platform, loaded.written_resources, {*loaded.looked_up_resources, *loaded.read_resources}
+        loaded.platform,
+        loaded.written_resources,
+        {*loaded.looked_up_resources, *loaded.resource_names_read_from_platform},
     )
     compared = needed_and_granted_scopes.compare_scopes(needed, access.scopes)
     code = "scopes_missing" if compared.missing else None

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from crossdock.values.json_documents import (
-    common,
     migration_commands,
+    parts_of_several_documents,
     project_commands,
     record_commands,
     runs,
@@ -27,12 +27,19 @@ from site_builder.markdown_text import code, escaped, paragraphs, table
 from site_builder.schema_types import Schema, Types, references
 
 _PAGE = "json_output"
-_MODULES = (common, project_commands, runs, record_commands, migration_commands, state_subscriptions_and_credentials)
+_MODULES = (
+    parts_of_several_documents,
+    project_commands,
+    runs,
+    record_commands,
+    migration_commands,
+    state_subscriptions_and_credentials,
+)
 _TITLES = {"ApiUsage": "API usage", "SignOffReport": "The line of JSON in a sign-off report"}
 _WORDS: Mapping[type, type[StateWord]] = {
-    common.Rows: RowTerm,
-    common.Records: RecordTerm,
-    common.Open: RecordState,
+    parts_of_several_documents.Rows: RowTerm,
+    parts_of_several_documents.Records: RecordTerm,
+    parts_of_several_documents.Open: RecordState,
 }  # whose members have the meanings of these words
 _WHOLE = {"object": "an object", "list of objects": "a list of objects"}
 _INTRODUCTION = """# JSON output

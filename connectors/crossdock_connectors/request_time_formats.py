@@ -59,7 +59,7 @@ def format_time(moment: datetime, layout: str, zone: tzinfo) -> str:
     if layout == UNIX_MS:
         return str((moment - _EPOCH) // timedelta(milliseconds=1))
     local = moment.astimezone(zone)
-    return local.strftime(_layout_with_four_digit_year(layout, local.year))
+    return local.strftime(_layout_with_zero_padded_year(layout, local.year))
 
 
 def _earliest_local_time_after(moment: datetime, zone: ZoneInfo) -> datetime:
@@ -79,7 +79,7 @@ def _local(moment: datetime, zone: ZoneInfo) -> datetime:
     return moment.astimezone(zone).replace(tzinfo=None)
 
 
-def _layout_with_four_digit_year(layout: str, year: int) -> str:
+def _layout_with_zero_padded_year(layout: str, year: int) -> str:
     """Write the year in *layout* with four digits: strftime writes fewer for years before 1000."""
     text = f"{year:04}"
     written_as = {"%Y": text, "%F": f"{text}-%m-%d"}

@@ -270,7 +270,7 @@ class Stream(StreamDeclaration, ABC, Generic[S]):
         for item in self.order_by or ():
             if isinstance(item, OrderBy):
                 _check_order_cells(item, record)
-        copied = self._copy_for_mapping(record)  # the mapping must not change the record that is stored
+        copied = self._copy_record_for_mapping(record)  # the mapping must not change the record that is stored
         made = self.to_resource(copied)
         kind = self._draft_model
         if not isinstance(made, kind | Mapping):
@@ -279,13 +279,13 @@ class Stream(StreamDeclaration, ABC, Generic[S]):
             place = f"; see line {code.co_firstlineno} of {code.co_filename}" if code else ""
             raise RecordError("mapping_failed", message + place)
         if self.member_overrides is not None:
-            made = self.member_overrides.applied_to(made, self._copy_for_mapping(record))
+            made = self.member_overrides.applied_to(made, self._copy_record_for_mapping(record))
         draft = kind.model_validate(made)
         record.parts.clear()  # it may be mapped several times
         record.parts.update(copied.parts)
         return draft
 
-    def _copy_for_mapping(self, record: Record) -> Record:
+    def _copy_record_for_mapping(self, record: Record) -> Record:
         is_json = any(JSON in row for row in record.rows)  # otherwise no path is missing
         return record.with_paths(self.used_columns) if is_json else record.copy()
 

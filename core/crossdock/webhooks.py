@@ -108,7 +108,7 @@ class Webhook(JsonAccess):
     body: Any
 
     @property
-    def _parsed_json(self) -> Any:
+    def _json_root(self) -> Any:
         return self.body
 
     def _full_pointer(self, pointer: str) -> str:
@@ -229,7 +229,7 @@ def created_once(
     If the answer to a request is lost, `ApiClient` sends it again, and a vendor may have two of them then: the list
     shows them, and the extra ones are removed. One whose answer was lost is kept only if its secret is known.
     """
-    before = _subscriptions_to(api, ctx, topic, address)
+    before = _vendor_subscriptions_to_topic(api, ctx, topic, address)
     for found in before:
         if found.active:
             return found
@@ -239,7 +239,7 @@ def created_once(
     except UnauthorizedError:
         raise
     except (RemoteError, RefusedError):
-        added = [each for each in _subscriptions_to(api, ctx, topic, address) if each.id not in known]
+        added = [each for each in _vendor_subscriptions_to_topic(api, ctx, topic, address) if each.id not in known]
         kept = added[:1] if secret_is_known else []
         _remove_extra_subscriptions(api, ctx, added[len(kept) :])
         if not kept:
@@ -247,12 +247,14 @@ def created_once(
         return kept[0]
     known.add(made.id)
     _remove_extra_subscriptions(
-        api, ctx, [each for each in _subscriptions_to(api, ctx, topic, address) if each.id not in known]
+        api, ctx, [each for each in _vendor_subscriptions_to_topic(api, ctx, topic, address) if each.id not in known]
     )
     return made
 
 
-def _subscriptions_to(api: SubscriptionApi[S], ctx: Context[S], topic: str, address: str) -> list[Subscription]:
+def _vendor_subscriptions_to_topic(
+    api: SubscriptionApi[S], ctx: Context[S], topic: str, address: str
+) -> list[Subscription]:
     return [each for each in api.listed(ctx) if (each.topic, each.address) == (topic, address)]
 
 

@@ -100,7 +100,7 @@ MIGRATING: Mapping[str, Failpoint] = {
     "wave_begun": Failpoint("crossdock.state.tables.system_migrations", "Migrations.add_run", "night", _BOTH),
     "undo_begun": Failpoint("crossdock.state.tables.begun_undos", "BegunUndos.begin", "night", _BOTH),
     "undo_ended": Failpoint("crossdock.state.tables.begun_undos", "BegunUndos.end", "night", _BOTH),
-    "corrected": Failpoint("crossdock.runs.reconciliation.repair", "_correction_writer", "night", _BOTH),
+    "corrected": Failpoint("crossdock.runs.reconciliation.repair", "_writer_of_corrections_to_state", "night", _BOTH),
 }
 """``wave_begun``: the run of a wave is written and not committed. ``undo_begun``, ``undo_ended``: so are the streams of
 an undo. ``corrected``: a repair is about to correct the state."""

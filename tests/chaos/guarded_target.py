@@ -17,7 +17,7 @@ from tests.chaos.mappings import BenchSettings, Row, batch
 
 from crossdock import Context, RawBatch, Record, Stream
 from crossdock.mapping.stream_declaration import GoneLimits, OnGone
-from crossdock.pacing.rate_limit_estimate import LimitEstimate
+from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
 from crossdock.platform.retry_and_in_flight_settings import Retry
 from crossdock.reading.sources.api_declaration import Api
 from crossdock.resources import ResourceModel

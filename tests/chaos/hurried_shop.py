@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 from crossdock.sources import Api, RateLimit
-from crossdock.testing.example_record_source import connector_without_target_waits
+from crossdock.testing.record_source_for_target_tests import connector_whose_target_never_waits
 from crossdock_connectors.shop import shopify
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
@@ -21,7 +21,7 @@ class HurriedSettings(ShopifySettings):
 
 
 CONNECTOR = replace(
-    connector_without_target_waits(shopify.CONNECTOR),
+    connector_whose_target_never_waits(shopify.CONNECTOR),
     name="hurried_shop",
     settings=HurriedSettings,
     api=HurriedSettings.declared_api,

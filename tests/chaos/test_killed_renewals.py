@@ -29,7 +29,7 @@ def test_a_kill_in_a_renewal(tmp_path: Path, at: str, grace: bool, survives: boo
         project = TokenProject(tmp_path, server.url)
         auth = project.auth(server.url)
         attempt = BrowserConsentAttempt(Api(server.url, auth), auth, "http://127.0.0.1:1/callback")
-        attempt.accept_pasted_address(httpx.get(attempt.address, trust_env=False).headers["location"])
+        attempt.take_answer_in_pasted_address(httpx.get(attempt.address, trust_env=False).headers["location"])
         attempt.exchange_code_and_store_tokens()
         vendor.expire()
         before = project.stored()

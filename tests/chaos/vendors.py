@@ -15,7 +15,7 @@ from tests.chaos.mappings import Bench, BenchSettings, open_bench
 
 from crossdock import Context, ProductDraft, RawBatch, Record, Stream
 from crossdock.errors import RemoteError
-from crossdock.mapping.incremental_cursors import Checkpoint, Cursor, format_instant_cursor, windows
+from crossdock.mapping.incremental_cursors import Checkpoint, Cursor, format_iso_instant_cursor, windows
 from crossdock.runs import parts_between_checkpoints
 from crossdock.state import StateUrl
 
@@ -132,12 +132,12 @@ class Products(Stream[BenchSettings]):
             return
         first = datetime(2020, 1, 1, tzinfo=UTC) if since else ctx.run.clock.now() - timedelta(hours=2)
         for window in windows(since, ctx.run.clock.now(), size=timedelta(minutes=30), first=first):
-            yield from self._batches(format_instant_cursor(window.start), window.end)
+            yield from self._batches(format_iso_instant_cursor(window.start), window.end)
             yield window.checkpoint
 
     def _batches(self, since: str | None, until: datetime | None) -> Iterator[RawBatch]:
         if since and self._vendor.excludes:
-            since = format_instant_cursor(datetime.fromisoformat(since) - TICK)
+            since = format_iso_instant_cursor(datetime.fromisoformat(since) - TICK)
         for number, page in enumerate(self._vendor.listing(since, until)):
             yield RawBatch.json(page, source=f"/products?page={number}", key=["id"])
 

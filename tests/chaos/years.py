@@ -152,7 +152,7 @@ class Site:
         facts: dict[str, Any] = {"notifier": None, "trace": lambda _: None, "workers": workers}
         with closing(MonitoredScheduler(self.loaded, self.clock, interrupt, metrics, **facts)) as service:
             for _ in range(2):
-                service.report_and_start_runs()
+                service.report_ended_and_start_due()
                 service.apply_retention()
                 self.clock.advance(timedelta(hours=2).total_seconds())
         self.clock.advance((NIGHT - (self.clock.now() - DUE) % NIGHT).total_seconds())

@@ -54,7 +54,7 @@ class Nights:
             trace=lambda _: None,
             workers=WorkerPool(Inline()),
         )
-        self.service.report_and_start_runs()  # the job counts from now
+        self.service.report_ended_and_start_due()  # the job counts from now
 
     def sync(self) -> Report:
         """A manual sync."""
@@ -67,7 +67,7 @@ class Nights:
         """The next run, as ``show`` prints it, with the ``notices`` that were sent."""
         sent = len(self._receiver.posts)
         self.clock.advance(NIGHT.total_seconds())
-        self.service.report_and_start_runs()
+        self.service.report_ended_and_start_due()
         newest = self.site.run("runs", "--limit", "1", "--json").json[0]["run"]
         shown: dict[str, Any] = self.site.run("show", str(newest), "--json").json
         return shown | {"notices": [json.loads(post.body) for post in self._receiver.posts[sent:]]}

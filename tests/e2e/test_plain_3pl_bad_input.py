@@ -77,13 +77,13 @@ class Nights:
         metrics, stop = Metrics(self.clock), threading.Event()
         more: Any = {"notifier": notifier, "trace": lambda _: None, "workers": WorkerPool(Inline())}
         self.service = MonitoredScheduler(self.project, self.clock, stop, metrics, **more)
-        self.service.report_and_start_runs()  # the job counts from now
+        self.service.report_ended_and_start_due()  # the job counts from now
 
     def after(self, days: int) -> list[str]:
         """The messages about the next run, so many days later."""
         sent = len(self._receiver.posts)
         self.clock.advance(days * DAY_S)
-        self.service.report_and_start_runs()
+        self.service.report_ended_and_start_due()
         return [json.loads(post.body)["text"] for post in self._receiver.posts[sent:]]
 
     def lots(self) -> dict[str, Decimal]:

@@ -113,16 +113,16 @@ def test_works_end_together_now_and_then_and_wait_for_none_that_is_stuck() -> No
         one, other = (
             stack.enter_context(worker._registering_work(Partners(name, "platform"), [])) for name in ("a", "b")
         )
-        assert not worker._must_end_with_other_works(one)
+        assert not worker._must_end_for_common_break(one)
         clock.advance(webhook_record_delivery.WORKS_S)
         with mock.patch.object(webhook_record_delivery, "BREAK_S", 0.0):
-            assert not worker._must_end_with_other_works(one), "the other one is stuck"
+            assert not worker._must_end_for_common_break(one), "the other one is stuck"
         clock.advance(1)
-        assert not worker._must_end_with_other_works(one)
+        assert not worker._must_end_for_common_break(one)
         with mock.patch.object(webhook_record_delivery, "BREAK_S", 60.0):
-            late = pool.submit(worker._must_end_with_other_works, other)
+            late = pool.submit(worker._must_end_for_common_break, other)
             eventually(lambda: worker._ready == 1)
-            assert worker._must_end_with_other_works(one)
+            assert worker._must_end_for_common_break(one)
             assert late.result(60)
 
 

@@ -13,7 +13,7 @@ from crossdock.mapping.incremental_cursors import (
     Checkpoint,
     Cursor,
     Window,
-    format_instant_cursor,
+    format_iso_instant_cursor,
     format_stored_instant,
     windows,
 )
@@ -90,7 +90,7 @@ def test_windows_cover_the_time_without_gaps(since: datetime | None, length: tim
     first, overlap = datetime(2026, 1, 1, tzinfo=UTC), timedelta(minutes=5)
     begin = first if since is None else since - overlap
     until = begin + length
-    given_since = None if since is None else format_instant_cursor(since)
+    given_since = None if since is None else format_iso_instant_cursor(since)
     found = list(windows(given_since, until, size=size, first=first, overlap=overlap))
     assert [window.start for window in found] == [*([begin] if found else []), *(each.end for each in found[:-1])]
     assert not found or found[-1].end == until

@@ -34,7 +34,7 @@ def control_totals() -> Any:
 def stated_sums() -> None:
     sums = StatedSums("f", "m", {"AMOUNT": "1999999999999999.9998"})
     for _ in range(2):
-        sums.add(pl.DataFrame({"AMOUNT": [LONG], "_line": [1]}))
+        sums.add_rows(pl.DataFrame({"AMOUNT": [LONG], "_line": [1]}))
     sums.check()
 
 

@@ -41,7 +41,7 @@ def test_money_never_meets_a_float() -> None:
         "mapping", "formats", "runs", "planning", "delta", "project", "state", "delivery",
     )  # fmt: skip
     durations = {  # modules whose floats are seconds or percent, or what a file holds of a number
-        "floating_point_precision.py",
+        "lost_digits_of_doubles.py",
         "sync_and_replay.py", "stop_requests.py", "database_creation_and_opening.py", "open_state.py", "run_lease.py",
         "dispatcher.py",
         "answer_outcomes.py",

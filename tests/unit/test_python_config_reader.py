@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from crossdock.errors import ConfigError
-from crossdock.values.config_file import read_values_in_memory
+from crossdock.values.config_file import read_values_from_mapping
 from crossdock.values.yaml_reader import dumped, parse
 
 
@@ -27,12 +27,12 @@ def test_values_are_those_of_a_file_that_says_the_same() -> None:
         "path": Path("/data"), "share": 0.1, "exact": Decimal("1.50"),
         "day": date(2026, 1, 2), "name": "${NAME}", "dollar": "$${NAME}", 7: "number",
     }  # fmt: skip
-    read = read_values_in_memory(given, "config", {"NAME": "acme"}).data
+    read = read_values_from_mapping(given, "config", {"NAME": "acme"}).data
     plain = given | {"a": {"list": ["x", 1, [True, None]]}, "path": "/data"}
     same = parse(dumped(plain), "config", {"NAME": "acme"}).data
     assert read == same
     assert type(read["share"]) is Decimal
-    assert type(read_values_in_memory({"mode": Mode.SNAPSHOT}, "config", {}).data["mode"]) is str
+    assert type(read_values_from_mapping({"mode": Mode.SNAPSHOT}, "config", {}).data["mode"]) is str
 
 
 LOOP: dict[str, Any] = {}
@@ -59,5 +59,5 @@ LOOP["again"] = LOOP
 def test_a_mistake_is_told_with_the_path_of_its_key(value: Any, message: str) -> None:
     """There is no line that people could look at."""
     with pytest.raises(ConfigError) as refused:
-        read_values_in_memory({"a": {"b": ["fine", value]}}, "config", {})
+        read_values_from_mapping({"a": {"b": ["fine", value]}}, "config", {})
     assert str(refused.value).startswith(message)

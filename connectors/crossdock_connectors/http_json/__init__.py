@@ -4,7 +4,7 @@ from crossdock import Connector
 from crossdock_connectors.http_json.bulk_write_job_target import target
 from crossdock_connectors.http_json.settings import HttpJsonSettings
 from crossdock_connectors.http_json.streams import check, streams
-from crossdock_connectors.http_json.webhooks import declared_webhooks
+from crossdock_connectors.http_json.webhooks import webhook_declaration
 
 CONNECTOR = Connector(
     name="http_json",
@@ -14,5 +14,5 @@ CONNECTOR = Connector(
     check=check,
     api=HttpJsonSettings.declared_api,
     target=target,
-    webhooks=declared_webhooks,
+    webhooks=webhook_declaration,
 )

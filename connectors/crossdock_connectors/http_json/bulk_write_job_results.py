@@ -33,7 +33,7 @@ def results_in(content: bytes, each: JobResults, most: int) -> Iterator[Result]:
         RefusedError: If it is not such a list.
     """
     counts = each.when.json_predicate() if each.when is not None else lambda _: True
-    for row in filter(counts, _rows(_unpacked(content, most), each)):
+    for row in filter(counts, _rows(_unpacked_if_gzip(content, most), each)):
         reason = next(filter(None, (_refusal_text(find_at_pointer(row, place)) for place in each.reason)), "")
         yield _key_of_result(row, each), each.refused or bool(reason), reason
 
@@ -56,7 +56,7 @@ def _key_of_result(row: Any, each: JobResults) -> str | None:
     return str(int(digits) - each.first_number) if is_number else None
 
 
-def _unpacked(content: bytes, most: int) -> bytes:
+def _unpacked_if_gzip(content: bytes, most: int) -> bytes:
     if not GZIP.magic(content):
         return content
     meter = UnpackingMeter(_LIMITS, name="the results", what="bytes of gzip")

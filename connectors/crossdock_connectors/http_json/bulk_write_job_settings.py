@@ -11,10 +11,10 @@ from pydantic import AfterValidator, Field, model_validator
 from crossdock import ConfigModel, Filter
 from crossdock.sources import NameForm
 from crossdock.values.config_base_types import MAX_S, finding_about_key
-from crossdock_connectors.file_record_settings import FileRecordConfig
 from crossdock_connectors.http_json.pagination_settings import Place
 from crossdock_connectors.http_json.request_declarations import DeclaredRequest
 from crossdock_connectors.http_json.request_templates import Path, texts_in
+from crossdock_connectors.written_file_record_settings import FileRecordConfig
 
 NAME = "name"
 _KEPT = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(?:\.[^{}]+)?\}")
@@ -28,7 +28,7 @@ def _check_host_name_form(text: str) -> str:
     return text
 
 
-def _check_kept_value_reference(text: str) -> str:
+def _check_kept_value_reference_form(text: str) -> str:
     if _KEPT.fullmatch(text) is None or "." in text:
         raise ValueError("must be a value that an earlier answer gave, such as {url}")
     return text
@@ -40,7 +40,7 @@ def _refuse_reserved_name(keep: Mapping[str, str]) -> Mapping[str, str]:
     return keep
 
 
-_Address = Annotated[str, AfterValidator(_check_kept_value_reference)]
+_Address = Annotated[str, AfterValidator(_check_kept_value_reference_form)]
 
 
 class JobRequest(DeclaredRequest):

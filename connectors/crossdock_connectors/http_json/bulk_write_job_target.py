@@ -18,13 +18,13 @@ from crossdock.targets import (
     Update,
 )
 from crossdock.writing.targets.target import HAND_OVER, HAND_OVER_AGAIN, STAGE, BatchItem
-from crossdock_connectors.file_record_settings import file_target_resource
 from crossdock_connectors.http_json import bulk_write_jobs
 from crossdock_connectors.http_json.bulk_write_job_settings import JobResourceConfig
-from crossdock_connectors.http_json.recognized_answers import REFUSED, errors_in
+from crossdock_connectors.http_json.recognized_answers import REFUSED, error_members_in
 from crossdock_connectors.http_json.settings import HttpJsonSettings
 from crossdock_connectors.http_json.target import HttpJsonTarget
 from crossdock_connectors.http_json.target_settings import TargetConfig
+from crossdock_connectors.written_file_record_settings import file_target_resource
 
 _PARTS = frozenset({STAGE, HAND_OVER, HAND_OVER_AGAIN})
 
@@ -35,7 +35,7 @@ class HttpJsonJobTarget(HttpJsonTarget):
     def __init__(self, config: TargetConfig, declared: Mapping[str, JobResourceConfig]) -> None:
         super().__init__(config)
         self._jobs = {name: each.job for name, each in declared.items()}
-        self._forms = {name: _file_form(name, each) for name, each in declared.items()}
+        self._forms = {name: _resource_sent_in_files(name, each) for name, each in declared.items()}
         kinds = {**self.resources, **{name: form.kind for name, form in self._forms.items()}}
         self.resources = {name: kinds[name] for name in config.resources}
 
@@ -44,19 +44,19 @@ class HttpJsonJobTarget(HttpJsonTarget):
     def create(self, resource: str, payload: dict[str, Any]) -> Request:
         if resource not in self._forms:
             return super().create(resource, payload)
-        return self._file_record_request(resource, "create", payload)
+        return self._request_for_one_file_record(resource, "create", payload)
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:
         if resource not in self._forms:
             return super().update(resource, target_id, update)
-        return self._file_record_request(resource, "update", update.after)
+        return self._request_for_one_file_record(resource, "update", update.after)
 
     def delete(self, resource: str, target_id: str) -> Request:
         if resource not in self._forms:
             return super().delete(resource, target_id)
         return Request("DELETE", f"/{resource}")
 
-    def _file_record_request(
+    def _request_for_one_file_record(
         self, resource: str, operation: Literal["create", "update"], payload: dict[str, Any]
     ) -> Request:
         return self._forms[resource].request(operation, self.name_in(resource, payload) or "", payload)
@@ -98,7 +98,7 @@ class HttpJsonJobTarget(HttpJsonTarget):
             return super().failed(resource, answer)
         if status := self._declared_failure(answer.body):
             return status
-        return REFUSED if errors_in(answer.body) or _has_user_errors(answer.body) else None
+        return REFUSED if error_members_in(answer.body) or _has_user_errors(answer.body) else None
 
     # ---- sending
 
@@ -113,7 +113,9 @@ class HttpJsonJobTarget(HttpJsonTarget):
     ) -> Answer:
         if request.method not in _PARTS:
             return super().send(client, resource, request, idempotency_key, if_match, may_leave)
-        return bulk_write_jobs.send_stored_batch_part(self, resource, self._jobs[resource], client, request, may_leave)
+        return bulk_write_jobs.upload_start_or_continue_job(
+            self, resource, self._jobs[resource], client, request, may_leave
+        )
 
 
 def target(settings: HttpJsonSettings) -> HttpJsonTarget | None:
@@ -125,7 +127,7 @@ def target(settings: HttpJsonSettings) -> HttpJsonTarget | None:
     return HttpJsonJobTarget(config, declared) if declared else HttpJsonTarget(config)
 
 
-def _file_form(name: str, config: JobResourceConfig) -> FileForm:
+def _resource_sent_in_files(name: str, config: JobResourceConfig) -> FileForm:
     waits = config.job.wait_s
     kind = file_target_resource(name, config, config.name_form, config.records_per_file, results_within_s=waits)
     return FileForm(kind, f"{name}_{{number:6}}", config.content)

@@ -45,7 +45,7 @@ from crossdock_connectors.http_json.bulk_write_job_settings import (
     JobState,
     used_kept_names,
 )
-from crossdock_connectors.http_json.request_templates import fill_columns
+from crossdock_connectors.http_json.request_templates import fill_braced_names_in_template
 
 _OK, _PENDING, _UNKNOWN = 200, 202, 409  # statuses of the answers of an exchange
 _THROTTLED = 429
@@ -71,7 +71,7 @@ class _GoneError(RefusedError):
     """The API has no such job."""
 
 
-def send_stored_batch_part(
+def upload_start_or_continue_job(
     target: ApiTarget, resource: str, config: BulkJob, client: Client, request: Request, may_leave: Callable[[], bool]
 ) -> Answer:
     """Send a part of a stored batch.
@@ -88,7 +88,7 @@ def send_stored_batch_part(
     exchange = _JobExchange(target, resource, config, client, kept)
     try:
         if request.method == STAGE:
-            return run_or_raise_not_sent(lambda: exchange.prepare_and_upload_file(request.body or b""))
+            return run_or_raise_not_sent(lambda: exchange.send_preparations_and_upload_file(request.body or b""))
         return (
             exchange.start_job(may_leave)
             if request.method == HAND_OVER
@@ -101,7 +101,7 @@ def send_stored_batch_part(
 def outcomes_of_job_answer(
     answer: Answer, config: BulkJob, expected: Sequence[ExpectedRecord]
 ) -> Outcome | list[Outcome]:
-    """Return what an answer of `send_stored_batch_part` to the second part says of each record, or of all of them."""
+    """Return what an answer of `upload_start_or_continue_job` to the second part says of each record, or of all."""
     match answer.status:
         case 429:
             return outcome_of_write_with_reason(answer, ExpectedRecord(), RecordShape())
@@ -122,7 +122,7 @@ class _JobExchange:
         self._kept = kept
         self._place = f"{target.place}.target.resources.{resource}.job"
 
-    def prepare_and_upload_file(self, content: bytes) -> Answer:
+    def send_preparations_and_upload_file(self, content: bytes) -> Answer:
         for number, request in enumerate(self._config.prepare):
             self._send_and_store_values(request, f"prepare.{number}")
         upload = self._config.upload
@@ -217,7 +217,7 @@ class _JobExchange:
         """Send *request*, and keep the values of its answer that it names."""
         texts = self._template_values()
         body = request.filled_body(texts) if request.is_post else None
-        params = fill_columns(request.params, texts)
+        params = fill_braced_names_in_template(request.params, texts)
         path = self._filled_path(request.path) + (f"?{urlencode(parameter_pairs(params))}" if params else "")
         answer = self._client.send(request.used_method, path, body=body, may_leave=may_leave)
         if isinstance(request, JobState) and answer.status in _GONE:

@@ -36,17 +36,17 @@ from crossdock.values.web_address_checks import (
     check_https_or_loopback_address,
     has_secret_parameter,
 )
-from crossdock_connectors.http_json.recognized_answers import errors_in, is_text_in_body
+from crossdock_connectors.http_json.recognized_answers import error_members_in, is_text_in_body
 
 
-def _text_or_reference_tag(value: Any) -> str:
+def _discriminator_of_text_or_reference(value: Any) -> str:
     is_reference = isinstance(value, Secret) or (isinstance(value, str) and value.startswith(("env:", "file:")))
     return "reference" if is_reference else "text"
 
 
 TextOrSecret = Annotated[
     Annotated[str, Tag("text")] | Annotated[SecretRef, Tag("reference")],
-    Discriminator(_text_or_reference_tag),
+    Discriminator(_discriminator_of_text_or_reference),
     WithJsonSchema({"type": "string"}),
 ]
 """A text, or a reference to a secret."""
@@ -146,7 +146,7 @@ class ExpiredAnswer(ConfigModel):
     def matches(self, status: int, body: Any) -> bool:
         if status != self.status or self.text is None:
             return status == self.status
-        return is_text_in_body(errors_in(body) if status < 300 else body, self.text)
+        return is_text_in_body(error_members_in(body) if status < 300 else body, self.text)
 
 
 class _TokenCredential(ConfigModel):
@@ -292,11 +292,13 @@ class AuthorizationCode(_GrantedToken):
 def _resolve_secret_references(value: Any, info: ValidationInfo) -> Any:
     """Convert references in *value* to secrets. Raises ValueError if a usual name of a secret has a text."""
     if isinstance(value, Mapping):
-        refuse_literal_secrets({name: each for name, each in value.items() if _text_or_reference_tag(each) == "text"})
+        refuse_literal_secrets(
+            {name: each for name, each in value.items() if _discriminator_of_text_or_reference(each) == "text"}
+        )
         return {name: _resolve_secret_references(each, info) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [_resolve_secret_references(each, info) for each in value]
-    if isinstance(value, str) and _text_or_reference_tag(value) == "reference":
+    if isinstance(value, str) and _discriminator_of_text_or_reference(value) == "reference":
         return _REFERENCE.validate_python(value, context=info.context)
     return value
 

@@ -110,7 +110,9 @@ def _request_member_value(
     if path is None or not all(values.values()):
         return None
     try:
-        sent = request_templates.fill_columns([member.params, member.body, member.variables], values, member.numbers)
+        sent = request_templates.fill_braced_names_in_template(
+            [member.params, member.body, member.variables], values, member.numbers
+        )
     except ValueError:
         raise RefusedError("has no whole number for the request", where=key, code="answer_misplaced") from None
     params, body, variables = sent

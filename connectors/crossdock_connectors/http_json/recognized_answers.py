@@ -37,7 +37,7 @@ class ThrottledAnswer(_RecognizedAnswer):
 
     def match_or_stated_wait(self, status: int, body: Any) -> bool | float:
         """Return whether it is this answer, or the wait that it states."""
-        if status != self.status or not is_text_in_body(errors_in(body) if status < 300 else body, self.text):
+        if status != self.status or not is_text_in_body(error_members_in(body) if status < 300 else body, self.text):
             return False
         stated = None if self.wait is None else column_text(at_path(body, self.wait))
         wait = None if stated is None else stated_wait_s(stated)
@@ -56,7 +56,7 @@ def is_text_in_body(body: Any, text: str) -> bool:
     return text.casefold() in exact_json.dumps(body).decode().casefold()
 
 
-def errors_in(body: Any) -> Mapping[str, Any]:
+def error_members_in(body: Any) -> Mapping[str, Any]:
     """Return what an answer of success says of errors, since its data may have any text."""
     return {name: body[name] for name in ("errors", "error") if isinstance(body, Mapping) and body.get(name)}
 

@@ -13,7 +13,7 @@ from crossdock.values import exact_json
 from crossdock.values.config_base_types import finding_about_key
 from crossdock_connectors.http_json.credential_settings import refuse_literal_secrets
 from crossdock_connectors.http_json.pagination_settings import Place
-from crossdock_connectors.http_json.request_templates import Param, Path, fill_columns, texts_in
+from crossdock_connectors.http_json.request_templates import Param, Path, fill_braced_names_in_template, texts_in
 
 _OF_RECORD = re.compile(r"\{(?:changes|record(?:\.([^{}.]+)[^{}]*)?)\}")
 
@@ -43,7 +43,7 @@ class DeclaredRequest(ConfigModel):
 
     def filled_body(self, values: Mapping[str, Any], numbers: Collection[str] = ()) -> bytes:
         """Return the body of a POST with *values*. Raises ValueError if one of *numbers* is no whole number."""
-        body, variables = fill_columns([self.body, self.variables], values, numbers)
+        body, variables = fill_braced_names_in_template([self.body, self.variables], values, numbers)
         return exact_json.dumps(body if self.graphql is None else {"query": self.graphql, "variables": variables})
 
 

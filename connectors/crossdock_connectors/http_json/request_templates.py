@@ -61,7 +61,7 @@ def placeholders_in(value: Any) -> Iterator[str]:
         yield from _PLACE.findall(text)
 
 
-def fill_columns(value: Any, key: Mapping[str, Any], numbers: Collection[str] = ()) -> Any:
+def fill_braced_names_in_template(value: Any, key: Mapping[str, Any], numbers: Collection[str] = ()) -> Any:
     """Replace each ``{COLUMN}`` in *value* by its text in *key*, or by a number if it is one of *numbers*. A text
     that is ``{NAME}`` or ``{NAME.MEMBER}`` of an object in *key* becomes this object or member, or null without it.
 
@@ -78,9 +78,9 @@ def fill_columns(value: Any, key: Mapping[str, Any], numbers: Collection[str] = 
         case str():
             return IN_BRACES.sub(lambda place: key.get(place[1], place[0]), value)
         case Mapping():
-            return {name: fill_columns(inner, key, numbers) for name, inner in value.items()}
+            return {name: fill_braced_names_in_template(inner, key, numbers) for name, inner in value.items()}
         case list() | tuple():
-            return [fill_columns(inner, key, numbers) for inner in value]
+            return [fill_braced_names_in_template(inner, key, numbers) for inner in value]
     return value
 
 

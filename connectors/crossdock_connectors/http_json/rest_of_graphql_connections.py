@@ -13,7 +13,7 @@ from crossdock.sources import GraphQLConnection
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.values.json_paths import at_path, column_text, with_value_at_path
 from crossdock_connectors.http_json.pagination_settings import Place
-from crossdock_connectors.http_json.request_templates import Path, fill_columns, texts_in
+from crossdock_connectors.http_json.request_templates import Path, fill_braced_names_in_template, texts_in
 
 _MOST = 50_000  # elements; a record with more is a dead letter
 
@@ -50,7 +50,9 @@ class RestOfConnection(ConfigModel):
         if None in found.values():
             return None
         try:
-            return with_value_at_path(fill_columns(self.variables, found, self.numbers), self.cursor, cursor)
+            return with_value_at_path(
+                fill_braced_names_in_template(self.variables, found, self.numbers), self.cursor, cursor
+            )
         except ValueError:
             return None
 

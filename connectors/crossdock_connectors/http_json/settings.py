@@ -159,7 +159,7 @@ class HttpJsonStreamConfig(StreamConfig):
     def fetches(self) -> bool:
         return self.fetch is not None
 
-    def existing_and_expanded_lists(self) -> Iterator[tuple[tuple[str, ...], ListedKeys | ExpandedMember]]:
+    def requests_of_further_lists(self) -> Iterator[tuple[tuple[str, ...], ListedKeys | ExpandedMember]]:
         """Yield the lists besides the stream's own, each with its place in the config."""
         if self.existing is not None:
             yield ("existing",), self.existing
@@ -210,7 +210,7 @@ class HttpJsonStreamConfig(StreamConfig):
         return self
 
     @model_validator(mode="after")
-    def _check_groups(self) -> Self:
+    def _check_row_groups(self) -> Self:
         if self.whole_groups and (self.cursor is None or self.cursor.sorted or self.group_by is None):
             raise finding_about_key(("whole_groups",), "needs group_by, and a cursor with sorted: false")
         if self.group_by is not None and self.mode == "incremental" and not (self.explode or self.whole_groups):
@@ -319,7 +319,7 @@ class HttpJsonSettings(HttpSettings):
                 message = "says how the API splits the list into pages: set it here or in the connection; " + _NOT_SPLIT
                 raise finding_about_key(place, message)
             self._check_paging(stream, stream.pagination, place, name)
-            for around, other in stream.existing_and_expanded_lists():
+            for around, other in stream.requests_of_further_lists():
                 if other.pagination is None and is_for_post(paging) and not other.is_post:
                     message = "needs a pagination of its own: this list is requested with GET"
                     raise finding_about_key(("streams", name, *around), message)

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RecordError, RefusedError
-from crossdock.mapping.incremental_cursors import format_instant_cursor, format_stored_instant
+from crossdock.mapping.incremental_cursors import format_iso_instant_cursor, format_stored_instant
 from crossdock.reading.sources import path_filling_and_answered_records
 from crossdock.reading.sources.list_completeness_evidence import list_changed_error
 from crossdock.reading.sources.pagination import SizedPages
@@ -41,7 +41,13 @@ from crossdock.values.json_paths import (
     names_in_path,
     unescaped_pointer_part,
 )
-from crossdock.values.raw_rows_and_records import ELEMENT, JSON, Record, column_expression_named, with_path_columns
+from crossdock.values.raw_rows_and_records import (
+    ELEMENT,
+    JSON,
+    Record,
+    column_expression_by_exact_name,
+    with_path_columns,
+)
 from crossdock_connectors import request_time_formats
 from crossdock_connectors.http_json import members_from_further_requests, request_templates
 from crossdock_connectors.http_json.failing_record_requests_set_aside import FailingRecords
@@ -115,7 +121,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         if (
             moved
             and ctx.run.open_lists.needs_second_reading
-            and moved.any_moved_since(self._cursor_by_api_clock(ctx, began))
+            and moved.any_moved_since(self._instant_by_api_clock(ctx, began))
         ):
             raise list_changed_error("a record on two pages was changed meanwhile", batch.source)
 
@@ -124,7 +130,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         """Whether a list may have several rows of one key, so that only times show that it changed meanwhile."""
         return self.cursor is not None and self.cursor.as_ == "instant" and not self._unique_key_columns
 
-    def _cursor_by_api_clock(self, ctx: Context[HttpJsonSettings], at: datetime) -> str:
+    def _instant_by_api_clock(self, ctx: Context[HttpJsonSettings], at: datetime) -> str:
         """Return *at* by the clock of the API, in the cursor's stored form."""
         return format_stored_instant(ctx.run.by_clock_of(ctx.connection, at) - timedelta(seconds=COARSE_S))
 
@@ -137,8 +143,8 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         first = datetime.fromisoformat(config.first or "")
         before = _AT_EDGE if request_time_formats.has_seconds(config.request_time_format) else timedelta()
         for number, window in enumerate(windows(since, ctx.run.clock.now(), size=size, first=first, overlap=overlap)):
-            start = self._time_in_request(format_instant_cursor(window.start - before if number else window.start))
-            end = self._time_in_request(format_instant_cursor(window.end), excluded=True)
+            start = self._time_in_request(format_iso_instant_cursor(window.start - before if number else window.start))
+            end = self._time_in_request(format_iso_instant_cursor(window.end), excluded=True)
             yield {"start": start, "end": end}, window
 
     def _time_in_request(self, value: str | None, *, excluded: bool = False) -> str | None:
@@ -256,10 +262,10 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             "ignore": paging.members_and_headers_to_ignore,
         }
         for page in ctx.api.pages(existing.path, existing.params, paginator=paginator, **sent, **listed):
-            items = [self._existing_item_as_object(item, page) for item in page.items(existing.records)]
+            items = [self._wrap_listed_key_in_object(item, page) for item in page.items(existing.records)]
             yield RawBatch.json(items, source=page.address, key=self.key)
 
-    def _existing_item_as_object(self, item: Any, page: ApiAnswer) -> Any:
+    def _wrap_listed_key_in_object(self, item: Any, page: ApiAnswer) -> Any:
         """Return an element of the list of existing records as an object. A text or a number is the key itself."""
         if not isinstance(item, str | int | Decimal) or isinstance(item, bool):
             return item
@@ -305,7 +311,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 message = f"has no complete record at {fetch.record or 'the top'}: {sign}"
                 raise RefusedError(message, where=answer.address, hint=_NOT_DELETED, code="answer_misplaced")
             if fetch.is_post and find_at_pointer(answer.body, fetch.record) in (None, []):  # the member is there
-                yield RawBatch.json([], source=sent["path"], key=self.key, deleted=self._keys_counted_as_deleted(own))
+                yield RawBatch.json([], source=sent["path"], key=self.key, deleted=self._keys_if_yields_deleted(own))
             else:
                 other = answer if answer.at(fetch.record) else other
                 rows = self._rows_of_fetch_answer(ctx, answer, fetch.record)
@@ -314,7 +320,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         if error is not None and self.yields_deleted and other is None:
             self._refuse_if_listed_not_found(ctx, fetch, error)
         for path, own in missing.items():
-            yield RawBatch.json([], source=path, key=self.key, deleted=self._keys_counted_as_deleted(own))
+            yield RawBatch.json([], source=path, key=self.key, deleted=self._keys_if_yields_deleted(own))
 
     def _refuse_if_listed_not_found(
         self, ctx: Context[HttpJsonSettings], fetch: FetchedRecord, error: NotFoundError
@@ -355,20 +361,24 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         if self.own_keys is not None or not asked:
             return
         rows, wanted = with_path_columns(batch.load(), asked), dict(zip(self.key, key, strict=True))
-        same = (column_expression_named(name).str.strip_chars() == wanted[name].strip() for name in sorted(asked))
+        same = (
+            column_expression_by_exact_name(name).str.strip_chars() == wanted[name].strip() for name in sorted(asked)
+        )
         number = rows.filter(pl.all_horizontal(same).fill_null(value=True)).height
         if number < rows.height and (self.group_by or not number):
             message = f"has other records than the one that was asked for, by {', '.join(sorted(asked))}"
             raise RefusedError(message, where=answer.address, hint=_OTHERS, code="answer_misplaced")
 
-    def _keys_counted_as_deleted(self, keys: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
+    def _keys_if_yields_deleted(self, keys: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
         return keys if self.yields_deleted else ()
 
     def _fetch_request_of_key(self, fetch: FetchedRecord, texts: tuple[str, ...]) -> Mapping[str, Any] | None:
         key = dict(zip(self.key, texts, strict=True))
         path = path_filling_and_answered_records.fill_path(fetch.path, key)
         try:
-            sent = request_templates.fill_columns([fetch.params, fetch.body, fetch.variables], key, fetch.numbers)
+            sent = request_templates.fill_braced_names_in_template(
+                [fetch.params, fetch.body, fetch.variables], key, fetch.numbers
+            )
         except ValueError:
             return None
         params, body, variables = sent
@@ -415,7 +425,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             return Finding(ok=False, text=f"{self.name}: {problem}", code="filter_ignored")
         following = self._describe_second_page(page, second)
         text = f"{self.name}: {page.address} responds, with {rows.height:,} records and {following}"
-        remarks = f"{self._conditions_left_out_text}{self._warning_of_unsuitable_cursor(cells)}"
+        remarks = f"{self._unsent_conditions_text}{self._warning_of_unsuitable_cursor(cells)}"
         return Finding(ok=True, text=f"{text}{self._ignored_page_size_text(page, is_last=second is None)}{remarks}")
 
     def _warning_of_unsuitable_cursor(self, cells: pl.DataFrame) -> str:
@@ -435,7 +445,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return "" if self.reread else "; no run reads changes that the API shows later than others: see reread"
 
     @property
-    def _conditions_left_out_text(self) -> str:
+    def _unsent_conditions_text(self) -> str:
         """A warning about a parameter with other conditions, which the first run does not send either."""
         given = self._config.params.items() if self._config.first is None else ()
         texts = {name: value for name, value in given if isinstance(value, str) and "{since}" in value}
@@ -458,11 +468,11 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         if not cursor.sorted or self._pagination.kind in {"page_number", "offset"}:
             if cursor.as_ != "instant":
                 return ""
-            since = format_instant_cursor(datetime.fromisoformat(since or "") - timedelta(seconds=1))
+            since = format_iso_instant_cursor(datetime.fromisoformat(since or "") - timedelta(seconds=1))
         pages = self.pages(ctx, {"since": self._time_in_request(since)})
         for page in itertools.islice(pages, 2):
             listed = with_path_columns(self.batch_of_page(ctx, page, page.address).load(), self.key)
-            if listed.filter(column_expression_named(name) == last[name] for name in self.key).height:
+            if listed.filter(column_expression_by_exact_name(name) == last[name] for name in self.key).height:
                 return ""
         if next(pages, None) is not None and not cursor.sorted:
             return ""  # it may be on any page

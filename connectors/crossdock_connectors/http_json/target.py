@@ -32,7 +32,7 @@ from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.api_target import outcome_of_write_with_reason
 from crossdock_connectors.draft_models_declared_in_config import draft_model
 from crossdock_connectors.http_json.pagination_settings import pointers_and_headers_to_ignore
-from crossdock_connectors.http_json.recognized_answers import REFUSED, RepeatedAnswer, errors_in
+from crossdock_connectors.http_json.recognized_answers import REFUSED, RepeatedAnswer, error_members_in
 from crossdock_connectors.http_json.request_declarations import DeclaredRequest, PostedRequest
 from crossdock_connectors.http_json.target_settings import (
     ID,
@@ -80,7 +80,7 @@ class HttpJsonTarget(ApiTarget):
         body = listed if member is None else b"{" + member + b":" + listed + b"}"
         return Request(requests[0].method, requests[0].path, body)
 
-    def _batched_record_request(
+    def _record_request_for_batch(
         self, resource: str, request: tuple[str, str], target_id: str, record: dict[str, Any]
     ) -> Request:
         config = self._single[resource]
@@ -98,7 +98,7 @@ class HttpJsonTarget(ApiTarget):
         config = self._single[resource]
         posted = config.update if isinstance(config.update, PostedRequest) else None
         method, path = (
-            ("", "") if isinstance(config.update, PostedRequest) else _request_of_one_record(config.update, target_id)
+            ("", "") if isinstance(config.update, PostedRequest) else _method_and_path_for_id(config.update, target_id)
         )
         is_together = config.is_sent_in_batches("update")
         is_patch = method == "PATCH" if posted is None else posted.uses_any_placeholder("changes")
@@ -109,7 +109,7 @@ class HttpJsonTarget(ApiTarget):
                 posted, {"changes" if is_patch else "record": sent | compared, "id": target_id}
             )
         if is_together:
-            return self._batched_record_request(resource, (method, path), target_id, sent | compared)
+            return self._record_request_for_batch(resource, (method, path), target_id, sent | compared)
         return Request.json(method, path, self.resources[resource].in_body(sent | compared))
 
     def delete(self, resource: str, target_id: str) -> Request:
@@ -117,10 +117,10 @@ class HttpJsonTarget(ApiTarget):
         if isinstance(config.delete, PostedRequest):
             return self._fill_posted_request(config.delete, {"id": target_id})
         if config.is_sent_in_batches("delete"):
-            return self._batched_record_request(
-                resource, _request_of_one_record(config.delete, target_id), target_id, {}
+            return self._record_request_for_batch(
+                resource, _method_and_path_for_id(config.delete, target_id), target_id, {}
             )
-        return Request(*_request_of_one_record(config.delete, target_id))
+        return Request(*_method_and_path_for_id(config.delete, target_id))
 
     def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
         config = self._single[resource]
@@ -132,7 +132,7 @@ class HttpJsonTarget(ApiTarget):
                 )
             if isinstance(config.read, PostedRequest):
                 return self._fill_posted_request(config.read, {"id": target_id})
-            return Request(*_request_of_one_record(config.read, target_id))
+            return Request(*_method_and_path_for_id(config.read, target_id))
         assert config.look_up
         if config.look_up.is_post:
             return self._fill_posted_request(config.look_up, {"name": name or ""})
@@ -230,15 +230,11 @@ class HttpJsonTarget(ApiTarget):
         answer = _answer_of_batch_result(batch, result)
         if answer is None:
             return Outcome("in_doubt", "the answer has no result for this record")
-        if batch.status is None and self._failed is None and errors_in(result):
+        if batch.status is None and self._failed is None and error_members_in(result):
             shape = self.shape(resource)
             target_id = shape.id_of(find_at_pointer(_record_in_batch_result(batch, result), shape.record))
-            if (
-                expected.target_id is None
-                and target_id is not None
-                and not answer_outcomes.is_placeholder_id(target_id)
-            ):
-                reason = api_error_messages.error_message_in(errors_in(result), str)
+            if expected.target_id is None and target_id is not None and not answer_outcomes.is_null_like_id(target_id):
+                reason = api_error_messages.error_message_in(error_members_in(result), str)
                 message = f"the result has both an id and an error: {reason}"
                 return Outcome("in_doubt", message, answer.status, reason="rejected")
             answer = replace(answer, status=REFUSED)
@@ -271,7 +267,9 @@ class HttpJsonTarget(ApiTarget):
         if status := self._declared_failure(answer.body):
             return status
         body, failed = answer.body, self._config.failed
-        if not (isinstance(body, dict) and self._single[resource].has_graphql_or_call_requests and errors_in(body)):
+        if not (
+            isinstance(body, dict) and self._single[resource].has_graphql_or_call_requests and error_members_in(body)
+        ):
             return None
         return REFUSED if failed is None else failed.status_by_text(body)
 
@@ -390,12 +388,12 @@ def _pending_or_in_doubt_without_results(answer: Answer) -> Outcome:
         return Outcome(
             "pending", "accepted the records, and does not say what becomes of each", answer_outcomes.ACCEPTED
         )
-    reason = api_error_messages.error_message_in(errors_in(body_of(answer)), str)
+    reason = api_error_messages.error_message_in(error_members_in(body_of(answer)), str)
     message = "answered a batch without a result for each record"
     return Outcome("in_doubt", f"{message}: {reason}" if reason else message, answer.status)
 
 
-def _request_of_one_record(request: str | None, target_id: str) -> tuple[str, str]:
+def _method_and_path_for_id(request: str | None, target_id: str) -> tuple[str, str]:
     assert request is not None  # the config has it where operations need it
     method, path = request.split()
     return method, path.replace(ID, quote(target_id, safe=""))

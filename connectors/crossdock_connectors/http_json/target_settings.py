@@ -25,19 +25,19 @@ IN_PATH = re.compile(r"\{([A-Za-z0-9_]+)\}")
 _Seconds = Annotated[float, Field(ge=0, le=MAX_S)]
 
 
-def _request_pattern(methods: str, path: str) -> re.Pattern[str]:
+def _method_and_path_pattern(methods: str, path: str) -> re.Pattern[str]:
     return re.compile(rf"({methods}) (/{path})")
 
 
 _ONE = rf"[^\s?#{{}}]*{re.escape(ID)}[^\s?#{{}}]*"
 _FORMS = {
-    "create": (_request_pattern("POST|PUT", rf"([^\s?#{{}}]|{IN_PATH.pattern})*"), "POST, PUT", "POST /orders"),
-    "update": (_request_pattern("PATCH|PUT|POST", _ONE), "PATCH, PUT, POST", f"PATCH /orders/{ID}"),
-    "delete": (_request_pattern("DELETE|POST|PUT", _ONE), "DELETE, POST, PUT", f"DELETE /orders/{ID}"),
-    "read": (_request_pattern("GET", _ONE), "GET", f"GET /orders/{ID}"),
+    "create": (_method_and_path_pattern("POST|PUT", rf"([^\s?#{{}}]|{IN_PATH.pattern})*"), "POST, PUT", "POST /orders"),
+    "update": (_method_and_path_pattern("PATCH|PUT|POST", _ONE), "PATCH, PUT, POST", f"PATCH /orders/{ID}"),
+    "delete": (_method_and_path_pattern("DELETE|POST|PUT", _ONE), "DELETE, POST, PUT", f"DELETE /orders/{ID}"),
+    "read": (_method_and_path_pattern("GET", _ONE), "GET", f"GET /orders/{ID}"),
 }
-_TOGETHER = _request_pattern("POST|PUT|PATCH|DELETE", r"[^\s?#{}]*")
-_WHOLE = _request_pattern("PUT|POST", r"[^\s?#{}]*")  # of an update that names the record in its body
+_TOGETHER = _method_and_path_pattern("POST|PUT|PATCH|DELETE", r"[^\s?#{}]*")
+_WHOLE = _method_and_path_pattern("PUT|POST", r"[^\s?#{}]*")  # of an update that names the record in its body
 _IN_BODY = {"create": ("record",), "update": ("record", "changes"), "delete": ("id",), "read": ("id",)}
 _Request = Annotated[
     Annotated[str, Tag("text")] | Annotated[PostedRequest, Tag("posted")],

@@ -10,7 +10,7 @@ from crossdock_connectors.http_json.settings import HttpJsonSettings
 from crossdock_connectors.http_json.webhook_settings import HintRule
 
 
-def declared_webhooks(settings: HttpJsonSettings) -> Webhooks[HttpJsonSettings] | None:
+def webhook_declaration(settings: HttpJsonSettings) -> Webhooks[HttpJsonSettings] | None:
     declared = settings.webhooks
     if declared is None:
         return None

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from crossdock import Context
-from crossdock.mapping.incremental_cursors import OVERLAP_S, format_instant_cursor
+from crossdock.mapping.incremental_cursors import OVERLAP_S, format_iso_instant_cursor
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.sources import Checkpoint
 from crossdock.values import exact_json
@@ -43,7 +43,7 @@ class StoredList(Struct, frozen=True):
             raise self.doubt
 
 
-def checkpoint_of_cursor(cursor: str | None) -> Iterator[Checkpoint]:
+def checkpoint_if_cursor_given(cursor: str | None) -> Iterator[Checkpoint]:
     if cursor is not None:
         yield Checkpoint(cursor)
 
@@ -72,5 +72,5 @@ def _store_list(
                     file.write(exact_json.dumps({"records": records, "source": source}) + b"\n")
             except DoubtfulListError as error:
                 doubt = doubt or error
-    began = format_instant_cursor(ctx.run.by_clock_of(ctx.connection, started))
+    began = format_iso_instant_cursor(ctx.run.by_clock_of(ctx.connection, started))
     return StoredList(path, began if has_records else since, doubt)

@@ -10,7 +10,7 @@ from typing import Literal
 from crossdock import Record, RecordError, Reference
 from crossdock.values.field_types import MAX_DIGITS_BEFORE_POINT
 from crossdock.values.json_access import JsonAccess
-from crossdock_connectors.shop.sale_lines import smallest_price_step
+from crossdock_connectors.shop.sale_lines import smallest_unit_price_step
 from crossdock_connectors.shop.settings import ShopSettings
 
 GUEST = "guest"
@@ -58,7 +58,7 @@ def rounded_product_price_or_none(record: Record, pointer: str, currency: str | 
     No order must wait for the price of its product: one that is rounded, or cannot be read, is counted.
     """
     try:
-        unit, found = smallest_price_step(currency), record.decimal(pointer, default=None)
+        unit, found = smallest_unit_price_step(currency), record.decimal(pointer, default=None)
         rounded = None if found is None else found.quantize(unit, ROUND_HALF_UP)
     except (RecordError, ValueError, ArithmeticError):  # of no currency, or of a number that is too large
         record.count("price left out")

@@ -101,7 +101,7 @@ def smallest_currency_unit(currency: str) -> Decimal:
     return Decimal(1).scaleb(-(minor_unit_digits(currency) or 0))
 
 
-def smallest_price_step(currency: str | None) -> Decimal:
+def smallest_unit_price_step(currency: str | None) -> Decimal:
     """Return the least difference of two unit prices: a whole unit of a currency without decimals."""
     has_no_parts = currency is not None and minor_unit_digits(currency) == 0
     return Decimal(1) if has_no_parts else Decimal(1).scaleb(-MAX_DIGITS_AFTER_POINT)
@@ -115,7 +115,7 @@ def lines_with_exact_unit_prices(
     Three units for 10.00 are two for 3.33 and one for 3.34. Both numbers are negative for returned units.
     """
     price = amount / quantity
-    if price == price.quantize(smallest_price_step(currency)):
+    if price == price.quantize(smallest_unit_price_step(currency)):
         yield LineDraft(product_id=product, quantity=quantity, unit_price=price)
         return
     unit, sign = smallest_currency_unit(currency), Decimal(1).copy_sign(quantity)

@@ -184,7 +184,7 @@ class Products(ShopStream[S]):
         if charges:
             yield RawBatch.json(charges, source="the setting charges")
         if self.dialect.settings.product_namespace is None:
-            yield from self.dialect.products_by_key(ctx, _single_key_parts(keys))
+            yield from self.dialect.products_by_key(ctx, _only_part_of_each_key(keys))
 
     def to_resource(self, record: Record) -> ProductDraft:
         if record.at("/charge", str, default=None) is not None:
@@ -208,7 +208,7 @@ class Customers(_StreamWithDeletions[S]):
         yield from self.dialect.all_customer_keys(ctx)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
-        yield from self.dialect.customers_by_key(ctx, _single_key_parts(keys))
+        yield from self.dialect.customers_by_key(ctx, _only_part_of_each_key(keys))
 
     def to_resource(self, record: Record) -> CustomerDraft:
         return self.dialect.map_customer(record)
@@ -228,7 +228,7 @@ class Orders(_StreamWithDeletions[S]):
         yield from self.dialect.all_order_keys(ctx)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
-        yield from self.dialect.orders_by_key(ctx, _single_key_parts(keys))
+        yield from self.dialect.orders_by_key(ctx, _only_part_of_each_key(keys))
 
     def to_resource(self, record: Record) -> OrderDraft:
         with use_default_decimal_context():
@@ -250,7 +250,7 @@ class Invoices(ShopStream[S]):
         yield from self.dialect.invoices(ctx, since)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
-        yield from self.dialect.invoices_by_key(ctx, _single_key_parts(keys))
+        yield from self.dialect.invoices_by_key(ctx, _only_part_of_each_key(keys))
 
     def to_resource(self, record: Record) -> InvoiceDraft:
         is_credit_note = record.key_parts[0].startswith(CREDIT_NOTE)
@@ -287,13 +287,13 @@ class Stock(ShopStream[S]):
         yield from self.dialect.stock(ctx)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
-        yield from self.dialect.stock_by_key(ctx, _single_key_parts(keys))
+        yield from self.dialect.stock_by_key(ctx, _only_part_of_each_key(keys))
 
     def to_resource(self, record: Record) -> InventoryLotDraft:
         return self.dialect.map_inventory_lot(record)
 
 
-def _single_key_parts(keys: Keys) -> list[str]:
+def _only_part_of_each_key(keys: Keys) -> list[str]:
     return [key for (key,) in keys]
 
 

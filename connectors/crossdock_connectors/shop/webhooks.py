@@ -21,7 +21,7 @@ def body_signature_scheme(signature_header: str, id_header: str | None = None) -
     )
 
 
-def order_hints(settings: ShopSettings, key: str) -> Iterator[Hint]:
+def order_and_invoice_hints(settings: ShopSettings, key: str) -> Iterator[Hint]:
     yield Hint("orders", (key,))
     if settings.invoices != "never":
         yield Hint("invoices", (key,))

@@ -31,7 +31,7 @@ def _own_external_id_rule(namespace: str) -> Ours:
     return Ours(member="name", namespace=namespace)
 
 
-def external_ids_of_key(key: str, namespace: str) -> list[str]:
+def possible_external_ids_of_key(key: str, namespace: str) -> list[str]:
     """Return the external ids that may stand for *key*: with a bar it may be one part of a record key or several."""
     return list(
         dict.fromkeys(make_platform_external_id(namespace, key_text(parts)) for parts in ((key,), key.split("|")))

@@ -267,7 +267,7 @@ class JoinedStream:
             self._main.files,
             source,
             stream_id,
-            lambda rows: self._with_trimmed_key_columns(_repaired(rows, self._repairs), names),
+            lambda rows: self._with_trimmed_key_columns(_with_repaired_cells(rows, self._repairs), names),
             self._stream.expectation,
         )
         lookups = {name: self._source_of_lookup(name, rule) for name, rule in self._config.lookup.items()}
@@ -315,7 +315,7 @@ class JoinedStream:
             source,
             stream_id,
             lambda rows: _without_skipped_rows(
-                self._with_trimmed_key_columns(_repaired(rows, config.columns), names), config
+                self._with_trimmed_key_columns(_with_repaired_cells(rows, config.columns), names), config
             ),
             expectation,
         )
@@ -352,7 +352,7 @@ class JoinedStream:
         return [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
 
 
-def _repaired(rows: pl.DataFrame, repairs: Mapping[str, Repair]) -> pl.DataFrame:
+def _with_repaired_cells(rows: pl.DataFrame, repairs: Mapping[str, Repair]) -> pl.DataFrame:
     """Repair the texts of *rows*. Repairs of missing columns are left out, and reported where they are used."""
     return rows.with_columns(repair.expression(name) for name, repair in repairs.items() if name in rows.columns)
 

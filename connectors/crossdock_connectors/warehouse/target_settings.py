@@ -24,7 +24,7 @@ from crossdock.targets import (
 from crossdock.values.config_base_types import finding_about_key, parse_duration
 from crossdock.values.time_zones import check_zone_name
 from crossdock_connectors.draft_models_declared_in_config import ResourceKey
-from crossdock_connectors.file_record_settings import FileRecordConfig, file_target_resource
+from crossdock_connectors.written_file_record_settings import FileRecordConfig, file_target_resource
 
 _FILE_NAME = re.compile(r"(?:[A-Za-z0-9_.,+=-]|\{number(?::[1-9])?\}|\{at:(?:%[YymdHMSj]|[A-Za-z0-9_.-])+\})+")
 MAX_FILE_NAME = 150  # characters; temporary names and markers are longer, and common file systems end at 255

@@ -79,7 +79,7 @@ def _approve(loaded: Project, tx: Transaction, stream: str, number: int) -> Pend
         raise ConfigError(f"to be approved: {_pending_approval_text(pending)}, not {number:,}", code="approval_differs")
     now = SystemClock().now()
     tx.pending_approvals.approve(pending, at=now)
-    tx.inbox.make_due_now(stream, pending.key_hashes, at=now)
+    tx.inbox.make_records_due_now(stream, pending.key_hashes, at=now)
     return tx.pending_approvals.get(stream) or pending
 
 

@@ -13,7 +13,14 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import read_state
 from crossdock.cli.sentence_printing import say_how_many_shown
-from crossdock.cli.shared_options import MOST, check_utf8, common_options, fleet_base_files, fleet_option, help_example
+from crossdock.cli.shared_options import (
+    MOST,
+    check_value_is_utf8,
+    common_options,
+    explicitly_given_fleet_base_files,
+    fleet_option,
+    help_example,
+)
 from crossdock.cli.tenant_states import FleetStates
 
 if TYPE_CHECKING:
@@ -29,9 +36,12 @@ if TYPE_CHECKING:
     )
 )
 @click.option("--since", type=click.DateTime(), help="Only from this time on (UTC).")
-@click.option("--person", metavar="NAME", callback=check_utf8, help="Only what this person did.")
+@click.option("--person", metavar="NAME", callback=check_value_is_utf8, help="Only what this person did.")
 @click.option(
-    "--action", metavar="TEXT", callback=check_utf8, help="Only this command, or group: 'records drop', or 'records'."
+    "--action",
+    metavar="TEXT",
+    callback=check_value_is_utf8,
+    help="Only this command, or group: 'records drop', or 'records'.",
 )
 @click.option("--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="Entries to list.")
 @fleet_option
@@ -58,7 +68,7 @@ def audit(
             found, total = _entries_and_total(tx, choice, limit)
         _show([("", entry) for entry in found], total, of_fleet=False, as_json=as_json)
         return 0
-    states = FleetStates(fleet, fleet_base_files(config))
+    states = FleetStates(fleet, explicitly_given_fleet_base_files(config))
     of_tenants = dict(states.read_each_tenant(partial(_entries_and_total_of_tenant, choice=choice, limit=limit)))
     of_fleet = [(tenant, entry) for tenant, (entries, _) in of_tenants.items() for entry in entries]
     newest = sorted(of_fleet, key=lambda each: (each[1].at, each[0], each[1].id), reverse=True)[:limit]

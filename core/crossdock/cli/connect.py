@@ -52,7 +52,7 @@ def connect(
     from crossdock.runs.audited_changes import logged_multi_transaction_change
 
     loaded = load_project(config)
-    api, auth = _authorization_of_connection(loaded, config, name)
+    api, auth = _declared_api_and_auth(loaded, config, name)
     auth.prepare()
     path, clock = auth.file.path, SystemClock()
     with logged_multi_transaction_change(loaded, "connect", f"connection {name}", clock=clock, unlogged=warn) as change:
@@ -68,7 +68,7 @@ def connect(
     terminal_output.print_result(document, f"{name} is connected; its tokens are in {path}", as_json=as_json)
 
 
-def _authorization_of_connection(loaded: Project, config: Path, name: str) -> tuple[Api, AuthorizationCodeAuth]:
+def _declared_api_and_auth(loaded: Project, config: Path, name: str) -> tuple[Api, AuthorizationCodeAuth]:
     from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
     from crossdock.values import config_file
 
@@ -103,14 +103,14 @@ def _authorize_in_browser(
             raise ConfigError(f"--redirect-url {error}", code="option_value_invalid") from None
         _show_and_open_address(attempt.address, opens=opens)
         say("Then paste the address at which the browser ends:", err=True)
-        attempt.accept_pasted_address(sys.stdin.readline())
+        attempt.take_answer_in_pasted_address(sys.stdin.readline())
         attempt.exchange_code_and_store_tokens()
         return
     with loopback_redirect.listening_for_redirect(redirect_url) as redirect:
         attempt = account_owner_consent.BrowserConsentAttempt(api, auth, redirect.url)
         redirect.take = attempt.take_answer_if_state_matches
         _show_and_open_address(attempt.address, opens=opens)
-        if not redirect.wait(within_s):
+        if not redirect.has_arrived_within(within_s):
             raise account_owner_consent.access_not_given_error(within_s)
     attempt.exchange_code_and_store_tokens()
 

@@ -14,7 +14,7 @@ from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import (
     CommandGroup,
     config_option,
-    fleet_base_files,
+    explicitly_given_fleet_base_files,
     fleet_option,
     help_example,
     overriding_config_files,
@@ -63,7 +63,7 @@ def console(
     if ctx.invoked_subcommand:
         return
     found = (
-        partial(console_tenants_of_fleet, fleet, fleet_base_files(config))
+        partial(console_tenants_of_fleet, fleet, explicitly_given_fleet_base_files(config))
         if fleet
         else partial(console_tenant_of_config, (config, *overriding_config_files(config)))
     )

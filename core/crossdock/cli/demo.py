@@ -69,7 +69,7 @@ def demo(
         raise click.UsageError(f"--warehouse cannot be used with {'--shop' if shop else '--serve'}", ctx)
     folder = folder or Path("crossdock-demo" + ("-shop" if shop else "-warehouse" if warehouse else ""))
     if serve and shop:
-        demo_shop_sync.serve(console, folder, shop, as_json=as_json)
+        demo_shop_sync.serve_without_sync(console, folder, shop, as_json=as_json)
         return
     if serve:
         serve_existing(

@@ -60,7 +60,7 @@ def run(
     return {"folder": str(folder), "runs": [report.as_json() for report in reports], "orders": orders}
 
 
-def serve(console: Console, folder: Path, kind: Kind, *, as_json: bool) -> None:
+def serve_without_sync(console: Console, folder: Path, kind: Kind, *, as_json: bool) -> None:
     """Run a platform, a shop and a 3PL in a new *folder* until Ctrl-C. The 3PL ships everything on request."""
     from crossdock.cli import terminal_output
     from crossdock.testing.demo.shop import shop_demo

@@ -9,13 +9,13 @@ import click
 
 from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import as_json as json_option
-from crossdock.cli.shared_options import check_each_utf8, echo_document_text, help_example
+from crossdock.cli.shared_options import check_each_value_is_utf8, echo_document_text, help_example
 from crossdock.values import explanations
 from crossdock.values.state_words import known_words
 
 
 @click.command(epilog=help_example("crossdock explain", "crossdock explain file_growing", "crossdock explain in doubt"))
-@click.argument("code", nargs=-1, callback=check_each_utf8)
+@click.argument("code", nargs=-1, callback=check_each_value_is_utf8)
 @json_option
 def explain(code: tuple[str, ...], *, as_json: bool) -> None:
     """Explain the code of an error or a warning, the word in brackets at its end, or the reason of a rejected record.

@@ -15,7 +15,7 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project
 from crossdock.cli.sentence_printing import say
-from crossdock.cli.shared_options import common_options, fleet_base_files, fleet_option, help_example
+from crossdock.cli.shared_options import common_options, explicitly_given_fleet_base_files, fleet_option, help_example
 from crossdock.cli.tenant_states import FleetStates
 from crossdock.errors import ConfigError
 
@@ -36,7 +36,7 @@ def init(config: Path, *, fleet: str | None, as_json: bool) -> int:
         document, text = _create_or_upgrade_state(load_project(config))
         terminal_output.print_result(document, text, as_json=as_json)
         return 0
-    states = FleetStates(fleet, fleet_base_files(config))
+    states = FleetStates(fleet, explicitly_given_fleet_base_files(config))
     found = list(states.read_each_tenant(_create_or_upgrade_state))
     lines = [f"{name}: {text}" for name, (_, text) in found]
     document_of_all = [{"tenant": name, **document} for name, (document, _) in found]
@@ -87,13 +87,16 @@ def check(config: Path, *, fleet: str | None, as_json: bool, openapi: Path | Non
                 hint="crossdock -C BASE -C TENANT check --openapi FILE",
                 code="options_conflict",
             )
-        return _check_fleet(FleetStates(fleet, fleet_base_files(config)), as_json=as_json)
+        return _check_fleet(FleetStates(fleet, explicitly_given_fleet_base_files(config)), as_json=as_json)
     loaded = load_project(config)
     if openapi is not None:
         return compare_openapi(loaded, openapi, as_json=as_json)
-    from crossdock.services.system_check.tests_of_state_platform_and_connections import CheckResult, findings_of_project
+    from crossdock.services.system_check.tests_of_state_platform_and_connections import (
+        CheckResult,
+        findings_of_all_tests,
+    )
 
-    result = CheckResult(list(findings_of_project(loaded)))
+    result = CheckResult(list(findings_of_all_tests(loaded)))
     assumed = dict(loaded.platform.assumptions())
     if as_json:
         found = [{"subject": subject, **asdict(item)} for subject, item in result.findings]
@@ -114,12 +117,12 @@ def _check_fleet(states: FleetStates, *, as_json: bool) -> int:
     """Test each tenant, without the assumptions, which each tenant's own check lists."""
     from crossdock.services.system_check.tests_of_state_platform_and_connections import (
         finding_line,
-        findings_of_project,
+        findings_of_all_tests,
     )
 
     found = [
         (tenant, subject, item)
-        for tenant, findings in states.read_each_tenant(lambda loaded: list(findings_of_project(loaded)))
+        for tenant, findings in states.read_each_tenant(lambda loaded: list(findings_of_all_tests(loaded)))
         for subject, item in findings
     ]
     document = [{"tenant": tenant, "subject": subject, **asdict(item)} for tenant, subject, item in found]

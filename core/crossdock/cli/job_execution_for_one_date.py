@@ -140,7 +140,7 @@ class _JobRuns:
             self._log_failed_notifications(
                 pending_notices.notify_of_killed_run(self._loaded, send, self._clock, self._job), log
             )
-            with run_event_builders.watching_run_deadline(
+            with run_event_builders.reporting_run_if_overdue(
                 session, due_run, self._clock, partial(self._notify, log=log)
             ):
                 report = sync_and_replay.run_scheduled(

@@ -37,7 +37,7 @@ def list_scheduled_runs(config: Path, *, limit: int, as_json: bool) -> None:
 
     with read_state(config) as (tx, _):
         scheduled_runs, paused = tx.scheduled_runs.listed(limit=limit), tx.scheduled_runs.paused_jobs()
-        total = tx.scheduled_runs.count()
+        total = tx.scheduled_runs.count_all()
         messages = {run.run_id: tx.runs.messages(run.run_id) for run in scheduled_runs if run.run_id}
     rows: list[dict[str, Any]] = [
         {

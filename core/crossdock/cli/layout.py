@@ -15,7 +15,7 @@ from crossdock.cli import terminal_output
 from crossdock.cli.output_path_checks import absolute_path, check_writable
 from crossdock.cli.project_and_state import load_project
 from crossdock.cli.sentence_printing import say
-from crossdock.cli.shared_options import CommandGroup, as_json, check_utf8, common_options, help_example
+from crossdock.cli.shared_options import CommandGroup, as_json, check_value_is_utf8, common_options, help_example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 from crossdock.values.texts_of_numbers_and_times import count_with_noun
@@ -33,8 +33,10 @@ if TYPE_CHECKING:
         "crossdock layout write shop.orders --record SO-17 -o SO-17.csv",
     ),
 )
-@click.argument("stream", callback=check_utf8)
-@click.option("--record", "key", required=True, metavar="KEY", help="The key of the record.", callback=check_utf8)
+@click.argument("stream", callback=check_value_is_utf8)
+@click.option(
+    "--record", "key", required=True, metavar="KEY", help="The key of the record.", callback=check_value_is_utf8
+)
 @click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the file here.")
 @click.option("--raw", is_flag=True, help="Show the file, whose values may be personal.")
 @common_options
@@ -97,7 +99,7 @@ def guess(file: Path, *, as_json: bool) -> int:
     Exit codes: 0 a layout is written; 2 no regular file; 4 the file is empty, damaged or of an unknown kind.
     """
     from crossdock.reading.formats.guesses.file_guess import guess_file
-    from crossdock.reading.formats.guesses.guess_as_yaml import yaml_of
+    from crossdock.reading.formats.guesses.stream_yaml_from_guess import yaml_of
 
     found = guess_file(file)
     if as_json:
@@ -129,7 +131,9 @@ layout.add_command(show_outgoing_record_file)
     "show", epilog=help_example("crossdock layout show out/ITEM_1.txt", "crossdock layout show F --stream wms.products")
 )
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--stream", callback=check_utf8, metavar="CONNECTION.STREAM", help="Read FILE as this stream's files.")
+@click.option(
+    "--stream", callback=check_value_is_utf8, metavar="CONNECTION.STREAM", help="Read FILE as this stream's files."
+)
 @click.option(
     "-n", "--limit", type=click.IntRange(1, _MOST), default=5, show_default=True, help="Records to show at most."
 )
@@ -166,7 +170,7 @@ def show_first_records(
         return _show_first_lines_below_ruler(file, limit, encoding, length, raw=raw, as_json=as_json)
     read = _first_records(file, config, stream, limit)
     if as_json:
-        members = [{"file": found.name, **_first_records_document(found, raw=raw)} for found in read]
+        members = [{"file": found.name, **_document_of_first_records(found, raw=raw)} for found in read]
         terminal_output.print_json(members[0] if read[0].name == file.name else {"file": file.name, "members": members})
     for found in () if as_json else read:
         held = found.cell_bytes if raw else {}
@@ -186,7 +190,7 @@ def _first_records(file: Path, config: Path, stream: str, limit: int) -> list[Fi
     from crossdock.reading.formats.file_preview import FirstRecords, first_records
     from crossdock.reading.wrappers.wrapping_and_unwrapping import unwrap_file
 
-    layout, wrapped = _layout_of_stream(config, stream)
+    layout, wrapped = _declared_layout_and_wrappers(config, stream)
     if not wrapped:
         return [first_records(file, layout, limit, name=file.name)]
     read = list[FirstRecords]()
@@ -207,7 +211,7 @@ def _masked_or_raw_cells(found: FirstRecords, *, raw: bool) -> list[tuple[int, d
     ]
 
 
-def _first_records_document(found: FirstRecords, *, raw: bool) -> dict[str, Any]:
+def _document_of_first_records(found: FirstRecords, *, raw: bool) -> dict[str, Any]:
     held = found.cell_bytes if raw else {}
     listed = [
         {
@@ -223,7 +227,7 @@ def _first_records_document(found: FirstRecords, *, raw: bool) -> dict[str, Any]
     return {"rows": found.rows, "records": listed, "error": None if found.error is None else str(found.error)}
 
 
-def _layout_of_stream(config: Path, name: str) -> tuple[FileFormat, Sequence[WrapperSettings]]:
+def _declared_layout_and_wrappers(config: Path, name: str) -> tuple[FileFormat, Sequence[WrapperSettings]]:
     from crossdock.errors import ConfigError
     from crossdock.reading.formats.format_reader import FileLayout
 
@@ -263,11 +267,11 @@ def _show_first_lines_below_ruler(
     say(*with_rulers(shown, _WIDTH))
     lengths = sorted({len(line) for line in lines})
     verb = "it has" if len(lines) == 1 else "they have"
-    say("", f"{_number_of_lines_text(len(lines), limit)}; {verb} {', '.join(map(str, lengths))} characters")
+    say("", f"{_number_of_shown_lines_text(len(lines), limit)}; {verb} {', '.join(map(str, lengths))} characters")
     return 0
 
 
-def _number_of_lines_text(number: int, limit: int) -> str:
+def _number_of_shown_lines_text(number: int, limit: int) -> str:
     if number < limit:
         return count_with_noun(number, "line")
     return "the first line" if number == 1 else f"the first {count_with_noun(number, 'line')}"

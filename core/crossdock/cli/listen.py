@@ -80,7 +80,7 @@ def register(connection: str, config: Path, *, as_json: bool) -> int:
     """
     from crossdock.errors import worst_exit_code
 
-    with _open_audited_subscriptions("listen register", config, connection) as (subscriptions, change):
+    with _audited_access_to_subscriptions("listen register", config, connection) as (subscriptions, change):
         registered = subscriptions.register()
         topics = [each.topic for each in registered.subscriptions]
         change.set_before_and_after(
@@ -97,7 +97,7 @@ def register(connection: str, config: Path, *, as_json: bool) -> int:
 @common_options
 def list_subscriptions(connection: str, config: Path, *, as_json: bool) -> None:
     """List the subscriptions of a connection at its vendor, those to other addresses included."""
-    with _open_subscriptions(load_project(config), connection) as subscriptions:
+    with _access_to_subscriptions(load_project(config), connection) as subscriptions:
         _print_subscriptions(
             list(subscriptions.subscriptions_at_vendor()), f"Subscriptions of {connection}", as_json=as_json
         )
@@ -108,14 +108,14 @@ def list_subscriptions(connection: str, config: Path, *, as_json: bool) -> None:
 @common_options
 def remove(connection: str, config: Path, *, as_json: bool) -> None:
     """End the subscriptions of a connection to 'listen.public_url' of the config."""
-    with _open_audited_subscriptions("listen remove", config, connection) as (subscriptions, change):
+    with _audited_access_to_subscriptions("listen remove", config, connection) as (subscriptions, change):
         removed = list(subscriptions.remove_own_subscriptions())
         change.set_before_and_after(after={"removed": [each.topic for each in removed]})
     _print_subscriptions(removed, f"Subscriptions of {connection} that were removed", as_json=as_json)
 
 
 @contextmanager
-def _open_subscriptions(loaded: Project, connection: str) -> Iterator[Subscriptions]:
+def _access_to_subscriptions(loaded: Project, connection: str) -> Iterator[Subscriptions]:
     from crossdock.services.inbox.webhook_subscriptions import open_subscriptions_of_connection
     from crossdock.values.clock import SystemClock
 
@@ -124,13 +124,15 @@ def _open_subscriptions(loaded: Project, connection: str) -> Iterator[Subscripti
 
 
 @contextmanager
-def _open_audited_subscriptions(action: str, config: Path, connection: str) -> Iterator[tuple[Subscriptions, Change]]:
+def _audited_access_to_subscriptions(
+    action: str, config: Path, connection: str
+) -> Iterator[tuple[Subscriptions, Change]]:
     from crossdock.runs.audited_changes import logged_multi_transaction_change
     from crossdock.values.clock import SystemClock
 
     loaded = load_project(config)
     with (
-        _open_subscriptions(loaded, connection) as subscriptions,
+        _access_to_subscriptions(loaded, connection) as subscriptions,
         logged_multi_transaction_change(
             loaded, action, f"connection {connection}", clock=SystemClock(), unlogged=warn
         ) as change,

@@ -33,7 +33,7 @@ LEFT_THREADS_S = 10.0  # for threads that are left at the end of a command
 _COMMANDS = {  # command -> module
     "demo": "demo",
     "sandbox": "sandbox",
-    "new": "new.project",
+    "new": "new.connector_project",
     "try": "try_stream",
     "layout": "layout",
     "init": "init_and_check",
@@ -211,7 +211,7 @@ def _show_usage_error(error: click.ClickException) -> None:
 def _show_traceback_without_text(error: BaseException) -> None:
     """Show where an error was raised, without its text, which may quote a record or a secret (law 8)."""
     chain = [error]
-    while (before := _cause(chain[-1])) is not None and before not in chain:
+    while (before := _direct_cause(chain[-1])) is not None and before not in chain:
         chain.append(before)
     for number, each in enumerate(reversed(chain)):
         if number:
@@ -221,7 +221,7 @@ def _show_traceback_without_text(error: BaseException) -> None:
         click.echo(f"{type(each).__module__}.{type(each).__qualname__} (text omitted: it may contain data)", err=True)
 
 
-def _cause(error: BaseException) -> BaseException | None:
+def _direct_cause(error: BaseException) -> BaseException | None:
     return error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 

@@ -16,9 +16,9 @@ from crossdock.cli.project_and_state import load_project
 from crossdock.cli.sentence_printing import say, say_how_many_shown
 from crossdock.cli.shared_options import (
     MOST,
-    check_utf8,
+    check_value_is_utf8,
     common_options,
-    fleet_base_files,
+    explicitly_given_fleet_base_files,
     fleet_option,
     help_example,
     help_meanings,
@@ -39,7 +39,9 @@ _LISTED_BY_DEFAULT = (*OPEN, RecordState.PENDING.option_value, UNVERIFIED)
 _STATES = tuple(state.option_value for state in BY_URGENCY)
 _COLUMNS = ("state", "stream", "key", "why", "pointer", "at", "since")
 
-stream_option = click.option("--stream", metavar="STREAM", help="Only records of this stream.", callback=check_utf8)
+stream_option = click.option(
+    "--stream", metavar="STREAM", help="Only records of this stream.", callback=check_value_is_utf8
+)
 
 
 @click.command(
@@ -59,7 +61,7 @@ stream_option = click.option("--stream", metavar="STREAM", help="Only records of
 )
 @stream_option
 @click.option("--reason", metavar="CODE", help="Only those rejected for this reason, such as bad_value.")
-@click.option("--key", metavar="KEY", help="Only this record key.", callback=check_utf8)
+@click.option("--key", metavar="KEY", help="Only this record key.", callback=check_value_is_utf8)
 @click.option("--all", "every", is_flag=True, help="List each waiting record, not one line for all that wait for one.")
 @click.option(
     "--limit",
@@ -92,7 +94,7 @@ def list_(
 
     choice, kinds = filter_of_options(stream, key, reason, None), _LISTED_BY_DEFAULT if state is None else (state,)
     read = partial(_open_records_of_tenant, choice=choice, kinds=kinds, limit=limit, every=every, as_json=as_json)
-    states = None if fleet is None else FleetStates(fleet, fleet_base_files(config))
+    states = None if fleet is None else FleetStates(fleet, explicitly_given_fleet_base_files(config))
     listed = [("", read(load_project(config)))] if states is None else list(states.read_each_tenant(read))
     items = [({"tenant": name} if name else {}) | item for name, each in listed for item in each.items]
     totals = {kind: sum(each.totals[kind] for _, each in listed) for kind in _STATES}
@@ -148,7 +150,7 @@ def _open_records_of_tenant(
             return _Listed([without_data(item) for item in every_item], totals, reasons)
         items = [*matching_items(tx, choice, [kind for kind in kinds if every or kind != "waiting"], limit), *not_known]
         is_grouped = not every and "waiting" in kinds and not choice.code
-        groups = open_records.waiting_group_items(loaded, tx, choice, limit) if is_grouped else []
+        groups = open_records.waiting_groups_as_items(loaded, tx, choice, limit) if is_grouped else []
     return _Listed(
         sorted([*map(without_data, items), *groups], key=lambda item: kinds.index(item["state"])), totals, reasons
     )

@@ -18,7 +18,7 @@ from crossdock.cli.records_resolve import reopen_, resolve_
 from crossdock.cli.shared_options import (
     MOST,
     CommandGroup,
-    check_utf8,
+    check_value_is_utf8,
     common_options,
     confirm,
     help_example,
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 
 @click.command("show", epilog=help_example("crossdock records show wms.invoices 536365 --raw"))
-@click.argument("stream", callback=check_utf8)
-@click.argument("key", callback=check_utf8)
+@click.argument("stream", callback=check_value_is_utf8)
+@click.argument("key", callback=check_value_is_utf8)
 @click.option("--raw", is_flag=True, help="Include the record's data, which may be personal.")
 @common_options
 def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> None:
@@ -114,16 +114,18 @@ def records() -> None:
 for command in (list_, show_, resolve_, reopen_):
     records.add_command(command)
 
-_key = click.argument("key", callback=check_utf8, required=False)
+_key = click.argument("key", callback=check_value_is_utf8, required=False)
 _reason = click.option("--reason", metavar="CODE", help="Only those rejected for this reason, such as bad_value.")
-_file = click.option("--file", metavar="NAME", help="Only those that were read from this file.", callback=check_utf8)
+_file = click.option(
+    "--file", metavar="NAME", help="Only those that were read from this file.", callback=check_value_is_utf8
+)
 
 
 @records.command(
     "replay",
     epilog=help_example("crossdock records replay wms.invoices 70013", "crossdock records replay --reason bad_value"),
 )
-@click.argument("stream", callback=check_utf8, required=False)
+@click.argument("stream", callback=check_value_is_utf8, required=False)
 @_key
 @_reason
 @_file
@@ -156,7 +158,7 @@ def replay_(
 @records.command(
     "drop", epilog=help_example("crossdock records drop wms.invoices 70030", "crossdock records list --state dropped")
 )
-@click.argument("stream", callback=check_utf8)
+@click.argument("stream", callback=check_value_is_utf8)
 @_key
 @_reason
 @_file
@@ -208,7 +210,9 @@ def _drop_records(
             "no such record", hint="'crossdock records list' shows the existing ones", code="record_unknown"
         )
     if choice.key is None:
-        confirm(f"drop {count_with_noun(number, 'record')} of {choice.stream} ({_numbers_text(chosen)})", yes=yes)
+        confirm(
+            f"drop {count_with_noun(number, 'record')} of {choice.stream} ({_numbers_by_state_text(chosen)})", yes=yes
+        )
     at = SystemClock().now()
 
     def drop(tx: Transaction) -> None:
@@ -247,7 +251,7 @@ def _drop_from_inbox(loaded: Project, choice: RecordFilter, change: Change, *, y
         number = len(hints)
 
         def drop(tx: Transaction) -> None:
-            tx.inbox.drop(hints[0].stream, [hint.key_hash for hint in hints])
+            tx.inbox.remove_records(hints[0].stream, [hint.key_hash for hint in hints])
             change.store_audit_entry(tx, before={INBOX: number}, after={"dropped": number})
 
         state.run_transaction(drop)
@@ -265,7 +269,7 @@ def _numbers_by_state(chosen: Chosen) -> dict[str, int]:
     return {state: number for state, number in numbers.items() if number}
 
 
-def _numbers_text(chosen: Chosen) -> str:
+def _numbers_by_state_text(chosen: Chosen) -> str:
     return ", ".join(f"{number:,} {state}" for state, number in _numbers_by_state(chosen).items())
 
 
@@ -282,7 +286,7 @@ def _records_to_drop(tx: Transaction, choice: RecordFilter, state: str | None) -
     )
     if any(found) or choice.key is None or state is not None or not others:
         return *found, []
-    return [], [], operator_decisions.intents_to_be_sent(tx, choice)
+    return [], [], operator_decisions.filtered_pending_intents(tx, choice)
 
 
 def _intents_in_doubt(tx: Transaction, choice: RecordFilter, state: str | None) -> list[Intent]:

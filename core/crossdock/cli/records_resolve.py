@@ -11,7 +11,7 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project
 from crossdock.cli.sentence_printing import say
-from crossdock.cli.shared_options import check_utf8, common_options, confirm, help_example, yes_option
+from crossdock.cli.shared_options import check_value_is_utf8, common_options, confirm, help_example, yes_option
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text
@@ -31,10 +31,13 @@ if TYPE_CHECKING:
         "crossdock records resolve wms.invoices --not-delivered",
     ),
 )
-@click.argument("stream", callback=check_utf8, required=False)
-@click.argument("key", callback=check_utf8, required=False)
+@click.argument("stream", callback=check_value_is_utf8, required=False)
+@click.argument("key", callback=check_value_is_utf8, required=False)
 @click.option(
-    "--delivered-as", metavar="ID", help="Delivered; ID is the record's id on the platform.", callback=check_utf8
+    "--delivered-as",
+    metavar="ID",
+    help="Delivered; ID is the record's id on the platform.",
+    callback=check_value_is_utf8,
 )
 @click.option("--delivered", is_flag=True, help="Delivered; for updates, whose id is known.")
 @click.option("--not-delivered", is_flag=True, help="Not delivered: the next sync sends it.")
@@ -92,8 +95,8 @@ def resolve_(
 
 
 @click.command("reopen", epilog=help_example("crossdock records reopen wms.invoices 70013"))
-@click.argument("stream", callback=check_utf8)
-@click.argument("key", callback=check_utf8)
+@click.argument("stream", callback=check_value_is_utf8)
+@click.argument("key", callback=check_value_is_utf8)
 @common_options
 def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
     """Reverse 'records resolve': the record is in doubt again.
@@ -131,10 +134,10 @@ def _intents_in_doubt(loaded: Project, choice: RecordFilter) -> list[Intent]:
     if not intents:
         hint = "'crossdock records list' lists them, and --state handed-over what is not due yet"
         raise ConfigError("no such record is in doubt or overdue", hint=hint, code="record_unknown")
-    return _with_external_id_if_unreadable(loaded, intents)
+    return _with_ids_at_unreadable_targets(loaded, intents)
 
 
-def _with_external_id_if_unreadable(loaded: Project, intents: list[Intent]) -> list[Intent]:
+def _with_ids_at_unreadable_targets(loaded: Project, intents: list[Intent]) -> list[Intent]:
     """Give creates at a target that cannot be asked, as one that takes files, their id there: the external id."""
     if nameless := [each for each in intents if each.operation == "create" and each.target_id is None]:
         targets = loaded.targets(SystemClock())
@@ -180,19 +183,19 @@ def _resolve(
 
 def _look_up_and_describe_id(loaded: Project, intents: list[Intent], target_id: str, *, no_lookup: bool) -> str:
     """Look up the id, and describe what would be recorded."""
-    from crossdock.runs.doubtful_operation_look_ups import open_look_ups
+    from crossdock.runs.doubtful_operation_look_ups import begin_look_ups_at_target
 
     intent = intents[0]
     identity = intent.identity
     found = ""
     if not no_lookup:
-        with open_look_ups(loaded, SystemClock(), intent.scope.target) as target:
+        with begin_look_ups_at_target(loaded, SystemClock(), intent.scope.target) as target:
             found = f" ({_candidate_text(target.checked_candidate(intent, target_id))})"
     return f"the {intent.operation} of {identity.stream} {identity.key} was delivered as {target_id}{found}"
 
 
 def _show_candidates(loaded: Project, intent: Intent, *, as_json: bool) -> None:
-    from crossdock.runs.doubtful_operation_look_ups import open_look_ups
+    from crossdock.runs.doubtful_operation_look_ups import begin_look_ups_at_target
 
     if intent.batch_id is not None or (intent.operation == "create" and intent.target_id is not None):
         with loaded.read_state() as tx:
@@ -210,7 +213,7 @@ def _show_candidates(loaded: Project, intent: Intent, *, as_json: bool) -> None:
             hint="then give --delivered or --not-delivered",
             code="decision_impossible",
         )
-    with open_look_ups(loaded, SystemClock(), intent.scope.target) as target:
+    with begin_look_ups_at_target(loaded, SystemClock(), intent.scope.target) as target:
         candidates, complete = target.find_possibly_created_records(intent)
     if as_json:
         terminal_output.print_json(

@@ -16,7 +16,7 @@ from crossdock.cli.sentence_printing import say, say_how_many_shown
 from crossdock.cli.shared_options import (
     MOST,
     common_options,
-    fleet_base_files,
+    explicitly_given_fleet_base_files,
     fleet_option,
     help_example,
     help_meanings,
@@ -61,13 +61,13 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
                 code="options_conflict",
             )
         with read_state(config) as (tx, _):
-            found, total = tx.runs.listed(limit=limit), tx.runs.count()
+            found, total = tx.runs.listed(limit=limit), tx.runs.count_all()
         _print_runs([(None, run) for run in found], as_json=as_json)
         say_how_many_shown(len(found), total, "runs", err=as_json)
         return 0
     from crossdock.console import newest_run_per_tenant_report, page_rendering
 
-    states = FleetStates(fleet, fleet_base_files(config))
+    states = FleetStates(fleet, explicitly_given_fleet_base_files(config))
     counted_runs = dict(states.read_each_tenant(partial(_runs_and_total, limit=limit)))
     listed = {name: each for name, (each, _) in counted_runs.items()}
     of_fleet = [(name, run) for name, each in listed.items() for run in each]
@@ -86,7 +86,7 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
 
 def _runs_and_total(loaded: Project, limit: int) -> tuple[list[RunRecord], int]:
     with loaded.read_state() as tx:
-        return tx.runs.listed(limit=limit), tx.runs.count()
+        return tx.runs.listed(limit=limit), tx.runs.count_all()
 
 
 def _print_runs(found: Sequence[tuple[str | None, RunRecord]], *, as_json: bool, of_fleet: bool = False) -> None:
@@ -137,7 +137,7 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
     with read_state(config) as (tx, tenant):
         found = run_or_newest(tx, run)
         operations = tx.intents.counts_of_run(found.id) if found.tally is None else None
-        details = _rejections_and_changes(tx, found) if as_json else {}
+        details = _rejections_and_changes_document(tx, found) if as_json else {}
         if out:
             from crossdock.console import page_rendering, run_report_page
 
@@ -154,7 +154,7 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
         _print_run(found, operations)
 
 
-def _rejections_and_changes(tx: Transaction, run: RunRecord) -> dict[str, Any]:
+def _rejections_and_changes_document(tx: Transaction, run: RunRecord) -> dict[str, Any]:
     from crossdock.runs import members_changed_by_run
 
     reasons = [structs.asdict(each) for each in tx.run_details.rejections_by_stream_until_run(run.id)]

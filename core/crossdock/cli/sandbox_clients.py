@@ -6,7 +6,12 @@ from pathlib import Path
 
 import click
 
-from crossdock.cli.sandbox_keys import data_option, existing_sandbox_folder, print_credentials, print_result
+from crossdock.cli.sandbox_keys import (
+    data_option,
+    existing_sandbox_folder,
+    print_credentials_without_secrets,
+    print_result,
+)
 from crossdock.cli.shared_options import CommandGroup, as_json, help_example
 from crossdock.errors import ConfigError
 
@@ -51,7 +56,7 @@ def list_(data: Path, tenant: str | None, *, as_json: bool) -> None:
     from crossdock.sandbox.oauth_clients_and_tokens import OAuthClients
 
     with OAuthClients(existing_sandbox_folder(data)) as stored:
-        print_credentials("OAuth clients", stored.list_credentials(tenant), as_json=as_json)
+        print_credentials_without_secrets("OAuth clients", stored.list_credentials(tenant), as_json=as_json)
 
 
 @clients.command("revoke", epilog=help_example("crossdock sandbox clients revoke crossdock"))

@@ -68,7 +68,7 @@ def list_(data: Path, tenant: str | None, *, as_json: bool) -> None:
     from crossdock.sandbox.api_keys import Keyring
 
     with Keyring(existing_sandbox_folder(data)) as keyring:
-        print_credentials("API keys", keyring.list_credentials(tenant), as_json=as_json)
+        print_credentials_without_secrets("API keys", keyring.list_credentials(tenant), as_json=as_json)
 
 
 @keys.command("revoke", epilog=help_example("crossdock sandbox keys revoke 0f3a9c52d1e7"))
@@ -102,7 +102,7 @@ def print_result(text: str, document: object, *, as_json: bool) -> None:
         say(text)
 
 
-def print_credentials(title: str, found: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
+def print_credentials_without_secrets(title: str, found: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
     from crossdock.cli import terminal_output
 
     if as_json:

@@ -23,7 +23,13 @@ from crossdock.cli.scheduler_and_webhook_service import (
     log_format_option,
     serve,
 )
-from crossdock.cli.shared_options import as_json, config_option, fleet_base_files, fleet_option, help_example
+from crossdock.cli.shared_options import (
+    as_json,
+    config_option,
+    explicitly_given_fleet_base_files,
+    fleet_option,
+    help_example,
+)
 from crossdock.cli.web_console_serving_options import WebConsoleOptions, beside_option, web_console_options
 from crossdock.errors import ConfigError
 
@@ -116,7 +122,9 @@ def schedule(
     if fleet is not None:
         others = {"--once": once, "--job": job, "--listen": listen}
         options = FleetOptions(log_format, executor or "threads", at_once, health, allow_host, console)
-        return _serve_or_preview_fleet(fleet, fleet_base_files(config), options, others, days, as_json=as_json)
+        return _serve_or_preview_fleet(
+            fleet, explicitly_given_fleet_base_files(config), options, others, days, as_json=as_json
+        )
     _refuse_fleet_options_without_fleet(executor, at_once)
     loaded = load_project(config)
     if not loaded.jobs:

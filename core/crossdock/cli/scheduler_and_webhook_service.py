@@ -127,13 +127,13 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
         )
         gc.freeze()  # what is imported stays: a collection that looks through it would stop all threads for 0.2 s
         try:
-            daemon.run(service, interrupt, lambda: _pending_reload(service, reloaded()))
+            daemon.run(service, interrupt, lambda: _call_to_reload_when_idle(service, reloaded()))
         except KeyboardInterrupt:  # the second signal; threads cannot be ended, and the state survives any kill
             os._exit(130)
     return 0
 
 
-def _pending_reload(service: MonitoredScheduler, fresh: _Reloaded | None) -> Callable[[], None] | None:
+def _call_to_reload_when_idle(service: MonitoredScheduler, fresh: _Reloaded | None) -> Callable[[], None] | None:
     return None if fresh is None else partial(service.reload_when_idle, fresh.project, fresh.notifier)
 
 

@@ -87,7 +87,7 @@ def overriding_config_files(config: Path) -> Sequence[Path]:
     return others
 
 
-def fleet_base_files(config: Path) -> Sequence[Path]:
+def explicitly_given_fleet_base_files(config: Path) -> Sequence[Path]:
     """Return the base files of a fleet: those named by ``-C`` or CROSSDOCK_CONFIG, without a default."""
     ctx = click.get_current_context()
     sources = {ctx.get_parameter_source("config"), ctx.find_root().get_parameter_source("config")}
@@ -102,7 +102,7 @@ fleet_option = click.option(
 )
 
 
-def check_utf8(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+def check_value_is_utf8(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     """Refuse an argument that is not UTF-8: it can be neither stored nor percent-encoded."""
     try:
         (value or "").encode()
@@ -111,9 +111,11 @@ def check_utf8(_ctx: click.Context, _parameter: click.Parameter, value: str | No
     return value
 
 
-def check_each_utf8(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+def check_each_value_is_utf8(
+    ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...]:
     for value in values:
-        check_utf8(ctx, parameter, value)
+        check_value_is_utf8(ctx, parameter, value)
     return values
 
 

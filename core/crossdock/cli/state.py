@@ -66,7 +66,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     """
     from crossdock.config.project.config_model import KEPT
     from crossdock.runs.audited_changes import logged_multi_transaction_change
-    from crossdock.state.upkeep.purge import purge_old_rows_and_remnants as purge_state
+    from crossdock.state.upkeep.purge import purge_rows_and_rewrite_file as purge_state
     from crossdock.values.config_base_types import parse_duration
 
     loaded = load_project(config)
@@ -113,11 +113,11 @@ def declare_restored(config: Path, *, as_json: bool) -> None:
     resources = verifiable_resources(loaded.targets(clock).values())
 
     def declare(tx: Transaction, change: Change) -> int:
-        tx.runs.declare_state_restored(at=clock.now(), remembered=tx.bindings.newest_change_time(PLATFORM))
+        tx.runs.declare_state_restored(at=clock.now(), remembered=tx.bindings.newest_change_time_at_target(PLATFORM))
         tx.batches.leave_gap_in_numbers()
         tx.unverified.mark_resources_and_streams(resources)
         tx.unrecorded_references.clear_marks_of_unfinished_readings()
-        number = sum(number for _, number in tx.unverified.binding_counts())
+        number = sum(number for _, number in tx.unverified.unverified_binding_counts_by_scope())
         change.store_audit_entry(tx, after={"restored": True, "unverified": number})
         return number
 
@@ -202,7 +202,7 @@ def compact(config: Path, *, as_json: bool) -> None:
     active meanwhile.
     """
     from crossdock.runs.audited_changes import logged_multi_transaction_change
-    from crossdock.state.upkeep.compact import compact as compact_state
+    from crossdock.state.upkeep.compact import release_space_of_removed_rows as compact_state
 
     loaded = load_project(config)
     with logged_multi_transaction_change(loaded, "state compact", "state", clock=SystemClock()) as change:

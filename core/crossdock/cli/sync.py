@@ -14,7 +14,7 @@ from crossdock.cli.project_and_state import load_project
 from crossdock.cli.sentence_printing import say, warn
 from crossdock.cli.shared_options import (
     as_json,
-    check_each_utf8,
+    check_each_value_is_utf8,
     common_options,
     config_option,
     help_example,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     "keys",
     multiple=True,
     metavar="KEY",
-    callback=check_each_utf8,
+    callback=check_each_value_is_utf8,
     help="Only this record of the named stream, read now from its source. Repeatable.",
 )
 @click.option("--live", is_flag=True, help="Take priority over batch syncs that share the allowance.")

@@ -88,7 +88,7 @@ class WarningsOnly(SilentProgress):
     def warn(self, text: str) -> None:
         warn(text)
 
-    def show_progress_of_all_stages(self, name: str, done: int, total: int, note: str) -> None:
+    def show_overall_progress(self, name: str, done: int, total: int, note: str) -> None:
         """Show the progress of the whole work, of which the stages are a part. A log ignores it."""
 
 
@@ -101,7 +101,7 @@ class _ProgressBars(WarningsOnly):
         self._whole: TaskID | None = None
         self._whole_name = ""
 
-    def show_progress_of_all_stages(self, name: str, done: int, total: int, note: str) -> None:
+    def show_overall_progress(self, name: str, done: int, total: int, note: str) -> None:
         if self._whole is None or self._whole_name != name:  # a bar cannot forget its total
             if self._whole is not None:
                 self._bars.remove_task(self._whole)

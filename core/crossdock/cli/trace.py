@@ -10,7 +10,7 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project
 from crossdock.cli.sentence_printing import say
-from crossdock.cli.shared_options import check_utf8, common_options, help_example
+from crossdock.cli.shared_options import check_value_is_utf8, common_options, help_example
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
         "crossdock trace INV_20260301.txt:118",
     )
 )
-@click.argument("name", metavar="ID", callback=check_utf8)
-@click.option("--stream", metavar="STREAM", help="Only the record of this stream.", callback=check_utf8)
+@click.argument("name", metavar="ID", callback=check_value_is_utf8)
+@click.option("--stream", metavar="STREAM", help="Only the record of this stream.", callback=check_value_is_utf8)
 @common_options
 def trace(name: str, config: Path, *, stream: str | None, as_json: bool) -> None:
     """Show the history of a record, with every attempt.

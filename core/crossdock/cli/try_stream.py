@@ -12,7 +12,7 @@ from crossdock.cli import terminal_output
 from crossdock.cli.output_path_checks import absolute_path
 from crossdock.cli.project_and_state import load_project
 from crossdock.cli.sentence_printing import say
-from crossdock.cli.shared_options import check_utf8, common_options, help_example
+from crossdock.cli.shared_options import check_value_is_utf8, common_options, help_example
 from crossdock.errors import CrossdockError
 from crossdock.values.clock import SystemClock
 from crossdock.values.run_messages import error_documents
@@ -31,7 +31,7 @@ _SENTENCE = 40  # characters of a line of a problem's message
 @click.command(
     "try", epilog=help_example("crossdock try wms.products", "crossdock try shop.orders --record tests/orders")
 )
-@click.argument("stream", callback=check_utf8, metavar="CONNECTION.STREAM")
+@click.argument("stream", callback=check_value_is_utf8, metavar="CONNECTION.STREAM")
 @click.option(
     "-n", "--number", type=click.IntRange(1, _MOST), default=5, show_default=True, help="Records to read at most."
 )

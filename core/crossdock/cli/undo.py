@@ -133,7 +133,7 @@ def _document(found: UndoPlan, shown: list[UndoneRecord]) -> run_documents.UndoP
 
 def _show(found: UndoPlan, shown: list[UndoneRecord]) -> None:
     console = terminal_output.output_console()
-    rows = [(each.undoing, each.stream, each.key, _reason_or_members(each)) for each in shown]
+    rows = [(each.undoing, each.stream, each.key, _reason_or_restored_members(each)) for each in shown]
     if rows:
         console.print(
             terminal_output.make_fitting_table(f"undo of {found.undone.title}", ("do", "stream", "key", "what"), rows)
@@ -150,5 +150,5 @@ def _show(found: UndoPlan, shown: list[UndoneRecord]) -> None:
     say(f"undo of {found.undone.title}: {counts or 'nothing to do'}")
 
 
-def _reason_or_members(each: UndoneRecord) -> str:
+def _reason_or_restored_members(each: UndoneRecord) -> str:
     return each.reason or (", ".join(sorted(each.operation.changes)) if each.operation else "")

@@ -40,7 +40,7 @@ class WebConsoleOptions(NamedTuple):
         from crossdock.values.clock import SystemClock
 
         protection = Protection(*self[1:])
-        protection.refuse_unprotected_host(self.address.host)
+        protection.check_protected_before_serving(self.address.host)
         with server.serve(
             find(), SystemClock(), *self.address, allowed_hosts=allowed_hosts, protection=protection
         ) as url:

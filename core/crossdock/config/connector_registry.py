@@ -17,7 +17,7 @@ from crossdock.values.author_code_errors import (
     shortened_text,
 )
 from crossdock.values.config_file import unknown_key_message
-from crossdock.values.misspelt_attributes import misspelt_attribute
+from crossdock.values.misspelt_attributes import misspelt_attribute_class_and_message
 
 _ADVICE = "the entry point names CONNECTOR = Connector(...) of the package"
 
@@ -44,7 +44,7 @@ def load_connector(name: str) -> Connector[Any]:
             hint=_ADVICE,
             code="connector_invalid",
         )
-    if wrong := misspelt_attribute(connector, lambda _, value: callable(value)):
+    if wrong := misspelt_attribute_class_and_message(connector, lambda _, value: callable(value)):
         raise ConfigError(
             f"the connector {name!r}: {wrong[1]}",
             hint=f"fix class {class_name_with_place(wrong[0])}",

@@ -38,8 +38,8 @@ from crossdock.mapping.stream_declaration import (
     StreamDeclaration,
     adopt_option_problem,
     contribution_problem,
-    destination_type,
-    empty_option_problem,
+    destination_resource_type,
+    empty_export_option_problem,
     reads_problem,
     removal_problem,
     reread_and_open_until_problem,
@@ -105,15 +105,15 @@ class StreamConfig(ConfigModel, StreamDeclaration):
         return self._resource_type
 
     @model_validator(mode="after")
-    def _check_stream(self, info: ValidationInfo) -> Self:
+    def _find_type_and_check_options(self, info: ValidationInfo) -> Self:
         targets: Destinations | None = (info.context or {}).get("targets")
         if self.to == PLATFORM or targets is not None:
-            self._resource_type = destination_type(self.resource, self.to, targets or {})
+            self._resource_type = destination_resource_type(self.resource, self.to, targets or {})
         if self.group_by is not None and self.group_by != self.key:
             raise ValueError("group_by and key must name the same columns")
         if self.deleted is not None and self.mode == "snapshot":
             raise finding_about_key(("deleted",), MARKS_IN_SNAPSHOT)
-        if reason := empty_option_problem(self.mode, self.empty):
+        if reason := empty_export_option_problem(self.mode, self.empty):
             raise finding_about_key(("empty",), reason)
         if reason := ours_problem(self.ours, self.skip, self.read_resource):
             raise finding_about_key(("ours",), reason)
@@ -178,7 +178,7 @@ def check_mapped_members(
             check_mapped_members(stream, kind, inner, form.each, (*place, name, "each"))
         elif isinstance(form, Each) and form.single:
             raise finding_about_key((*place, name), "is not an object of members")
-        for nested, where in _nested_members_beside_each(form, (*place, name)):
+        for nested, where in _nested_members_outside_each_key(form, (*place, name)):
             if inner is None:
                 raise finding_about_key(where[:-1], "is not an object of members")
             check_mapped_members(stream, kind, inner, nested, where)
@@ -187,7 +187,7 @@ def check_mapped_members(
         raise finding_about_key(place, f"lacks {', '.join(missing)}, which every {kind.name} needs")
 
 
-def _nested_members_beside_each(
+def _nested_members_outside_each_key(
     form: Any, place: tuple[str | int, ...]
 ) -> Iterator[tuple[Mapping[str, Any], tuple[str | int, ...]]]:
     """Yield the members of the objects that *form* makes beside those of ``each``, with their places."""
@@ -198,22 +198,24 @@ def _nested_members_beside_each(
             for number, further in enumerate(form.also or ()):
                 if isinstance(further, Each):
                     yield further.each, (*place, "also", number, "each")
-                yield from _nested_members_beside_each(further, (*place, "also", number))
+                yield from _nested_members_outside_each_key(further, (*place, "also", number))
             if isinstance(form.total, Total) and form.total.rounding is not None:
                 own = {"quantity": Const(const=1), "unitPrice": Const(const=1)}
                 yield {**form.total.rounding, **own}, (*place, "total", "rounding")
         case When():
-            yield from _nested_members_beside_each(form.then, (*place, "then"))
-            yield from _nested_members_beside_each(form.otherwise, (*place, "otherwise"))
+            yield from _nested_members_outside_each_key(form.then, (*place, "then"))
+            yield from _nested_members_outside_each_key(form.otherwise, (*place, "otherwise"))
 
 
 def _check_constants(model: type[ResourceModel], name: str, form: Any, place: tuple[str | int, ...]) -> None:
-    for value, where in _constants_in_form(form, place):
+    for value, where in _constants_within_mapping_form(form, place):
         if fault := _constant_problem(model, name, value):
             raise finding_about_key(where, fault)
 
 
-def _constants_in_form(form: Any, place: tuple[str | int, ...]) -> Iterator[tuple[Any, tuple[str | int, ...]]]:
+def _constants_within_mapping_form(
+    form: Any, place: tuple[str | int, ...]
+) -> Iterator[tuple[Any, tuple[str | int, ...]]]:
     match form:
         case bool() | int() | Decimal():
             yield form, place
@@ -225,8 +227,8 @@ def _constants_in_form(form: Any, place: tuple[str | int, ...]) -> Iterator[tupl
             others = {"otherwise": form.otherwise, "default": form.default}
             yield from ((other, (*place, key)) for key, other in others.items() if other is not None)
         case When():
-            yield from _constants_in_form(form.then, (*place, "then"))
-            yield from _constants_in_form(form.otherwise, (*place, "otherwise"))
+            yield from _constants_within_mapping_form(form.then, (*place, "then"))
+            yield from _constants_within_mapping_form(form.otherwise, (*place, "otherwise"))
 
 
 def model_fields_by_wire_name(model: type[ResourceModel]) -> dict[str, FieldInfo]:

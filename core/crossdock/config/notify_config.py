@@ -19,7 +19,7 @@ from crossdock.values.web_address_checks import (
 Kind = Literal["failed", "degraded", "recovered", "late"]
 
 
-def _webhook_url_or_secret(value: Any, info: ValidationInfo) -> str | Secret:
+def _checked_url_or_secret_reference(value: Any, info: ValidationInfo) -> str | Secret:
     if isinstance(value, Secret):
         return value
     if not isinstance(value, str):
@@ -33,7 +33,7 @@ def _webhook_url_or_secret(value: Any, info: ValidationInfo) -> str | Secret:
 
 Url = Annotated[
     str | Secret,
-    BeforeValidator(_webhook_url_or_secret),
+    BeforeValidator(_checked_url_or_secret_reference),
     WithJsonSchema({"type": "string", "pattern": "^(https?://|(env|file):).+"}),
 ]
 

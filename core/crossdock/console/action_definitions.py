@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from crossdock.console.page_requests import PageError, PageRequest
+from crossdock.console.page_request_context import PageError, PageRequest
 from crossdock.console.started_commands import PLAN
 from crossdock.console.visitors_and_roles import Role
 from crossdock.errors import CrossdockError, add_code_to_first_line
@@ -62,7 +62,7 @@ class Action(Struct, frozen=True):
     needs_state: bool = True
 
 
-def _fixed_preview(*lines: str) -> Callable[[PageRequest, Fields], Preview]:
+def _preview_from_line_templates(*lines: str) -> Callable[[PageRequest, Fields], Preview]:
     return lambda _, given: Preview([line.format_map(_EmptyIfMissing(given)) for line in lines])
 
 
@@ -175,7 +175,7 @@ def _sync_preview(visit: PageRequest, given: Fields) -> Preview:
     return Preview([*lines, "To see first what would be sent, plan it."])
 
 
-def _fixed_preview_for_streams(*lines: str) -> Callable[[PageRequest, Fields], Preview]:
+def _fixed_preview_if_streams_exist(*lines: str) -> Callable[[PageRequest, Fields], Preview]:
     def preview(visit: PageRequest, given: Fields) -> Preview:
         visit.project().selected_streams(_chosen_streams(given))
         return Preview(lines)
@@ -401,7 +401,7 @@ ACTIONS: Mapping[str, Action] = {
             "Look up what the target has",
             _OPERATOR,
             lambda given: ["records", "resolve", *_positional_arguments(given, "stream", "key")],
-            _fixed_preview(
+            _preview_from_line_templates(
                 "The target will be asked for what may be the record {key} of {stream}. Nothing is changed."
             ),
             ("stream", "key"),
@@ -412,7 +412,7 @@ ACTIONS: Mapping[str, Action] = {
             "Reverse a decision",
             _OPERATOR,
             lambda given: ["records", "reopen", *_positional_arguments(given, "stream", "key")],
-            _fixed_preview("The record {key} of {stream} will be in doubt again."),
+            _preview_from_line_templates("The record {key} of {stream} will be in doubt again."),
             ("stream", "key"),
             ("stream", "key"),
         ),
@@ -447,7 +447,7 @@ ACTIONS: Mapping[str, Action] = {
             "Plan a sync",
             _OPERATOR,
             lambda given: ["plan", "--limit", "200", "-o", PLAN, *_prefix_double_hyphen(_chosen_streams(given))],
-            _fixed_preview_for_streams(
+            _fixed_preview_if_streams_exist(
                 "The sources will be read, and what a sync would send is shown. Nothing is sent or changed."
             ),
             ("streams",),
@@ -526,7 +526,7 @@ ACTIONS: Mapping[str, Action] = {
             "Compare with the platform",
             _OPERATOR,
             lambda given: ["reconcile", "-o", PLAN, *_prefix_double_hyphen(_chosen_streams(given))],
-            _fixed_preview_for_streams(
+            _fixed_preview_if_streams_exist(
                 "The sources and the platform will be read completely, and differences listed. Nothing is changed.",
                 "Its repair can be executed after that.",
             ),

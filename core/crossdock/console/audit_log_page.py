@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from starlette.responses import Response
 
-from crossdock.console.page_requests import PageRequest, parse_whole_number
+from crossdock.console.page_request_context import PageRequest, parse_whole_number_or_none
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.runs import audit_lines
 from crossdock.state import AuditEntry, AuditFilter
@@ -22,7 +22,9 @@ def show_audit_log(visit: PageRequest) -> Response:
     since, until = (_beginning_of_day(query[name]) for name in ("since", "until"))
     choice = AuditFilter(query["person"] or None, query["action"] or None, since, until and until + timedelta(days=1))
     with visit.read_transaction() as tx:
-        found = tx.audit_log.listed(choice, limit=_LISTED + 1, before=parse_whole_number(visit.query.get("before", "")))
+        found = tx.audit_log.listed(
+            choice, limit=_LISTED + 1, before=parse_whole_number_or_none(visit.query.get("before", ""))
+        )
     older = visit.link("audit", **query, before=found[_LISTED - 1].id) if len(found) > _LISTED else ""
     return visit.render_page(
         "audit.html",

@@ -77,7 +77,7 @@ def _bar_rectangle(place: int, number: int, top: int) -> Rectangle:
     return SLOT * place, HEIGHT - height, SLOT - GAP, height
 
 
-def timeline_of_run_steps(step: StepSpans, whole: timedelta) -> Drawing:
+def timeline_of_one_step(step: StepSpans, whole: timedelta) -> Drawing:
     """Draw when the steps of one name took place, on a time axis as long as the run."""
     return Drawing(LINE, 10, [_span_rectangle(began, lasted, whole) for began, lasted in step.spans])
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from crossdock.console.page_requests import PageError
+from crossdock.console.page_request_context import PageError
 
 _AT_ONCE = threading.BoundedSemaphore(3)
 """Partners may be slow to answer, and what waits for them must leave threads for other pages."""

@@ -16,7 +16,7 @@ from crossdock.connector import Stream
 from crossdock.errors import CrossdockError, add_code_to_first_line, text_with_code
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.pacing.rate_limit_estimate import limit_text
+from crossdock.pacing.estimated_rate_limit_and_origin import limit_text
 from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
 from crossdock.runs import slowest_steps_and_allowance_summary, stored_rate_limits
 from crossdock.state import RunRecord, Transaction
@@ -104,7 +104,7 @@ def facts_of_connection(
 
 def stream_last_read(tx: Transaction, name: str, stream: Stream[Any], runs: Sequence[RunRecord]) -> StreamLastRead:
     """Read when *stream* was read last. *runs* are the latest ones, the newest first."""
-    finished = tx.intake.last_finished(name)
+    finished = tx.intake.last_finished_import(name)
     return StreamLastRead(
         name,
         stream.mode,

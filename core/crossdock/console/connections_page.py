@@ -14,7 +14,7 @@ from crossdock.console.action_definitions import permitted_action_links
 from crossdock.console.concurrent_partner_request_limit import limit_partner_requests
 from crossdock.console.connection_facts_without_connecting import ConnectionFacts, Credential, StreamLastRead
 from crossdock.console.nightly_allowance_and_refusals_plot import plot_allowance_and_refusals, runs_within_day_of_newest
-from crossdock.console.page_requests import PageError, PageRequest
+from crossdock.console.page_request_context import PageError, PageRequest
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.errors import CrossdockError, add_code_to_first_line
 from crossdock.services.inbox.webhook_subscriptions import open_subscriptions_of_connection
@@ -41,7 +41,7 @@ _FINDINGS = ("result", "subject", "finding")
 def show_connections(visit: PageRequest) -> Response:
     project, now = visit.project(), visit.now
     with visit.read_transaction() as tx:
-        runs = _latest_runs_with_timings(tx)
+        runs = _latest_runs_and_their_timings(tx)
         facts = [
             connection_facts_without_connecting.facts_of_platform(tx, project, runs, now),
             *(
@@ -75,7 +75,7 @@ def check_connections(visit: PageRequest) -> Response:
     chosen = _chosen_connection(visit, project)
     with limit_partner_requests():
         if chosen is None:
-            found = list(tests_of_state_platform_and_connections.findings_of_project(project))
+            found = list(tests_of_state_platform_and_connections.findings_of_all_tests(project))
         else:
             found = [
                 (chosen.name, each)
@@ -128,7 +128,7 @@ def _chosen_connection(visit: PageRequest, project: Project) -> Connection | Non
     return found
 
 
-def _latest_runs_with_timings(tx: Transaction) -> list[RunRecord]:
+def _latest_runs_and_their_timings(tx: Transaction) -> list[RunRecord]:
     """Return the latest runs with their timings, the newest first."""
     found = (tx.runs.get(run.id) for run in tx.runs.listed(limit=LOOKED_AT))
     return [run for run in found if run is not None]
@@ -184,11 +184,11 @@ def _stream_row(visit: PageRequest, each: StreamLastRead) -> tuple[Cell, ...]:
         each.mode,
         "not yet" if each.last_read_at is None else instant_text(each.last_read_at),
         "" if each.run is None else Link(str(each.run.id), visit.link("runs", each.run.id)),
-        [*_last_read_texts(each)],
+        [*_last_reads_and_cursor_texts(each)],
     )
 
 
-def _last_read_texts(each: StreamLastRead) -> Iterator[str]:
+def _last_reads_and_cursor_texts(each: StreamLastRead) -> Iterator[str]:
     known = {"file": each.last_file, "snapshot": each.last_snapshot, "full list": each.last_full_list}
     yield from (f"{what}: {instant_text(at)}" for what, at in known.items() if at is not None)
     if each.cursor:

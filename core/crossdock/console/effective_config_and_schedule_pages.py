@@ -19,10 +19,10 @@ from crossdock.config.project.effective_config import (
 from crossdock.config.project.project import Project
 from crossdock.console.action_definitions import permitted_action_links
 from crossdock.console.next_runs_calendar import DAYS, make_next_runs_calendar
-from crossdock.console.page_requests import PageRequest
+from crossdock.console.page_request_context import PageRequest
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.errors import ConfigError, text_with_code
-from crossdock.runs.imported_file_log import text_of_mapping_change
+from crossdock.runs.imported_file_log import time_of_mapping_change_text
 from crossdock.state import RunConfig, Transaction
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text
 
@@ -48,14 +48,16 @@ def show_settings(visit: PageRequest) -> Response:
         last = next(iter(tx.runs.listed(limit=1)), None)
         then = tx.run_configs.last()
         streams = [] if project is None else list(_stream_mapping_version_rows(visit, tx, project))
-        notes = [] if project is None else list(_config_and_state_differences(tx, project))
+        notes = [] if project is None else list(_missing_job_and_stream_sentences(tx, project))
     return visit.render_page(
         "settings.html",
         f"Settings of {tenant.name}",
         errors=errors,
         only_written=only_written,
         files=table(_FILES, (_file_row(path) for path in tenant.files)),
-        compared=None if project is None or then is None else _changed_settings_values(visit, then, project, settings),
+        compared=None
+        if project is None or then is None
+        else _settings_changed_since_last_run(visit, then, project, settings),
         last=None if last is None else (visit.link("runs", last.id), last.id, instant_text(last.started_at)),
         streams=table(_STREAMS, streams),
         notes=notes,
@@ -107,7 +109,7 @@ def _file_row(path: Path) -> tuple[Cell, ...]:
     return path.name, instant_text(changed)
 
 
-def _changed_settings_values(
+def _settings_changed_since_last_run(
     visit: PageRequest, then: RunConfig, project: Project, settings: Iterable[Setting]
 ) -> dict[str, Any]:
     """Return the settings that have another value now than the run *then* had."""
@@ -133,8 +135,8 @@ def _changed_settings_values(
 def _stream_mapping_version_rows(visit: PageRequest, tx: Transaction, project: Project) -> Iterator[tuple[Cell, ...]]:
     for connection in project.connections:
         for name, stream in connection.enabled_streams_with_full_names():
-            version, finished = stream.version, tx.intake.last_finished(name)
-            changed = text_of_mapping_change(tx, name, version)
+            version, finished = stream.version, tx.intake.last_finished_import(name)
+            changed = time_of_mapping_change_text(tx, name, version)
             was_read = finished is not None or tx.cursors.mapping_version_of_cursor(name) is not None
             yield (
                 Link(name, visit.link("records", stream=name)),
@@ -152,7 +154,7 @@ def _changed_mapping_cell(visit: PageRequest, name: str, changed: str) -> Cell:
     return [Link(f"no, changed {changed}: the next run maps all records again that the source still has", ""), *planned]
 
 
-def _config_and_state_differences(tx: Transaction, project: Project) -> Iterator[str]:
+def _missing_job_and_stream_sentences(tx: Transaction, project: Project) -> Iterator[str]:
     """Say which streams and jobs the state knows and the config has no more, or the other way round."""
     known = tx.scheduled_runs.latest_by_job()
     for name in sorted(known.keys() - project.jobs.keys()):

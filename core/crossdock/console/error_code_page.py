@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 from starlette.responses import Response
 
-from crossdock.console.page_requests import PageError, PageRequest
+from crossdock.console.page_request_context import PageError, PageRequest
 from crossdock.console.page_tables import Link
 from crossdock.values import explanations
 

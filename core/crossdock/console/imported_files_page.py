@@ -8,7 +8,7 @@ from datetime import datetime
 
 from starlette.responses import Response
 
-from crossdock.console.page_requests import PageError, PageRequest
+from crossdock.console.page_request_context import PageError, PageRequest
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.state.tables.file_intake import TakenFile, TakenFilePlace
 from crossdock.values.record_keys import key_parts_of, key_text
@@ -24,7 +24,7 @@ def show_imported_files(visit: PageRequest) -> Response:
     name, before = visit.parameter("name"), _parse_list_position(visit.parameter("before"))
     with visit.read_transaction() as tx:
         found = tx.intake.search(name, before=before, limit=_LISTED + 1)
-        same = tx.intake.files_with_contents({each.content_hash for each in found[:_LISTED]})
+        same = tx.intake.files_with_content_hashes({each.content_hash for each in found[:_LISTED]})
     copies = defaultdict[str, list[TakenFile]](list)
     for each in same:
         copies[each.content_hash].append(each)

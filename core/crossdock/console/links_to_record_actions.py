@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from crossdock.console.action_definitions import permitted_action_links
-from crossdock.console.page_requests import PageRequest
+from crossdock.console.page_request_context import PageRequest
 from crossdock.values.state_words import RecordState
 
 _UNCLEAR = {RecordState.IN_DOUBT.option_value, RecordState.OVERDUE.option_value}

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from crossdock.config.project.project import Project
 from crossdock.console.action_definitions import permitted_action_links
-from crossdock.console.page_requests import PageRequest
+from crossdock.console.page_request_context import PageRequest
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.self_contained_sign_off_report import source_state_platform_totals_table
 from crossdock.migration.migration_status import MigrationStatus, migration_status
@@ -149,7 +149,7 @@ def _wave_values(visit: PageRequest, found: MigrationFacts, each: WaveStatus) ->
         "why": "" if each.gate is None else each.gate.why,
         "actions": _wave_actions(visit, found, each),
         "approved": "" if approval is None else f"{approval.approved_by}, {instant_text(approval.approved_at)}",
-        "streams": _streams_table(visit, {name: found.open[name] for name in sorted(each.wave.streams)}),
+        "streams": _open_records_by_stream_table(visit, {name: found.open[name] for name in sorted(each.wave.streams)}),
     }
 
 
@@ -164,16 +164,16 @@ def _wave_actions(visit: PageRequest, found: MigrationFacts, each: WaveStatus) -
     ]
 
 
-def _streams_table(visit: PageRequest, counts: Mapping[str, OpenCounts]) -> Table:
+def _open_records_by_stream_table(visit: PageRequest, counts: Mapping[str, OpenCounts]) -> Table:
     """Return the streams of a wave with the states in which records of any of them are open."""
     numbers = {name: each.as_json() for name, each in counts.items()}
     states = [RecordState(each) for each in OpenCounts().as_json() if any(of[each] for of in numbers.values())]
     columns = ("stream", *([each.display_text for each in states] or ["open"]))
-    rows = ((name, *_count_cells(visit, name, states, of)) for name, of in numbers.items())
+    rows = ((name, *_open_record_count_cells(visit, name, states, of)) for name, of in numbers.items())
     return table(columns, rows, kind="numbers")
 
 
-def _count_cells(
+def _open_record_count_cells(
     visit: PageRequest, stream: str, states: Sequence[RecordState], numbers: Mapping[str, int]
 ) -> Iterator[Cell]:
     for state in states:
@@ -185,7 +185,7 @@ def _count_cells(
 
 def _forecast_text(found: MigrationFacts) -> str:
     left = found.status.left
-    text = found.status.forecast_text
+    text = found.status.remaining_requests_and_duration_text
     if left is None or left.lasts is None or not text:
         return text
     return f"{text}; expected to end {instant_text(found.at + left.lasts)}"

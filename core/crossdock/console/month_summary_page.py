@@ -11,8 +11,8 @@ from starlette.responses import Response
 from crossdock.console import page_rendering
 from crossdock.console.bar_plot_and_timeline_shapes import BarPlot, Value, bar_plot
 from crossdock.console.job_calendar_grid import late_files_left_out_note, late_files_table, make_calendar_grid
-from crossdock.console.page_requests import PageError, PageRequest
-from crossdock.console.page_tables import Addresses, Cell, Link, Table, no_address, table
+from crossdock.console.page_request_context import PageError, PageRequest
+from crossdock.console.page_tables import Addresses, Cell, Link, Table, omit_address_in_file, table
 from crossdock.runs.month_summary import (
     DaySums,
     JobTroubleTimes,
@@ -51,7 +51,7 @@ def show_month(visit: PageRequest) -> Response:
 
 def self_contained_page(month: MonthSummary, *, tenant: str, at: datetime) -> str:
     """Return the page as one self-contained file."""
-    shown = template_values(month, tenant=tenant, at=at, address=no_address)
+    shown = template_values(month, tenant=tenant, at=at, address=omit_address_in_file)
     return page_rendering.render("month.html", layout="layout.html", problem="", before="", after="", **shown)
 
 

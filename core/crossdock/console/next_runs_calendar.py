@@ -11,7 +11,7 @@ from msgspec import Struct
 from crossdock.config.schedules.blackouts import windows_between
 from crossdock.config.schedules.job_and_schedule_config import JobConfig, Schedule
 from crossdock.console.page_tables import Table, table
-from crossdock.services.scheduler.schedule_preview import MOST_COUNTED, PreviewedDay, previewed_days
+from crossdock.services.scheduler.schedule_preview import MOST_COUNTED, PreviewedDay, previewed_runs_by_day
 from crossdock.state import Transaction
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text
 from crossdock.values.time_zones import clock_changes
@@ -31,7 +31,7 @@ class NextRunsCalendar(Struct, frozen=True):
 
 def make_next_runs_calendar(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime) -> NextRunsCalendar:
     until = now + timedelta(days=DAYS)
-    found = {name: previewed_days(tx, name, job, now, DAYS, listed=_EACH) for name, job in jobs.items()}
+    found = {name: previewed_runs_by_day(tx, name, job, now, DAYS, listed=_EACH) for name, job in jobs.items()}
     changes = [
         change
         for zone in sorted({job.schedule.time_zone for job in jobs.values()})

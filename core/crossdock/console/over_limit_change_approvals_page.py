@@ -7,7 +7,7 @@ from typing import Any
 from starlette.responses import Response
 
 from crossdock.console.action_definitions import ACTIONS, permitted_action_links
-from crossdock.console.page_requests import PageRequest
+from crossdock.console.page_request_context import PageRequest
 from crossdock.console.page_tables import Link
 from crossdock.state import PendingApproval, Scope, Transaction
 from crossdock.values.texts_of_numbers_and_times import instant_text

@@ -35,10 +35,10 @@ class Link(Struct, frozen=True):
 
 
 Addresses = Callable[..., str]
-"""Makes the address of a page of the console from its parts and parameters: `PageRequest.link`, or `no_address`."""
+"""Makes the address of a console page from its parts and parameters: `PageRequest.link`, or `omit_address_in_file`."""
 
 
-def no_address(*_: object, **__: object) -> str:
+def omit_address_in_file(*_: object, **__: object) -> str:
     """Make no address: a page that is a file leads nowhere."""
     return ""
 

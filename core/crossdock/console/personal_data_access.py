@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from crossdock.console.page_requests import PageError, PageRequest, page_address
+from crossdock.console.page_request_context import PageError, PageRequest, page_address
 from crossdock.errors import CrossdockError
 from crossdock.state import AuditEntry
 from crossdock.state.tables.audit_log import VIEWED

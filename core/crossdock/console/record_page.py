@@ -16,12 +16,12 @@ from crossdock.console.concurrent_partner_request_limit import limit_partner_req
 from crossdock.console.error_code_page import explanation_links
 from crossdock.console.links_to_record_actions import record_action_links
 from crossdock.console.open_record_search_list_pages import parent_record_address
-from crossdock.console.page_requests import PageError, PageRequest
+from crossdock.console.page_request_context import PageError, PageRequest
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.personal_data_access import check_and_log_access
 from crossdock.errors import CrossdockError, UnavailableError, text_with_code
 from crossdock.runs import open_records, record_history_lines, tried_record_display
-from crossdock.runs.doubtful_operation_look_ups import open_look_ups
+from crossdock.runs.doubtful_operation_look_ups import begin_look_ups_at_target
 from crossdock.runs.open_records import Item
 from crossdock.runs.record_history_lines import value_text
 from crossdock.runs.record_history_search import RecordHistory, RecordSearch
@@ -63,7 +63,10 @@ def show_record_fetched_live(visit: PageRequest) -> Response:
     binding = _current_binding(history)
     if history.scope is None or binding is None:
         raise PageError(404, "This record is not at a target, which could be asked.")
-    with limit_partner_requests(), open_look_ups(visit.project(), visit.console.clock, history.scope.target) as target:
+    with (
+        limit_partner_requests(),
+        begin_look_ups_at_target(visit.project(), visit.console.clock, history.scope.target) as target,
+    ):
         held = target.look_up_record(history.scope.resource, binding["target_id"])
     return _page(visit, named, held=held or {})
 
@@ -84,7 +87,7 @@ def _page(
         try:
             history = _find_record_history(tx, project, named)
         except _UnknownError as error:
-            return _unknown_record_page(visit, tx, named, error)
+            return _unknown_but_awaited_record_page(visit, tx, named, error)
         items = open_records.open_states_of_record(tx, history)
         if project is None:
             for row in history.operations:
@@ -112,16 +115,18 @@ def _page(
         versions=table(("since", "operation", "run"), _version_rows(visit, named, data.contents)) if may_see else None,
         day=visit.query.get("day", ""),
         named={name: value for name, value in named.items() if value},
-        version=_version_values(version, personal) if version is not None and may_see else None,
+        version=_version_template_values(version, personal) if version is not None and may_see else None,
         shows_data=shows_data,
         data_address=visit.link("record", **named, **_version_and_day_parameters(visit), show="data"),
         hidden_address=visit.link("record", **named, **_version_and_day_parameters(visit)),
         has_data=any(raw for _, raw, _ in data.raw),
-        mapped=[_map_again_values(visit, project, *each) for each in data.raw] if shows_data and project else [],
+        mapped=[_mapped_again_template_values(visit, project, *each) for each in data.raw]
+        if shows_data and project
+        else [],
         asked_address=visit.link("record", **named),
         may_ask=may_see and _target_can_be_asked(visit, project, history),
         target=history.scope.target if history.scope else "",
-        held=None if held is None or not may_see else _compare_with_target(data.accepted, held, personal),
+        held=None if held is None or not may_see else _compare_accepted_with_held(data.accepted, held, personal),
         sources=[
             (name, visit.link("record", **named, of=name))
             for name in history.streams
@@ -151,7 +156,7 @@ def _find_record_history(tx: Transaction, project: Project | None, named: Mappin
     return found[0]
 
 
-def _unknown_record_page(
+def _unknown_but_awaited_record_page(
     visit: PageRequest, tx: Transaction, named: Mapping[str, str], error: _UnknownError
 ) -> Response:
     """Show who waits for a record that is not known yet, and whether a webhook has named it; else raise *error*."""
@@ -327,21 +332,21 @@ def _version_rows(
         yield iter(cells)
 
 
-def _version_values(version: DeliveredContent, personal: frozenset[str]) -> dict[str, Any]:
+def _version_template_values(version: DeliveredContent, personal: frozenset[str]) -> dict[str, Any]:
     return {
         "at": instant_text(version.at),
         "run": str(version.run_id),
         "is_deleted": version.after is None,
-        "members": table(_MEMBERS, _member_rows(version.after or {}, personal)),
+        "members": table(_MEMBERS, _masked_member_rows(version.after or {}, personal)),
     }
 
 
-def _member_rows(payload: Mapping[str, Any], personal: frozenset[str]) -> list[tuple[str, str]]:
+def _masked_member_rows(payload: Mapping[str, Any], personal: frozenset[str]) -> list[tuple[str, str]]:
     shown = {name: PERSONAL if name in personal and value is not None else value for name, value in payload.items()}
     return [(pointer, value_text(value)) for pointer, value in tried_record_display.leaf_values(shown) if shown]
 
 
-def _map_again_values(
+def _mapped_again_template_values(
     visit: PageRequest, project: Project, identity: RecordIdentity, raw: Mapping[str, Any], state: str
 ) -> dict[str, Any]:
     """Return a record's data as it was read, and what the mapping makes of it now."""
@@ -419,7 +424,7 @@ def _target_can_be_asked(visit: PageRequest, project: Project | None, history: R
     return kind is not None and kind.endpoint.reads
 
 
-def _compare_with_target(
+def _compare_accepted_with_held(
     accepted: Mapping[str, Any], held: Mapping[str, Any], personal: frozenset[str]
 ) -> dict[str, Any]:
     """Compare the payload that the target *accepted* last with what it holds now."""

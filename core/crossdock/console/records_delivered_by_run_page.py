@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from starlette.responses import Response
 
-from crossdock.console.page_requests import PageError, PageRequest, parse_whole_number
+from crossdock.console.page_request_context import PageError, PageRequest, parse_whole_number_or_none
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.run_pages import run_of_address
 from crossdock.state.queries.delivered_history import DeliveredOperationFacts
@@ -19,7 +19,7 @@ _COLUMNS = ("key", "stream", "operation", "confirmed", "target", "id at the targ
 
 def show_delivered_records(visit: PageRequest) -> Response:
     """Show the operations of a run that a target has confirmed, all or those of a stream or kind, page by page."""
-    after = parse_whole_number(visit.parameter("after") or "0")
+    after = parse_whole_number_or_none(visit.parameter("after") or "0")
     if after is None:
         raise PageError(404, "There is no such place in the list.", "The list begins at the address without 'after'.")
     stream, operation = visit.parameter("stream") or None, visit.parameter("operation") or None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crossdock.console import (
-    action_pages,
+    action_and_started_command_pages,
     audit_log_page,
     connections_page,
     effective_config_and_schedule_pages,
@@ -37,10 +37,10 @@ PAGES = (
     Page("/t/{tenant}/runs/{run}", run_pages.show_run),
     Page("/t/{tenant}/runs/{run}/delivered", records_delivered_by_run_page.show_delivered_records),
     Page("/t/{tenant}/month/{month}", month_summary_page.show_month),
-    Page("/t/{tenant}/do/{action}", action_pages.show_preview, Role.OPERATOR),
-    Page("/t/{tenant}/do/{action}", action_pages.start_action, Role.OPERATOR, is_form=True),
-    Page("/t/{tenant}/commands", action_pages.show_started_commands, Role.OPERATOR),
-    Page("/t/{tenant}/commands/{command}", action_pages.show_started_command, Role.OPERATOR),
+    Page("/t/{tenant}/do/{action}", action_and_started_command_pages.show_preview, Role.OPERATOR),
+    Page("/t/{tenant}/do/{action}", action_and_started_command_pages.start_action, Role.OPERATOR, is_form=True),
+    Page("/t/{tenant}/commands", action_and_started_command_pages.show_started_commands, Role.OPERATOR),
+    Page("/t/{tenant}/commands/{command}", action_and_started_command_pages.show_started_command, Role.OPERATOR),
     Page("/t/{tenant}/connections", connections_page.show_connections),
     Page("/t/{tenant}/connections/check", connections_page.check_connections, Role.OPERATOR, is_form=True),
     Page("/t/{tenant}/connections/subscriptions", connections_page.list_subscriptions, Role.OPERATOR, is_form=True),

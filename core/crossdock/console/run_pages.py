@@ -9,10 +9,15 @@ from starlette.responses import Response
 
 from crossdock.console import run_report_page
 from crossdock.console.error_code_page import explanation_links
-from crossdock.console.page_requests import PageError, PageRequest, parse_business_date, parse_whole_number
+from crossdock.console.page_request_context import (
+    PageError,
+    PageRequest,
+    parse_business_date,
+    parse_whole_number_or_none,
+)
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.personal_data_access import check_and_log_access
-from crossdock.console.run_report_page import Reader
+from crossdock.console.run_report_page import ReportViewer
 from crossdock.console.visitors_and_roles import Role
 from crossdock.errors import CrossdockError
 from crossdock.state import RunRecord, Transaction
@@ -26,7 +31,7 @@ _AGAIN = frozenset({"incomplete", "failed"})
 
 def show_runs(visit: PageRequest) -> Response:
     job, status, day = (visit.query.get(name) or None for name in ("job", "status", "date"))
-    is_manual, before = visit.query.get("manual") == "1", parse_whole_number(visit.query.get("before"))
+    is_manual, before = visit.query.get("manual") == "1", parse_whole_number_or_none(visit.query.get("before"))
     if day is not None:
         day = parse_business_date(day).isoformat()
     chosen = {"job": job, "status": status, "date": day, "manual": 1 if is_manual else None}
@@ -34,7 +39,7 @@ def show_runs(visit: PageRequest) -> Response:
         found = tx.runs.listed(
             limit=_LISTED + 1, before=before, job=job, status=status, business_date=day, is_manual=is_manual
         )
-        total = tx.runs.count()
+        total = tx.runs.count_all()
     older = visit.link("runs", **chosen, before=found[_LISTED - 1].id) if len(found) > _LISTED else ""
     return visit.render_page(
         "runs.html",
@@ -51,7 +56,7 @@ def show_runs(visit: PageRequest) -> Response:
 
 def run_of_address(visit: PageRequest, tx: Transaction) -> RunRecord:
     """Return the run that the address names, or raise PageError if it was not kept."""
-    number = parse_whole_number(visit.path_params["run"])
+    number = parse_whole_number_or_none(visit.path_params["run"])
     run = None if number is None else tx.runs.get(number)
     if run is None:
         raise PageError(
@@ -61,7 +66,7 @@ def run_of_address(visit: PageRequest, tx: Transaction) -> RunRecord:
 
 
 def show_run(visit: PageRequest) -> Response:
-    reader, is_personal = _page_reader_and_personal_access(visit)
+    reader, is_personal = _viewer_and_personal_data_access(visit)
     with visit.read_transaction() as tx:
         run = run_of_address(visit, tx)
         tenant = visit.required_tenant
@@ -78,7 +83,7 @@ def show_run(visit: PageRequest) -> Response:
     return visit.render_page("run.html", f"Run {run.id}", refreshes=5 if is_followed else 0, **shown)
 
 
-def _page_reader_and_personal_access(visit: PageRequest) -> tuple[Reader, bool]:
+def _viewer_and_personal_data_access(visit: PageRequest) -> tuple[ReportViewer, bool]:
     """Return who reads the page, and whether it shows personal values.
 
     If the config cannot be loaded, personal members are unknown, and none is shown.
@@ -89,7 +94,7 @@ def _page_reader_and_personal_access(visit: PageRequest) -> tuple[Reader, bool]:
         masks = None
     is_personal = masks is not None and check_and_log_access(visit, f"run {visit.path_params['run']}")
     masks = PersonalDataMasks({}) if is_personal else masks
-    return Reader(visit.link, masks, visit.has_role(Role.OPERATOR), has_lists=False), is_personal
+    return ReportViewer(visit.link, masks, visit.has_role(Role.OPERATOR), has_lists=False), is_personal
 
 
 def _actions(visit: PageRequest, run: RunRecord, opened: Mapping[str, Any]) -> Iterator[Link]:

@@ -18,7 +18,7 @@ from crossdock.console.page_tables import (
     Link,
     Table,
     listing_within_bytes,
-    no_address,
+    omit_address_in_file,
     table,
     tally_tables,
 )
@@ -72,7 +72,7 @@ _WAITING = ("stream", "key", "waits for", "file", "line", "since")
 _IN_DOUBT = ("stream", "key", "operation", "attempts", "first sent", "file", "line")
 
 
-class Reader(Struct, frozen=True):
+class ReportViewer(Struct, frozen=True):
     """Who reads a page, which is the reader of a file unless it is said otherwise.
 
     Attributes:
@@ -82,13 +82,13 @@ class Reader(Struct, frozen=True):
         has_lists: Whether open records are listed on the page, and not on pages of their own.
     """
 
-    address: Addresses = no_address
+    address: Addresses = omit_address_in_file
     masks: PersonalDataMasks | None = None
     may_operate: bool = False
     has_lists: bool = True
 
 
-OF_A_FILE = Reader()
+OF_A_FILE = ReportViewer()
 
 
 def self_contained_page(tx: Transaction, run: RunRecord, *, at: datetime, tenant: str, config: Path) -> str:
@@ -99,11 +99,11 @@ def self_contained_page(tx: Transaction, run: RunRecord, *, at: datetime, tenant
 
 
 def template_values(
-    tx: Transaction, run: RunRecord, *, at: datetime, tenant: str, config: Path, reader: Reader = OF_A_FILE
+    tx: Transaction, run: RunRecord, *, at: datetime, tenant: str, config: Path, reader: ReportViewer = OF_A_FILE
 ) -> dict[str, Any]:
     """Return what the template of the report shows."""
     state = tx.run_details
-    streams, later = run.tally or {}, state.count_rejected_by_later_runs(run.id)
+    streams, later = run.tally or {}, state.count_rejections_in_later_runs(run.id)
     errors = [error.split("\n")[:_ERROR_LINES] for error in error_texts(run.messages)]
     balanced, notes = tables_and_sentences_of_run.run_document(run)["balanced"], warning_and_note_texts(run.messages)
     opened = open_records(state, run, reader)
@@ -235,7 +235,7 @@ def _term_and_number_cells(
     return shown, f"{number:,}"
 
 
-def _changed_member_counts(state: RunDetails, run: RunRecord, reader: Reader) -> dict[str, Any] | None:
+def _changed_member_counts(state: RunDetails, run: RunRecord, reader: ReportViewer) -> dict[str, Any] | None:
     found = changed_members(state, run.id, reader.masks)
     if not found.members:
         return None
@@ -247,7 +247,7 @@ def _changed_member_counts(state: RunDetails, run: RunRecord, reader: Reader) ->
     return {"table": table(columns, rows), "only": only}
 
 
-def _changed_member_example_cells(changed: ChangedMember, reader: Reader) -> Iterator[Cell]:
+def _changed_member_example_cells(changed: ChangedMember, reader: ReportViewer) -> Iterator[Cell]:
     if reader.masks is not None:
         yield [
             Link(
@@ -303,7 +303,7 @@ def _steps_table(run: RunRecord) -> Table:
             duration_text(step.total.lasted),
             f"{step.total.share:.0f} %",
             duration_text(step.began),
-            bar_plot_and_timeline_shapes.timeline_of_run_steps(step, whole),
+            bar_plot_and_timeline_shapes.timeline_of_one_step(step, whole),
         )
         for step in found
         if step.total.lasted
@@ -334,7 +334,7 @@ def _start_end_and_duration_texts(delivery: StreamDelivery) -> tuple[str, str, s
     return instant_text(began), instant_text(ended), duration_text(ended - began)
 
 
-def open_records(state: RunDetails, run: RunRecord, reader: Reader = OF_A_FILE) -> Mapping[str, Any]:
+def open_records(state: RunDetails, run: RunRecord, reader: ReportViewer = OF_A_FILE) -> Mapping[str, Any]:
     """Return what was rejected until *run*, and what is waiting, in doubt or pending now, or nothing of a kind."""
     reasons = state.rejections_by_stream_until_run(run.id)
     number = len({each.code for each in reasons})
@@ -352,7 +352,7 @@ def open_records(state: RunDetails, run: RunRecord, reader: Reader = OF_A_FILE) 
 class _OpenRecordLists:
     """Lists of open records, each of at most *room* bytes, or where the reader finds them."""
 
-    def __init__(self, state: RunDetails, reader: Reader, room: int) -> None:
+    def __init__(self, state: RunDetails, reader: ReportViewer, room: int) -> None:
         self._state, self._reader, self._room = state, reader, room
 
     def rejected(self, run: RunRecord, reasons: Sequence[StreamReasonCount]) -> dict[str, Any] | None:
@@ -362,7 +362,7 @@ class _OpenRecordLists:
         return {
             "records": count_with_noun(sum(reason.records for reason in reasons), "record"),
             "by_stream": table(columns, map(self._reason_row, reasons)),
-            "reasons": [self._reason_values(run, each) for each in summed_by_reason_code(reasons)]
+            "reasons": [self._reason_and_records_template_values(run, each) for each in summed_by_reason_code(reasons)]
             if self._reader.has_lists
             else [],
         }
@@ -376,7 +376,7 @@ class _OpenRecordLists:
         if self._reader.may_operate:
             yield Link("Replay", self._reader.address("do", "replay", **chosen))
 
-    def _reason_values(self, run: RunRecord, reason: ReasonCount) -> dict[str, Any]:
+    def _reason_and_records_template_values(self, run: RunRecord, reason: ReasonCount) -> dict[str, Any]:
         rows = map(_rejected_row, self._state.rejected_with_reason_until_run(run.id, reason.code, limit=LISTED))
         return {
             "code": reason.code,
@@ -387,15 +387,17 @@ class _OpenRecordLists:
 
     def waiting(self) -> dict[str, Any] | None:
         number, found = self._state.count_and_list_oldest_waiting(limit=LISTED if self._reader.has_lists else 0)
-        return self._list_values(_WAITING, map(_waiting_row, found), number, "waiting")
+        return self._record_list_template_values(_WAITING, map(_waiting_row, found), number, "waiting")
 
     def unsettled(self, status: str) -> dict[str, Any] | None:
         number, found = self._state.count_and_list_oldest_unsettled(
             status, limit=LISTED if self._reader.has_lists else 0
         )
-        return self._list_values(_IN_DOUBT, map(_unsettled_row, found), number, status.replace("_", "-"))
+        return self._record_list_template_values(
+            _IN_DOUBT, map(_unsettled_row, found), number, status.replace("_", "-")
+        )
 
-    def _list_values(
+    def _record_list_template_values(
         self, columns: Sequence[str], rows: Iterable[tuple[Cell, ...]], number: int, state: str
     ) -> dict[str, Any] | None:
         if not number:

@@ -96,10 +96,10 @@ def _exception_reason_row(each: Report) -> tuple[str, str, int, str]:
 
 def source_state_platform_totals_table(totals: Mapping[str, Report]) -> Table:
     """Return the records, quantities and amounts of source, state and platform."""
-    return table(_TOTALS, _total_rows_of_all_resources(totals), kind="numbers")
+    return table(_TOTALS, _total_rows_of_each_resource(totals), kind="numbers")
 
 
-def _total_rows_of_all_resources(totals: Mapping[str, Report]) -> Iterator[tuple[str, ...]]:
+def _total_rows_of_each_resource(totals: Mapping[str, Report]) -> Iterator[tuple[str, ...]]:
     for resource, sides in totals.items():
         yield from _total_rows(resource, sides)
 

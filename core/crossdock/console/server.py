@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from crossdock.console.page_requests import Console
+from crossdock.console.page_request_context import Console
 from crossdock.console.routes import PAGES
 from crossdock.console.tenant_configs_and_states import Tenants
 from crossdock.console.tenant_overviews import Overviews
@@ -42,7 +42,7 @@ def serve(
             f"cannot serve the console: {error.strerror}", where=f"{host}:{port}", hint=hint, code="port_unavailable"
         )
 
-    protection.refuse_unprotected_host(host)
+    protection.check_protected_before_serving(host)
     sign_in, user = protection.make_sign_in(clock), local_user_as_administrator()
     console = Console(tenants, Overviews(tenants, clock), clock, sign_in=sign_in)
     names = ServerNames(allowed_hosts, "crossdock console")

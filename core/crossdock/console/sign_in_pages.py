@@ -7,7 +7,7 @@ import re
 
 from starlette.responses import Response
 
-from crossdock.console.page_requests import PageError, PageRequest
+from crossdock.console.page_request_context import PageError, PageRequest
 from crossdock.console.sign_in.attempt_limiter import BusyError, TooManyAttemptsError
 from crossdock.console.sign_in.openid_provider import RefusedError
 from crossdock.console.sign_in.sign_in_methods import SignIn

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from starlette.responses import Response
 
 from crossdock.console.action_definitions import GENERAL, permitted_action_links
-from crossdock.console.page_requests import PageRequest, page_address, tenant_page_address
+from crossdock.console.page_request_context import PageRequest, page_address, tenant_page_address
 from crossdock.console.page_tables import Cell, Link, Table, table
-from crossdock.console.remedies_for_tenant_problems import Remedy, next_step_for_job, remedies
+from crossdock.console.remedies_for_jobs_and_records import Remedy, next_step_for_job, remedies
 from crossdock.console.tenant_overviews import JobCondition, JobOverview, Overview, sort_worst_first
 from crossdock.console.visitors_and_roles import Role
 from crossdock.errors import text_with_code

@@ -18,7 +18,7 @@ from crossdock.console.sign_in.openid_provider import OpenIdProvider
 from crossdock.console.sign_in.openid_settings_and_role_rules import load_openid_settings
 from crossdock.console.sign_in.sign_in_methods import SignIn
 from crossdock.errors import ConfigError
-from crossdock.reading.transport.tls_context import load_client_certificate
+from crossdock.reading.transport.tls_context import load_certificate_and_key
 from crossdock.values.clock import Clock
 from crossdock.values.web_address_checks import is_loopback
 
@@ -41,7 +41,7 @@ class Protection(Struct, frozen=True):
     accounts: Path | None = None
     oidc: Path | None = None
 
-    def refuse_unprotected_host(self, host: str) -> None:
+    def check_protected_before_serving(self, host: str) -> None:
         """Raise ConfigError if a console at *host* would not be protected."""
         for each in self.proxies:
             with suppress(ValueError):
@@ -91,7 +91,7 @@ class Protection(Struct, frozen=True):
             return None
         certificate, key = self.certificate.absolute(), self.key and self.key.absolute()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        load_client_certificate(context, certificate, key)
+        load_certificate_and_key(context, certificate, key)
         shown = _file_stamps(certificate, key)
 
         def renew(*_: object) -> None:
@@ -99,7 +99,7 @@ class Protection(Struct, frozen=True):
             found = _file_stamps(certificate, key)
             if found != shown:
                 with suppress(ConfigError):  # half of a renewal; the next connection tries again
-                    load_client_certificate(context, certificate, key)
+                    load_certificate_and_key(context, certificate, key)
                     shown = found
 
         context.sni_callback = renew

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crossdock.console import content_hashed_assets
-from crossdock.console.page_requests import Console, Handler, PageError, PageRequest
+from crossdock.console.page_request_context import Console, Handler, PageError, PageRequest
 from crossdock.console.personal_data_access import cross_site_address_without_data
 from crossdock.console.visitors_and_roles import NOBODY, Person, Role
 from crossdock.errors import CrossdockError, add_code_to_first_line
@@ -88,7 +88,7 @@ class _PageEndpoints:
             try:
                 if page.role is not None and not visit.person.name:
                     return session.set_cookie_if_missing(
-                        self._sign_in_response(page, request, visit), **_cookie_attributes(request)
+                        self._response_asking_to_sign_in(page, request, visit), **_cookie_attributes(request)
                     )
                 visit = await self._authorize_page_request(page, request, visit)
                 form = await session.read_form(request) if page.is_form else None
@@ -107,7 +107,7 @@ class _PageEndpoints:
 
         return answer
 
-    def _sign_in_response(self, page: Page, request: Request, visit: PageRequest) -> Response:
+    def _response_asking_to_sign_in(self, page: Page, request: Request, visit: PageRequest) -> Response:
         wanted = self._address_to_return_to(page, request)
         sign_in = f"{SIGN_IN}?{urlencode({'next': wanted})}" if wanted not in {"", "/"} else SIGN_IN
         if page.is_form:

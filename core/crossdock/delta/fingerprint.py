@@ -17,7 +17,7 @@ from typing import Any, Literal
 import polars as pl
 import polars_hash  # its import registers the namespace nchash
 
-from crossdock.values.raw_rows_and_records import LINE, column_expression_named
+from crossdock.values.raw_rows_and_records import LINE, column_expression_by_exact_name
 
 Algorithm = Literal["xxh3_64", "xxh3_128"]
 
@@ -40,7 +40,7 @@ def row_fingerprints(columns: Sequence[str], version: str, algorithm: Algorithm)
     kind = pl.UInt64 if algorithm == "xxh3_64" else HASH
     seeds = {name: seed_of_column(name, version) for name in columns}
     hashes = (
-        text_hashes(column_expression_named(name), algorithm, seed).fill_null(pl.lit(seed, kind))
+        text_hashes(column_expression_by_exact_name(name), algorithm, seed).fill_null(pl.lit(seed, kind))
         for name, seed in seeds.items()
     )
     return reduce(add, hashes)

@@ -16,12 +16,6 @@ import polars as pl
 
 from crossdock.connector import Stream
 from crossdock.delta import fingerprint, sortable_row_positions
-from crossdock.delta.changed_records_from_source import (
-    KeyedRecord,
-    read_records_of_unit,
-    records_from_held_rows,
-    rows_after_last_deletion,
-)
 from crossdock.delta.rereadable_source_units import SmallBatches, SourceUnit, size_in_memory, without_shared_buffers
 from crossdock.delta.row_preparation import (
     BEFORE,
@@ -40,6 +34,12 @@ from crossdock.delta.row_preparation import (
     prepare,
     rows_with_given_keys,
     split_into_parts_by_key,
+)
+from crossdock.delta.second_pass_for_changed_records import (
+    KeyedRecord,
+    read_records_of_unit,
+    records_from_rows_in_memory,
+    rows_after_last_deletion,
 )
 from crossdock.delta.sortable_row_positions import TimeNotations
 from crossdock.delta.state_comparison import KeyOrder
@@ -121,7 +121,7 @@ def refuse_contradicting_duplicates(listed: pl.DataFrame, place: Callable[[int, 
         )
 
 
-def without_superseded_by_later_batches(candidates: pl.DataFrame) -> pl.DataFrame:
+def later_of_rows_and_deletions(candidates: pl.DataFrame) -> pl.DataFrame:
     """Remove candidates that a later batch contradicts. Keys that a batch names as deleted have `LINE` 0."""
     if DELETED not in candidates.columns:
         return candidates
@@ -206,7 +206,7 @@ class LatestRecords:
             self._add_deleted(batch, tally)
             tally.parts.update(batch.left_out)
             is_small = begins and self._small.is_small_without_special_checks(batch)
-            parts = [*self._small.take_back(len(self._units) - 1), batch]  # all batches of its unit
+            parts = [*self._small.pop_batch_of_unit(len(self._units) - 1), batch]  # all batches of its unit
             if not (is_small and self._small.has_room(batch)):
                 self._add_small_batches(tally, advance)
             if is_small:
@@ -365,7 +365,7 @@ class LatestRecords:
             self.latest = candidates
         else:
             duplicated = pl.col(KEY_HASH).is_duplicated()
-            competing = without_superseded_by_later_batches(candidates.filter(duplicated))
+            competing = later_of_rows_and_deletions(candidates.filter(duplicated))
             stream = self._stream
             is_part = stream.group_by is not None and not self._has_elements  # of a record in several files
             if self._lists_all and not (stream.order_by or is_part or stream.duplicates == "last"):
@@ -400,7 +400,7 @@ class LatestRecords:
                 rows = prepare(self._stream, unit.source, with_path_columns(frame, [cursor.column]))
                 if cursor.column in rows.columns:
                     rows = rows.filter(pl.col(SKIP).is_null()).join(differing, on=KEY_HASH, how="semi")
-                    at = sortable_row_positions.column_positions(cursor, rows).alias(POSITION)
+                    at = sortable_row_positions.sortable_text_of_column(cursor, rows).alias(POSITION)
                     found.append(rows.select(KEY_HASH, of_unit, pl.col(LINE).cast(pl.UInt32), at))
         if not self._stream.group_by:
             return competing.join(pl.concat(found), on=[KEY_HASH, UNIT, LINE], how="left")
@@ -465,7 +465,7 @@ class LatestRecords:
                 yield from read_records_of_unit(self._stream, self._name, unit, wanted)
             else:
                 sources = [self._units[each].source for each in wanted[UNIT]]
-                yield from records_from_held_rows(self._stream, self._name, unit.block, wanted, sources)
+                yield from records_from_rows_in_memory(self._stream, self._name, unit.block, wanted, sources)
 
 
 class SuspiciousCells:

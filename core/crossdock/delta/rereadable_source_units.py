@@ -107,7 +107,7 @@ class SmallBatches:
         self._rows += rows.height
         self._bytes += int(rows.estimated_size())
 
-    def take_back(self, unit: int) -> list[RawBatch]:
+    def pop_batch_of_unit(self, unit: int) -> list[RawBatch]:
         """Remove and return the batch of *unit*, because others of the same unit follow."""
         if not self.units or self.units[-1] != unit:
             return []

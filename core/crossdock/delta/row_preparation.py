@@ -22,7 +22,7 @@ from crossdock.values.raw_rows_and_records import (
     REFUSED,
     Record,
     cells_of_column,
-    column_expression_named,
+    column_expression_by_exact_name,
     internal_column_name,
     is_internal_column,
     with_path_columns,
@@ -71,7 +71,7 @@ def prepare(
         *_key_and_hash_columns(stream, frame, plain),
         _matching_filter_name(stream, incomplete).alias(SKIP),
         fingerprint.row_fingerprints(used, stream.version, stream.fingerprint).alias(FP),
-        *((_order_by_position(order_by, frame, incomplete),) if order_by else ()),
+        *((_position_unless_incomplete(order_by, frame, incomplete),) if order_by else ()),
         *((stream.deleted.expression().alias(DELETED),) if stream.deleted is not None else ()),
     )
     return _clear_keys_of_refused_rows(prepared) if REFUSED in prepared.columns else prepared
@@ -100,8 +100,8 @@ def _with_keys_from_external_ids(ours: Ours | None, frame: pl.DataFrame) -> pl.D
     return frame if ours is None else frame.with_columns(ours.keys_in(cells_of_column(frame, ours.member)).alias(_OURS))
 
 
-def _order_by_position(order_by: Sequence[OrderBy], frame: pl.DataFrame, incomplete: pl.Expr) -> pl.Expr:
-    return pl.when(~incomplete).then(sortable_row_positions.positions_by_order_columns(order_by, frame)).alias(POSITION)
+def _position_unless_incomplete(order_by: Sequence[OrderBy], frame: pl.DataFrame, incomplete: pl.Expr) -> pl.Expr:
+    return pl.when(~incomplete).then(sortable_row_positions.sortable_text_of_rows(order_by, frame)).alias(POSITION)
 
 
 def with_key_columns(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:
@@ -150,7 +150,7 @@ def _repaired(
     """Repair the texts of *frame*. Also return the columns of the key with only unreserved characters."""
     repairs = {name: repair for name, repair in stream.columns.items() if name in frame.columns}
     if repairs:
-        before = (column_expression_named(name).alias(f"{BEFORE}{name}") for name in repairs)
+        before = (column_expression_by_exact_name(name).alias(f"{BEFORE}{name}") for name in repairs)
         frame = frame.with_columns(*before, *(repair.expression(name) for name, repair in repairs.items()))
     plain = [name for name in stream.key if _has_only_unreserved_characters(cells_of_column(frame, name))]
     odd = [name for name in stream.key if name not in plain] if stream.trim_keys and not stream.own_keys else []
@@ -200,10 +200,12 @@ def _add_and_require_used_columns(stream: Stream[Any], source: str, frame: pl.Da
 def _key_text(frame: pl.DataFrame, names: Sequence[str], plain: Collection[str]) -> pl.Expr:
     """Compute `key_text` of `crossdock.values.record_keys` in columns; null where a part is null, empty or too long."""
     parts = [
-        column_expression_named(name) if name in plain else pl.lit(_percent_encoded(cells_of_column(frame, name)))
+        column_expression_by_exact_name(name)
+        if name in plain
+        else pl.lit(_percent_encoded(cells_of_column(frame, name)))
         for name in names
     ]
-    valid = [column_expression_named(name).str.len_bytes().is_between(1, MAX_KEY_BYTES) for name in names]
+    valid = [column_expression_by_exact_name(name).str.len_bytes().is_between(1, MAX_KEY_BYTES) for name in names]
     filled = [pl.when(is_valid).then(part) for is_valid, part in zip(valid, parts, strict=True)]
     return pl.concat_str(filled, separator="|")
 

@@ -11,8 +11,8 @@ from crossdock.mapping.row_order_columns import KIND_LENGTH, OrderBy, position_p
 from crossdock.values.raw_rows_and_records import (
     LINE,
     cells_of_column,
-    column_expression_named,
-    column_expressions_named,
+    column_expression_by_exact_name,
+    column_expressions_by_exact_names,
 )
 
 _SEPARATOR = "\x1f"  # sorts before every printable character
@@ -26,20 +26,20 @@ _USUAL = (
 _HINT = "declare what the column holds: order_by: [{column: COLUMN, as: instant}]"
 
 
-def positions_by_order_columns(columns: Sequence[OrderBy], frame: pl.DataFrame) -> pl.Expr:
+def sortable_text_of_rows(columns: Sequence[OrderBy], frame: pl.DataFrame) -> pl.Expr:
     """Compute the text that orders rows; null if a cell does not convert. NUL is replaced for PostgreSQL."""
-    parts = [column_positions(item, frame) for item in columns]
+    parts = [sortable_text_of_column(item, frame) for item in columns]
     joined = pl.concat_str(
         [pl.lit(position_prefix_from_order_hash(columns)) + parts[0], *parts[1:]], separator=_SEPARATOR
     )
     return joined.str.replace_all("\0", "\x01", literal=True)
 
 
-def column_positions(item: OrderBy, frame: pl.DataFrame) -> pl.Expr:
+def sortable_text_of_column(item: OrderBy, frame: pl.DataFrame) -> pl.Expr:
     """Compute the text that orders rows by one column, which is comparable only with others of that column."""
     column = cells_of_column(frame, item.column)
     if item.as_ == "text":
-        return column_expression_named(item.column).fill_null("")
+        return column_expression_by_exact_name(item.column).fill_null("")
     usual = (
         _instants_in_usual_notation(column) if item.as_ == "instant" and item.format is None else [None] * len(column)
     )
@@ -72,7 +72,7 @@ def are_comparable(one: str, other: str) -> pl.Expr:
     return next(kinds) == next(kinds)
 
 
-def zones_differ(one: str, other: str) -> pl.Expr:
+def zones_of_positions_differ(one: str, other: str) -> pl.Expr:
     def zones(name: str) -> pl.Expr:
         times = pl.col(name).str.extract_all(_CLOCK + _ZONE)
         return times.list.eval(pl.element().str.extract(f"({_ZONE})$")).list.join(" ")
@@ -94,11 +94,11 @@ class TimeNotations:
 
     def check(self, source: str, frame: pl.DataFrame) -> None:
         for column in self._columns:
-            times = frame.filter(column_expression_named(column).str.contains(_TIME)).select(
+            times = frame.filter(column_expression_by_exact_name(column).str.contains(_TIME)).select(
                 _time_notation(column), LINE
             )
             for notation, line in times.unique(
-                column_expressions_named([column]), keep="first", maintain_order=True
+                column_expressions_by_exact_names([column]), keep="first", maintain_order=True
             ).iter_rows():
                 first, place = self._first.setdefault(column, (notation, f"{source}:{line}"))
                 if first != notation:
@@ -113,6 +113,6 @@ class TimeNotations:
 
 def _time_notation(column: str) -> pl.Expr:
     """Return the notation of a time. With an offset, the number of its digits does not matter; before ``Z`` it does."""
-    text = column_expression_named(column)
+    text = column_expression_by_exact_name(column)
     with_offset = text.str.replace(_TIME, "0000-00-00${1}00:00:00${2}")
     return pl.when(text.str.ends_with("Z")).then(text.str.replace_all("[0-9]", "0")).otherwise(with_offset)

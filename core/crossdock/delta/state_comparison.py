@@ -93,7 +93,7 @@ def compare(
 ) -> Delta:
     """Compare *latest* with the *known* bindings and open items. *idle* records are decided only in a newer version."""
     open_items = [each for each in _open_items(dead_letters, waiting, idle, unsettled) if each.height]
-    sought = _records_to_compare(latest, open_items)
+    sought = _latest_records_to_compare(latest, open_items)
     candidates = rows_with_given_keys(known, sought[KEY_HASH]) if sought.height < known.height / _FEW else known
     found = _merge_parts(
         [_compare_part(ours, theirs, open_items) for ours, theirs in split_into_parts_by_key(sought, candidates)]
@@ -136,7 +136,7 @@ def _open_item_frame(kind: str, rows: Iterable[tuple[int, int | None, str | None
     return pl.DataFrame(list(rows), schema=schema, orient="row").with_columns(pl.lit(value=True).alias(kind))
 
 
-def _records_to_compare(latest: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> pl.DataFrame:
+def _latest_records_to_compare(latest: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Return the records that are not `SAME` or have an open item; all records if those are many, to save a copy."""
     if int(latest[SAME].sum()) * 2 < latest.height:
         return latest
@@ -166,9 +166,9 @@ def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequenc
         return flag(older, position, POSITION)
 
     def in_another_zone(position: str) -> pl.Expr:
-        differs = sortable_row_positions.zones_differ(POSITION, position) & sortable_row_positions.are_comparable(
+        differs = sortable_row_positions.zones_of_positions_differ(
             POSITION, position
-        )
+        ) & sortable_row_positions.are_comparable(POSITION, position)
         return flag(differs, position, POSITION)
 
     unchanged = flag(pl.col(FP) == pl.col(KNOWN_FP)) | same_as(_UNSETTLED)

@@ -172,7 +172,9 @@ def decimal(
 
     Zeros around these digits, and white space around the number, are ignored.
     """
-    return _number(row, column, NumberFormat(decimal_mark, thousands, sign, round, decimals, factor).parse_decimal)
+    return _number_or_record_error(
+        row, column, NumberFormat(decimal_mark, thousands, sign, round, decimals, factor).parse_decimal
+    )
 
 
 def integer(
@@ -186,10 +188,12 @@ def integer(
     factor: Decimal | int = 1,
 ) -> int:
     """Return a whole number of at most 15 digits, written as `NumberFormat` says; ``5.`` and ``5.000`` are whole."""
-    return _number(row, column, NumberFormat(decimal_mark, thousands, sign, None, decimals, factor).parse_integer)
+    return _number_or_record_error(
+        row, column, NumberFormat(decimal_mark, thousands, sign, None, decimals, factor).parse_integer
+    )
 
 
-def _number(row: Row, column: str, read: Callable[[str], N]) -> N:
+def _number_or_record_error(row: Row, column: str, read: Callable[[str], N]) -> N:
     try:
         return read(text(row, column))
     except ValueError as error:

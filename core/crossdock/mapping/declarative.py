@@ -25,7 +25,7 @@ from crossdock.mapping.from_column import (
     Scalar,
     Value,
     common_parent_path,
-    element_numbers_by_list,
+    element_indexes_by_list_path,
 )
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.printable import BLANKS
@@ -262,15 +262,15 @@ class Total(ConfigModel):
 
     @property
     def column_with_stated_total(self) -> str:
-        return self._stated_total_form.from_
+        return self._stated_total_as_column_form.from_
 
     @cached_property
-    def _stated_total_form(self) -> FromColumn:
+    def _stated_total_as_column_form(self) -> FromColumn:
         given = self.equals
         return FromColumn.model_validate({"from": given, "as": "decimal"}) if isinstance(given, str) else given
 
     def columns(self) -> Iterator[str]:
-        yield from self._stated_total_form.columns()
+        yield from self._stated_total_as_column_form.columns()
         yield from self.where.columns() if self.where is not None else ()
         yield from _columns_of(self.rounding or {})
 
@@ -279,7 +279,7 @@ class Total(ConfigModel):
 
         *member* is the one that has the objects.
         """
-        total = self._stated_total_form.compile()
+        total = self._stated_total_as_column_form.compile()
         wanted = _accept_any_row if self.where is None else self.where.predicate()
         rounding = None if self.rounding is None else _compile_members(self.rounding)
 
@@ -422,7 +422,7 @@ class _CompiledEach(Struct, frozen=True):
     total: Callable[[Sequence[Any], Record, Row], list[Any]] | None
     single: bool
 
-    def member_with_objects(self, objects: list[Any]) -> dict[str, Any]:
+    def objects_under_member_name(self, objects: list[Any]) -> dict[str, Any]:
         """Return the member that has *objects*, or nothing."""
         if not self.single:
             return {self.member: objects}
@@ -513,8 +513,8 @@ class RecordMap:
             name: (*_columns_of({name: form}), *_columns_by_list({name: form})) for name, form in forms.items()
         }
         self.joined_columns = _columns_by_list(forms)
-        self._lists_of_elements = {of: element_numbers_by_list(names) for of, names in self.joined_columns.items()}
-        self._lists = element_numbers_by_list(
+        self._lists_of_elements = {of: element_indexes_by_list_path(names) for of, names in self.joined_columns.items()}
+        self._lists = element_indexes_by_list_path(
             {*self.columns, *(of.partition(_OF_EACH)[0] for of in self.joined_columns)}
         )
 
@@ -536,7 +536,7 @@ class RecordMap:
                 objects += self._objects_of_also(record, rows, further)
             if form.total is not None:
                 objects += self._build_with_error_line(record, rows, 0, partial(form.total, objects, record))
-            members |= form.member_with_objects(objects)
+            members |= form.objects_under_member_name(objects)
         if self._lists and isinstance(rows[0], JsonCells):
             rows[0].count_unread_elements(self._lists)
         return members

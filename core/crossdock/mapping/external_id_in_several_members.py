@@ -60,7 +60,7 @@ class NameMembers(Struct, frozen=True):
 
     def members_of_external_id(self, name: str) -> dict[str, str]:
         """Return the members of a record with this external id."""
-        values = _field_values_in(self.whole, name) or {"key": name}
+        values = _parse_fields_by_form(self.whole, name) or {"key": name}
         return self.members_of_key(values.get("namespace", ""), values["key"])
 
     def external_id_in(self, record: Any) -> Any:
@@ -71,7 +71,7 @@ class NameMembers(Struct, frozen=True):
         values = dict[str, str]()
         for name, form in self.forms.items():
             text = held.get(name)
-            found = _field_values_in(form, text) if isinstance(text, str) else None
+            found = _parse_fields_by_form(form, text) if isinstance(text, str) else None
             if found is None or any(values.get(field, value) != value for field, value in found.items()):
                 return None
             values |= found
@@ -87,13 +87,11 @@ class NameMembers(Struct, frozen=True):
         own = self.members_of_external_id(name)
         wanted = find_at_pointer(own, asked)
         return [
-            each
-            for each in records
-            if find_at_pointer(each, asked) != wanted or not _has_differing_member_text(each, own)
+            each for each in records if find_at_pointer(each, asked) != wanted or not _has_member_of_other_id(each, own)
         ]
 
 
-def _has_differing_member_text(record: Mapping[str, Any], members: Mapping[str, str]) -> bool:
+def _has_member_of_other_id(record: Mapping[str, Any], members: Mapping[str, str]) -> bool:
     held = {name: record.get(name) for name in members}
     return any(
         isinstance(text, str) and normalized_external_id(text) != normalized_external_id(members[name])
@@ -101,7 +99,7 @@ def _has_differing_member_text(record: Mapping[str, Any], members: Mapping[str, 
     )
 
 
-def _field_values_in(form: str, text: str) -> dict[str, str] | None:
+def _parse_fields_by_form(form: str, text: str) -> dict[str, str] | None:
     """Return the values of the fields of *form* in *text*, or None if it does not have this form."""
     pieces = _FIELD.split(form)  # literals and names of fields by turns
     fields = pieces[1::2]

@@ -101,7 +101,7 @@ def normalized_external_id(name: str) -> str:
     return "".join(unquote(name).casefold().split())
 
 
-def keys_as_source_names_them(own: Ours | None, keys: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
+def keys_or_their_external_ids(own: Ours | None, keys: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
     """Return the keys of records as their source knows them. *own* is that of a stream whose keys are external ids."""
     return keys if own is None else [(own.name_of(key_text(key)),) for key in keys]
 

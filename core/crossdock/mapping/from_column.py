@@ -101,16 +101,16 @@ def common_parent_path(columns: Iterable[str]) -> str | None:
     return path_of_names(shared) if shared else None
 
 
-def element_numbers_by_list(columns: Collection[str]) -> dict[str, set[int]]:
+def element_indexes_by_list_path(columns: Collection[str]) -> dict[str, set[int]]:
     """Return the paths of lists with the numbers of the elements that *columns* read, unless one is the whole list."""
     found: dict[str, set[int]] = {}
-    for path, number in _elements_read_by_number(columns):
+    for path, number in _list_paths_with_indexes(columns):
         found.setdefault(path, set()).add(number)
     whole = {path_of_names(names_in_path(column)) for column in columns}
     return {path: numbers for path, numbers in found.items() if path not in whole}
 
 
-def _elements_read_by_number(columns: Iterable[str]) -> Iterator[tuple[str, int]]:
+def _list_paths_with_indexes(columns: Iterable[str]) -> Iterator[tuple[str, int]]:
     for column in columns:
         names = names_in_path(column)
         for place, name in enumerate(names):
@@ -254,7 +254,7 @@ class FromColumn(ConfigModel):
             "thousands": self.thousands,
             "sign": self.sign or "leading",
         }
-        factor, decimals = self._factor, self._decimals
+        factor, decimals = self._factor, self._implied_decimals
         match self.as_:
             case "text":
                 looked_up = self._look_up_in_table if self.table is not None else None
@@ -281,7 +281,7 @@ class FromColumn(ConfigModel):
             raise RecordError("bad_value", "is a factor, and not a number above 0", pointer=self.factor)
         return factor
 
-    def _decimals(self, row: Row) -> int | None:
+    def _implied_decimals(self, row: Row) -> int | None:
         if self.minor_units is None:
             return self.decimals
         if (known := find_minor_unit_digits(self.minor_units)) is not None:

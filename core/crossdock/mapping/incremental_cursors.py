@@ -68,7 +68,7 @@ class Cursor(OrderBy):
             return self._number_minus_overlap(stored)
         seconds, _, fraction = stored.removesuffix("Z").partition(".")
         moment = datetime.fromisoformat(f"{seconds}.{fraction[:6] or '0'}").replace(tzinfo=UTC)
-        return format_instant_cursor(moment - timedelta(seconds=self.overlap_s))
+        return format_iso_instant_cursor(moment - timedelta(seconds=self.overlap_s))
 
     def reread_to(self, stored: str) -> str:
         """Return the position up to which `pull_since` lets rows be read again; empty for texts."""
@@ -88,7 +88,7 @@ def format_stored_instant(moment: datetime) -> str:
     return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}000Z"
 
 
-def format_instant_cursor(moment: datetime) -> str:
+def format_iso_instant_cursor(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -117,7 +117,7 @@ class Window:
 
     @property
     def checkpoint(self) -> Checkpoint:
-        return Checkpoint(format_instant_cursor(self.end), needs_whole_list=True)
+        return Checkpoint(format_iso_instant_cursor(self.end), needs_whole_list=True)
 
 
 def windows(

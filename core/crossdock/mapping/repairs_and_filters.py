@@ -13,7 +13,7 @@ from crossdock.mapping.convert import Row
 from crossdock.printable import BLANKS
 from crossdock.values.config_base_types import ConfigModel, GivenText
 from crossdock.values.json_paths import at_path, column_text
-from crossdock.values.raw_rows_and_records import column_expression_named
+from crossdock.values.raw_rows_and_records import column_expression_by_exact_name
 
 MAX_ZFILL = 100
 _LINE_BREAKS = "[\r\n\u0085\u2028\u2029]+"
@@ -52,7 +52,7 @@ class Repair(ConfigModel):
     """The text that takes the place of each of these texts; any other stays. An empty text stands for null as well."""
 
     def expression(self, column: str) -> pl.Expr:
-        text = column_expression_named(column)
+        text = column_expression_by_exact_name(column)
         if self.decode:
             text = text.map_elements(_percent_decoded, return_dtype=pl.String)
         if self.strip:
@@ -134,7 +134,7 @@ class Filter(ConfigModel):
             if self.not_ is not None:
                 return ~inner[0]
             return pl.any_horizontal(inner) if self.any else pl.all_horizontal(inner)
-        return self._comparison_expression(column_expression_named(self.field or "").fill_null(""))
+        return self._comparison_expression(column_expression_by_exact_name(self.field or "").fill_null(""))
 
     def _comparison_expression(self, text: pl.Expr) -> pl.Expr:
         if self.equals is not None:

@@ -160,7 +160,7 @@ Destinations = Mapping[str, Mapping[str, ResourceType]]
 """The resources of each target, by the name of its connection."""
 
 
-def destination_type(resource: str | None, to: str, targets: Destinations) -> ResourceType:
+def destination_resource_type(resource: str | None, to: str, targets: Destinations) -> ResourceType:
     """Return the type that the records of a stream become. Raises an error that names the key to correct."""
     connection, _, name = to.partition(".")
     if to == PLATFORM:
@@ -197,7 +197,7 @@ def reads_problem(declared: StreamDeclaration, reads: str | None, targets: Desti
     return None if len(declared.key) == 1 else "reads needs a key of one column, which has the target's id"
 
 
-def empty_option_problem(mode: Mode, empty: Empty) -> str | None:
+def empty_export_option_problem(mode: Mode, empty: Empty) -> str | None:
     """Return why an empty export cannot be treated as *empty* says, or None."""
     if empty == "all_gone" and mode != "snapshot":
         return "all_gone needs mode: snapshot, which lists everything"

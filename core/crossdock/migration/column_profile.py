@@ -64,7 +64,7 @@ def with_cell_classes(values: pl.LazyFrame) -> pl.LazyFrame:
 def cell_findings(values: pl.DataFrame) -> dict[Finding, pl.DataFrame]:
     """Return the rows of *values*, which `with_cell_classes` has made, by finding; for dates, one row for each day."""
     numbers = values.filter((pl.col(WHOLE) | pl.col(DECIMAL)) & (pl.col(CHARACTERS) > _AFTER))
-    special, days = values.filter(~pl.col(ASCII)), _days_parsed_as_dates(values)
+    special, days = values.filter(~pl.col(ASCII)), _day_texts_with_parsed_dates(values)
     value, possible = pl.col(VALUE), pl.col("date").is_not_null()
     return {
         "outer_blanks": values.filter("outer_blanks"),
@@ -79,7 +79,7 @@ def cell_findings(values: pl.DataFrame) -> dict[Finding, pl.DataFrame]:
     }
 
 
-def _days_parsed_as_dates(values: pl.DataFrame) -> pl.DataFrame:
+def _day_texts_with_parsed_dates(values: pl.DataFrame) -> pl.DataFrame:
     """Return the days in *values*: `VALUE`, `COUNT`, `PLACE`, and ``date``, null if the calendar has no such day.
 
     A day is ``2027-03-01``, ``01.03.2027`` or with slashes, with or without a time. If day and month could be swapped,
@@ -239,7 +239,7 @@ def _profile(values: pl.DataFrame, sources: Sequence[str]) -> ColumnProfile:
         distinct=DistinctCount.from_hashes(values[_HASH]),
         whole=_cell_count(values.filter(WHOLE)),
         decimal=_cell_count(values.filter(DECIMAL)),
-        dates=_cell_count(_days_parsed_as_dates(values)),
+        dates=_cell_count(_day_texts_with_parsed_dates(values)),
         lengths=classes,
         shortest=min(length for length, _ in lengths),
         longest=max(length for length, _ in lengths),

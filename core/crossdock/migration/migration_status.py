@@ -33,7 +33,7 @@ class RemainingWork(Struct, frozen=True):
     taken_per_s: float | None = None
 
 
-def remaining_work_of(
+def remaining_requests_and_duration(
     tx: Transaction, project: Project, migration: Migration | None, waves: Sequence[WaveStatus], now: datetime
 ) -> RemainingWork | None:
     rehearsal = parse_stored_rehearsal(migration.rehearsal) if migration else None
@@ -87,7 +87,7 @@ class MigrationStatus(Struct, frozen=True):
         return _decision_and_check_sentences(self.migration)
 
     @property
-    def forecast_text(self) -> str:
+    def remaining_requests_and_duration_text(self) -> str:
         """What is left to send, and how long that takes; empty if nothing is left or nothing was rehearsed."""
         left = self.left
         if left is None or not left.requests:
@@ -114,7 +114,7 @@ def migration_status(tx: Transaction, project: Project, now: datetime) -> Migrat
     waves = waves_numbered_in_config_order(project)
     migration = tx.migrations.current() or tx.migrations.last()
     found = [wave_status(tx, project, migration, wave) for wave in waves]
-    return MigrationStatus(migration, found, remaining_work_of(tx, project, migration, found, now))
+    return MigrationStatus(migration, found, remaining_requests_and_duration(tx, project, migration, found, now))
 
 
 def wave_status_as_json(status: WaveStatus) -> dict[str, Any]:

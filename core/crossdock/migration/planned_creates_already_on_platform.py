@@ -20,7 +20,7 @@ from crossdock.reading.sources.run_context import READS, SourceContext, create_r
 from crossdock.resources import ResourceName
 from crossdock.runs.adoptable_record_reading import AdoptableRecordReader
 from crossdock.runs.imported_file_log import NoIntake
-from crossdock.runs.planning.adoptable_records import LiveIndex, MatchCounts, count_match_decisions
+from crossdock.runs.planning.adoptable_records import LiveValueIndex, MatchCounts, count_match_decisions
 from crossdock.runs.platform_source.live_records_for_comparisons import LiveRecords
 from crossdock.state import Scope, State
 from crossdock.values.clock import Clock
@@ -128,7 +128,7 @@ def find_already_on_platform(
 def _match_by_member(
     project: Project, state: State, name: str, creates: PlannedCreates, run: SourceContext, named: _ByKey
 ) -> MatchedByMember:
-    index, texts, keys = LiveIndex(), creates.key_texts(name), creates.truncated_key_hashes(name)
+    index, texts, keys = LiveValueIndex(), creates.key_texts(name), creates.truncated_key_hashes(name)
     taken_over, ambiguous = list[Match](), list[Match]()
 
     def decided(number: int, target_id: str | None, why: str) -> None:
@@ -172,7 +172,7 @@ def _match_by_external_id(
             }
             for page in live.pages(cast("ResourceName", resource)):
                 run.progress.advance(len(page))
-                holders = _external_ids_by_namespace(page)
+                holders = _live_external_ids_by_namespace(page)
                 for name, hashes in planned.items():
                     own = holders[scopes[name].namespace]
                     listed = pl.Series(list(own), dtype=pl.UInt64)
@@ -180,7 +180,7 @@ def _match_by_external_id(
     return {name: found[name] for name in scopes}
 
 
-def _external_ids_by_namespace(page: list[dict[str, Any]]) -> dict[str, _ByKey]:
+def _live_external_ids_by_namespace(page: list[dict[str, Any]]) -> dict[str, _ByKey]:
     ids: dict[str, dict[str, str]] = defaultdict(dict)
     for record in page:
         namespace, colon, key = str(record.get("externalId") or "").partition(":")

@@ -55,7 +55,7 @@ class StreamCounts(Struct):
 
 
 class PlanCounts:
-    """Counts the decisions of a plan. *later* comes from `placeholders_of_later_waves`."""
+    """Counts the decisions of a plan. *later* comes from `later_waves_by_placeholder_prefix`."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class PlanCounts:
             self._count_creates_and_forward_references,
             self._count_rejected,
             self._count_waiting,
-            _ignore_earlier_operation,
+            _ignore_operation_of_earlier_run,
             self._count_in_doubt,
             self._count_withheld,
         )
@@ -126,5 +126,5 @@ def _nested_texts(value: Any) -> Iterator[str]:
             yield from _nested_texts(member)
 
 
-def _ignore_earlier_operation(_: Intent) -> None:
+def _ignore_operation_of_earlier_run(_: Intent) -> None:
     """Ignore it: operations of earlier runs are counted in the tally and the requests."""

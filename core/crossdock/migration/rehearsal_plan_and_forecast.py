@@ -93,7 +93,7 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
     """
     migration, waves = migration_config(project), waves_numbered_in_config_order(project)
     creates = PlannedCreates(project.adoption_member_by_stream) if against_platform else None
-    decisions = PlanCounts(project.scope_by_stream, placeholders_of_later_waves(project, waves), creates)
+    decisions = PlanCounts(project.scope_by_stream, later_waves_by_placeholder_prefix(project, waves), creates)
     profiles: dict[str, SourceProfile] = defaultdict(SourceProfile)
     joined: dict[str, dict[str, SourceProfile]] = defaultdict(lambda: defaultdict(SourceProfile))
 
@@ -130,7 +130,7 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
     )
 
 
-def placeholders_of_later_waves(project: Project, waves: Sequence[NumberedWave]) -> dict[str, dict[str, str]]:
+def later_waves_by_placeholder_prefix(project: Project, waves: Sequence[NumberedWave]) -> dict[str, dict[str, str]]:
     """Map streams that may refer to records of later waves to the prefixes of their placeholders and these waves."""
     scopes, wave_of = project.scope_by_stream, {name: wave for wave in waves for name in sorted(wave.streams)}
     found: dict[str, dict[str, str]] = {}

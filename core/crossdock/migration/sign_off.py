@@ -125,7 +125,7 @@ def requirements(
     now: PlanResult | None,
 ) -> Iterator[Requirement]:
     """Yield what the state must have. Without *now* nothing is known about the present content of the sources."""
-    yield Requirement("The migration is not paused", list(_pause_obstacles(migration)))
+    yield Requirement("The migration is not paused", list(_paused_migration_obstacles(migration)))
     yield Requirement("No undo is unfinished", list(_unfinished_undo_obstacles(tx)))
     for wave in waves:
         title = f"{str(wave.wave).capitalize()}: loaded, its gate has passed, and nothing is pending or in doubt"
@@ -144,7 +144,7 @@ def unaccepted_exceptions(exceptions: Document, accepted: str | None) -> Iterato
         yield Obstacle(f"exceptions: {shown}", f"{repair}; or accept them: --accept-exceptions REASON")
 
 
-def _pause_obstacles(migration: Migration) -> Iterator[Obstacle]:
+def _paused_migration_obstacles(migration: Migration) -> Iterator[Obstacle]:
     if migration.paused_at is not None:
         yield Obstacle(f"it is paused by {migration.paused_by}", "crossdock migrate resume")
 

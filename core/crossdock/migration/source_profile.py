@@ -11,7 +11,13 @@ from crossdock.mapping.lookups_and_joins import NO_MAIN_ROW
 from crossdock.migration.column_profile import ColumnProfile, pack_source_and_line, profile_columns
 from crossdock.values import exact_json
 from crossdock.values.json_paths import column_text
-from crossdock.values.raw_rows_and_records import JSON, LINE, RawBatch, column_expressions_named, internal_column_name
+from crossdock.values.raw_rows_and_records import (
+    JSON,
+    LINE,
+    RawBatch,
+    column_expressions_by_exact_names,
+    internal_column_name,
+)
 
 MAX_COLUMNS = 500
 """The most profiled columns of a stream; for JSON records, those that come first."""
@@ -41,7 +47,7 @@ class SourceProfile:
             _columns_from_json_records(rows[JSON].to_list()) if JSON in rows.columns else rows.select(pl.col(pl.String))
         )
         kept = [name for name in columns.columns if name in self.columns or self._add_column_if_room(name)]
-        columns = columns.select(column_expressions_named(kept))
+        columns = columns.select(column_expressions_by_exact_names(kept))
         if not self._sources or self._sources[-1] != batch.source:
             self._sources.append(batch.source)
         self.rows += rows.height
@@ -74,7 +80,7 @@ def _without_joined_rows_and_columns(rows: pl.DataFrame, joined: Collection[str]
         if (problem := f"{name}.problem") in rows.columns:
             rows = rows.filter(pl.col(problem).ne_missing(pl.lit(NO_MAIN_ROW)))
     own = [each for each in rows.columns if each not in joined and each.partition(".")[0] not in joined]
-    return rows.select(column_expressions_named(own))
+    return rows.select(column_expressions_by_exact_names(own))
 
 
 def _columns_from_json_records(texts: Sequence[str | None]) -> pl.DataFrame:

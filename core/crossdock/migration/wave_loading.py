@@ -279,7 +279,7 @@ class _Loader:
             return "waits"
         if not report.completed:
             return "incomplete"
-        _refuse_closed_gate(status)
+        _refuse_next_wave_unless_passed(status)
         self._listener.show_message(f"{wave}: loaded, {status.delivered:,} records delivered, open: {status.open}")
         return "done"
 
@@ -306,7 +306,7 @@ def _was_stopped(report: Report) -> bool:
     return report.balanced is not False and bool(errors) and all(isinstance(error, StoppedError) for error in errors)
 
 
-def _refuse_closed_gate(status: WaveStatus) -> None:
+def _refuse_next_wave_unless_passed(status: WaveStatus) -> None:
     assert status.gate is not None
     if status.gate.passes:
         return

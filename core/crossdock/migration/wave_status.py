@@ -96,13 +96,13 @@ def gate_verdict(gate: Gate, open_records: OpenCounts, records: int, approval: W
         return GateVerdict("approved", f"{found}; {approval.approved_by} let it go on")
     if not _is_within_limits(gate, open_records.total, records):
         more = "; more than when a person let it go on" if approval is not None else ""
-        return GateVerdict("closed", f"{found}; {_limit_text(gate)} may be{more}")
+        return GateVerdict("closed", f"{found}; {_open_record_limit_text(gate)} may be{more}")
     if gate.person:
         return GateVerdict("waits for a person", found)
     return GateVerdict("open", found)
 
 
-def _limit_text(gate: Gate) -> str:
+def _open_record_limit_text(gate: Gate) -> str:
     """Describe how many records may be open. A limit of 0 is left out if there is another one."""
     number, percent = gate.rejected_at_most, gate.rejected_at_most_percent
     given = [text for limit, text in ((number, f"{number:,}"), (percent, f"{percent:g} %")) if limit]

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from crossdock.pacing.answered_request_samples import AnsweredRequest, BucketSample
 from crossdock.pacing.bucket_store import BucketAccess, BucketState, TakenTokens
-from crossdock.pacing.rate_limit_estimate import DEFAULT_PER_S, UNLIMITED, UNSURE
+from crossdock.pacing.estimated_rate_limit_and_origin import DEFAULT_PER_S, UNLIMITED, UNSURE
 from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.pacing.rate_limit_learner import LimitLearner
 from crossdock.pacing.token_bucket import ROUNDING
@@ -154,7 +154,7 @@ class LevelTracker:
         if taken.count and bucket.spent_until <= taken.now + taken.count / bucket.rate_per_s + ROUNDING:
             self._taken_from_full = taken.bucket_state.spent - taken.count + 1, now
 
-    def record_delay_of_first_answer(self, request: AnsweredRequest, fastest_s: float, *, accepted: bool) -> None:
+    def delay_filling_by_first_answer(self, request: AnsweredRequest, fastest_s: float, *, accepted: bool) -> None:
         """Record an answer; *fastest_s* is the shortest latency of the requests before, 0.0 for the first one.
 
         A full bucket gains nothing until the first request reaches the server, which may be later than for others.
@@ -225,7 +225,7 @@ class LevelTracker:
         bucket = self._configured
         if bucket.burst == UNLIMITED:  # tokens taken so far count against the burst that is known now
             bucket = structs.replace(bucket, burst=size.burst)
-        bucket = bucket.resized_with_same_level(now, size.rate_per_s, size.burst).without_tokens(
+        bucket = bucket.resized_with_same_level(now, size.rate_per_s, size.burst).after_taking_tokens(
             now, state.spent - self._counted
         )
         self._configured, self._counted = bucket, state.spent

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msgspec import Struct, structs
 
-from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate
+from crossdock.pacing.estimated_rate_limit_and_origin import UNLIMITED, LimitEstimate
 from crossdock.pacing.token_bucket import ROUNDING, Bucket
 from crossdock.values.clock import Clock
 
@@ -48,7 +48,7 @@ class BucketState(Struct, frozen=True):
         if count == 0:
             return self, 0
         return structs.replace(
-            self, bucket=self.bucket.without_tokens(now, count), spent=self.spent + count, as_of=now
+            self, bucket=self.bucket.after_taking_tokens(now, count), spent=self.spent + count, as_of=now
         ), count
 
     def wait_s(self, now: float, reserve: int) -> float:

@@ -20,7 +20,7 @@ from msgspec import structs
 
 from crossdock.pacing.answered_request_samples import AnsweredRequest, BucketSample
 from crossdock.pacing.bucket_store import BucketAccess, BucketState
-from crossdock.pacing.rate_limit_estimate import UNSURE, LimitEstimate, Origin
+from crossdock.pacing.estimated_rate_limit_and_origin import UNSURE, LimitEstimate, Origin
 from crossdock.pacing.rate_limit_headers import MAX_WAIT_S, RateHeaders
 
 EACH, STEP_S = 1000, 0.2  # so many requests are all remembered, and later ones at this distance
@@ -223,13 +223,13 @@ class RateSearch:
         if len(self._times) == count:  # neither too many to keep, nor those of other users
             low = max(
                 least,
-                _simulated_rate(
+                _refill_rate_found_by_simulation(
                     self._times, BucketSample(began, 0, 1 + noise), BucketSample(at, 0, 0), self._burst_at_rate
                 ),
             )
             high = max(
                 low,
-                _simulated_rate(
+                _refill_rate_found_by_simulation(
                     self._times, BucketSample(began, 0, 0), BucketSample(at, 0, 1 + noise), self._burst_at_rate
                 ),
             )
@@ -276,7 +276,7 @@ def _assured_rate(rate_per_s: float | None, *, sure: bool) -> float | None:
     return rate_per_s if sure or rate_per_s is None else LEAST * rate_per_s
 
 
-def _simulated_rate(
+def _refill_rate_found_by_simulation(
     times: Iterable[float], begin: BucketSample, end: BucketSample, burst_at: Callable[[float], int]
 ) -> float:
     """Return the rate at which a bucket, from which a token is taken at *times*, reaches the level of *end*."""
@@ -365,12 +365,12 @@ class LimitLearner:
         if is_reported or is_earlier or estimate.rate_from not in UNSURE:
             return
         if self._search.record_accepted(request, reserve):
-            found, speed = self._with_found_rate(estimate), self._send_rate(estimate)
+            found, speed = self._with_found_rate(estimate), self._rate_to_send_at(estimate)
             if speed != self._view.last_state.bucket.rate_per_s or not _are_nearly_same_rates(found, estimate):
                 self._view.resize_to_estimate(found, speed)
                 self._seen = _learned_and_send_rate(self._view.last_state)
 
-    def _send_rate(self, estimate: LimitEstimate) -> float | None:
+    def _rate_to_send_at(self, estimate: LimitEstimate) -> float | None:
         speed = self._search.rate_per_s
         return None if speed is None or estimate.rate_from not in UNSURE else min(speed, estimate.most_per_s)
 
@@ -426,10 +426,10 @@ class LimitLearner:
             self._search_after_refusal(request, estimate.rate_per_s)
             estimate = self._with_found_rate(estimate)
         estimate = self._with_found_burst(estimate)
-        pause_s = self._bucket_filling_pause_s(request, estimate)
+        pause_s = self._rate_measuring_pause_s(request, estimate)
         freeze_s = max(pause_s, min(MAX_WAIT_S, retry_after_s or 0.0))
         debt = max(1, reserve) * (2 ** min(self._in_a_row, 8) - 1)
-        speed = self._send_rate(estimate)
+        speed = self._rate_to_send_at(estimate)
 
         def change(state: BucketState, now: float) -> BucketState:
             bucket, until = estimate.bucket(), now + freeze_s
@@ -457,7 +457,7 @@ class LimitLearner:
             self._guessing = True
             self._search.begin_at_unmeasured_rate(self._burst.mean_accepted_per_s() / GUESSED_PART, step=CAREFUL_STEP)
 
-    def _bucket_filling_pause_s(self, request: AnsweredRequest, estimate: LimitEstimate) -> float:
+    def _rate_measuring_pause_s(self, request: AnsweredRequest, estimate: LimitEstimate) -> float:
         """Return the seconds in which a bucket whose rate is unknown fills, so that its rate can be measured."""
         if estimate.rate_per_s is None:
             return min(MAX_PAUSE_S, PAUSE_S * 2.0 ** min(self._in_a_row, 10))

@@ -7,7 +7,7 @@ from typing import Annotated, Protocol
 
 from pydantic import Field
 
-from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate
+from crossdock.pacing.estimated_rate_limit_and_origin import UNLIMITED, LimitEstimate
 from crossdock.values.config_base_types import ConfigModel
 
 

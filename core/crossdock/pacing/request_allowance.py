@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from crossdock.pacing.answered_request_samples import AnsweredRequest, BucketSample
 from crossdock.pacing.bucket_level_correction import SMALL, LevelTracker
 from crossdock.pacing.bucket_store import BucketAccess, BucketState, BucketStore
-from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate
+from crossdock.pacing.estimated_rate_limit_and_origin import UNLIMITED, LimitEstimate
 from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.pacing.rate_limit_learner import LimitLearner
 from crossdock.pacing.token_bucket import Bucket
@@ -48,7 +48,7 @@ class BucketShare:
 
     def take(self, count: int) -> None:
         if self._own is not None and count:
-            self._own = self._own.without_tokens(self._clock.monotonic(), count)
+            self._own = self._own.after_taking_tokens(self._clock.monotonic(), count)
 
     def wait_s(self, whole: Bucket, level: float) -> float:
         """Return seconds until a token is available, as long as the percentage is the same."""
@@ -155,7 +155,7 @@ class Allowance:
         """Return seconds until a token is available after *first* others, as far as this process knows."""
         state, now = self._view.last_state, self._view.now
         if first:
-            state = structs.replace(state, bucket=state.bucket.without_tokens(now, first))
+            state = structs.replace(state, bucket=state.bucket.after_taking_tokens(now, first))
         return max(
             state.wait_s(now, self._reserve_reduced_by_checks()), self._reduced.wait_s(*self._bucket_and_level())
         )
@@ -170,9 +170,11 @@ class Allowance:
         return max(0, (limit if most is None else min(limit, most)) - in_flight)
 
     def _reserve_reduced_by_checks(self) -> int:
-        return self._reserve_size() - self._unexpected_429s.tokens_left_for_checks(self._view.last_state.spent)
+        return self._tokens_kept_in_reserve() - self._unexpected_429s.tokens_left_for_checks(
+            self._view.last_state.spent
+        )
 
-    def _reserve_size(self) -> int:
+    def _tokens_kept_in_reserve(self) -> int:
         burst = self._view.last_state.bucket.burst
         if burst == UNLIMITED:
             return 0
@@ -200,12 +202,12 @@ class Allowance:
         if not accepted:
             self._view.change(lambda state, _: structs.replace(state, refused=state.refused + 1))
         request = self._new_answered_request(token, now)
-        self._level_tracker.record_delay_of_first_answer(request, fastest_s, accepted=accepted)
+        self._level_tracker.delay_filling_by_first_answer(request, fastest_s, accepted=accepted)
         if headers is not None:
             self._level_tracker.correct_by_headers(headers, request, accepted=accepted)
         if accepted:
             self._learner.learn_from_accepted(
-                request, self._reserve_size(), is_reported=self._level_tracker.has_trusted_reports(now)
+                request, self._tokens_kept_in_reserve(), is_reported=self._level_tracker.has_trusted_reports(now)
             )
         else:
             self._learn_from_refusal_if_credible(request, retry_after_s)
@@ -222,13 +224,13 @@ class Allowance:
                 self._learner.pause_sending(retry_after_s)
             return
         if retry_after_s is None and not self._one_by_one:
-            expected = self._level_tracker.expected_level(request.sample) <= self._reserve_size() / 2
+            expected = self._level_tracker.expected_level(request.sample) <= self._tokens_kept_in_reserve() / 2
             if not self._unexpected_429s.is_credible(expected=expected):
                 self._unexpected_429s.begin_checks(self._view.last_state.spent)
                 return
         self._unexpected_429s.clear()
         self._level_tracker.restart_with_empty_bucket(request.sample)
-        self._learner.learn_from_refused_request(request, self._reserve_size(), retry_after_s)
+        self._learner.learn_from_refused_request(request, self._tokens_kept_in_reserve(), retry_after_s)
 
 
 FEWEST = 32

@@ -25,9 +25,9 @@ class Throttling(Struct, frozen=True):
 
     wait_s: float | None = None
 
-    def wait_after_answer(self, headers: Mapping[str, str], body: bytes) -> float | None:
-        """Return the wait after the answer with these headers and this body; see `wait_before_retry_s`."""
-        return wait_before_retry_s(headers, body) if self.wait_s is None else self.wait_s
+    def wait_after_answer_s(self, headers: Mapping[str, str], body: bytes) -> float | None:
+        """Return the wait after the answer with these headers and this body; see `wait_stated_by_answer_s`."""
+        return wait_stated_by_answer_s(headers, body) if self.wait_s is None else self.wait_s
 
 
 def throttling_said_by_connector(said: object) -> Throttling | None:
@@ -46,7 +46,7 @@ def throttling_said_by_connector(said: object) -> Throttling | None:
     return None
 
 
-def wait_before_retry_s(headers: Mapping[str, str], body: bytes) -> float | None:
+def wait_stated_by_answer_s(headers: Mapping[str, str], body: bytes) -> float | None:
     """Return the seconds of ``Retry-After``, else those that *body* states, else those until the reset, 0 to 900.
 
     None without any. A text states a wait by a number with a unit after "retry", "again" or "wait", such as ``retry

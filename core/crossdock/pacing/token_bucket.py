@@ -42,7 +42,7 @@ class Bucket(Struct, frozen=True):
     def tokens(self, now: float) -> int:
         return max(0, math.floor(self.level(now) + ROUNDING))
 
-    def without_tokens(self, now: float, cost: int) -> Bucket:
+    def after_taking_tokens(self, now: float, cost: int) -> Bucket:
         """Return the bucket without *cost* tokens, which may leave a debt."""
         return structs.replace(self, spent_until=max(self.spent_until, now) + cost / self.rate_per_s)
 

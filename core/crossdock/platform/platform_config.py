@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate
+from crossdock.pacing.estimated_rate_limit_and_origin import UNLIMITED, LimitEstimate
 from crossdock.platform.retry_and_in_flight_settings import InFlight, Retry
 from crossdock.reading.transport.proxy_and_certificate_settings import HttpConnection
 from crossdock.resources import ResourceName

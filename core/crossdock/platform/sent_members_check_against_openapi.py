@@ -135,7 +135,7 @@ class MemberComparison:
         )
         if most is not None and (sent_most is None or most < sent_most):
             yield self._difference_at(
-                place, f"has at most {most:f} {unit}; {_largest_sent_size_text(sent_most)}", is_error=False
+                place, f"has at most {most:f} {unit}; {_longest_sent_value_text(sent_most)}", is_error=False
             )
         if least is not None and least > sent_least:
             yield self._difference_at(
@@ -164,7 +164,7 @@ def _decimal_or_none(value: Any) -> Decimal | None:
     return Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
 
 
-def _largest_sent_size_text(most: Decimal | None) -> str:
+def _longest_sent_value_text(most: Decimal | None) -> str:
     return f"up to {most:,f} may be sent" if most is not None else "more may be sent"
 
 

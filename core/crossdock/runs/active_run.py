@@ -129,7 +129,7 @@ class ActiveRun:
         with self.recording_start_and_end(names, answers_for=answers_for):
             for name, refusal in self.refused.items():
                 self.report.messages.add_error(name, refusal)
-            self.records.begin_reading()
+            self.records.begin_reading_for_planning()
             whole = reads and names == self._session.project.selected_streams([])
             self.settle_then_deliver_streams(
                 self.streams[:: -1 if children_first else 1], source or self._new_stream_input, whole=whole
@@ -419,7 +419,7 @@ class ActiveRun:
                 notice = PendingNotice(
                     report.run, due_run.job, due_run.due
                 )  # until they were told: this may be killed now
-                tx.scheduled_runs.add_pending_notice(notice, self._session.project.notification_recipients)
+                tx.scheduled_runs.add_pending_notice(notice, self._session.project.notification_recipient_kinds)
 
         self._session.state.run_transaction(finish)
         self._session.state.check_same_file()

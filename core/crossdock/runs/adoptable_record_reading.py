@@ -18,7 +18,7 @@ from crossdock.mapping.stream_declaration import AdoptBy
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
-from crossdock.runs.planning.adoptable_records import LiveIndex, LiveMatches, LiveValue
+from crossdock.runs.planning.adoptable_records import LiveMatches, LiveValue, LiveValueIndex
 from crossdock.state import Scope, State, Transaction
 from crossdock.writing.targets.answer_outcomes import STANDARD
 
@@ -35,7 +35,7 @@ class AdoptableRecordReader:
     check: Callable[[], None] = lambda: None
     _newest: datetime | None = field(default=None, init=False)
 
-    def read_changes_into_index(self, index: LiveIndex) -> None:
+    def read_changes_into_index(self, index: LiveValueIndex) -> None:
         from crossdock.runs.platform_source.live_records_for_comparisons import LiveRecords  # noqa: PLC0415  few runs take over
 
         resource = cast("ResourceName", self.scope.resource)
@@ -138,7 +138,7 @@ class RunAdoptions:
             reader = AdoptableRecordReader(
                 self._profile, run, self._state, bound.scope, adopt.by, self._raise_if_interrupted
             )
-            self._made[bound.name] = LiveMatches(adopt.by, LiveIndex(), reader.read_changes_into_index)
+            self._made[bound.name] = LiveMatches(adopt.by, LiveValueIndex(), reader.read_changes_into_index)
         return self._made[bound.name]
 
     def _raise_if_interrupted(self) -> None:

@@ -14,7 +14,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.connector import Stream
 from crossdock.delta.row_preparation import KEY_HASH, compute_keys
 from crossdock.errors import ConnectorError, StoppedError
-from crossdock.mapping.external_id_recognition import keys_as_source_names_them
+from crossdock.mapping.external_id_recognition import keys_or_their_external_ids
 from crossdock.mapping.incremental_cursors import Checkpoint
 from crossdock.printable import is_storable
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, incomplete_joined_rows_error
@@ -87,7 +87,7 @@ def fetched_batches(bound: BoundStream, keys: Sequence[tuple[str, ...]]) -> Iter
     latest: str | None = None
     guard, lists = _CallableGuard(bound, "fetch"), bound.context.run.open_lists
     whole_list, list_id = _ListLineNumbering(bound, "fetch"), None
-    size, keys = bound.stream.fetch_size, keys_as_source_names_them(bound.stream.own_keys, keys)
+    size, keys = bound.stream.fetch_size, keys_or_their_external_ids(bound.stream.own_keys, keys)
     with converting_errors_of_stream_method(bound, "fetch", lambda: latest):
         for start in range(0, len(keys), size):
             for read in bound.stream.fetch(bound.context, keys[start : start + size]):
@@ -125,9 +125,9 @@ class _ListLineNumbering:
         columns, stream = batch.load().columns, self._bound.stream
         if stream.group_by and ELEMENT in columns:
             return [batch] if stream.reads_files else _split_repeated_objects(stream, batch)
-        return [self._batch_with_continued_lines(batch)] if self._joins and JSON in columns else [batch]
+        return [self._batch_with_continued_line_numbers(batch)] if self._joins and JSON in columns else [batch]
 
-    def _batch_with_continued_lines(self, batch: RawBatch) -> RawBatch:
+    def _batch_with_continued_line_numbers(self, batch: RawBatch) -> RawBatch:
         rows = batch.load()
         self._is_divided = self._is_divided or bool(batch.deleted and self._lines)
         if self._is_divided and rows.height:
@@ -165,15 +165,15 @@ class _CallableGuard:
     def wrap(self, batch: RawBatch) -> RawBatch:
         again, proof = batch.again, batch.proof
         if again is not None and again not in self._made:
-            self._made[again] = self._guarded_reread(again, batch.source, batch.load().columns)
+            self._made[again] = self._guarded_reread_function(again, batch.source, batch.load().columns)
         if proof is not None and proof.content not in self._made:
-            self._made[proof.content] = self._guarded_proof_content(proof.content, batch.source)
+            self._made[proof.content] = self._guarded_proof_content_function(proof.content, batch.source)
         if proof is not None:
             content = self._made[proof.content]
             proof = replace(proof, content=content, counted=bool(proof.counted), cut=bool(proof.cut))
         return replace(batch, again=None if again is None else self._made[again], proof=proof)
 
-    def _guarded_reread(self, again: Again, source: str, columns: Collection[str]) -> Again:
+    def _guarded_reread_function(self, again: Again, source: str, columns: Collection[str]) -> Again:
         def read(lines: Sequence[int] | None) -> Iterator[pl.DataFrame]:
             with converting_errors_of_stream_method(self._bound, self._method, lambda: source):
                 frames: Iterable[object] = again(lines)
@@ -185,7 +185,7 @@ class _CallableGuard:
 
         return read
 
-    def _guarded_proof_content(self, content: Callable[[], str], source: str) -> Callable[[], str]:
+    def _guarded_proof_content_function(self, content: Callable[[], str], source: str) -> Callable[[], str]:
         def name() -> str:
             with converting_errors_of_stream_method(self._bound, self._method, lambda: source):
                 made: object = content()

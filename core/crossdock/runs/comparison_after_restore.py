@@ -83,7 +83,7 @@ class RecordsForgottenByState:
         is_of_backup = 0 < intent.id <= self._last_restored
         return intent.resource in self._named or (intent.resource in self._compared_before and not is_of_backup)
 
-    def claim_created_id(self, intent: Intent) -> str | None:
+    def find_created_id_once(self, intent: Intent) -> str | None:
         """Return the id of the record that the create *intent* has made already, once per record; otherwise None."""
         if intent.resource not in self._named:
             return None
@@ -251,7 +251,9 @@ class BindingVerification:
         with self._state.begin_read_only() as tx:
             unsettled = tx.intents.unsettled()
             restored = tx.runs.is_state_restored()
-            remembered = tx.runs.newest_change_in_backup() if restored else tx.bindings.newest_change_time(target.name)
+            remembered = (
+                tx.runs.newest_change_in_backup() if restored else tx.bindings.newest_change_time_at_target(target.name)
+            )
         members = {field.alias or name for name, field in kind.draft.model_fields.items()} if kind.write_once else set()
         has_names = target.resources[resource].name_member is not None
         return LiveComparison(

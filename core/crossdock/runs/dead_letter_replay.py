@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from msgspec import structs
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.delta.changed_records_from_source import KeyedRecord, stored_records_prepared_again
+from crossdock.delta.second_pass_for_changed_records import KeyedRecord, stored_records_prepared_again
 from crossdock.runs import stream_input
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.removals import Removals
@@ -54,7 +54,7 @@ class ReplayInput:
         self._tally.count("carried_on", len(filtered))
         advance(self.expected_record_count)
 
-    def carry_on_after_failed_read(self) -> None:
+    def give_up_after_failed_read(self) -> None:
         self._tally.count("carried_on", self.expected_record_count)
 
     @property

@@ -14,7 +14,7 @@ from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.pacing import rate_limit_headers
 from crossdock.pacing.request_allowance import Allowance
-from crossdock.pacing.throttling_wait import wait_before_retry_s
+from crossdock.pacing.throttling_wait import wait_stated_by_answer_s
 from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.runs.session_shared_by_runs import open_session
@@ -95,7 +95,7 @@ class LookUps:
                 hint=hint,
                 code="decision_impossible",
             )
-        return self._candidate(intent, outcome)
+        return self._candidate_from_found_record(intent, outcome)
 
     def _describe_difference(self, intent: Intent, held: dict[str, Any]) -> str:
         """Describe how *held* differs from the record of *intent*; empty if it may be the same."""
@@ -128,7 +128,7 @@ class LookUps:
                 raise UnavailableError(
                     found.message or f"HTTP {answer.status}", where=target.address, code="target_unavailable"
                 )
-            return [] if found.held is None else [self._candidate(intent, found)], True
+            return [] if found.held is None else [self._candidate_from_found_record(intent, found)], True
         if not isinstance(target, PlatformTarget):
             return [], False
         ping = self._send(resource, target.ping(resource))
@@ -139,7 +139,7 @@ class LookUps:
             text = time_text(since)
             listed, cursor = self._list_page(resource, target.list_page_request(resource, text, cursor, PAGE_SIZE))
             similar += [
-                self._candidate(intent, Outcome("found", target_id=each["id"], held=each))
+                self._candidate_from_found_record(intent, Outcome("found", target_id=each["id"], held=each))
                 for each in listed
                 if _is_similar_invoice(intent, each, since)
             ]
@@ -149,7 +149,7 @@ class LookUps:
             similar, key=lambda each: (not each.is_same, each.bound_to is not None, each.created_at)
         ), cursor is None
 
-    def _candidate(self, intent: Intent, found: Outcome) -> Candidate:
+    def _candidate_from_found_record(self, intent: Intent, found: Outcome) -> Candidate:
         held, target_id = found.held or {}, found.target_id or ""
         with self._state.begin_read_only() as tx:
             owners = tx.bindings.records_of_target_ids(intent.scope.target, intent.resource, [target_id])
@@ -191,7 +191,7 @@ class LookUps:
                 tokens[0],
                 accepted=answer.status != 429,
                 headers=rate_limit_headers.read(answer.headers),
-                retry_after_s=wait_before_retry_s(answer.headers, answer.body),
+                retry_after_s=wait_stated_by_answer_s(answer.headers, answer.body),
             )
             if answer.status in {401, 403}:
                 problem = problem_answers.read(answer.status, answer.body)
@@ -203,7 +203,7 @@ class LookUps:
 
 
 @contextmanager
-def open_look_ups(project: Project, clock: Clock, target_name: str) -> Iterator[LookUps]:
+def begin_look_ups_at_target(project: Project, clock: Clock, target_name: str) -> Iterator[LookUps]:
     """Open look-ups at one target while this process holds the state, which stores the tokens taken."""
     with open_session(project, clock, attempt=None) as session:
         target = session.targets.get(target_name)

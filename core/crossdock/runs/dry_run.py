@@ -15,7 +15,7 @@ from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, strip_traceback_and_causes
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.pacing.rate_limit_estimate import LimitEstimate
+from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
 from crossdock.pacing.request_batch_duration_forecast import Forecast, forecast
 from crossdock.reading.sources.run_context import ClosingStack, SourceContext, create_run_folder
 from crossdock.runs import stored_rate_limits
@@ -25,7 +25,7 @@ from crossdock.runs.forecast_of_unsettled_operations import (
     assumed_delivery,
     cannot_be_verified_after_restore,
 )
-from crossdock.runs.imported_file_log import NoIntake, PlanIntake
+from crossdock.runs.imported_file_log import IntakeLogReader, NoIntake
 from crossdock.runs.plan_result import PlanListener, PlanResult, WaitingReporter
 from crossdock.runs.planned_target_files import PlannedFiles
 from crossdock.runs.planning import undo_in_progress, update_limits
@@ -36,7 +36,7 @@ from crossdock.runs.planning.planner import Planner
 from crossdock.runs.planning.reference_resolution import References
 from crossdock.runs.planning.referenced_record_deletes import DeferredDeletes
 from crossdock.runs.planning.removals import Removals, operation_verb
-from crossdock.runs.run_report import settled_tally_term, tally_term_if_accepted
+from crossdock.runs.run_report import settled_tally_term, tally_term_if_target_accepts
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.timings import Timings
 from crossdock.state import DeadLetterFacts, ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
@@ -94,7 +94,7 @@ def plan_with_state(
                 tx, {name.partition(".")[0] for name in names}, project.connections_reading_platform
             )
             refused = {} if corrected else undo_in_progress.undo_refusals(tx, names, project.scope_by_stream)
-        intake = NoIntake() if corrected else PlanIntake(state)  # without an intake log, all files are read again
+        intake = NoIntake() if corrected else IntakeLogReader(state)  # without an intake log, all files are read again
         folders = work / "spool", work, project.spool
         at_end = stack.enter_context(ClosingStack(left.append))
         timings = Timings.reuse_or_wrap_progress(progress, clock)
@@ -294,7 +294,7 @@ class _Preview:
         except CrossdockError as error:
             self._record_stream_error(bound, error)
             self.result.unread += 1
-            stream_input.carry_on_after_failed_read()
+            stream_input.give_up_after_failed_read()
             return False
         if stream_input.digest:
             self.result.sources[bound.name] = stream_input.digest
@@ -310,7 +310,7 @@ class _Preview:
         referring = self._referring[bound.scope.target]
         reads, failing, gone = stream_input.records(), stream_input.new_failure_counter(), stream_input.removals
         planner = self._planner(held, tally, referring.defer(bound, gone), failing, stream_input.prepared_operations)
-        self._report_decisions_of_planner_rounds(planner, planner.decide(reads), waiting)
+        self._report_decisions_of_planner_rounds(planner, planner.decide_in_chunks(reads), waiting)
         planner.count_rest_as_carried_on(reads)
         planner.count_unplanned_removals()
         if planner.stopped is not None:
@@ -343,7 +343,7 @@ class _Preview:
             if withheld is None:
                 return False
             self._record_stream_error(bound, withheld.refusal)
-            for operation in update_limits.updates_counting_against_limits(self._state, bound, found, self._known):
+            for operation in update_limits.update_operations_subject_to_limits(self._state, bound, found, self._known):
                 self._listener.withheld(operation)
         except CrossdockError as error:
             self._record_stream_error(bound, error)
@@ -425,7 +425,7 @@ class _Preview:
             self._first_steps.add(record)
             return
         is_first = operation.kind == "create" or record in self._first_steps
-        tally.count(tally_term_if_accepted(target, scope.resource, operation.kind, first_time=is_first))
+        tally.count(tally_term_if_target_accepts(target, scope.resource, operation.kind, first_time=is_first))
         two_steps = is_first and operation.kind == "update"
         whole = (
             structs.replace(operation, kind="create", changes=operation.after, binding=None) if two_steps else operation

@@ -46,7 +46,7 @@ def outgoing_file_of_record(project: Project, stream: str, key: str, clock: Cloc
         raise error
     if planned:
         return _new_file_name_and_bytes(project, target, planned[-1], clock)
-    stored = _last_file(project, stream, wanted)
+    stored = _last_stored_file_of_record(project, stream, wanted)
     if stored is None or not stored.body:
         hint = "'crossdock plan' shows what would be handed over, and 'crossdock records list' what is refused"
         raise ConfigError(
@@ -65,8 +65,8 @@ def _new_file_name_and_bytes(project: Project, target: Target, operation: Operat
     return request.path.removeprefix("/"), request.body or b""
 
 
-def _last_file(project: Project, stream: str, key_hash: int) -> StoredBatch | None:
+def _last_stored_file_of_record(project: Project, stream: str, key_hash: int) -> StoredBatch | None:
     with closing(project.open_state(read_only=True)) as state, state.begin_read_only() as tx:
         operations = tx.intents.intents_of_record(project.scope_by_stream[stream], key_hash)
         ids = [intent.batch_id for intent in operations if intent.batch_id is not None]
-        return tx.batches.get(ids[-1:]).get(ids[-1]) if ids else None
+        return tx.batches.batches_by_id(ids[-1:]).get(ids[-1]) if ids else None

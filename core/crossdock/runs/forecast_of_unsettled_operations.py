@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.planning.reference_resolution import placeholder
-from crossdock.runs.run_report import tally_term_if_accepted
+from crossdock.runs.run_report import tally_term_if_target_accepts
 from crossdock.state import Binding, ExpectedDelivery, Intent, Scope
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import (
@@ -93,7 +93,7 @@ class UnsettledOperations(Struct):
                 continue
             is_first = intent.operation == "create" or record in first_steps
             tally(intent.identity.stream).count("carried_over")
-            term = tally_term_if_accepted(
+            term = tally_term_if_target_accepts(
                 targets[intent.scope.target], intent.resource, intent.operation, first_time=is_first
             )
             tally(intent.identity.stream).count(term)

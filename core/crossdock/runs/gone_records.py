@@ -76,7 +76,7 @@ class SecondReading:
             raise
         except CrossdockError as error:
             return error
-        sign = _describe_difference(
+        sign = _describe_difference_of_readings(
             _distinct_keys(self._first), _distinct_keys(second), missing if not is_position else None
         )
         return (
@@ -122,7 +122,9 @@ def _distinct_keys(parts: list[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(parts).unique().sort(KEY_HASH) if parts else pl.DataFrame(schema={KEY_HASH: pl.UInt128})
 
 
-def _describe_difference(first: pl.DataFrame, second: pl.DataFrame, missing: pl.Series | None) -> str | None:
+def _describe_difference_of_readings(
+    first: pl.DataFrame, second: pl.DataFrame, missing: pl.Series | None
+) -> str | None:
     """Describe how a second reading differs, or which of the *missing* records it has; None if it does not."""
     if missing is not None:
         there = second.filter(pl.col(KEY_HASH).is_in(missing.implode())).height
@@ -182,7 +184,7 @@ class GoneRecords:
         if not scan.source_names:
             return Removals()
         gone = keys_not_listed(
-            self._state.key_facts_of_scope(self._bound.scope), pl.concat([scan.latest.select(KEY_HASH), seen])
+            self._state.facts_about_keys_of_scope(self._bound.scope), pl.concat([scan.latest.select(KEY_HASH), seen])
         )
         facts = structs.replace(
             _snapshot_facts("full list", scan, rows, proof, waiting, unsettled),
@@ -260,7 +262,7 @@ class GoneRecords:
             return Removals(refusal=error)
         keys = listed.keys()
         self.listed_rows, self.digest = listed.rows or None, _digest_of_keys(keys)  # an empty list is not evidence
-        known = self._state.key_facts_of_scope(bound.scope)
+        known = self._state.facts_about_keys_of_scope(bound.scope)
         gone = keys_not_listed(known, pl.concat([keys, *self._read]))  # what this run read exists
         with self._state.begin_read_only() as tx:
             waiting = tx.waiting_records.waits_of_stream(bound.name)  # also those of earlier parts
@@ -284,7 +286,7 @@ class GoneRecords:
             for part in tx.snapshots.keys_removed_at_target(self._bound.scope)
         )
         there = pl.concat([pl.DataFrame(schema=_KEYS), *(each.join(listed, on=KEY_HASH, how="semi") for each in parts)])
-        letters = [each.key_hash for each in tx.dead_letters.facts_of_stream(self._bound.name)]
+        letters = [each.key_hash for each in tx.dead_letters.facts_of_each_letter(self._bound.name)]
         is_open = pl.Series([*letters, *(each.identity.key_hash for each in waiting)], dtype=pl.UInt128)
         read = pl.concat([listed.clear(), *self._read])
         there = there.filter(~pl.col(KEY_HASH).is_in(is_open.implode()))

@@ -40,7 +40,7 @@ class NoIntake:
         """Do nothing."""
 
 
-class PlanIntake(NoIntake):
+class IntakeLogReader(NoIntake):
     def __init__(self, state: State) -> None:
         self._state = state
 
@@ -65,7 +65,7 @@ class PlanIntake(NoIntake):
             return tx.intake.passed_over_snapshots(stream)
 
 
-class StateIntake(PlanIntake):
+class StateIntake(IntakeLogReader):
     def __init__(self, state: State, clock: Clock) -> None:
         super().__init__(state)
         self._clock = clock
@@ -84,12 +84,12 @@ class StateIntake(PlanIntake):
 
     def mark_accepted_finished(self, stream: str, version: str) -> None:
         with self._state.begin() as tx:
-            tx.intake.finish(stream, version)
+            tx.intake.finish_accepted_files(stream, version)
 
 
-def text_of_mapping_change(tx: Transaction, name: str, version: str) -> str:
+def time_of_mapping_change_text(tx: Transaction, name: str, version: str) -> str:
     """Return since when a stream has another mapping than its last import had; empty if it has not."""
-    finished = tx.intake.last_finished(name)
+    finished = tx.intake.last_finished_import(name)
     if finished is not None:
         return "" if finished.version == version else f"since the import of {finished.at:%Y-%m-%d %H:%M}Z"
     stored = tx.cursors.mapping_version_of_cursor(name)

@@ -42,7 +42,7 @@ def refuse_forked_process() -> None:
         raise ConfigError("the process was forked from one that has run crossdock", hint=hint, code="process_forked")
 
 
-def checked_config_files_and_mappings(config: object) -> list[ConfigSource]:
+def checked_list_of_config_sources(config: object) -> list[ConfigSource]:
     """Return the files and mappings of *config*, which is one of them or several.
 
     Raises:
@@ -53,10 +53,10 @@ def checked_config_files_and_mappings(config: object) -> list[ConfigSource]:
     several = [config] if is_one or not isinstance(config, Iterable) else list(config)
     if not several:
         raise ConfigError("no config is given", hint="give a file, or its content as a mapping", code="config_missing")
-    return [_config_file_or_mapping(each) for each in several]
+    return [_checked_config_source(each) for each in several]
 
 
-def _config_file_or_mapping(given: object) -> ConfigSource:
+def _checked_config_source(given: object) -> ConfigSource:
     if isinstance(given, Mapping):
         return given
     if isinstance(given, str | os.PathLike):
@@ -90,7 +90,7 @@ def checked_lists_of_record_keys(keys: Mapping[str, Sequence[Key]]) -> dict[str,
     given = [key for wanted in lists.values() for key in wanted]
     if not given:
         raise ConfigError("no record is named in keys", code="options_incomplete")
-    if not all(_is_key(key) for key in given):
+    if not all(_is_record_key(key) for key in given):
         raise _invalid_option_error(
             "a key is text, or a list of texts if the stream has several key columns", "write 17 as '17'"
         )
@@ -104,7 +104,7 @@ def _are_key_lists(keys: object) -> bool:
     )
 
 
-def _is_key(key: Any) -> bool:
+def _is_record_key(key: Any) -> bool:
     if isinstance(key, str):
         return bool(key)
     return isinstance(key, Sequence) and bool(key) and all(isinstance(part, str) for part in key)
@@ -181,7 +181,7 @@ def plan(
 
     Raises:
         ConfigError: If the config or the choice is invalid.
-        StateError: If there is no state yet; `create_or_upgrade_state` creates it.
+        StateError: If there is no state yet; `crossdock.init` creates it.
     """
     refuse_forked_process()
     decisions, names, listening = (
@@ -255,7 +255,7 @@ def run(
 
 
 def load_project(config: Config) -> Project:
-    return project.load(*checked_config_files_and_mappings(config))
+    return project.load(*checked_list_of_config_sources(config))
 
 
 def _listener_that_logs(progress: Progress | None) -> Progress:

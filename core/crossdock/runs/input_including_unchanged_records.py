@@ -61,7 +61,7 @@ class FullInputIgnoringEarlierRuns(StreamInput):
     def _is_snapshot(self) -> bool:
         return False
 
-    def _text_of_mapping_change(self, tx: Transaction) -> str:  # noqa: ARG002  everything is mapped in any case
+    def _time_of_mapping_change_text(self, tx: Transaction) -> str:  # noqa: ARG002  everything is mapped in any case
         return ""
 
     def _known_records(self) -> pl.DataFrame:
@@ -73,7 +73,7 @@ class FullInputIgnoringEarlierRuns(StreamInput):
             before = self._scan.latest.height
             self._scan.latest = _rows_with_given_keys(self._scan.latest, self._only)
             self._tally.count("ignored", before - self._scan.latest.height)
-        self.absent = keys_not_listed(self._state.key_facts_of_scope(self._bound.scope), read)
+        self.absent = keys_not_listed(self._state.facts_about_keys_of_scope(self._bound.scope), read)
         if not self._lists_all:
             named = set(_rows_with_given_keys(read, self._wanted)[KEY_HASH].to_list())
             others = {intent.identity.key_hash for intent in unsettled}

@@ -215,7 +215,7 @@ class LiveComparison:
                     continue
                 self.state_totals.add_record(binding.payload)
                 if binding.target_id not in listed and (scope, binding.key_hash) not in self._unsettled:
-                    self._compare_missing(scope, binding, look_up)
+                    self._verify_missing_on_platform(scope, binding, look_up)
         self._bind_by_external_id()
         self._find_lost_by_content()
         self._add_duplicates_by_content(look_up)
@@ -231,7 +231,9 @@ class LiveComparison:
             scope, last = page[-1]
             after = scope.namespace, last.key_hash
 
-    def _compare_missing(self, scope: Scope, binding: Binding, look_up: Callable[[str], Held | None]) -> None:
+    def _verify_missing_on_platform(
+        self, scope: Scope, binding: Binding, look_up: Callable[[str], Held | None]
+    ) -> None:
         missing = sum(each.difference == "missing" for each in self.differences.values())
         held = look_up(binding.target_id) if missing < _VERIFIED_AT_MOST else None
         if held is not None:
@@ -371,7 +373,7 @@ def customer_and_items_hash(payload: Mapping[str, Any]) -> str:
     """Return a text that is equal for records of the same customer with the same items."""
     items = payload.get("items")
     lines = [
-        [_value_text(each.get(name)) for name in ("productId", "quantity", "unitPrice")]
+        [_value_text_to_hash(each.get(name)) for name in ("productId", "quantity", "unitPrice")]
         for each in (items if isinstance(items, list) else [])
         if isinstance(each, Mapping)
     ]
@@ -379,7 +381,7 @@ def customer_and_items_hash(payload: Mapping[str, Any]) -> str:
     return hashlib.blake2b(exact_json.dumps(facts), digest_size=16).hexdigest()
 
 
-def _value_text(value: Any) -> str:
+def _value_text_to_hash(value: Any) -> str:
     return exact_json.decimal_text(value) if isinstance(value, Decimal) else str(value)
 
 

@@ -231,13 +231,13 @@ def _job_trouble_times(
     for job, runs in sorted(by_job.items()):
         ended = [(run.finished_at, run.status) for run in runs if run.finished_at is not None]
         states = sorted(ended, key=lambda each: each[0])
-        degraded = _spans_with_status(states, lambda status: status == "degraded", begin, until)
-        outages = _spans_with_status(states, lambda status: status not in COMPLETED, begin, until)
+        degraded = _spans_of_matching_status(states, lambda status: status == "degraded", begin, until)
+        outages = _spans_of_matching_status(states, lambda status: status not in COMPLETED, begin, until)
         lasted = sum((to - since for since, to in degraded), timedelta())
         yield JobTroubleTimes(job, lasted, len(outages), max(outages, key=lambda each: each[1] - each[0], default=None))
 
 
-def _spans_with_status(
+def _spans_of_matching_status(
     states: Sequence[tuple[datetime, str]], is_meant: Callable[[str], bool], begin: datetime, until: datetime
 ) -> list[tuple[datetime, datetime]]:
     """Return the spans between *begin* and *until* in which the last run that ended has a status that is meant."""

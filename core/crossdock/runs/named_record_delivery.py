@@ -103,11 +103,11 @@ class NamedRecordDelivery:
             self._inputs[bound.name] = made
             return made
 
-        self._run.records.begin_reading()
+        self._run.records.begin_reading_for_planning()
         try:
             self._run.settle_then_deliver_streams([bound for bound in self._run.streams if bound.name in keys], source)
         finally:
-            self._run.records.mark_all_planned()
+            self._run.records.note_all_read_is_planned()
         for record in wanted:
             self._add_result(record, result)
 
@@ -165,10 +165,10 @@ class AwaitedRecords:
             waits_for = [each for record in waits for each in record]
             for scope, key, key_hash in _awaited_keys(self._own[name], waits_for):
                 writer = self._writers.get(scope)
-                if writer is not None and (writer in self._own or not self._is_waiting(writer, key_hash)):
+                if writer is not None and (writer in self._own or not self._is_waiting_for_others(writer, key_hash)):
                     yield NamedRecord(writer, key, key_hash)
 
-    def _is_waiting(self, stream: str, key_hash: int) -> bool:
+    def _is_waiting_for_others(self, stream: str, key_hash: int) -> bool:
         with self._state.begin_read_only() as tx:
             return key_hash in tx.waiting_records.awaited_references(stream, [key_hash])
 
@@ -273,7 +273,7 @@ class FetchedInput(StreamInput):
     def _lists_all(self) -> bool:
         return False
 
-    def _text_of_mapping_change(self, tx: Transaction) -> str:  # noqa: ARG002  the next run of the stream reports it
+    def _time_of_mapping_change_text(self, tx: Transaction) -> str:  # noqa: ARG002  the next run of the stream reports it
         return ""
 
     def _known_records(self) -> pl.DataFrame:

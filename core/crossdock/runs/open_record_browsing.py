@@ -178,7 +178,7 @@ def groups(
         return []
     found: Iterator[OpenGroup]
     if kind == _WAITING:
-        found = (_open_group_of_waiting(each) for each in waiting)
+        found = (_waiting_group_as_open_group(each) for each in waiting)
     elif kind in STATUSES:
         found = _intent_groups(tx, kind, choice)
     elif kind == _INBOX:
@@ -205,7 +205,7 @@ def _hash_as_group_name(group: WaitingGroup) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def _open_group_of_waiting(group: WaitingGroup) -> OpenGroup:
+def _waiting_group_as_open_group(group: WaitingGroup) -> OpenGroup:
     example = f"waits for {open_records.root_causes_text(group)}"
     choice = {"stream": group.stream, "group": _hash_as_group_name(group)}
     return OpenGroup(group.stream, "", group.number, group.since, example, choice, waits_for=group.roots)
@@ -237,7 +237,7 @@ def _intent_groups(tx: Transaction, kind: str, choice: RecordFilter) -> Iterator
 
 
 def _unverified_groups(tx: Transaction, scopes: Mapping[Scope, str]) -> Iterator[OpenGroup]:
-    for scope, number in sorted(tx.unverified.binding_counts(), key=lambda each: -each[1]):
+    for scope, number in sorted(tx.unverified.unverified_binding_counts_by_scope(), key=lambda each: -each[1]):
         if scope in scopes:
             parameters = {"stream": scopes[scope]}
             yield OpenGroup(scopes[scope], "", number, None, f"to be compared with {scope.target}", parameters)

@@ -222,7 +222,7 @@ def list_unverified_records(loaded: Project, tx: Transaction, choice: RecordFilt
     return unverified_items(tx.unverified.unverified_records(scopes, chosen_key_hash(choice), limit=limit), scopes)
 
 
-def waiting_group_items(loaded: Project, tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:
+def waiting_groups_as_items(loaded: Project, tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:
     """Return items of ``crossdock records list``. ``records`` is the number of records of a line."""
     return [_group_item(each) for each in waiting_groups(tx, loaded.scope_by_stream, choice)[:limit]]
 

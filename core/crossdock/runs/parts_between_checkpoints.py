@@ -16,7 +16,7 @@ from crossdock.mapping.incremental_cursors import (
     OVERLAP_S,
     Checkpoint,
     Cursor,
-    format_instant_cursor,
+    format_iso_instant_cursor,
     format_stored_instant,
 )
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
@@ -108,7 +108,7 @@ class ReadParts:
         return self._by_its_clock(self._began)
 
     @property
-    def missing_cursor_remark(self) -> str:
+    def rows_without_cursor_remark(self) -> str:
         """A remark if everything was read and some rows have no value of the declared cursor; otherwise empty."""
         cursor = self._declared
         if cursor is None or not self.ended or not self._without:
@@ -119,7 +119,7 @@ class ReadParts:
         return f"{what}; the source may not list such records among its changes: reread finds them"
 
     @property
-    def missing_overlap_remark(self) -> str:
+    def cursor_without_overlap_remark(self) -> str:
         """A remark if the cursor has times, and is declared so that the next run reads no or too little time again."""
         cursor, value = self._declared, self._highest
         if cursor is None or cursor.as_ == "instant" or not self.ended:
@@ -190,7 +190,7 @@ class ReadParts:
             )
         except (ValueError, TypeError):  # not an instant
             return cursor
-        return format_instant_cursor(self.reading_start_time) if is_later else cursor
+        return format_iso_instant_cursor(self.reading_start_time) if is_later else cursor
 
     def _count_future_dates(self, known: Sequence[tuple[str, str, int]], cursor: Cursor) -> int:
         """Return how many of the last places have dates after tomorrow, from which no run may continue.

@@ -95,7 +95,8 @@ def history_lines(history: RecordHistory) -> Iterator[str]:
                 yield f"    {at:20}  {event.text}"
     yield from (f"  {text}" for text in binding_lines(history))
     for row in history.dead_letters:
-        yield f"  {row['status']} {instant_text(row['refused_at'])} in run {row['run_id']}: {refusal_text(row)}"
+        when = f"{instant_text(row['refused_at'])} in run {row['run_id']}"
+        yield f"  {row['status']} {when}: {dead_letter_reason_text(row)}"
     for row in history.waits:
         yield f"  waiting since {instant_text(row['since'])} for {awaited_records_text(row['waits_for'])}"
 
@@ -105,7 +106,7 @@ def events(history: RecordHistory) -> list[Event]:
     found = [event for row in history.operations for event in events_of_operation(row)]
     for row in history.dead_letters:
         attempts = f", {row['attempts']} times since run {row['first_run_id']}" if row["attempts"] > 1 else ""
-        text = f"{row['status']}{attempts}: {refusal_text(row)}"
+        text = f"{row['status']}{attempts}: {dead_letter_reason_text(row)}"
         found.append(Event(row["refused_at"], text, row, status=row["status"]))
     found += [
         Event(row["since"], f"waiting for {awaited_records_text(row['waits_for'])}", row, status="waiting")
@@ -154,7 +155,7 @@ def binding_lines(history: RecordHistory) -> Iterator[str]:
         yield f"{row['resource']} {row['target_id']} {place}, {state}"
 
 
-def refusal_text(row: Row) -> str:
+def dead_letter_reason_text(row: Row) -> str:
     """Return why and where a record was rejected."""
     place = f"{place_text(row)} {row['pointer'] or ''}".rstrip()
     return f"{row['code']} at {place}: {row['message']}"

@@ -81,7 +81,7 @@ class RecordSearch:
     ) -> list[RecordHistory]:
         """Return the records with this key in the scopes with these names; an empty name stands for any."""
         wanted = {"target": target, "resource": resource, "namespace": namespace}.items()
-        known = {*self._scopes.values(), *self._tx.record_history.scopes_of_bindings_and_operations()}
+        known = {*self._scopes.values(), *self._tx.record_history.all_scopes_in_state()}
         scopes = [scope for scope in known if all(not name or scope.columns[part] == name for part, name in wanted)]
         hashes = key_hashes([key, key_text([key])]).values()
         return self._histories({FoundRecord(scope, None, key_hash) for scope in scopes for key_hash in hashes})
@@ -89,8 +89,8 @@ class RecordSearch:
     def _by_key(self, name: str) -> set[FoundRecord]:
         tracing = self._tx.record_history
         scopes, streams = (
-            {*self._scopes.values(), *tracing.scopes_of_bindings_and_operations()},
-            {*self._scopes, *tracing.streams_with_rejected_or_waiting()},
+            {*self._scopes.values(), *tracing.all_scopes_in_state()},
+            {*self._scopes, *tracing.all_streams_with_undelivered_records()},
         )
         hashes = key_hashes([name, key_text([name])])
         found = tracing.records_with_keys(scopes, streams, hashes.values())
@@ -105,18 +105,18 @@ class RecordSearch:
     def _histories(self, found: set[FoundRecord]) -> list[RecordHistory]:
         records: dict[tuple[Scope | str, int], set[str]] = defaultdict(set)
         for each in found:
-            records[self._scope_or_else_stream(each), each.key_hash].update([each.stream] if each.stream else [])
+            records[self._scope_or_stream_of_record(each), each.key_hash].update([each.stream] if each.stream else [])
         histories = [self._history(*record, streams) for record, streams in records.items()]
         return sorted((each for each in histories if each.is_known), key=lambda each: (each.streams, each.key))
 
-    def _scope_or_else_stream(self, found: FoundRecord) -> Scope | str:
+    def _scope_or_stream_of_record(self, found: FoundRecord) -> Scope | str:
         """Return the scope in which a record's key is unique, or its stream if the scope is unknown."""
         if found.scope is not None:
             return found.scope
         assert found.stream is not None
         if configured := self._scopes.get(found.stream):
             return configured
-        for scope in self._tx.record_history.scopes_of_bindings_and_operations():  # the stream is no longer configured
+        for scope in self._tx.record_history.all_scopes_in_state():  # the stream is no longer configured
             if any(row["stream"] == found.stream for row in self._tx.record_history.operations(scope, found.key_hash)):
                 return scope
         return found.stream

@@ -79,7 +79,7 @@ class StillReferenced:
         if operation.kind == "delete":
             self._deleted.add([record_address(scope.target, scope.resource, binding.target_id)])
             return True
-        self._restored.add([_binding_address(scope, binding)])
+        self._restored.add([_identifying_text_of_binding(scope, binding)])
         self._add_references(scope, operation.after)
         return False
 
@@ -99,10 +99,10 @@ class StillReferenced:
             if not page:
                 return
             gone = self._deleted.known_ids_among([record_address(target, resource, each.target_id) for _, each in page])
-            restored = self._restored.known_ids_among([_binding_address(*each) for each in page])
+            restored = self._restored.known_ids_among([_identifying_text_of_binding(*each) for each in page])
             for scope, binding in page:
                 is_gone = record_address(target, resource, binding.target_id) in gone
-                if not is_gone and _binding_address(scope, binding) not in restored:
+                if not is_gone and _identifying_text_of_binding(scope, binding) not in restored:
                     self._add_references(scope, binding.payload)
             scope, last = page[-1]
             after = scope.namespace, last.key_hash
@@ -150,7 +150,7 @@ def in_pages(operations: Iterable[Operation]) -> Iterator[list[Operation]]:
         yield page
 
 
-def _binding_address(scope: Scope, binding: Binding) -> str:
+def _identifying_text_of_binding(scope: Scope, binding: Binding) -> str:
     """Return an id for a binding. Several may have the same target id, one for each contributing stream."""
     return f"{scope.target} {scope.resource} {scope.namespace} {binding.target_id}"
 

@@ -27,7 +27,7 @@ class ResourceTotals(Struct):
     def add_record(self, payload: Mapping[str, Any], times: int = 1) -> None:
         """Add a record, or remove it with *times* -1."""
         self.records += times
-        for product, quantity in _quantities(payload):
+        for product, quantity in _products_with_quantities(payload):
             _add_to_sum(
                 self.quantities, product if self._has_room(product, self.quantities) else OTHERS, quantity, times
             )
@@ -80,7 +80,7 @@ def add_exactly(one: Decimal, other: Decimal) -> Decimal:
     return EXACT.add(one, other)
 
 
-def _quantities(payload: Mapping[str, Any]) -> Iterator[tuple[str, Decimal]]:
+def _products_with_quantities(payload: Mapping[str, Any]) -> Iterator[tuple[str, Decimal]]:
     for each in (payload, *_line_items(payload)):
         product, quantity = each.get("productId"), each.get("quantity")
         if isinstance(product, str) and isinstance(quantity, int | Decimal):

@@ -62,7 +62,8 @@ class RunningStreams:
     def run(self, source: RunInputFactory, *, whole: bool) -> None:
         """Run all streams. *whole* means all streams of the config, read from their own sources."""
         self._running = {
-            name: self._deliver_to_target(name, delivery, source) for name, delivery in self._deliveries.items()
+            name: self._deliver_everything_to_target(name, delivery, source)
+            for name, delivery in self._deliveries.items()
         }
         try:
             self._advance_targets_in_turn()
@@ -94,7 +95,7 @@ class RunningStreams:
         elif carried_on == in_doubt_and_refusal_rules.count_in_doubt_since_backup(
             tx
         ) and not self._count_rejected_write_once_records(tx):
-            tx.runs.record_restored_state_comparison(at=self._session.clock.now())
+            tx.runs.mark_restored_state_compared(at=self._session.clock.now())
             in_doubt_and_refusal_rules.trust_restored_state_if_verified(tx)
 
     def _count_rejected_write_once_records(self, tx: Transaction) -> int:
@@ -114,7 +115,7 @@ class RunningStreams:
                 if next(steps, _ENDED) is _ENDED:
                     del self._running[name]
 
-    def _deliver_to_target(
+    def _deliver_everything_to_target(
         self, name: str, delivery: TargetDelivery, source: RunInputFactory
     ) -> Generator[None, None, None]:
         """Do everything for one target. Yields where another target can continue."""

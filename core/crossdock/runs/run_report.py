@@ -209,7 +209,7 @@ def settled_tally_term(item: Settlement, *, first_time: bool) -> Term:
     return "suppressed" if item.untouched else delivered_tally_term(intent.operation, first_time=first_time)
 
 
-def tally_term_if_accepted(target: Target, resource: str, operation: str, *, first_time: bool) -> Term:
+def tally_term_if_target_accepts(target: Target, resource: str, operation: str, *, first_time: bool) -> Term:
     """Return the term of an operation that *target* takes; see `delivered_tally_term`."""
     kind = target.resources.get(resource)  # a connection may have lost it
     is_awaited = kind is not None and kind.batch is not None and kind.batch.acknowledged_within_s is not None

@@ -80,7 +80,7 @@ def _write_failed_start(
         busy = isinstance(error, StateBusyError)
         if due_run is not None and tx.scheduled_runs.record_failed_start(due_run, run_id, at=now, busy=busy):
             tx.scheduled_runs.add_pending_notice(
-                PendingNotice(run_id, due_run.job, due_run.due), project.own_notification_recipients
+                PendingNotice(run_id, due_run.job, due_run.due), project.own_notification_recipient_kinds
             )
 
     state.run_transaction(write)

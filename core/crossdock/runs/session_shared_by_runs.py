@@ -164,7 +164,9 @@ def _new_session_ending_killed_runs(
             tx.audit_log.record_killed_run(run.id)
             if run.job is not None:
                 day = date.fromisoformat(run.business_date)
-                tx.scheduled_runs.add_notices_of_killed_run(run.id, run.job, day, project.own_notification_recipients)
+                tx.scheduled_runs.add_notices_of_killed_run(
+                    run.id, run.job, day, project.own_notification_recipient_kinds
+                )
         earlier = {name: found for name in targets if (found := tx.buckets.get(name)) is not None}
     session = Session(project, state, clock, targets, width, earlier, stack, percent)
     platform = session.targets[PLATFORM]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.delta.changed_records_from_source import KeyedRecord
+from crossdock.delta.second_pass_for_changed_records import KeyedRecord
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.unchanged_waits import IdleWaits
@@ -49,7 +49,7 @@ class RunInput(Protocol):
     def close(self) -> None:
         """Stop reading."""
 
-    def carry_on_after_failed_read(self) -> None:
+    def give_up_after_failed_read(self) -> None:
         """Handle a failed source: what waited before continues to wait."""
 
     @property

@@ -12,13 +12,13 @@ from msgspec import structs
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta import state_comparison
-from crossdock.delta.changed_records_from_source import (
+from crossdock.delta.latest_records import LatestRecords
+from crossdock.delta.row_preparation import KEY_HASH, UNIT, split_into_parts_by_key
+from crossdock.delta.second_pass_for_changed_records import (
     KeyedRecord,
     keys_filtered_out_now,
     stored_records_prepared_again,
 )
-from crossdock.delta.latest_records import LatestRecords
-from crossdock.delta.row_preparation import KEY_HASH, UNIT, split_into_parts_by_key
 from crossdock.delta.sortable_row_positions import zone_differs_from_stored_error
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.external_id_recognition import NOT_OURS
@@ -26,7 +26,7 @@ from crossdock.mapping.incremental_cursors import Cursor, format_stored_instant
 from crossdock.reading.sources.list_completeness_evidence import IncompleteListError
 from crossdock.runs.checked_batches import converting_errors_of_stream_method, pulled_batches
 from crossdock.runs.gone_records import GoneRecords, SecondReading, is_list_due_again
-from crossdock.runs.imported_file_log import text_of_mapping_change
+from crossdock.runs.imported_file_log import time_of_mapping_change_text
 from crossdock.runs.parts_between_checkpoints import ReadParts, UnsortedError
 from crossdock.runs.planning.contributions_to_other_streams_records import Contributions
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
@@ -198,7 +198,7 @@ class SourcePhases:
         return unproved.height
 
     @property
-    def full_list_finds_gone(self) -> bool:
+    def has_full_list_showing_gone(self) -> bool:
         is_list = self.phase == "list" and self.phase not in self._unread
         return is_list and self._bound.stream.rereads_gone
 
@@ -223,24 +223,26 @@ class SourcePhases:
             self._list.close()
 
     @property
-    def cursor_problem_remark(self) -> str:
+    def cursor_column_problem_remark(self) -> str:
         """A remark about the cursor: the missing one (for a first reading only), dates in the future or, without
         ``reread``, which finds what is late, a missing overlap. Empty if there is none.
         """
         if self.phase != "changes":
             return ""
-        no_overlap = self._changes.missing_overlap_remark if self._bound.stream.reread is None else ""
+        no_overlap = self._changes.cursor_without_overlap_remark if self._bound.stream.reread is None else ""
         return (
-            self._changes.future or no_overlap or (self._changes.missing_cursor_remark if self._since is None else "")
+            self._changes.future
+            or no_overlap
+            or (self._changes.rows_without_cursor_remark if self._since is None else "")
         )
 
     def new_cursor(self, scan: LatestRecords) -> str | None:
         """Return where the next run continues once this part is settled; None to keep the cursor."""
         if self.phase == "changes":
-            self._cursor = self._cursor_of_changes(scan)
+            self._cursor = self._new_cursor_after_changes(scan)
         return self._cursor
 
-    def _cursor_of_changes(self, scan: LatestRecords) -> str | None:
+    def _new_cursor_after_changes(self, scan: LatestRecords) -> str | None:
         declared, parts = self._bound.stream.cursor, self._changes
         if declared is not None and not declared.sorted:
             if not (parts.ended and parts.has_rows):  # it may be an outage
@@ -319,7 +321,7 @@ class StreamInput:
             if self._phases and decides_waiting:
                 seen = set(self._phases.keys_of_earlier_phases[KEY_HASH].to_list())
                 self._waiting = self._waits.waiting_to_decide(tx, unsettled, seen=seen)
-            mapping_changed = self._text_of_mapping_change(tx)
+            mapping_changed = self._time_of_mapping_change_text(tx)
         bound.context.run.progress.begin(f"reading {name}", None)
         counted = self._read_part(advance)
         if not self._is_snapshot:
@@ -342,7 +344,7 @@ class StreamInput:
         self.digest = self._scan.digest_of_all_records(self._gone.digest) if self._digested else ""
         self.refuse_unexpected_input()
         bound.context.run.intakes.accept(name)
-        if self._phases is not None and (remark := self._phases.cursor_problem_remark):
+        if self._phases is not None and (remark := self._phases.cursor_column_problem_remark):
             bound.context.run.note(name, remark)
         note_trimmed_and_damaged_texts(bound, self._scan)
         if mapping_changed and self._scan.source_names:
@@ -378,8 +380,8 @@ class StreamInput:
         with self._state.begin_read_only() as tx:
             return [*Contributions(self._bound).operations_for_recreated(tx, left_out)]
 
-    def _text_of_mapping_change(self, tx: Transaction) -> str:
-        return text_of_mapping_change(tx, self._bound.name, self._bound.stream.version)
+    def _time_of_mapping_change_text(self, tx: Transaction) -> str:
+        return time_of_mapping_change_text(tx, self._bound.name, self._bound.stream.version)
 
     def _decide_removals(self, found: state_comparison.Delta, counted: Tally, unsettled: list[Intent]) -> Removals:
         """Decide about the records that are gone; where parts are read, with the last one."""
@@ -389,7 +391,7 @@ class StreamInput:
         self._tally.count("ignored", gone.add_part_and_count_revived(self._scan, found))
         if self.has_more or phases is None:
             return Removals()
-        if phases.full_list_finds_gone:
+        if phases.has_full_list_showing_gone:
             decided = gone.decide_by_full_list(
                 self._scan, phases.keys_of_earlier_phases, counted, self._completeness, waits, unsettled
             )
@@ -448,7 +450,7 @@ class StreamInput:
         nothing = not scan.latest.height and not snapshot
         known = known_fingerprints_by_key.empty_index() if nothing else self._known_records()
         with self._state.begin_read_only() as tx:
-            letters = tx.dead_letters.facts_of_stream(self._bound.name)
+            letters = tx.dead_letters.facts_of_each_letter(self._bound.name)
         compared = partial(state_comparison.compare, scan.latest, known, dead_letters=letters, unsettled=unsettled)
         found = compared(waiting=self._waiting, idle=self.idle_waits.records, snapshot=snapshot)
         for unit, line in found.mixed_zones[[UNIT, LINE]].rows()[:1]:
@@ -460,7 +462,7 @@ class StreamInput:
 
     def _known_records(self) -> pl.DataFrame:
         held = order.known if (order := self._scan.key_order) else None
-        return self._state.key_facts_of_scope(self._bound.scope) if held is None else held
+        return self._state.facts_about_keys_of_scope(self._bound.scope) if held is None else held
 
     def refuse_unexpected_input(self) -> None:
         """Called after everything is read, before any of it is counted. It may refuse the input."""
@@ -479,7 +481,7 @@ class StreamInput:
         self._tally.records.update(self.removals.terms)
         self._tally.count("carried_on", len(self._left_alone))
 
-    def carry_on_after_failed_read(self) -> None:
+    def give_up_after_failed_read(self) -> None:
         self._bound.context.run.intakes.discard_for_stream(self._bound.name)
         self._tally.count("carried_over", len(self.formerly_waiting_key_hashes))
         self._tally.count("carried_on", len(self.formerly_waiting_key_hashes))
@@ -498,10 +500,10 @@ class StreamInput:
 
     @property
     def expected_record_count(self) -> int:
-        return self._number_to_map + len(self.removals.removed)
+        return self._count_of_records_to_map + len(self.removals.removed)
 
     @property
-    def _number_to_map(self) -> int:
+    def _count_of_records_to_map(self) -> int:
         assert self._delta is not None
         return self._delta.changed.height + sum(1 for _ in self._waiting_decided_now())
 
@@ -515,7 +517,7 @@ class StreamInput:
         number, known = self._known_changed + len(self._waiting), self._known_count
         if number and not known:  # nothing was read, so the state was not asked
             with self._state.begin_read_only() as tx:
-                known = tx.snapshots.count_unarchived_records_at_target(self._bound.scope)
+                known = tx.snapshots.count_records_present_at_target(self._bound.scope)
         source = next(iter(self._scan.source_names), "")
         return UpdateCandidates(number, known, self._read_waiting_then_changed, source, self._mapping_changed)
 
@@ -527,7 +529,7 @@ class StreamInput:
                 tx.pending_approvals.request_approval(withheld.pending)
 
     def new_failure_counter(self) -> FailureCounter:
-        return FailureCounter(self._bound, self._number_to_map + len(self.idle_waits.records))
+        return FailureCounter(self._bound, self._count_of_records_to_map + len(self.idle_waits.records))
 
     @property
     def latest_records(self) -> LatestRecords:
@@ -540,7 +542,7 @@ class StreamInput:
             for given, read in enumerate(self._read_waiting_then_changed(), 1):  # noqa: B007
                 yield read
         except CrossdockError:
-            self._tally.count("carried_on", self._number_to_map - given)
+            self._tally.count("carried_on", self._count_of_records_to_map - given)
             raise
 
     def _read_waiting_then_changed(self) -> Iterator[KeyedRecord]:

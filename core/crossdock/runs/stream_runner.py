@@ -150,7 +150,7 @@ class StreamRunner:
             raise
         except CrossdockError as error:
             self._report.messages.add_error(bound.name, error)
-            source.carry_on_after_failed_read()
+            source.give_up_after_failed_read()
             return True
         is_awaited = all(intent.status == "handed_over" for intent in unsettled)
         self._report.left_to_next(bound.name, source.postponed_as_unsettled_count, is_awaited=is_awaited)
@@ -208,7 +208,7 @@ class StreamRunner:
         planner = self._planner(held, gone, source.new_failure_counter(), source.prepared_operations)
         records = source.records()
         self._timings.begin_part(f"sending {bound.name}", source.expected_record_count)
-        chunks: Iterator[PlannedChunk] | None = planner.decide(records)
+        chunks: Iterator[PlannedChunk] | None = planner.decide_in_chunks(records)
         missed = ChangesWithoutWebhook(self._state, bound) if source.finds_changes_without_webhooks else None
         try:
             while chunks is not None:

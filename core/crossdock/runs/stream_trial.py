@@ -15,8 +15,8 @@ from msgspec import Struct, field
 from crossdock.config.declarative_streams import DeclaredStream
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
-from crossdock.delta.changed_records_from_source import stored_records_prepared_again
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, RowsWithoutKey, is_added_column, prepare
+from crossdock.delta.second_pass_for_changed_records import stored_records_prepared_again
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.mapping.declarative import list_elements_at_path
 from crossdock.reading.sources.run_context import SourceContext, create_run_folder

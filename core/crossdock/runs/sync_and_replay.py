@@ -84,7 +84,7 @@ def run_scheduled(
     """
     job = session.project.jobs[due_run.job]
     with session.state.begin() as tx:
-        recipients = session.project.notification_recipients
+        recipients = session.project.notification_recipient_kinds
         if not tx.scheduled_runs.begin_unless_finished(
             due_run, at=session.clock.now(), again=action is not None, recipients=recipients
         ):

@@ -100,7 +100,7 @@ class Timings:
     def allowance(self, tokens: int | None) -> None:
         self._listener.allowance(tokens)
         if tokens is not None:
-            sample = self._elapsed, tokens
+            sample = self._elapsed_since_run_began, tokens
             self._put_sample(sample, sample)
             while len(self._slots) > SLOTS:
                 self._spacing *= 2
@@ -134,11 +134,11 @@ class Timings:
         }
 
     @property
-    def _elapsed(self) -> timedelta:
+    def _elapsed_since_run_began(self) -> timedelta:
         return timedelta(seconds=self._clock.monotonic()) - self._zero
 
     def _begin_step(self, outer: str, inner: str = "") -> None:
-        now, name = self._elapsed, _storable_name(self._inner or self._outer)
+        now, name = self._elapsed_since_run_began, _storable_name(self._inner or self._outer)
         if now > self._since:
             self._steps.append(Step(name, self._since, now - self._since))
         if len(self._steps) > 2 * MOST_STEPS:
@@ -148,10 +148,13 @@ class Timings:
     def _put_sample(self, low: Sample, high: Sample) -> None:
         number = low[0] // self._spacing
         lowest, highest = self._slots.get(number, (low, high))
-        self._slots[number] = min(lowest, low, key=_tokens), max(highest, high, key=_tokens)
+        self._slots[number] = (
+            min(lowest, low, key=_allowance_tokens_of_sample),
+            max(highest, high, key=_allowance_tokens_of_sample),
+        )
 
 
-def _tokens(sample: Sample) -> int:
+def _allowance_tokens_of_sample(sample: Sample) -> int:
     return sample[1]
 
 

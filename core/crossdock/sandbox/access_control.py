@@ -24,11 +24,11 @@ class Caller(NamedTuple):
     scopes: str = ""  # separated by spaces, as in OAuth
     client_scopes: str = ""  # of the OAuth client; a token that leaves a narrowed scope out is narrowed nonetheless
 
-    def permitted_record_names(self, resource: str, access: str) -> frozenset[str] | None:
+    def permitted_single_record_names(self, resource: str, access: str) -> frozenset[str] | None:
         """Return the names of the records of *resource* that a request may touch, also through others; None for all."""
         for each in (self.scopes, self.client_scopes):
-            permitted = scope_names.permitted_record_names(each, resource, access)
-            if permitted is None or scope_names.is_narrowed(each, resource):
+            permitted = scope_names.permitted_single_record_names(each, resource, access)
+            if permitted is None or scope_names.is_narrowed_to_single_records(each, resource):
                 return permitted
         return None
 
@@ -63,7 +63,7 @@ def authenticate(
 
 def authorize(caller: Caller, resource: str, method: str) -> None:
     required = required_scope(resource, method)
-    permitted = scope_names.permitted_record_names(caller.scopes, resource, required.rpartition(":")[2])
+    permitted = scope_names.permitted_single_record_names(caller.scopes, resource, required.rpartition(":")[2])
     if permitted is not None and not permitted:
         raise insufficient_scope_error(required)
 

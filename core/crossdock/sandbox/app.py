@@ -51,7 +51,7 @@ from crossdock.sandbox.rfc3339 import instant_text
 from crossdock.sandbox.webhook_dispatcher import WebhookDispatcher
 from crossdock.sandbox.webhook_transport import WebhookTransport
 from crossdock.values.serving import ConnectionLimits, ServerNames
-from crossdock.values.serving.request_bodies import media_type, read_body
+from crossdock.values.serving.request_bodies import media_type, read_body_cut_if_longer
 from crossdock.values.web_address_checks import is_loopback
 
 PREFIXES = ("/openapi.json", "/schemas/")
@@ -235,7 +235,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         return response
 
     async def _answer_api(self, request: Request) -> Response:
-        body = await read_body(request, self._settings.max_body_bytes)
+        body = await read_body_cut_if_longer(request, self._settings.max_body_bytes)
         path, headers = request.scope["path"], request.headers
         now, policy = self._controls.clock(), self._rate_limiter.policy_headers
         call = ApiCall(request.method, path, headers, body, now, policy, self._settings.max_items)
@@ -328,7 +328,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
 
 async def _read_control_body(request: Request) -> bytes:
     """Read JSON of at most 64 KiB, or nothing. Browsers send this media type across sites only if the server agrees."""
-    body = await read_body(request, _MAX_OWN_BODY_BYTES)
+    body = await read_body_cut_if_longer(request, _MAX_OWN_BODY_BYTES)
     if (body or "content-type" in request.headers) and media_type(request.headers) != _JSON:
         raise ProblemError(415, f"Send the body as Content-Type: {_JSON}.", headers={"accept": _JSON})
     if len(body) > _MAX_OWN_BODY_BYTES:

@@ -64,7 +64,7 @@ def validated_body(model: type[ResourceModel], body: Any) -> dict[str, Any]:
         raise ProblemError(422, "The body does not match the schema of the resource.", findings=findings)
     optional = (each for each in model.model_fields.values() if not each.is_required())
     defaults = {str(each.alias): each.default for each in optional if each.default is not None}
-    return {**defaults, **_without_null(body)}
+    return {**defaults, **_without_null_members(body)}
 
 
 def references_in_body(body: Mapping[str, Any], pointer: str = "#") -> Iterator[tuple[str, str, str]]:
@@ -92,7 +92,7 @@ def has_allowed_digits(number: int | Decimal) -> bool:
     return -_LIMIT < number < _LIMIT and number == Decimal(number).quantize(_SMALLEST)
 
 
-def text_pattern(member: str) -> str:
+def text_pattern_of_member(member: str) -> str:
     """Return the regular expression of a *member*'s text, valid in JSON Schema and in Python."""
     if member in _MULTILINE:
         return f"^[^{_CONTROLS_IN_LINES}{_INVISIBLE}]*$"
@@ -138,14 +138,14 @@ def _has_allowed_characters(member: str, text: str) -> bool:
 
 @cache
 def _compiled_pattern(member: str) -> re.Pattern[str]:
-    return re.compile(text_pattern(member))
+    return re.compile(text_pattern_of_member(member))
 
 
 def _pointer(path: _Path) -> str:
     return "/".join(["#", *(quote(escaped_pointer_part(str(name)), safe="") for name in path)])
 
 
-def _without_null(value: Any) -> Any:
+def _without_null_members(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _without_null(inner) for name, inner in value.items() if inner is not None}
-    return [_without_null(inner) for inner in value] if isinstance(value, list) else value
+        return {name: _without_null_members(inner) for name, inner in value.items() if inner is not None}
+    return [_without_null_members(inner) for inner in value] if isinstance(value, list) else value

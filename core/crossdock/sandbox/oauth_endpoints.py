@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from crossdock.sandbox import oauth_clients_and_tokens, scopes
 from crossdock.sandbox.database import GroupCommitWriter
 from crossdock.sandbox.oauth_clients_and_tokens import OAuthClient, OAuthClients
-from crossdock.values.serving.request_bodies import media_type, read_body
+from crossdock.values.serving.request_bodies import media_type, read_body_cut_if_longer
 
 PATHS = ("/oauth/token", "/oauth/introspect", "/oauth/revoke")
 _MAX_BODY_BYTES = 64 << 10
@@ -112,7 +112,7 @@ class OAuthEndpoints:
 
 async def _read_form(request: Request) -> dict[str, str]:
     """Parse the parameters of the body. One without a value counts as absent, and none may be repeated."""
-    body = await read_body(request, _MAX_BODY_BYTES)
+    body = await read_body_cut_if_longer(request, _MAX_BODY_BYTES)
     if request.method != "POST":
         raise _OAuthError("invalid_request", "Send a POST request.", 405, allow="POST")
     if request.url.query:

@@ -17,7 +17,7 @@ from iso4217 import Currency
 from pydantic.json_schema import models_json_schema
 
 from crossdock.sandbox import webhook_openapi
-from crossdock.sandbox.body_validation import REFERENCES, WHOLE_CURRENCIES, Movement, text_pattern
+from crossdock.sandbox.body_validation import REFERENCES, WHOLE_CURRENCIES, Movement, text_pattern_of_member
 from crossdock.sandbox.resource_paths import COLLECTIONS, Collection
 from crossdock.values.schema_descriptions_from_docstrings import DocumentedModel
 
@@ -196,7 +196,7 @@ def _refined_member_schema(name: str, schema: Json) -> Json:
     if schema.get("type") == "array":
         return {**schema, "items": {key: value for key, value in schema["items"].items() if key != "title"}}
     if schema.get("type") == "string" and not {"format", "enum"} & set(schema):
-        return {**schema, "pattern": text_pattern(name)}
+        return {**schema, "pattern": text_pattern_of_member(name)}
     return schema
 
 

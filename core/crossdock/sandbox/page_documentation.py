@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from crossdock.sandbox import openapi_document
-from crossdock.sandbox.page_responses import render
+from crossdock.sandbox.html_page_responses import render
 
 Json = Mapping[str, Any]
 

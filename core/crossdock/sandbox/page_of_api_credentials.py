@@ -14,8 +14,8 @@ from crossdock.errors import ConfigError
 from crossdock.sandbox import scopes
 from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.api_keys import TENANT
+from crossdock.sandbox.html_page_responses import html_response, render
 from crossdock.sandbox.oauth_clients_and_tokens import OAuthClient
-from crossdock.sandbox.page_responses import html_response, render
 from crossdock.sandbox.resource_paths import COLLECTIONS
 from crossdock.values.serving.csrf_protected_forms import FormError, Session, SubmittedFields
 
@@ -66,7 +66,7 @@ class CredentialsPage:
 
     async def _create(self, session: Session, request: Request) -> Response:
         fields = await session.read_form(request)
-        tenant, form = fields.first_or_empty("tenant"), _submitted_form(fields)
+        tenant, form = fields.first_or_empty("tenant"), _form_values_to_show_again(fields)
         try:
             credential, secret = await asyncio.to_thread(self.store.create_credential, tenant, _chosen_scopes(fields))
         except ConfigError as error:
@@ -82,7 +82,7 @@ class CredentialsPage:
                 raise self._unknown_credential_error(credential_id)
         except ConfigError as error:
             return self._show_stored_credential(
-                session, credential_id, 422, form=_submitted_form(fields), errors=_field_errors(error)
+                session, credential_id, 422, form=_form_values_to_show_again(fields), errors=_field_errors(error)
             )
         return self._show_stored_credential(session, credential_id, message="The scopes were narrowed.")
 
@@ -159,7 +159,7 @@ class CredentialsPage:
         return FormError(404, f"There is no {self.noun} {shown}. It may have been revoked.")
 
 
-def _submitted_form(fields: SubmittedFields) -> Mapping[str, Any]:
+def _form_values_to_show_again(fields: SubmittedFields) -> Mapping[str, Any]:
     texts = {name: fields.first_or_empty(name) for name in ("tenant", *_NARROWABLE)}
     return {**texts, "scopes": fields.all("scope")}
 
@@ -208,7 +208,9 @@ def _may_tick(held: str, scope: str) -> bool:
 def _first_readable_collection_path(held: str) -> str:
     collections = list(COLLECTIONS.values())
     readable = (
-        each.path for each in collections if scopes.permitted_record_names(held, each.kind.name, "read") != frozenset()
+        each.path
+        for each in collections
+        if scopes.permitted_single_record_names(held, each.kind.name, "read") != frozenset()
     )
     return next(readable, collections[0].path)
 

@@ -9,9 +9,9 @@ from starlette.responses import Response
 
 from crossdock.sandbox import page_documentation
 from crossdock.sandbox.api_keys import Keyring
+from crossdock.sandbox.html_page_responses import STYLE_PATH, html_response, render, style_response
 from crossdock.sandbox.oauth_clients_and_tokens import OAuthClients
 from crossdock.sandbox.page_of_api_credentials import CredentialsPage
-from crossdock.sandbox.page_responses import STYLE_PATH, html_response, render, style_response
 from crossdock.sandbox.page_webhooks import Operate, WebhooksPage
 from crossdock.sandbox.problem_errors import method_not_allowed
 from crossdock.values.serving.csrf_protected_forms import FormError, FormTokens, Session

@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from crossdock.sandbox.api_keys import SLUG, TENANT
+from crossdock.sandbox.html_page_responses import html_response, render
 from crossdock.sandbox.openapi_schemas import EVENTS
-from crossdock.sandbox.page_responses import html_response, render
 from crossdock.sandbox.webhook_paths import SUBSCRIPTIONS
 from crossdock.values.serving.csrf_protected_forms import FormError, Session
 
@@ -102,7 +102,7 @@ class WebhooksPage:
         message: str = "",
         secret: Mapping[str, Any] | None = None,
     ) -> Response:
-        path = _api_path(subscription_id)
+        path = _subscription_api_path(subscription_id)
         query = {"limit": "50", **({"cursor": cursor} if cursor else {})}
         deliveries = await self._call_own_api(tenant, "GET", f"{path}/deliveries", query)
         text = render(
@@ -122,7 +122,9 @@ class WebhooksPage:
     async def _show_delivery(
         self, session: Session, tenant: str, subscription_id: str, delivery_id: str, message: str = ""
     ) -> Response:
-        delivery = await self._call_own_api(tenant, "GET", _api_path(subscription_id, "deliveries", delivery_id))
+        delivery = await self._call_own_api(
+            tenant, "GET", _subscription_api_path(subscription_id, "deliveries", delivery_id)
+        )
         above = f"{PATH}/{tenant}/{subscription_id}"
         text = render(
             "webhook_delivery.html",
@@ -154,7 +156,7 @@ class WebhooksPage:
         self, session: Session, request: Request, tenant: str, subscription_id: str, action: str
     ) -> Response:
         await session.read_form(request)
-        path = _api_path(subscription_id)
+        path = _subscription_api_path(subscription_id)
         if action == "rotate":
             secret = await self._call_own_api(tenant, "POST", f"{path}/rotate-secret")
             return await self._show_subscription(session, tenant, subscription_id, secret=secret)
@@ -170,7 +172,9 @@ class WebhooksPage:
         self, session: Session, request: Request, tenant: str, subscription_id: str, delivery_id: str
     ) -> Response:
         await session.read_form(request)
-        await self._call_own_api(tenant, "POST", _api_path(subscription_id, "deliveries", delivery_id, "redeliver"))
+        await self._call_own_api(
+            tenant, "POST", _subscription_api_path(subscription_id, "deliveries", delivery_id, "redeliver")
+        )
         return await self._show_delivery(session, tenant, subscription_id, delivery_id, _MESSAGES["redeliver"])
 
     async def _call_own_api(
@@ -183,7 +187,7 @@ class WebhooksPage:
         return document
 
 
-def _api_path(subscription_id: str, *below: str) -> str:
+def _subscription_api_path(subscription_id: str, *below: str) -> str:
     return "/".join([SUBSCRIPTIONS, *(quote(each, safe="") for each in (subscription_id, *below))])
 
 

@@ -38,7 +38,7 @@ _REFERENCE_ACCESS: Mapping[str, str] = {"warehouse_bin": "write", "ledger_accoun
 
 def permitted_ids(connection: sqlite3.Connection, caller: Caller, resource: str, access: str) -> frozenset[str] | None:
     """Return the ids of the accounts or bins that *caller* may touch; None for all."""
-    names = caller.permitted_record_names(resource, access)
+    names = caller.permitted_single_record_names(resource, access)
     if names is None:
         return None
     named = _NAMED_BY[resource]
@@ -95,7 +95,7 @@ def check_save_within_narrowing(
     """Raise 403 for a record that would leave or enter the narrowing of *caller*."""
     resource = collection.kind.name
     if resource in _NAMED_BY:
-        is_narrowed = caller.permitted_record_names(resource, "write") is not None
+        is_narrowed = caller.permitted_single_record_names(resource, "write") is not None
         named = _IDENTIFYING[resource]
         refused = is_narrowed and (before is None or any(before[each] != body[each] for each in named))
     else:  # a lot with a bin is refused for its reference to the bin

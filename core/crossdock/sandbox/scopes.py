@@ -52,7 +52,7 @@ def scope_description(scope: str) -> str:
 
 
 @lru_cache(4096)
-def permitted_record_names(scopes: str, resource: str, access: str) -> frozenset[str] | None:
+def permitted_single_record_names(scopes: str, resource: str, access: str) -> frozenset[str] | None:
     """Return the names of the records that *scopes* permit; None for all of them."""
     sufficient = [each for each in _parsed(scopes) if each.access in {access, "write"}]
     if any(each.name in {NAMES[resource], "*"} and not each.record for each in sufficient):
@@ -61,7 +61,7 @@ def permitted_record_names(scopes: str, resource: str, access: str) -> frozenset
 
 
 @lru_cache(4096)
-def is_narrowed(scopes: str, resource: str) -> bool:
+def is_narrowed_to_single_records(scopes: str, resource: str) -> bool:
     return any(each.name == NAMES[resource] and each.record for each in _parsed(scopes))
 
 

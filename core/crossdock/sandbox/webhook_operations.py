@@ -23,7 +23,7 @@ def authorize(call: ApiCall) -> None:
     """Raise 403 without the scope, or for a credential that is narrowed: events concern all records of a tenant."""
     access_control.require_scope(call.caller, required_scope(call.method))
     narrowed: tuple[str, ...] = ("warehouse_bin", "ledger_account")
-    if any(call.caller.permitted_record_names(resource, "read") is not None for resource in narrowed):
+    if any(call.caller.permitted_single_record_names(resource, "read") is not None for resource in narrowed):
         raise ProblemError(403, "A credential that is narrowed to single records cannot use webhooks.")
 
 

@@ -118,7 +118,7 @@ class Leader:
         """Store facts about the jobs of tenants. An empty mapping only confirms that this scheduler leads."""
         rows = [_row_of_job_facts(tenant, facts) for tenant, each in known.items() for facts in each]
         with self._leader_transaction() as connection:
-            sql_statements.upsert(connection, _jobs, rows)
+            sql_statements.upsert_rows(connection, _jobs, rows)
 
     def forget_tenants(self, tenants: Sequence[str]) -> None:
         with self._leader_transaction() as connection:

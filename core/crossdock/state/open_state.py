@@ -215,7 +215,7 @@ class State:
             try:
                 held = stack.enter_context(run_lease.hold(self._engine, self._url, owner, above=above, waits_s=waits_s))
             except StateBusyError as error:
-                self._add_run_to_error(error)
+                self._add_blocking_run_to_error(error)
                 raise
             self._lease, self._unmarked = held, mark
             try:
@@ -223,7 +223,7 @@ class State:
             finally:
                 self._lease = self._unmarked = None
 
-    def _add_run_to_error(self, error: StateBusyError) -> None:
+    def _add_blocking_run_to_error(self, error: StateBusyError) -> None:
         """Add to *error* which run is in progress, since when, and how to end it."""
         for run in self.run_read_only(lambda tx: tx.runs.listed(limit=1, status="running")):
             job = f" of the job {run.job}" if run.job else ""
@@ -249,7 +249,7 @@ class State:
         finally:
             self._expected = None
 
-    def write_fence(self) -> None:
+    def write_fence_to_files(self) -> None:
         """Write the fence to its files before the first request of this run is sent."""
         if self._lease and self._unmarked:
             self._unmarked.write(self._lease.fence)
@@ -307,28 +307,26 @@ class State:
                 tx = self._new_transaction(connection)
                 yield tx
             if self._keys:
-                self._keys.journal_committed_changes(tx.stamps.touched)
+                self._keys.remember_committed_changes(tx.stamps.touched)
 
     @contextmanager
     def _read_transaction(self) -> Iterator[Transaction]:
         with read_only_connection(self._engine) as connection:
             yield self._new_transaction(connection)
 
-    def key_facts_of_scope(self, scope: Scope) -> pl.DataFrame:
-        """Return what the state knows about each key of *scope*: see `key_index.index_from_bindings`."""
+    def facts_about_keys_of_scope(self, scope: Scope) -> pl.DataFrame:
+        """Return what is known about each key of *scope*: see `known_fingerprints_by_key.index_from_bindings`."""
         with translated_database_errors(self._url), read_only_connection(self._engine) as connection:
             return self._key_facts(connection, scope, stamp_of_scope(connection, scope))
 
     def key_facts_among(self, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
-        from crossdock.state.sidecar_files.known_fingerprints_by_key import index_of_keys_from_bindings  # noqa: PLC0415  as in `_open_key_index`
+        from crossdock.state.sidecar_files.known_fingerprints_by_key import index_of_given_keys  # noqa: PLC0415  as in `_open_key_index`
 
         with translated_database_errors(self._url), read_only_connection(self._engine) as connection:
-            return index_of_keys_from_bindings(connection, scope, key_hashes)
+            return index_of_given_keys(connection, scope, key_hashes)
 
     def key_facts_unless_too_many(self, scope: Scope) -> pl.DataFrame | None:
-        """Do the same as `key_facts_of_scope`, but return None for more keys than `ORDERED`, often without reading
-        them.
-        """
+        """Do as `facts_about_keys_of_scope`, but return None, often unread, for more keys than `ORDERED`."""
         from crossdock.state.sidecar_files.known_fingerprints_by_key import ORDERED  # noqa: PLC0415  as in `_open_key_index`
 
         with translated_database_errors(self._url), read_only_connection(self._engine) as connection:

@@ -116,9 +116,9 @@ class ExpectedDeadLetters(DeadLetters):
         super().__init__(connection)
         self._expected = expected
 
-    def facts_of_stream(self, stream: str) -> list[DeadLetterFacts]:
+    def facts_of_each_letter(self, stream: str) -> list[DeadLetterFacts]:
         finished, refused = self._expected.finished_key_hashes(stream), self._expected.refusals(stream)
-        return [*(each for each in super().facts_of_stream(stream) if each.key_hash not in finished), *refused]
+        return [*(each for each in super().facts_of_each_letter(stream) if each.key_hash not in finished), *refused]
 
 
 class ExpectedWaitingRecords(WaitingRecords):
@@ -136,9 +136,9 @@ class ExpectedSnapshotHistory(SnapshotHistory):
         super().__init__(connection)
         self._expected = expected
 
-    def steps_of_live_bindings(self, scope: Scope, key_hashes: Sequence[int]) -> Iterator[tuple[int, Step]]:
+    def accepted_steps_of_live_bindings(self, scope: Scope, key_hashes: Sequence[int]) -> Iterator[tuple[int, Step]]:
         differing = self._expected.changed_bindings(scope)
-        yield from super().steps_of_live_bindings(
+        yield from super().accepted_steps_of_live_bindings(
             scope, [key_hash for key_hash in key_hashes if key_hash not in differing]
         )
         for key_hash in key_hashes:

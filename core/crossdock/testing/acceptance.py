@@ -19,7 +19,12 @@ from crossdock.testing.disturbed_command_checks import MOST_RUNS, DisturbedComma
 from crossdock.testing.graphql_selection_transport import SelectedMembersTransport
 from crossdock.testing.httpx_transport_server import RESET, Fault, TransportServer, origins_in
 from crossdock.testing.sandbox_effects_comparison import describe_differences
-from crossdock.testing.sandbox_with_project import Connections, SandboxWithProject, connection_config, read_connections
+from crossdock.testing.sandbox_with_project import (
+    Connections,
+    SandboxWithProject,
+    connections_section_from_settings,
+    read_connections,
+)
 from crossdock.values import exact_json
 
 __all__ = ["SyncAcceptance"]
@@ -118,7 +123,11 @@ class SyncAcceptance(DisturbedCommands):
     # ---- the platforms
 
     def _connections(self) -> Connections:
-        return read_connections(self.config) if self.config else connection_config(self.connector, self.settings)
+        return (
+            read_connections(self.config)
+            if self.config
+            else connections_section_from_settings(self.connector, self.settings)
+        )
 
     @contextmanager
     def _platform_factory_and_source(

@@ -39,10 +39,10 @@ def gaps_of_records(records: Sequence[Record]) -> Iterator[str]:
     forms = {frozenset(name for name, _ in leaves([row])) for row in rows}
     if len(forms) < 2 and not any(value in (None, "", {}) for _, value in leaves(rows)):
         yield "no record lacks a member, or has one that is null or empty: what becomes of it would not be seen"
-    yield from _gaps_of_equal_times(rows)
+    yield from _gaps_because_times_are_equal(rows)
 
 
-def _gaps_of_equal_times(rows: Sequence[Any]) -> Iterator[str]:
+def _gaps_because_times_are_equal(rows: Sequence[Any]) -> Iterator[str]:
     """Yield the members with times that do not differ from record to record, or from another one."""
     times: dict[str, list[str | None]] = {}
     for number, row in enumerate(rows):
@@ -70,7 +70,7 @@ def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
         yield path, value
 
 
-def unstated_members(drafts: Iterable[Mapping[str, Any]], names: set[str]) -> list[str]:
+def members_not_in_expects(drafts: Iterable[Mapping[str, Any]], names: set[str]) -> list[str]:
     """Return the members with numbers or times in *drafts* that are not among the stated *names*."""
     kinds = int, Decimal, datetime
     known = [(path, value) for path, value in leaves([*drafts]) if path and not isinstance(value, bool)]

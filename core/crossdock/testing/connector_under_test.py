@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from unittest import SkipTest
 
 from crossdock.connector import Connector, Context, Stream
-from crossdock.mapping.incremental_cursors import format_instant_cursor
+from crossdock.mapping.incremental_cursors import format_iso_instant_cursor
 from crossdock.testing.captured_output import captured_output
 from crossdock.testing.context_and_stream_reading import context, read
 from crossdock.testing.manual_clock import ManualClock
@@ -178,7 +178,7 @@ class StreamUnderTest(ConnectorUnderTest):
         assert trial.error is None, f"{pull}: reading failed: {trial.error}"
         left_out = f"; filters leave out {trial.filtered.total()} rows" if trial.filtered else ""
         assert trial.records, (
-            f"{pull} yields no record in a run at {format_instant_cursor(self.run_start)}"
+            f"{pull} yields no record in a run at {format_iso_instant_cursor(self.run_start)}"
             f"{left_out}: give records in pages, network or prepare, or set now to a time after them"
         )
         return trial

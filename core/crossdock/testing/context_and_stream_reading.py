@@ -66,25 +66,25 @@ def context(
         work / "spool",
         work,
         work / "spool",
-        transport=_transport_naming_its_errors(transport),
+        transport=_transport_named_in_its_errors(transport),
     )
     atexit.register(run.at_end.close)
     return Context(settings, connector.name, run, _declared_api=connector.api)
 
 
-def _transport_naming_its_errors(transport: httpx.BaseTransport | None) -> httpx.BaseTransport | None:
+def _transport_named_in_its_errors(transport: httpx.BaseTransport | None) -> httpx.BaseTransport | None:
     """Return the transport of a test with errors that name it."""
     if transport is None:
         return None
-    from crossdock.testing.authors_transport_wrapper import AuthorsTransport  # noqa: PLC0415  it imports httpx
+    from crossdock.testing.authors_transport_error_wrapper import AuthorsTransport  # noqa: PLC0415  it imports httpx
 
     return AuthorsTransport(transport)
 
 
-def _trial_with_transport_error(trial: Trial, transport: object) -> Trial:
+def _add_suppressed_transport_error(trial: Trial, transport: object) -> Trial:
     """Return *trial* with the error of the test's transport, also if the connector suppresses it."""
     if trial.error is None and transport is not None:
-        from crossdock.testing.authors_transport_wrapper import first_error_of_authors_transport  # noqa: PLC0415  it imports httpx
+        from crossdock.testing.authors_transport_error_wrapper import first_error_of_authors_transport  # noqa: PLC0415  it imports httpx
 
         trial.error = first_error_of_authors_transport(transport)
     return trial
@@ -121,7 +121,7 @@ def read(connector: Connector[S], ctx: Context[S], stream: str, *, since: str | 
     Returns:
         The records, each with the members of its draft or its problem, and the error that ended the reading, if any.
     """
-    return _trial_with_transport_error(
+    return _add_suppressed_transport_error(
         try_bound_stream(bound_stream(connector, ctx, stream), most, since=since), ctx.run.transport
     )
 
@@ -139,8 +139,8 @@ def read_config(
         ConfigError: If the config is wrong.
     """
     tomorrow = ManualClock(datetime.now(UTC) + timedelta(days=1))  # no file is so young that it may still grow
-    named = _transport_naming_its_errors(transport)
+    named = _transport_named_in_its_errors(transport)
     trial = try_stream(
         project.load(Path(config)), stream, most, clock=tomorrow, progress=SilentProgress(), transport=named
     )
-    return _trial_with_transport_error(trial, named)
+    return _add_suppressed_transport_error(trial, named)

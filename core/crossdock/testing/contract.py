@@ -21,7 +21,7 @@ from crossdock.testing.connector_under_test import shown_key, shown_method_name,
 from crossdock.testing.context_and_stream_reading import bound_stream
 from crossdock.testing.mapping_contract import MappingContract
 from crossdock.testing.reading_with_two_hash_seeds import read_with_two_seeds
-from crossdock.testing.schema_drift_variants import drifted_objects
+from crossdock.testing.record_variants_after_schema_drift import drifted_objects
 from crossdock.testing.sync_contract import SyncContract
 from crossdock.values import exact_json
 from crossdock.values.raw_rows_and_records import RawBatch
@@ -77,7 +77,7 @@ class StreamContract(MappingContract, SyncContract):
         pulled = {tried.record.key: tried.record for tried in trial.records}
         bound = bound_stream(self.connector, self.new_context(), self.stream)
         with self.in_environment():
-            found = fetched_records(bound, list(pulled)[: bound.stream.fetch_size])
+            found = fetched_rows_by_key(bound, list(pulled)[: bound.stream.fetch_size])
         fetch = shown_method_name(bound.stream, "fetch")
         assert found.keys() & pulled.keys(), (
             f"{fetch} gives none of the records that pull gives, asked for their keys; is the key of its rows the same?"
@@ -116,7 +116,7 @@ class StreamContract(MappingContract, SyncContract):
             for change, changed in drifted_objects(document):
                 self._check_hints_survive_drift(f"{where}, {change}", declared, topic, changed)
             with self.in_environment():
-                fetched = fetched_records(bound, named) if named else {}
+                fetched = fetched_rows_by_key(bound, named) if named else {}
             lost = {*named} & {tried.record.key for tried in trial.records} - fetched.keys()
             named_only = ", ".join(map(shown_key, sorted(lost)))
             assert not lost, (
@@ -159,7 +159,7 @@ def _hints_of_webhook(declared: Webhooks[Any], topic: str, body: Any) -> list[Hi
 Rows = tuple[dict[str, Any], ...]
 
 
-def fetched_records(bound: BoundStream, keys: Sequence[str]) -> dict[str, Rows]:
+def fetched_rows_by_key(bound: BoundStream, keys: Sequence[str]) -> dict[str, Rows]:
     """Return the rows of each record that `fetch` yields and no filter leaves out, by key. The last rows of a key
     count.
 

@@ -10,7 +10,7 @@ from unittest import SkipTest
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import CrossdockError
-from crossdock.mapping.incremental_cursors import Checkpoint, format_instant_cursor
+from crossdock.mapping.incremental_cursors import Checkpoint, format_iso_instant_cursor
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.parts_between_checkpoints import ReadParts
 from crossdock.testing.connector_under_test import StreamUnderTest, shown_method_name
@@ -41,7 +41,7 @@ class CursorContract(StreamUnderTest):
         Otherwise a run that ends there passes over what follows, also where the example has no record.
         """
         observed, asked = self._recording_network()
-        bound = self._bound_stream_over_network(asked, self.run_start)
+        bound = self._bound_stream_over_transport(asked, self.run_start)
         waiting: tuple[Checkpoint, datetime | None] | None = None
         for item in self._pulled_batches_and_checkpoints(bound):
             if waiting is not None:  # more is read after it
@@ -61,7 +61,7 @@ class CursorContract(StreamUnderTest):
             f"{type(stream).__name__}.cursor has overlap_s=0: a record that the source shows late is never read; leave "
             "overlap_s out, or set shows_late to False in the test if the source shows every change at once"
         )
-        since = self._since_of_next_run(self._bound_stream_over_network(asked, read_at))
+        since = self._since_of_next_run(self._bound_stream_over_transport(asked, read_at))
         begins = parse_instant(since)
         if since is None or begins is None:
             return
@@ -81,7 +81,7 @@ class CursorContract(StreamUnderTest):
                 f"the requests of {shown_method_name(stream, 'pull')} have no time: whether they overlap is unknown"
             )
         assert min(moments).earliest < read_at, (
-            f"{shown_method_name(stream, 'pull')}: a run at {format_instant_cursor(read_at)} ends with the cursor "
+            f"{shown_method_name(stream, 'pull')}: a run at {format_iso_instant_cursor(read_at)} ends with the cursor "
             f"{since}, and the next one asks for nothing before it: a record that the source shows late is never read; "
             "use windows() with an overlap, or subtract one from since"
         )
@@ -102,7 +102,7 @@ class CursorContract(StreamUnderTest):
         """Return a time at which the latest record of the example has just been changed."""
         return self.run_start if observed.latest is None else min(observed.latest + _AT_ONCE, self.run_start)
 
-    def _bound_stream_over_network(self, network: RequestRecorder, run_start: datetime) -> BoundStream:
+    def _bound_stream_over_transport(self, network: RequestRecorder, run_start: datetime) -> BoundStream:
         return bound_stream(self.connector, self.context_over(network, run_start), self.stream)
 
     def _pulled_batches_and_checkpoints(self, bound: BoundStream) -> Generator[RawBatch | Checkpoint, None, None]:

@@ -199,7 +199,7 @@ def _routes(case: TargetUnderTest, one: Example) -> Iterator[_Route]:
     kind, prefix = one.target.resources[one.resource], urlsplit(one.target.address).path.rstrip("/")
     name = str(one.payload.get(kind.name_member or "", ""))
     changes = dict([*one.payload.items()][-1:])
-    for operation, request in _requests_by_operation(case, one, changes):
+    for operation, request in _example_request_per_operation(case, one, changes):
         path, _, query = request.path.partition("?")
         content = None if request.body is None else exact_json.loads(request.body)
         sent: Mapping[str, Sequence[Any]] = {"create": [one.payload], "update": [changes, one.payload]}
@@ -225,7 +225,7 @@ def _routes(case: TargetUnderTest, one: Example) -> Iterator[_Route]:
         )
 
 
-def _requests_by_operation(
+def _example_request_per_operation(
     case: TargetUnderTest, one: Example, changes: dict[str, Any]
 ) -> Iterator[tuple[str, Request]]:
     target, resource, operations = one.target, one.resource, case.operations(one.resource)

@@ -95,16 +95,16 @@ class GraphQLRequest(Struct, frozen=True):
     def arguments(self) -> Iterator[Leaf]:
         """Yield the arguments of what is selected of ``data`` directly."""
         for each in self.fields:
-            yield from leaves_of_value(each.arguments)
+            yield from leaf_values_with_paths(each.arguments)
 
 
-def leaves_of_value(value: Any, path: tuple[str, ...] = ()) -> Iterator[Leaf]:
+def leaf_values_with_paths(value: Any, path: tuple[str, ...] = ()) -> Iterator[Leaf]:
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield from leaves_of_value(inner, (*path, name))
+            yield from leaf_values_with_paths(inner, (*path, name))
     elif isinstance(value, list):
         for inner in value:
-            yield from leaves_of_value(inner, path)
+            yield from leaf_values_with_paths(inner, path)
     else:
         yield path, value
 

@@ -39,8 +39,8 @@ from crossdock.testing.record_lists_in_pages import (
     pages_without_some_records,
     record_lists,
 )
-from crossdock.testing.schema_drift_variants import drifted_objects
-from crossdock.testing.silent_losses import PART, describe_silent_loss, reports_new_problem
+from crossdock.testing.record_variants_after_schema_drift import drifted_objects
+from crossdock.testing.silent_losses import PART, describe_silent_reading_loss, reports_new_problem
 from crossdock.testing.simulated_list_continuation import ContinuedList, UnpagedLists, note_paths_read_in_pages
 from crossdock.testing.transport_recorders import RequestRecorder
 from crossdock.values import exact_json
@@ -142,7 +142,7 @@ class HttpStreamContract(StreamContract):
         """If the first record has a missing or null member, or one of another type, it is read, and so are all
         others.
         """
-        count = _count_rows(self.example())
+        count = _count_read_and_omitted_rows(self.example())
         page_number, place, index, item = self._first_record_not_left_out()
         others = _record_keys(self._read_without_record(item))
         for change, changed in drifted_objects(item):
@@ -156,9 +156,11 @@ class HttpStreamContract(StreamContract):
             )
             assert trial.error is None, f"{pull}: a record with {change} ends reading: {trial.error}; {hint}"
             assert others <= _record_keys(trial), f"{pull}: a record with {change}: others are not read; {hint}"
-            is_complete = _count_rows(trial) == count or self._may_change_decide_filter(change)
+            is_complete = _count_read_and_omitted_rows(trial) == count or self._may_change_decide_filter(change)
             hint = "if it leaves out records by this member, name it in filters_on"
-            assert is_complete, f"{pull}: of a record with {change}, {_count_rows(trial)} of {count} are read; {hint}"
+            assert is_complete, (
+                f"{pull}: of a record with {change}, {_count_read_and_omitted_rows(trial)} of {count} are read; {hint}"
+            )
 
     def test_a_record_that_moves_while_paging_is_read_in_its_last_form(self) -> None:
         """A record that changes, and is listed again on the last page, is read again there, or the list is in doubt.
@@ -198,7 +200,7 @@ class HttpStreamContract(StreamContract):
                     sent = RequestRecorder(
                         transport_with_faults(self.network(), fault, number, times, [*self.environment.values()])
                     )
-                    lost = describe_silent_loss(self.read_from(sent), whole)
+                    lost = describe_silent_reading_loss(self.read_from(sent), whole)
                     path = urlsplit(recorded.requests[number][1]).path
                     if fault == "404" and path not in listing and lost == PART:
                         lost = None
@@ -319,11 +321,11 @@ class HttpStreamContract(StreamContract):
         is_used = first.requests != second.requests
         assert is_used, f"{pull}: the cursor changes no request: everything is read in each run; {hint}"
         assert trial.error is None, f"{pull}: reading with a cursor failed: {trial.error}"
-        self._check_records_since_cursor_read(trial, cursor, batches)
+        self._check_all_since_cursor_read(trial, cursor, batches)
         earlier = _two_days_before(cursor)
         if {*second.requests} < {*first.requests}:  # reading ends at a record from before the cursor
             if earlier is not None:
-                self._check_records_since_cursor_read(self.read_from(self.network(), earlier), earlier, batches)
+                self._check_all_since_cursor_read(self.read_from(self.network(), earlier), earlier, batches)
             return
         self._check_cursor_requested(
             pull, cursor, [request for request in second.requests if request not in first.requests]
@@ -333,7 +335,7 @@ class HttpStreamContract(StreamContract):
             self.read_from(third, earlier)
             self._check_cursor_requested(pull, earlier, third.requests)
 
-    def _check_records_since_cursor_read(
+    def _check_all_since_cursor_read(
         self, trial: Trial, cursor: str, batches: Sequence[tuple[str | None, list[Any]]]
     ) -> None:
         """Check that *trial*, which continues from *cursor*, has read the records from there on."""
@@ -388,7 +390,7 @@ class HttpStreamContract(StreamContract):
         if values and max(values.values()) < 2:
             yield "no two records have the value of a cursor: one that is lost at the edge would not be seen"
         if declared is not None:
-            for name in _members_later_than_cursor(declared, [item for _, items in batches for item in items]):
+            for name in _members_later_than_cursor_member(declared, [item for _, items in batches for item in items]):
                 yield (
                     f"{name} is later than the cursor {declared.column}: whether the source lists by it, as the time "
                     "of the last change, would not be seen"
@@ -407,7 +409,7 @@ class HttpStreamContract(StreamContract):
                 if isinstance(batch, Checkpoint):
                     read[-1:] = [(batch.cursor, items) for _, items in read[-1:]]
                     continue
-                items = _json_objects_of_batch(batch)
+                items = _json_objects_of_raw_batch(batch)
                 is_sorted = declared is not None and declared.sorted and items
                 value = column_text(at_path(items[-1], declared.column)) if declared and is_sorted else None
                 read.append((value or batch.cursor, items))
@@ -493,7 +495,7 @@ class HttpStreamContract(StreamContract):
         What is read when it is listed alone must also be read among the others.
         """
         alone = self._read_filtered_pages(places, _predicate_of_equal_record(item))
-        if _count_rows(alone):  # without a key, if a filter of the stream counts it
+        if _count_read_and_omitted_rows(alone):  # without a key, if a filter of the stream counts it
             return _record_keys(alone) <= keys
         if alone.error is not None:  # it needs others, which are read with it
             return bool(keys - _record_keys(self._read_without_record(item)))
@@ -564,7 +566,7 @@ def _json_or_none(body: bytes) -> Any:
         return None
 
 
-def _json_objects_of_batch(batch: RawBatch) -> list[Any]:
+def _json_objects_of_raw_batch(batch: RawBatch) -> list[Any]:
     return [exact_json.loads(text or "null") for text in batch.load()[JSON].to_list()]
 
 
@@ -589,7 +591,7 @@ def _record_keys(trial: Trial) -> set[str]:
     return {tried.record.key for tried in trial.records}
 
 
-def _count_rows(trial: Trial) -> int:
+def _count_read_and_omitted_rows(trial: Trial) -> int:
     """Return how many rows were read, or counted as filtered or deleted."""
     return sum(len(tried.record.rows) for tried in trial.records) + trial.filtered.total() + trial.deleted
 
@@ -629,7 +631,7 @@ def _is_listed_since(cursor: Cursor, since: str, item: Any) -> bool:
         return False
 
 
-def _members_later_than_cursor(cursor: Cursor, items: Sequence[Any]) -> Iterator[str]:
+def _members_later_than_cursor_member(cursor: Cursor, items: Sequence[Any]) -> Iterator[str]:
     """Yield members with a name of a time of changes that are never before the cursor, and later in some record."""
     names = dict.fromkeys(name for item in items if isinstance(item, dict) for name in item)
     for name in (name for name in names if name != cursor.column and _OF_CHANGE.search(name)):

@@ -20,7 +20,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.delta.row_preparation import FP, KEY, prepare
 from crossdock.errors import RecordError
 from crossdock.runs.planning.mapping_to_drafts import draft_of_record
-from crossdock.testing.bugs_hidden_by_example import gaps_of_drafts, gaps_of_records, unstated_members
+from crossdock.testing.bugs_hidden_by_example import gaps_of_drafts, gaps_of_records, members_not_in_expects
 from crossdock.testing.connector_under_test import (
     StreamUnderTest,
     shown_key,
@@ -30,14 +30,14 @@ from crossdock.testing.connector_under_test import (
 )
 from crossdock.testing.context_and_stream_reading import bound_stream
 from crossdock.testing.expected_value_comparison import first_mismatch, stated_member_names
-from crossdock.testing.records_with_longer_lists import LongerList, lists_of_objects, longer_lists
-from crossdock.testing.schema_drift_variants import (
+from crossdock.testing.record_variants_after_schema_drift import (
     drift_variants,
     numbers_in,
     paths_of_all_values,
     replaceable_numbers,
     value_at,
 )
+from crossdock.testing.records_with_longer_lists import LongerList, lists_of_objects, longer_lists
 from crossdock.values.raw_rows_and_records import JSON, LINE, Record
 
 _SHORT, _LONG = Decimal(4321), Decimal("123456789012345.6789")  # as many digits as a resource accepts; a float has 17
@@ -95,7 +95,7 @@ class MappingContract(StreamUnderTest):
         trial = self.example()
         drafts = [tried.members for tried in trial.records if tried.members is not None]
         found = [*gaps_of_records([tried.record for tried in trial.records]), *gaps_of_drafts(drafts)]
-        if self.expects and (names := unstated_members(drafts, stated_member_names(self.expects.values()))):
+        if self.expects and (names := members_not_in_expects(drafts, stated_member_names(self.expects.values()))):
             found.append(f"expects states no {', '.join(names)}: a wrong value would not be seen")
         found += _elements_chosen_by_position(trial.bound, [tried.record for tried in trial.records])
         found += self.other_gaps()

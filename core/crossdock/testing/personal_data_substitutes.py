@@ -72,7 +72,7 @@ class Substitutes:
         drawn = self._pseudorandom_bytes(word, attempt, 2 * len(word))
         made = list(word)
         for place, old in enumerate(word):
-            choices = _characters_of_same_kind(old)
+            choices = _alphabet_of_character(old)
             if place == 0 and old in _DIGITS:
                 choices = "0" if old == "0" else "123456789"  # the number keeps its length
             if place >= kept and choices:
@@ -84,7 +84,7 @@ class Substitutes:
 
 
 @cache
-def _characters_of_same_kind(character: str) -> str:
+def _alphabet_of_character(character: str) -> str:
     """Return characters of the same kind, including *character*: from ASCII, or from the same part of Unicode."""
     if character in _DIGITS:
         return _DIGITS

@@ -18,7 +18,7 @@ class Number(str):
     __slots__ = ()
 
 
-def loads(text: str) -> Any:
+def loads_keeping_number_texts(text: str) -> Any:
     """Read JSON with numbers as `Number`.
 
     Raises:
@@ -28,17 +28,21 @@ def loads(text: str) -> Any:
     return json.loads(text, parse_int=Number, parse_float=Number)
 
 
-def dumps(value: Any) -> str:
+def dumps_on_one_line(value: Any) -> str:
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{dumps(name)}: {dumps(inner)}" for name, inner in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{dumps_on_one_line(name)}: {dumps_on_one_line(inner)}" for name, inner in value.items())
+            + "}"
+        )
     if isinstance(value, list):
-        return "[" + ", ".join(map(dumps, value)) + "]"
+        return "[" + ", ".join(map(dumps_on_one_line, value)) + "]"
     return str(value) if isinstance(value, Number) else json.dumps(value, ensure_ascii=False)
 
 
 def indented(value: Any, depth: int = 0) -> str:
     """Format *value* in lines for people. What fits is in one line."""
-    line = dumps(value)
+    line = dumps_on_one_line(value)
     if not isinstance(value, dict | list) or not value:
         return line
     is_flat = not any(
@@ -48,7 +52,7 @@ def indented(value: Any, depth: int = 0) -> str:
         return line
     inner = " " * (depth + _INDENT)
     if isinstance(value, dict):
-        lines = [f"{inner}{dumps(name)}: {indented(each, depth + _INDENT)}" for name, each in value.items()]
+        lines = [f"{inner}{dumps_on_one_line(name)}: {indented(each, depth + _INDENT)}" for name, each in value.items()]
         return "{\n" + ",\n".join(lines) + "\n" + " " * depth + "}"
     return "[\n" + ",\n".join(inner + indented(each, depth + _INDENT) for each in value) + "\n" + " " * depth + "]"
 
@@ -59,6 +63,6 @@ def apply_change_to_json_text(text: str, change: Callable[[Any], Any]) -> str:
     Raises:
         ValueError: If it is not JSON.
     """
-    before = loads(text)
+    before = loads_keeping_number_texts(text)
     after = change(before)
-    return text if after == before else dumps(after)
+    return text if after == before else dumps_on_one_line(after)

@@ -49,11 +49,11 @@ class RecordList(Struct, frozen=True):
         found = value_at_path(page, self.path)
         return found if isinstance(found, list) else []
 
-    def record_of(self, element: Any) -> Any:
+    def record_in_element(self, element: Any) -> Any:
         return value_at_path(element, self.inner)
 
     def records(self, page: Any) -> list[Any]:
-        return [self.record_of(each) for each in self.elements(page)]
+        return [self.record_in_element(each) for each in self.elements(page)]
 
     def element_with_replaced_record(self, element: Any, record: Any) -> Any:
         """Return *element* with another record."""
@@ -85,7 +85,7 @@ def pages_without_some_records(
     changed = copy.deepcopy(list(pages))
     for place in places:
         found = [place.elements(page) for page in changed]
-        kept = iter([item for items in found for item in items if is_kept(place.record_of(item))])
+        kept = iter([item for items in found for item in items if is_kept(place.record_in_element(item))])
         for items in found:
             items[:] = [item for _, item in zip(list(items), kept, strict=False)]
     return changed

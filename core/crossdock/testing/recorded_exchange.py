@@ -60,7 +60,7 @@ class RecordedExchange:
             ConfigError: If the file cannot be read, or has another content.
         """
         try:
-            document = readable_json.loads(path.read_text(encoding="utf-8"))
+            document = readable_json.loads_keeping_number_texts(path.read_text(encoding="utf-8"))
             request, answer = dict(document["request"]), dict(document["answer"])
             method, url, params = request.pop("method"), request.pop("url"), _pairs(request.pop("params"))
             status, headers = int(answer.pop("status")), _pairs(answer.pop("headers"))
@@ -99,15 +99,15 @@ def body_as_file_members(content: bytes, content_type: str) -> dict[str, Any]:
 
 def _json_or_lines(text: str) -> dict[str, Any]:
     try:
-        return {"json": readable_json.loads(text)}
+        return {"json": readable_json.loads_keeping_number_texts(text)}
     except ValueError:
         lines = [line for line in text.splitlines() if line.strip()]
         if len(lines) < 2 or not lines[0].startswith(("{", "[")):
             raise
-        return {"lines": [readable_json.loads(line) for line in lines]}
+        return {"lines": [readable_json.loads_keeping_number_texts(line) for line in lines]}
 
 
-def body_text_of_file_members(body: Mapping[str, Any]) -> str:
+def body_text_from_recording(body: Mapping[str, Any]) -> str:
     if "lines" in body:
-        return "".join(f"{readable_json.dumps(line)}\n" for line in body["lines"])
-    return readable_json.dumps(body["json"]) if "json" in body else ""
+        return "".join(f"{readable_json.dumps_on_one_line(line)}\n" for line in body["lines"])
+    return readable_json.dumps_on_one_line(body["json"]) if "json" in body else ""

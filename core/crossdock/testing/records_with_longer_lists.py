@@ -11,13 +11,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from crossdock.testing.schema_drift_variants import (
+from crossdock.testing.record_variants_after_schema_drift import (
     Path,
     copy_with_change,
     is_number_or_numeric_text,
     number_written_like,
     paths_of_all_values,
-    record_with_replaced_object,
+    record_with_other_json_object,
     value_at,
 )
 from crossdock.values import exact_json
@@ -65,10 +65,10 @@ def longer_lists(record: Record) -> Iterator[LongerList]:
     """Yield each list of *record* once for each number that its first element has."""
     if JSON not in record.row:
         if len(record.rows) > 1:
-            yield from _longer_list_per_number("the record", [*record.rows], partial(_record_with_rows, record))
+            yield from _longer_list_per_numeric_member("the record", [*record.rows], partial(_record_with_rows, record))
         return
     for place, elements, with_elements in lists_of_objects(record):
-        yield from _longer_list_per_number(place, elements, with_elements)
+        yield from _longer_list_per_numeric_member(place, elements, with_elements)
 
 
 def lists_of_objects(record: Record) -> Iterator[tuple[str, list[Any], Callable[[list[Any]], Record]]]:
@@ -80,7 +80,7 @@ def lists_of_objects(record: Record) -> Iterator[tuple[str, list[Any], Callable[
             yield f"/{'/'.join(map(str, path))}", elements, partial(_record_with_list, record, item, path)
 
 
-def _longer_list_per_number(
+def _longer_list_per_numeric_member(
     place: str, elements: list[Any], with_elements: Callable[[list[Any]], Record]
 ) -> Iterator[LongerList]:
     for path in paths_of_all_values(elements[0]):
@@ -91,7 +91,7 @@ def _longer_list_per_number(
 
 
 def _record_with_list(record: Record, item: Any, path: Path, elements: list[Any]) -> Record:
-    return record_with_replaced_object(record, copy_with_change(item, path, elements))
+    return record_with_other_json_object(record, copy_with_change(item, path, elements))
 
 
 def _record_with_rows(record: Record, rows: list[dict[str, str | None]]) -> Record:

@@ -14,7 +14,7 @@ import httpx
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.printable import MASK
 from crossdock.testing.readable_json import Number
-from crossdock.testing.recorded_exchange import Pairs, RecordedExchange, body_as_file_members, body_text_of_file_members
+from crossdock.testing.recorded_exchange import Pairs, RecordedExchange, body_as_file_members, body_text_from_recording
 from crossdock.testing.sensitive_data import Kind, PersonalMembers, is_secret_parameter
 
 _SHOWN = 60  # characters of a value
@@ -68,7 +68,7 @@ class ReplayTransport(httpx.BaseTransport):
         return httpx.Response(
             found.status,
             headers=[(name, value.replace(found.origin, origin)) for name, value in found.headers],
-            content=body_text_of_file_members(found.answer).replace(found.origin, origin).encode(),
+            content=body_text_from_recording(found.answer).replace(found.origin, origin).encode(),
         )
 
     def _take_next_exchange(self, request: httpx.Request) -> RecordedExchange:
@@ -136,7 +136,7 @@ def _matches_masked_text(recorded: str, sent: str) -> bool:
 
 
 def _shown_parameter_difference(name: str, recorded: list[str], sent: list[str]) -> str:
-    if is_secret_parameter(name) or PersonalMembers().classify_member((name,)) is Kind.PERSONAL:
+    if is_secret_parameter(name) or PersonalMembers().treatment_of_member((name,)) is Kind.PERSONAL:
         return "differs"
     before, after = (", ".join(repr(value[:_SHOWN]) for value in values) for values in (recorded, sent))
     return f"is {before}, and not {after}"

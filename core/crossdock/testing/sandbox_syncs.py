@@ -184,7 +184,7 @@ class _ObservedPull:
         """Return the network, chosen when the first request is sent: the cursor is known then."""
         import httpx  # noqa: PLC0415  not every connector uses it
 
-        from crossdock.testing.authors_transport_wrapper import AuthorsTransport  # noqa: PLC0415
+        from crossdock.testing.authors_transport_error_wrapper import AuthorsTransport  # noqa: PLC0415
 
         if self._network(None) is None:
             return None

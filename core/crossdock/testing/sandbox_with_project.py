@@ -40,7 +40,7 @@ def read_connections(config: Path) -> Connections:
     return connections
 
 
-def connection_config(connector: Connector[Any], settings: Mapping[str, Any]) -> Connections:
+def connections_section_from_settings(connector: Connector[Any], settings: Mapping[str, Any]) -> Connections:
     """Return a connection with *settings*, and with the addresses that the connector has as their defaults."""
     members: dict[str, Any] = exact_json.loads(json.dumps(dict(settings), default=str))
     fields = connector.settings.model_fields

@@ -108,7 +108,7 @@ class PersonalMembers:
     def is_declared_personal(self, name: str) -> bool:
         return words_of(name) in self._names
 
-    def classify_member(self, path: Path, outer: Kind = Kind.PLAIN, siblings: Collection[str] = ()) -> Kind:
+    def treatment_of_member(self, path: Path, outer: Kind = Kind.PLAIN, siblings: Collection[str] = ()) -> Kind:
         """Return the kind of the member at *path*.
 
         Args:
@@ -136,18 +136,18 @@ class PersonalMembers:
         is_person = any(word in _PERSONS or word.removesuffix("s") in _PERSONS for word in around)
         return outer is not Kind.PLAIN or is_person or any(_indicates_person(name) for name in siblings)
 
-    def replace_leaves_by_kind(self, value: Any, leaf: Leaf, path: Path = ("",), outer: Kind = Kind.PLAIN) -> Any:
+    def map_leaves_with_kind(self, value: Any, leaf: Leaf, path: Path = ("",), outer: Kind = Kind.PLAIN) -> Any:
         """Replace each value in *value* that contains no others by the result of *leaf*."""
         if isinstance(value, dict):
             return {
-                name if _IDENTIFIER.fullmatch(name) else leaf(Kind.KEPT, inside, name): self.replace_leaves_by_kind(
-                    inner, leaf, inside, self.classify_member(inside, outer, value.keys())
+                name if _IDENTIFIER.fullmatch(name) else leaf(Kind.KEPT, inside, name): self.map_leaves_with_kind(
+                    inner, leaf, inside, self.treatment_of_member(inside, outer, value.keys())
                 )
                 for name, inner in value.items()
                 for inside in [(*path, name)]
             }
         if isinstance(value, list):
-            return [self.replace_leaves_by_kind(inner, leaf, path, outer) for inner in value]
+            return [self.map_leaves_with_kind(inner, leaf, path, outer) for inner in value]
         return leaf(outer, path, value)
 
     def learn_personal_paths(self, item: Any, members: Mapping[str, Any]) -> None:
@@ -164,7 +164,7 @@ class PersonalMembers:
             if text and (text in texts or (is_part and any(f" {text} " in f" {whole} " for whole in texts))):
                 self.learned.add(path[1:])
 
-        self.replace_leaves_by_kind(item, compare)
+        self.map_leaves_with_kind(item, compare)
 
 
 def _has_personal_word(words: Path) -> bool:

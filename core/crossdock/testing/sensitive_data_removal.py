@@ -102,8 +102,8 @@ class SensitiveDataRemover:
     # ---- JSON
 
     def clean_json(self, value: Any) -> Any:
-        """Remove secrets and personal data from *value*, which `readable_json.loads` has read."""
-        return self._members.replace_leaves_by_kind(value, self._clean_leaf)
+        """Remove secrets and personal data from *value*, which `readable_json.loads_keeping_number_texts` has read."""
+        return self._members.map_leaves_with_kind(value, self._clean_leaf)
 
     def clean_parameters(self, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
         """Clean the parameters of a URL or form."""
@@ -112,7 +112,7 @@ class SensitiveDataRemover:
     def _clean_parameter(self, name: str, value: str) -> str:
         if is_secret_parameter(name):
             return self._clean_secret(value)
-        return str(self._clean_leaf(self._members.classify_member((name,)), (name,), value))
+        return str(self._clean_leaf(self._members.treatment_of_member((name,)), (name,), value))
 
     def _clean_leaf(self, kind: Kind, path: Path, value: Any) -> Any:
         if value is None or isinstance(value, bool) or value == "":
@@ -191,7 +191,7 @@ class SensitiveDataRemover:
 
     def _clean_url_parameter(self, found: re.Match[str]) -> str:
         name, value = unquote_plus(found["name"]), found["value"]
-        kind = self._members.classify_member((name,))
+        kind = self._members.treatment_of_member((name,))
         if kind is Kind.SECRET or (is_secret_parameter(name) and found["before"]):
             return f"{found['before']}{found['name']}={self._clean_secret(unquote_plus(value)) if value else ''}"
         if kind is not Kind.PERSONAL or not value:
@@ -236,12 +236,12 @@ class SensitiveDataRemover:
         if self.collecting:
             return text
         made, at = "", 0
-        for start, end, kind in self._collected_values_in(text, names=names):
+        for start, end, kind in self._spans_of_collected_values(text, names=names):
             made += text[at:start] + (MASK if kind is _Value.SECRET else self._substitute(text[start:end]))
             at = end
         return made + text[at:]
 
-    def _collected_values_in(self, text: str, *, names: bool) -> Iterator[tuple[int, int, _Value]]:
+    def _spans_of_collected_values(self, text: str, *, names: bool) -> Iterator[tuple[int, int, _Value]]:
         words, number = [found.span() for found in WORD.finditer(text)], 0
         while number < len(words):
             start, end = words[number]

@@ -10,7 +10,7 @@ PART = (
 )
 
 
-def describe_silent_loss(trial: Trial, whole: Trial) -> str | None:
+def describe_silent_reading_loss(trial: Trial, whole: Trial) -> str | None:
     """Return what *trial* lacks of the records of *whole* although neither an error nor a record says so, or None."""
     if trial.error is not None:
         return None

@@ -29,7 +29,7 @@ _DEEPEST = 3
 _NUMBERED = re.compile(r"[^/]*\d[^/]*")
 
 
-def path_of_only_list(body: Any, depth: int = _DEEPEST) -> ListPath | None:
+def json_path_of_only_list(body: Any, depth: int = _DEEPEST) -> ListPath | None:
     """Return the path of the only list of objects in a body that describes nothing but this list.
 
     A record that has lists, such as an order with its lines, describes more.
@@ -38,7 +38,9 @@ def path_of_only_list(body: Any, depth: int = _DEEPEST) -> ListPath | None:
         return () if body and all(isinstance(each, dict) for each in body) else None
     if not isinstance(body, dict) or not depth:
         return None
-    found = [(name, path) for name, inner in body.items() if (path := path_of_only_list(inner, depth - 1)) is not None]
+    found = [
+        (name, path) for name, inner in body.items() if (path := json_path_of_only_list(inner, depth - 1)) is not None
+    ]
     if len(found) != 1:
         return None
     (name, path), others = found[0], {other for other in body if other != found[0][0]}
@@ -74,7 +76,7 @@ class UnpagedLists:
         paths = [urlsplit(url).path for _, url, _ in self._recorded.requests]
         forms = set[str]()
         for path, (_, url, _), answer in zip(paths, self._recorded.requests, self._recorded.answers, strict=True):
-            form, place = _NUMBERED.sub("*", path), path_of_only_list(_json_or_none(answer))
+            form, place = _NUMBERED.sub("*", path), json_path_of_only_list(_json_or_none(answer))
             if place is None or form in forms or paths.count(path) > 1 or self._has_complete_list(path, url):
                 continue
             if any(item in self._records for item in value_at_path(_json_or_none(answer), place)):
@@ -138,10 +140,10 @@ def _with_continuation_signs(value: Any, following: str, place: ListPath) -> Any
     """Return a body whose members around the list say that it goes on."""
     if not isinstance(value, Mapping) or not place:
         return value
-    return {name: _continuation_sign(name, inner, following, place) for name, inner in value.items()}
+    return {name: _member_with_continuation_sign(name, inner, following, place) for name, inner in value.items()}
 
 
-def _continuation_sign(name: str, value: Any, following: str, place: ListPath) -> Any:
+def _member_with_continuation_sign(name: str, value: Any, following: str, place: ListPath) -> Any:
     if name == place[0]:
         return _with_continuation_signs(value, following, place[1:])
     match pagination_members_and_cut_lists.member_kind(name):

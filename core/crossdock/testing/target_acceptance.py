@@ -26,17 +26,17 @@ from crossdock.testing.crossdock_process import (
 )
 from crossdock.testing.disturbed_command_checks import MOST_RUNS, DisturbedCommands
 from crossdock.testing.example_partner import ExamplePartner
-from crossdock.testing.example_record_source import (
+from crossdock.testing.graphql_selection_transport import SelectedMembersTransport
+from crossdock.testing.httpx_transport_server import RESET, Fault, TransportServer, origins_in
+from crossdock.testing.record_source_for_target_tests import (
     SOURCE,
-    connector_without_target_waits,
+    connector_whose_target_never_waits,
     example_record_as_json,
     reference_as_json,
 )
-from crossdock.testing.graphql_selection_transport import SelectedMembersTransport
-from crossdock.testing.httpx_transport_server import RESET, Fault, TransportServer, origins_in
 from crossdock.testing.sandbox_effects_comparison import describe_differences
 from crossdock.testing.sandbox_syncs import write_private_file
-from crossdock.testing.sandbox_with_project import connection_config
+from crossdock.testing.sandbox_with_project import connections_section_from_settings
 from crossdock.testing.target_under_test import TargetUnderTest, convert_to_json_value
 from crossdock.values import exact_json
 from crossdock.values.record_keys import key_text
@@ -90,7 +90,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
 
         The same is true of a state that was restored from a backup, if forgotten records can be looked up.
         """
-        self._check_declared_rules_of_creates()
+        self._check_rules_for_lost_creates()
         if left_out := [name for name in self.new_target().resources if name not in self.created]:
             warnings.warn(f"not tested in syncs, since no stream creates them: {', '.join(left_out)}", stacklevel=2)
         with self._new_partner_syncs() as calm:
@@ -131,7 +131,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
             for resource in reversed(deleted):  # first those that refer to others
                 before = delivery.count_partner_records()
                 delivery.left_out.append(resource)
-                delivery.write_examples({})
+                delivery.write_examples_file({})
                 is_looked_up = target.resources[resource].endpoint.rule("delete") != "park"
                 self._sync_until_delivered(delivery, ["lost"] if is_looked_up else [])
                 counts = (
@@ -149,7 +149,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
         """The resources whose records streams create."""
         return [name for name in self.new_target().resources if "create" in self.operations(name)]
 
-    def _check_declared_rules_of_creates(self) -> None:
+    def _check_rules_for_lost_creates(self) -> None:
         target = self.new_target()
         if not self.created:
             raise SkipTest("no stream creates records of this target; test completing them with a partner of your own")
@@ -251,7 +251,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
     def _check_updated_as_created(self, changed: _Changed, held: Counter[str]) -> None:
         """Compare what the partner holds of updated records with what it holds of records that were created so."""
         with self._new_partner_syncs() as created:
-            created.write_examples(changed)
+            created.write_examples_file(changed)
             self.ends_well("a sync of records with the changed members", created.sync(), created.state_folder)
             wrong = describe_differences(created.count_partner_records_without_nulls(), held)
         names = ", ".join(changed)
@@ -267,7 +267,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
         changed: _Changed = {}  # what an earlier resource was changed to stays
         for resource in delivery.resources:
             before, last = delivery.count_partner_records(), {self.records - 1: self.records}
-            delivery.write_examples({**changed, resource: last})
+            delivery.write_examples_file({**changed, resource: last})
             if "update" not in self.operations(resource):
                 self.ends_well("a sync of a changed record", delivery.sync(), delivery.state_folder, exit_code=1)
                 assert delivery.count_partner_records() == before, (
@@ -279,7 +279,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
                 assert keys == [key_text(self.key(resource, self.records - 1))], (
                     f"{resource}: a changed record is not a dead letter"
                 )
-                delivery.write_examples(changed)
+                delivery.write_examples_file(changed)
                 continue
             changed[resource] = last
             self._sync_until_delivered(delivery, ["lost"])
@@ -296,7 +296,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
         """Yield a new partner, and a config file for sending records to it."""
         transport, held = self.partner()
         folder = Path(tempfile.mkdtemp(prefix="crossdock-acceptance-"))
-        section = connection_config(self.connector, self.settings)[self.connector.name]
+        section = connections_section_from_settings(self.connector, self.settings)[self.connector.name]
         try:
             with (
                 mock.patch.dict(os.environ, self.environment),
@@ -346,7 +346,7 @@ class _PartnerSyncs:
         }
         self.allow_deletes_of_resources(())
         self._commands = Commands(self._config, case.environment, packages)
-        self.write_examples({})
+        self.write_examples_file({})
         case.ends_well("crossdock init", self.run_command("init"), self.state_folder)
 
     def allow_deletes_of_resources(self, resources: Sequence[str]) -> None:
@@ -354,7 +354,7 @@ class _PartnerSyncs:
         self._sections["connections"][_EXAMPLES]["deletes"] = [*resources]
         self._config.write_bytes(exact_json.dumps(self._sections))
 
-    def write_examples(self, changed: Mapping[str, Mapping[int, int]]) -> None:
+    def write_examples_file(self, changed: Mapping[str, Mapping[int, int]]) -> None:
         """Write the example, without the last record of `left_out`. Some records have the members of another number."""
         target = self._case.new_target()
         examples: dict[str, list[dict[str, Any]]] = {}
@@ -399,8 +399,8 @@ def _without_nulls(text: str) -> str:
 def _write_connector_packages(connector: Connector[Any], packages: Path, author: str) -> None:
     """Install the source of examples and the connector without waits in *packages*."""
     module, name = find_connector_module_and_constant(connector, apart_from=author)
-    home = connector_without_target_waits.__module__
+    home = connector_whose_target_never_waits.__module__
     write_connector_entry_points(packages, {connector.name: f"{_MODULE}:CONNECTOR", SOURCE.name: f"{home}:SOURCE"})
-    imports = f"from {home} import connector_without_target_waits\nfrom {module} import {name} as connector\n"
-    text = f"{imports}\nCONNECTOR = connector_without_target_waits(connector)\n"
+    imports = f"from {home} import connector_whose_target_never_waits\nfrom {module} import {name} as connector\n"
+    text = f"{imports}\nCONNECTOR = connector_whose_target_never_waits(connector)\n"
     (packages / f"{_MODULE}.py").write_text(text, encoding="utf-8")

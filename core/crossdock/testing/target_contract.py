@@ -122,30 +122,30 @@ class TargetContract(TargetRequestContract):
         """429 and the answers of `throttling` are throttled, with the pause that they ask for. After a 429 it may be
         longer, such as one that the vendor documents for all of them.
         """
-        for where, answer, least_s, outcome in self._outcomes_of(
+        for where, answer, least_s, outcome in self._outcomes_of_answers(
             [(Answer(429, {"retry-after": "7"}, _PROBLEM), 7.0), (Answer(429, {}, b""), None)]
         ):
             _check_throttled(where, answer, outcome)
             is_enough = (outcome.retry_after_s or 0.0) >= (least_s or 0.0)
             text = f"{where}: the pause is {outcome.retry_after_s} s after a Retry-After of {least_s} s"
             assert is_enough, f"{text}; wait so long, or longer"
-        for where, answer, pause_s, outcome in self._outcomes_of(self.throttling):
+        for where, answer, pause_s, outcome in self._outcomes_of_answers(self.throttling):
             _check_throttled(where, answer, outcome)
             hint = "return the seconds from throttled of the Api"
             is_same = outcome.retry_after_s == pause_s
             assert is_same, f"{where}: the pause is {outcome.retry_after_s} s, not {pause_s} s; {hint}"
         for one, operation, request in self._write_requests():
-            for answer in _protocol_throttling_answers(request):  # they state no pause
+            for answer in _graphql_throttling_answers(request):  # they state no pause
                 outcome = _outcome(one, operation, request, answer)
                 _check_throttled(f"{one.method('outcome')}, {operation}", answer, outcome)
 
     def test_a_refused_credential_is_recognized(self) -> None:
         """401 concerns every record: it is unauthorized."""
-        for where, _, _, outcome in self._outcomes_of([(Answer(401, {}, _PROBLEM), None)]):
+        for where, _, _, outcome in self._outcomes_of_answers([(Answer(401, {}, _PROBLEM), None)]):
             text = f"{where}: HTTP 401 is {outcome.kind} instead of unauthorized; call super()"
             assert outcome.kind == "unauthorized", text
 
-    def _outcomes_of(
+    def _outcomes_of_answers(
         self, answers: Iterable[tuple[Answer, float | None]]
     ) -> Iterator[tuple[str, Answer, float | None, Outcome]]:
         """Yield the outcome of *answers* to each write and look-up."""
@@ -174,11 +174,11 @@ class TargetContract(TargetRequestContract):
 
     def test_a_refusal_is_rejected(self) -> None:
         """400, 422, `refusals`, and GraphQL or JSON-RPC errors without data concern one record; nothing was done."""
-        self._check_operations_of_refusals()
+        self._check_refusals_name_operations()
         for one, operation, request in self._write_requests():
             plain = [(json_answer(status, {"message": _REASON}), _REASON) for status in (400, 422)]
             stated = self.refusals_of(one.resource, operation)
-            for answer, reason in (*plain, *_protocol_refusal_answers(request), *stated):
+            for answer, reason in (*plain, *_graphql_or_json_rpc_refusals(request), *stated):
                 with _note_bodies_passed_to_failed(one.target) as seen:
                     outcome = _outcome(one, operation, request, answer)
                 where, what = f"{one.method('outcome')}, {operation}", _shown_answer(answer)
@@ -193,7 +193,7 @@ class TargetContract(TargetRequestContract):
                 hint = "give the message of the API"
                 assert reason in outcome.message, f"{where}: the reason of {what} is {outcome.message!r}; {hint}"
 
-    def _check_operations_of_refusals(self) -> None:
+    def _check_refusals_name_operations(self) -> None:
         """Fail if a mapping of `refusals` names what is no operation, since it would not be tested."""
         known: list[str | tuple[str, str]] = []
         for _, resource in self.targets():
@@ -396,12 +396,12 @@ def _shown_answer(answer: Answer) -> str:
     return f"HTTP {answer.status}" if is_told else f"the answer {answer.status} {body}".rstrip()
 
 
-def _protocol_throttling_answers(request: Request) -> list[Answer]:
+def _graphql_throttling_answers(request: Request) -> list[Answer]:
     errors = [{"message": "slow down", "extensions": {"code": "THROTTLED"}}]
     return [json_answer(200, {"errors": errors})] if _name_of_request_protocol(request) == "graphql" else []
 
 
-def _protocol_refusal_answers(request: Request) -> list[tuple[Answer, str]]:
+def _graphql_or_json_rpc_refusals(request: Request) -> list[tuple[Answer, str]]:
     """Return an answer of success which says that the request was not executed: by GraphQL, section 7.1, it has errors
     and no data, and by JSON-RPC 2.0, section 5, an error and no result.
     """

@@ -13,7 +13,7 @@ from crossdock.targets import ApiTarget, ConnectorTarget, Request
 from crossdock.testing.bugs_hidden_by_example import gaps_of_drafts
 from crossdock.testing.connector_under_test import shown_method_name
 from crossdock.testing.expected_value_comparison import first_mismatch
-from crossdock.testing.graphql_selection import GraphQLRequest, leaves_of_value
+from crossdock.testing.graphql_selection import GraphQLRequest, leaf_values_with_paths
 from crossdock.testing.target_under_test import NAMESPACE, Example, TargetUnderTest, texts_in_request
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path, find_at_pointer
@@ -262,7 +262,7 @@ class TargetRequestContract(TargetUnderTest):
             one = self.example(target, resource)
             if {*self.operations(resource)} - {"create"}:
                 request, place = target.look_up(resource, None, one.target_id), target.resources[resource].shape.found
-                _check_graphql_selects_ids(one, f"{one.method('look_up')} by id", request, place)
+                _check_look_up_selects_ids(one, f"{one.method('look_up')} by id", request, place)
 
     def test_keys_and_versions_are_sent_as_declared(self) -> None:
         """The idempotency key and the version are where `EndpointProfile` declares them."""
@@ -317,7 +317,7 @@ def _check_graphql_query_by_name(one: Example, where: str, request: Request) -> 
     if asked is None or one.name is None:
         return
     is_inside = one.name not in asked.query and any(
-        isinstance(value, str) and one.name in value for _, value in leaves_of_value(dict(asked.variables))
+        isinstance(value, str) and one.name in value for _, value in leaf_values_with_paths(dict(asked.variables))
     )
     assert is_inside, f"{where}: the query has no variable with the external id; send it as one, never in the query"
     found = [(path, value) for path, value in asked.arguments() if isinstance(value, str) and one.name in value]
@@ -332,12 +332,12 @@ def _check_graphql_query_by_name(one: Example, where: str, request: Request) -> 
         f"{where}: the query asks by {names}, and the external id is in {kind.name_member}: it would find no record, "
         f"or another one; ask by {kind.name_member}, or set look_up_filter of the resource to the argument for it"
     )
-    _check_graphql_selects_ids(
+    _check_look_up_selects_ids(
         one, where, request, kind.shape.found if kind.shape.finds_one else kind.shape.listed or ""
     )
 
 
-def _check_graphql_selects_ids(one: Example, where: str, request: Request, place: str) -> None:
+def _check_look_up_selects_ids(one: Example, where: str, request: Request, place: str) -> None:
     """Fail if a GraphQL query does not select the id and the external id of the record at *place* in its answer.
 
     Code of the author may find the record elsewhere.

@@ -144,7 +144,7 @@ def _suppress_author_errors() -> Iterator[None]:
 
 
 def has_frame_of_author(error: BaseException) -> bool:
-    return any(is_module_of_author(module) for module, _, _ in _frames(error.__traceback__))
+    return any(is_module_of_author(module) for module, _, _ in _all_frames_of_traceback(error.__traceback__))
 
 
 def as_author_code_error(error: BaseException) -> AuthorCodeError | None:
@@ -155,7 +155,7 @@ def as_author_code_error(error: BaseException) -> AuthorCodeError | None:
 
 
 def _is_raised_by_author(error: BaseException) -> bool:
-    frames = list(_frames(error.__traceback__))
+    frames = list(_all_frames_of_traceback(error.__traceback__))
     return bool(frames) and not frames[-1][0].startswith("crossdock.")
 
 
@@ -228,7 +228,7 @@ _LIBRARIES = frozenset({
 """Packages whose code is not an author's, in addition to the standard library."""
 
 
-def _frames(traceback: TracebackType | None) -> Iterator[tuple[str, str, int]]:
+def _all_frames_of_traceback(traceback: TracebackType | None) -> Iterator[tuple[str, str, int]]:
     for frame, line in walk_tb(traceback):
         yield _module_name_of_frame(frame), frame.f_code.co_filename, line
 
@@ -239,7 +239,7 @@ def _module_name_of_frame(frame: FrameType) -> str:
 
 def _frame_of_author(error: BaseException, code: object) -> tuple[str, str, int] | None:
     """Return the innermost frame of the package of *code*, otherwise of any author, and otherwise of any library."""
-    frames = list(_frames(error.__traceback__))
+    frames = list(_all_frames_of_traceback(error.__traceback__))
     packages = {package for package in _packages_of_code(code) if package != "crossdock"}
     choices = (
         [each for each in frames if each[0].startswith(MODULE_PREFIX)],
@@ -289,7 +289,7 @@ def masked_error_text(error: BaseException, settings: object = None, data: Itera
     known = "\0".join(_constants_in_frames(error.__traceback__)).casefold()
     text = redacted(_ABSTRACT.sub(r"class \1 lacks \2", text), secret_values_in_settings(settings))
     text = _mask_words(text, _words_in_data(data), known)
-    text = _QUOTED.sub(lambda found: _masked_quotation(found, known), text)
+    text = _QUOTED.sub(lambda found: _quotation_masked_unless_known(found, known), text)
     text = _TELEPHONE.sub(_MASK, _MAIL.sub(_MASK, text))
     return shortened_text(text)
 
@@ -321,7 +321,7 @@ def _validation_finding(item: Any) -> str:
     return f"{place}: {finding_message_without_place(item)}" if place else finding_message_without_place(item)
 
 
-def _masked_quotation(found: re.Match[str], known: str) -> str:
+def _quotation_masked_unless_known(found: re.Match[str], known: str) -> str:
     inner = found[1] if found[1] is not None else found[2]
     is_type = inner.isidentifier() and found.string.startswith(" object", found.end())  # a sentence of Python
     shown = not inner or is_type or inner.casefold() in known or inner in _TYPES or _NAME.fullmatch(inner)

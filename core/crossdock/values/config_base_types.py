@@ -216,7 +216,7 @@ def secrets_with_places(value: object, place: Place = ()) -> Iterator[tuple[Plac
             yield from secrets_with_places(inner, (*place, number))
 
 
-def _parse_secret(value: Any, info: ValidationInfo) -> Secret:
+def _parse_secret_reference(value: Any, info: ValidationInfo) -> Secret:
     if isinstance(value, Secret):
         return value
     kind, _, name = value.partition(":") if isinstance(value, str) else ("", "", "")
@@ -228,7 +228,7 @@ def _parse_secret(value: Any, info: ValidationInfo) -> Secret:
 
 
 SecretRef = Annotated[
-    Secret, BeforeValidator(_parse_secret), WithJsonSchema({"type": "string", "pattern": "^(env|file):.+"})
+    Secret, BeforeValidator(_parse_secret_reference), WithJsonSchema({"type": "string", "pattern": "^(env|file):.+"})
 ]
 """A secret of the settings: ``env:NAME`` or ``file:PATH`` in a config file, whose value is read when it is used."""
 

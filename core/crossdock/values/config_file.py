@@ -107,7 +107,7 @@ def _joined_messages(messages: list[str]) -> str:
 _KINDS = "a config has texts, numbers, true, false, None, dates, paths, lists and mappings"
 
 
-def read_values_in_memory(values: Mapping[str, Any], name: str, environment: Mapping[str, str]) -> Content:
+def read_values_from_mapping(values: Mapping[str, Any], name: str, environment: Mapping[str, str]) -> Content:
     """Read *values* as `yaml_reader.parse` reads a file that says the same. All places are *name*.
 
     Raises:
@@ -136,7 +136,7 @@ class _ValueReader:
     def _key(self, key: Any, place: Place) -> str:
         if not isinstance(key, str | int) or isinstance(key, bool):
             raise self._error(place, "a key must be text")
-        text = _as_plain_string(key) if isinstance(key, str) else f"{key:d}"
+        text = _text_of_str_subclass(key) if isinstance(key, str) else f"{key:d}"
         if len(text) > yaml_reader.MAX_KEY:
             raise self._error(place, f"a key has at most {yaml_reader.MAX_KEY} characters")
         return self._check_limits(text, place)
@@ -148,7 +148,7 @@ class _ValueReader:
             raise self._error(short, f"is nested deeper than {yaml_reader.MAX_DEPTH} levels; does it contain itself?")
         match value:
             case str():
-                return self._substitute_variables(_as_plain_string(value), place)
+                return self._substitute_variables(_text_of_str_subclass(value), place)
             case PurePath():
                 return self._substitute_variables(str(value), place)
             case None | bool() | date():
@@ -194,7 +194,7 @@ class _ValueReader:
         return ConfigError(problem, where=f"{self._name}: {path}" if path else self._name, hint=hint, code=code)
 
 
-def _as_plain_string(text: str) -> str:
+def _text_of_str_subclass(text: str) -> str:
     """Return the content of a subclass of str, such as a member of an enumeration."""
     return str.__str__(text)
 
@@ -302,7 +302,7 @@ class Document:
         try:
             checked = model.model_validate(data, context={"folder": self.folder, "renamed": renamed, **context})
         except ValidationError as error:
-            items = (item for item in error.errors(include_url=False) if not _is_short_by_wrong_items(item))
+            items = (item for item in error.errors(include_url=False) if not _has_too_few_valid_items(item))
             found = findings_of_nearest_union_choice(self._finding(place, item) for item in items)
             values = _allowed_values_of_missing_keys(model, data, place, found, {"folder": self.folder, **context})
             raise _findings_error(
@@ -311,7 +311,7 @@ class Document:
         for section, old, new in renamed:
             key = (*place, *(_keys_leading_to_object(section, data) or ()), old)
             advice = f"is called {new!r} now; rename it, because the next minor release does not know it any more"
-            self.warnings[f"{self.where(key)}: {_place_prefix(key)}{advice}"] = None
+            self.warnings[f"{self.where(key)}: {_key_path_prefix(key)}{advice}"] = None
         return checked
 
     def check_quoting(self) -> None:
@@ -323,7 +323,7 @@ class Document:
                 yaml_reader.ambiguous_boolean_problem(text) if is_constant else None
             )
             if trap:
-                found.append(f"{self.where(place)}: {_place_prefix(place)}{trap}")
+                found.append(f"{self.where(place)}: {_key_path_prefix(place)}{trap}")
         if found:
             raise _findings_error(found)
 
@@ -353,7 +353,7 @@ class Document:
         return PlacedFinding(place, choices, message, short, of_type=item["type"].endswith(OF_TYPE), absent=absent)
 
     def _finding_with_place(self, finding: PlacedFinding) -> str:
-        return f"{self.where(finding.place)}: {_place_prefix(finding.place)}{finding.message}"
+        return f"{self.where(finding.place)}: {_key_path_prefix(finding.place)}{finding.message}"
 
 
 def _keys_leading_to_object(wanted: Any, data: Any) -> Place | None:
@@ -393,7 +393,7 @@ def _allowed_values_of_missing_keys(
     return known
 
 
-def _place_prefix(place: Place) -> str:
+def _key_path_prefix(place: Place) -> str:
     return f"{'.'.join(map(str, place))}: " if place else ""
 
 
@@ -403,7 +403,7 @@ def _findings_error(found: Iterable[str]) -> FindingsError:
     return FindingsError([*findings[:_SHOWN_FINDINGS], *more])
 
 
-def _is_short_by_wrong_items(item: Any) -> bool:
+def _has_too_few_valid_items(item: Any) -> bool:
     """Return whether a list is only too short for pydantic because its items, which are told, are wrong."""
     given = item["input"]
     is_long = isinstance(given, list) and len(given) >= item.get("ctx", {}).get("min_length", 0)
@@ -436,7 +436,7 @@ def _folder_of(path: Path) -> Path:
 
 def _read_content(source: ConfigSource) -> Content:
     if isinstance(source, Mapping):
-        return read_values_in_memory(source, str(OF_MAPPING), os.environ)
+        return read_values_from_mapping(source, str(OF_MAPPING), os.environ)
     path = source
     try:
         with path.open("rb") as file:

@@ -73,14 +73,14 @@ def dumps(value: JsonValue) -> bytes:
     TypeError for floats and other types without an exact JSON form.
     """
     try:
-        body = _WRITER.encode(_encodable_items((value,))[0])
+        body = _WRITER.encode(_items_in_encodable_form((value,))[0])
     except ValueError:
         _check_integers(value)  # Python converts no more than 4,300 digits
         raise
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
     except TypeError as error:
-        place, _ = first_inexact_value(value) or ("", "")
+        place, _ = pointer_and_type_if_inexact(value) or ("", "")
         raise TypeError(f"{place}: {error}" if place else str(error)) from None
     _check_depth(value, _check_size_and_count_brackets(body))
     if _may_have_long_number(body):
@@ -88,7 +88,7 @@ def dumps(value: JsonValue) -> bytes:
     return body
 
 
-def first_inexact_value(value: JsonValue, pointer: str = "") -> tuple[str, str] | None:
+def pointer_and_type_if_inexact(value: JsonValue, pointer: str = "") -> tuple[str, str] | None:
     """Return JSON pointer and type of the first value without an exact form, such as a float, or None."""
     if type(value) in _SCALARS:
         return None
@@ -100,12 +100,15 @@ def first_inexact_value(value: JsonValue, pointer: str = "") -> tuple[str, str] 
     elif isinstance(value, list | tuple):
         members = enumerate(value)
     for name, inner in members:
-        if type(inner) not in _SCALARS and (found := first_inexact_value(inner, f"{pointer}/{name}")) is not None:
+        if (
+            type(inner) not in _SCALARS
+            and (found := pointer_and_type_if_inexact(inner, f"{pointer}/{name}")) is not None
+        ):
             return found
     return None
 
 
-def _encodable_members(members: dict[str, JsonValue]) -> JsonValue:
+def _members_in_encodable_form(members: dict[str, JsonValue]) -> JsonValue:
     "".join(members)  # raises TypeError for a name that is not a text, which the writer would turn into one
     return {
         name: value if (kind := type(value)) in _PLAIN else _WRITERS.get(kind, _written_as_base_type)(value)
@@ -113,7 +116,7 @@ def _encodable_members(members: dict[str, JsonValue]) -> JsonValue:
     }
 
 
-def _encodable_items(items: Iterable[JsonValue]) -> JsonValue:
+def _items_in_encodable_form(items: Iterable[JsonValue]) -> JsonValue:
     return [
         item if (kind := type(item)) in _PLAIN else _WRITERS.get(kind, _written_as_base_type)(item) for item in items
     ]
@@ -132,9 +135,9 @@ _WRITERS: dict[type, Callable[[Any], JsonValue]] = {
     str: str.__str__,
     int: int.__int__,
     Decimal: lambda value: _number_text(str(value)),
-    dict: _encodable_members,
-    list: _encodable_items,
-    tuple: _encodable_items,
+    dict: _members_in_encodable_form,
+    list: _items_in_encodable_form,
+    tuple: _items_in_encodable_form,
     date: time_text,
 }
 

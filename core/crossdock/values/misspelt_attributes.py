@@ -14,7 +14,7 @@ _NEAR = 0.8  # ``exsisting`` is as near to ``existing``; ``fetch_all`` is not to
 _NONE = object()
 
 
-def misspelt_attribute(made: object, fits: Callable[[str, Any], bool]) -> tuple[type, str] | None:
+def misspelt_attribute_class_and_message(made: object, fits: Callable[[str, Any], bool]) -> tuple[type, str] | None:
     """Return the class that has an attribute which must be meant for one of the base class, and the message, or None.
 
     Other names are the author's own: private ones, those of a class that also has the right name, functions with

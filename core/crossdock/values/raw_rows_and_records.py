@@ -71,13 +71,13 @@ def is_reserved_column(name: str) -> bool:
     return name in RESERVED or is_internal_column(name)
 
 
-def column_expression_named(name: str) -> pl.Expr:
+def column_expression_by_exact_name(name: str) -> pl.Expr:
     """Return the column with exactly this *name*: ``pl.col`` reads ``*`` and ``^...$`` as patterns of names."""
     return cs.by_name(name).as_expr()
 
 
-def column_expressions_named(names: Iterable[str]) -> list[pl.Expr]:
-    return [column_expression_named(name) for name in names]
+def column_expressions_by_exact_names(names: Iterable[str]) -> list[pl.Expr]:
+    return [column_expression_by_exact_name(name) for name in names]
 
 
 def cells_of_column(rows: pl.DataFrame, name: str) -> pl.Series:
@@ -297,7 +297,7 @@ class Record(JsonAccess):
         return exact_json.loads(self.row[JSON] or "null")
 
     @property
-    def _parsed_json(self) -> Any:
+    def _json_root(self) -> Any:
         text = self.row[JSON] or "null"
         if text not in self._documents:
             self._documents[text] = exact_json.loads(text)

@@ -46,7 +46,7 @@ def check_https_or_loopback_address(url: str) -> str:
 
 
 def _checked_web_parts(url: str) -> SplitResult:
-    parts = split_url_without_credentials(url)
+    parts = split_url_refusing_credentials(url)
     try:
         check_host_name(parts.hostname or "")
         _ = parts.port
@@ -87,7 +87,7 @@ def check_proxy_address(url: str) -> str:
     return url
 
 
-def split_url_without_credentials(url: str) -> SplitResult:
+def split_url_refusing_credentials(url: str) -> SplitResult:
     """Split *url* into its parts. Raises ValueError if it has a user or a password, even an empty one."""
     try:
         parts = urlsplit(url)

@@ -48,7 +48,7 @@ def _project(server: PartnerServer, tmp_path: Path) -> TokenProject:
 def connect(project: TokenProject, url: str) -> None:
     auth = project.auth(url)
     attempt = BrowserConsentAttempt(Api(url, auth), auth, "http://127.0.0.1:1/callback")
-    attempt.accept_pasted_address(httpx.get(attempt.address, trust_env=False).headers["location"])
+    attempt.take_answer_in_pasted_address(httpx.get(attempt.address, trust_env=False).headers["location"])
     attempt.exchange_code_and_store_tokens()
 
 

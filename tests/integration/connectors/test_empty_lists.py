@@ -18,7 +18,7 @@ from tests.partners.shopify.site import Site
 
 from crossdock.config.connector_registry import load_connector
 from crossdock.errors import RefusedError
-from crossdock.mapping.incremental_cursors import format_instant_cursor
+from crossdock.mapping.incremental_cursors import format_iso_instant_cursor
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.parts_between_checkpoints import ReadParts
 from crossdock.testing import ManualClock, context
@@ -161,7 +161,7 @@ def test_each_list_of_customers_continues_where_it_was_read(empty: str, bulk: bo
 def test_a_cursor_of_customers_from_before_is_of_both_lists() -> None:
     """A stored instant says where both continue, and stays one while both move."""
     made = shopify(bulk=False)
-    began = format_instant_cursor(made.clock.now())
+    began = format_iso_instant_cursor(made.clock.now())
     assert made.read("customers") == (2, began)
     assert made.read("customers", began)[0] == 0
 

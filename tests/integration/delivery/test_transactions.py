@@ -21,7 +21,7 @@ from tests.waiting import eventually
 
 from crossdock.errors import StateError
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.pacing.rate_limit_estimate import LimitEstimate
+from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.state import Attempt, DeadLetter, State, StateUrl, Transaction, create_or_upgrade, open_state, parse_url
 from crossdock.state.db import schema

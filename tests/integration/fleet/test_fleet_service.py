@@ -117,7 +117,7 @@ def receiver() -> Iterator[Receiver]:
 def looked(service: FleetService, times: int = 2) -> None:
     """A file that has changed is loaded at the second look that finds it so."""
     for _ in range(times):
-        service.report_and_start_runs()
+        service.report_ended_and_start_due()
 
 
 def test_a_fleet_runs_what_is_due_and_nothing_again(fleet: Fleet) -> None:
@@ -167,7 +167,7 @@ def test_a_tenant_is_added_changed_and_removed(fleet: Fleet) -> None:
 def test_a_config_that_disappears_during_its_run_lets_the_run_end(fleet: Fleet) -> None:
     """Then the tenant is gone; the others are as before."""
     service = fleet.service()
-    service.report_and_start_runs()
+    service.report_ended_and_start_due()
     fleet.stage.config("t000").unlink()
     looked(service, 3)
     assert fleet.stage.delivered()["t001"] == fleet.stage.expected()["t001"]
@@ -189,7 +189,7 @@ def test_a_broken_config_stops_its_tenant_only_and_notifies(
     looked(service, 3)
     assert receiver.posts == [], "events are collected"
     fleet.clock.advance(notices_grouped_by_time.AT_MOST.total_seconds())
-    service.report_and_start_runs()
+    service.report_ended_and_start_due()
     eventually(lambda: len(receiver.posts) == 1)
     document = json.loads(receiver.posts[0].body)
     assert document["type"] == "fleet.failed"
@@ -216,7 +216,7 @@ def test_a_scheduler_that_stands_by_notifies_of_nothing(fleet: Fleet, receiver: 
         looked(service, 3)
     fleet.clock.advance(notices_grouped_by_time.AT_MOST.total_seconds())
     for service in (second, first):
-        service.report_and_start_runs()
+        service.report_ended_and_start_due()
         service.close()
     assert len(receiver.posts) == 1
 
@@ -237,7 +237,7 @@ def test_a_failure_that_the_leader_has_collected_outlives_it(fleet: Fleet, recei
         service = fleet.service()
         looked(service, 3)
         fleet.clock.advance(notices_grouped_by_time.AT_LEAST.total_seconds())
-        service.report_and_start_runs()
+        service.report_ended_and_start_due()
         eventually(lambda: len(receiver.posts) == 1)
         eventually(lambda: all(each.done() for _, each in service._notices._sending))  # noqa: B023
         looked(service, 3)
@@ -275,12 +275,12 @@ def test_a_cluster_that_is_away_makes_runs_late_and_loses_none(fleet: Fleet, rec
     service._scheduler._close_executor()
     fleet.clock.advance(86_400)  # the next night
     for _ in range(12):
-        service.report_and_start_runs()
+        service.report_ended_and_start_due()
         fleet.clock.advance(60)
     assert fleet.metrics.readiness() == (False, "not ready; executor: the Dask scheduler does not answer [unavailable]")
     assert "crossdock_fleet_runs_waiting 2.0" in fleet.exposed()
     fleet.clock.advance(notices_grouped_by_time.AT_MOST.total_seconds())
-    service.report_and_start_runs()
+    service.report_ended_and_start_due()
     eventually(lambda: len(receiver.posts) == 1)
     text = json.loads(receiver.posts[0].body)["text"]
     assert text.startswith("2 of 2 tenants: 2 late.")
@@ -307,7 +307,7 @@ def test_a_run_that_will_end_after_its_deadline_is_late(fleet: Fleet, caplog: py
     fleet.clock.advance(86_400)  # the next night
     for _ in range(3):
         fleet.clock.advance(60)
-        service.report_and_start_runs()
+        service.report_ended_and_start_due()
     late = [each.message for each in caplog.records if "to end after" in each.message]
     day = fleet.clock.now().date()
     assert sorted(late) == [f"{name}: {JOB} for {day}: expected to end after {done_by}" for name in fleet.stage.names]
@@ -332,7 +332,7 @@ def test_a_database_of_the_fleet_that_is_away_stops_nothing_for_good(fleet: Flee
 def test_a_leader_that_was_overtaken_starts_nothing(fleet: Fleet) -> None:
     """Until it leads again; what it runs is decided by the states in any case."""
     service = fleet.service()
-    service.report_and_start_runs()
+    service.report_ended_and_start_due()
     leader = service._leader
     assert leader is not None
     leader._lease = type(leader._lease)(leader._lease.url, leader._lease.fence - 1)
@@ -358,10 +358,10 @@ def test_an_interrupt_starts_nothing_more(fleet: Fleet) -> None:
 def test_schedules_that_are_equal_are_one(fleet: Fleet) -> None:
     """What wakes the service is planned anew only after a change."""
     service = fleet.service()
-    service.report_and_start_runs()
+    service.report_ended_and_start_due()
     before = service.schedules
     assert len(before) == 1
-    service.report_and_start_runs()
+    service.report_ended_and_start_due()
     assert service.schedules is before
     config = yaml.safe_load(fleet.stage.config("t000").read_text())
     config["jobs"] = {JOB: {"schedule": {"time_zone": "UTC", "at": "05:00"}}}

@@ -199,7 +199,7 @@ def test_the_next_run_is_compared_with_the_last(stage: FleetStage) -> None:
 def test_a_stop_ends_a_run_that_the_next_call_continues(stage: FleetStage) -> None:
     """It does not count as ended."""
     with worker.clear_interrupt_at_end():
-        worker.settle_and_stop_runs()
+        worker.ask_runs_to_stop()
         first = executed(call(stage))
     assert first.run is not None
     assert first.run.status == "incomplete"

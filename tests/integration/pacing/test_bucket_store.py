@@ -19,7 +19,7 @@ from tests.waiting import eventually
 
 from crossdock.errors import StateError
 from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
-from crossdock.pacing.rate_limit_estimate import LimitEstimate
+from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.state import SharedBucket, StateUrl, parse_url
 from crossdock.testing.manual_clock import ManualClock

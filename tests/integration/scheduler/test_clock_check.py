@@ -137,11 +137,11 @@ def test_a_wrong_clock_is_reported_once(loaded: Project, caplog: pytest.LogCaptu
             loaded, clock, interrupt, metrics, notifier=notifier, trace=lambda _: None, workers=workers
         )
         with closing(service):
-            service.report_and_start_runs()
+            service.report_ended_and_start_due()
             clock.step(MONTH_S)
             for _ in range(3):
                 clock.advance(30)
-                service.report_and_start_runs()
+                service.report_ended_and_start_due()
         notices = [exact_json.loads(post.body) for post in receiver.posts]
     assert [notice["type"] for notice in notices] == ["night.failed"]
     assert "set the clock" in notices[0]["data"]["error"]

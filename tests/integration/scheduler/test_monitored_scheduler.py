@@ -101,18 +101,18 @@ class ServiceCase:
     def is_killed(self) -> None:
         """Its process ends in the next look, and another one is started."""
         with pytest.raises(KilledError):
-            self.service.report_and_start_runs()
+            self.service.report_ended_and_start_due()
         self.service.close()
         self.restart()
 
     def looks(self, *before: Before) -> None:
         """Let it look, and again after each of these was done and a second has passed; then close it."""
         with closing(self.service):
-            self.service.report_and_start_runs()
+            self.service.report_ended_and_start_due()
             for step in before:
                 step()
                 self.clock.advance(1)
-                self.service.report_and_start_runs()
+                self.service.report_ended_and_start_due()
 
     @property
     def log(self) -> list[str]:
@@ -222,10 +222,10 @@ def test_a_run_that_cannot_start_is_reported(
     jobs = {"nightly": job("UTC", schedule=noon, done_by="12:02"), "other": job("UTC", schedule=noon)}
     case = ServiceCase(tmp_path, receiver, caplog, jobs=jobs)
     with closing(case.project.open_state()) as state, state.hold_run_lease("another"):
-        case.service.report_and_start_runs()
+        case.service.report_ended_and_start_due()
         for _ in range(4):
             case.clock.advance(110)
-            case.service.report_and_start_runs()
+            case.service.report_ended_and_start_due()
     case.looks(nothing, nothing)
     notices = [exact_json.loads(post.body) for post in receiver.posts]
     assert [(each["type"], each["data"]["job"]) for each in notices] == [
@@ -296,9 +296,9 @@ def nightly(
     monkeypatch.setenv("KEY", "k")
     (tmp_path / "c.yaml").write_text(CONFIG.format(base_url=PIN.base_url, tenant=PIN.tenant), encoding="utf-8")
     case = ServiceCase(tmp_path, receiver, caplog, config=tmp_path / "c.yaml", jobs=NOON)
-    case.service.report_and_start_runs()
+    case.service.report_ended_and_start_due()
     case.clock.advance(1)
-    case.service.report_and_start_runs()
+    case.service.report_ended_and_start_due()
     case.clock.advance(A_DAY_S)
     return case
 
@@ -318,11 +318,11 @@ def test_people_are_told_of_a_run_whose_process_was_killed_after_its_end(
     with monkeypatch.context() as patch:
         patch.setattr(Notifier, "notify", killed)
         nightly.is_killed()
-    nightly.service.report_and_start_runs()
+    nightly.service.report_ended_and_start_due()
     assert notifications(receiver) == [], "the process may still be telling people"
     for _ in range(3):
         nightly.clock.advance(40)
-        nightly.service.report_and_start_runs()
+        nightly.service.report_ended_and_start_due()
     assert [each for each, _ in notifications(receiver)] == [kind]
     nightly.looks()
 
@@ -331,10 +331,10 @@ def test_people_are_told_of_each_failure_when_the_channel_works_again(nightly: S
     """Without another run, some minutes after the attempt that failed, and after a restart at once."""
     (nightly.folder / "1.csv").write_text('SKU;PRICE\nP1;"1\n', encoding="utf-8")
     receiver.statuses = [503, 503, 503, 503, 204]
-    nightly.service.report_and_start_runs()
+    nightly.service.report_ended_and_start_due()
     for seconds in (60, 120, 130, 60):
         nightly.clock.advance(seconds)
-        nightly.service.report_and_start_runs()
+        nightly.service.report_ended_and_start_due()
     assert len(receiver.posts) == 4, "the first pause is five minutes"
     nightly.looks()
     nightly.restart()
@@ -383,7 +383,7 @@ def test_a_service_that_starts_without_its_state_tells_people(
     nightly.restart()
     for number in range(1, looks + 1):
         assert len(receiver.posts) == 0, number
-        nightly.service.report_and_start_runs()
+        nightly.service.report_ended_and_start_due()
         nightly.clock.advance(30)
     assert [each for each, _ in notifications(receiver)] == ["night.failed"]
     nightly.looks(nothing)
@@ -403,11 +403,11 @@ def test_people_are_told_of_a_run_that_fails_because_runs_must_not_overlap(
         case.clock.advance(3_700)
         deliver(run, *args, **settings)
 
-    case.service.report_and_start_runs()
+    case.service.report_ended_and_start_due()
     case.clock.advance(1)
     with monkeypatch.context() as patch:
         patch.setattr(ActiveRun, "settle_then_deliver_streams", slow)
-        case.service.report_and_start_runs()
+        case.service.report_ended_and_start_due()
     case.clock.advance(60)
     case.looks()
     assert any("nightly for 2025-03-01: failed: due while the run" in line for line in case.log)

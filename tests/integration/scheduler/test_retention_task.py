@@ -132,7 +132,7 @@ def test_a_failure_does_not_stop_the_service(case: RetentionCase) -> None:
     event.listen(Engine, "before_cursor_execute", refuse)
     try:
         for _ in range(80):
-            service.report_and_start_runs()
+            service.report_ended_and_start_due()
             service.apply_retention()
             case.clock.advance(60)
     finally:

@@ -267,7 +267,7 @@ def test_the_service_shows_what_is_due_next(state_url: StateUrl, tmp_path: Path)
     metrics, facts = Metrics(simulation.clock), {"notifier": None, "trace": print, "workers": WorkerPool(Inline())}
     scheduler = MonitoredScheduler(simulation.project, simulation.clock, threading.Event(), metrics, **facts)  # type: ignore[arg-type]
     with closing(scheduler) as service:
-        service.report_and_start_runs()
+        service.report_ended_and_start_due()
     shown = next(family for family in metrics.collect() if family.name == "crossdock_next_due_timestamp_seconds")
     expected = {"a": (BEGIN + timedelta(hours=1)).timestamp(), "z": DUE.timestamp()}
     assert {sample.labels["job"]: sample.value for sample in shown.samples} == expected

@@ -9,7 +9,11 @@ import pytest
 
 from crossdock import Connector
 from crossdock.sources import HttpSettings
-from crossdock.testing.sandbox_with_project import SandboxWithProject, connection_config, read_connections
+from crossdock.testing.sandbox_with_project import (
+    SandboxWithProject,
+    connections_section_from_settings,
+    read_connections,
+)
 
 STREAMS = {
     "invoices": {
@@ -58,7 +62,7 @@ def test_connections_come_from_a_config_or_from_settings(tmp_path: Path) -> None
     assert set(read_connections(tmp_path / "c.yaml")) == {"a"}
     from tests.integration.testing.billing_connector import CONNECTOR
 
-    made = connection_config(CONNECTOR, {"folder": Path("x"), "n": 1})
+    made = connections_section_from_settings(CONNECTOR, {"folder": Path("x"), "n": 1})
     assert made == {"billing": {"kind": "billing", "folder": "x", "n": 1}}
 
 
@@ -71,9 +75,9 @@ def test_addresses_that_are_defaults_are_served_too() -> None:
         currency: str = "EUR"
 
     connector = Connector("granted", "A shop", GrantedSettings, streams=lambda _: ())
-    assert connection_config(connector, {})["granted"] == {
+    assert connections_section_from_settings(connector, {})["granted"] == {
         "kind": "granted",
         "token_url": "https://login.example.com/token",
     }
     other = {"token_url": "https://login.example.eu/token"}
-    assert connection_config(connector, other)["granted"]["token_url"] == other["token_url"]
+    assert connections_section_from_settings(connector, other)["granted"]["token_url"] == other["token_url"]

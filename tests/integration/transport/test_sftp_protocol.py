@@ -82,7 +82,7 @@ def test_reads_exactly_what_the_server_has(size: int, chunk: int, window: int, s
     wire = SftpWire(peer.send, peer.receive, lambda: None)
     before, sftp_protocol.CHUNK = sftp_protocol.CHUNK, chunk
     try:
-        read = b"".join(wire.read(b"h", size, window))
+        read = b"".join(wire.read_whole_file(b"h", size, window))
     finally:
         sftp_protocol.CHUNK = before
     assert content.startswith(read)
@@ -95,7 +95,7 @@ def test_tiny_answers_are_not_taken_for_ever() -> None:
     peer = Peer(b"x" * 1_000_000, seed=1)
     peer.most = 1
     with pytest.raises(ProtocolError, match="10,0.. responses contained only"):
-        list(SftpWire(peer.send, peer.receive, lambda: None).read(b"h", 1_000_000, 100_000))
+        list(SftpWire(peer.send, peer.receive, lambda: None).read_whole_file(b"h", 1_000_000, 100_000))
 
 
 @pytest.mark.parametrize("more", [1, 100])
@@ -103,7 +103,7 @@ def test_one_byte_too_many_shows_that_a_file_grew(more: int) -> None:
     """Reading goes one byte past the size that the caller knew, and no further."""
     peer = Peer(b"x" * (1000 + more), seed=1)
     wire = SftpWire(peer.send, peer.receive, lambda: None)
-    assert len(b"".join(wire.read(b"h", 1000, 10_000))) == 1001
+    assert len(b"".join(wire.read_whole_file(b"h", 1000, 10_000))) == 1001
 
 
 @pytest.mark.parametrize(
@@ -126,14 +126,14 @@ def test_one_byte_too_many_shows_that_a_file_grew(more: int) -> None:
 def test_garbage_is_a_protocol_error(answer: bytes, reason: str) -> None:
     """What is no answer ends the conversation instead of being guessed at."""
     with pytest.raises(ProtocolError, match=reason):
-        list(scripted(answer).read(b"h", 2, 1000))
+        list(scripted(answer).read_whole_file(b"h", 2, 1000))
 
 
 def test_a_failure_in_the_middle_of_a_file_is_told() -> None:
     """Any status but the end of the file is a failure, never an end."""
     failure = message(sftp_protocol.STATUS, struct.pack(">II", 1, 4) + text(b"disk\x1b[2J failed") + text(b""))
     with pytest.raises(StatusError, match=r"^failure \(status 4\)$"):
-        list(scripted(failure).read(b"h", 2, 1000))
+        list(scripted(failure).read_whole_file(b"h", 2, 1000))
 
 
 @pytest.mark.parametrize("version", [2, 6])

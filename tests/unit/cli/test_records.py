@@ -79,7 +79,7 @@ def test_the_counts_of_a_report_are_what_is_listed(filled: CommandLine) -> None:
         tx.dead_letters.put([dead_letter(6, stream=stream, key="")], run_id=1, at=AT)
         bound = binding(7)
         tx.bindings.put(SCOPE, [bound], run_id=1, at=AT)
-        tx.unverified.mark_bindings(SCOPE, [bound])
+        tx.unverified.mark_bindings_and_resource(SCOPE, [bound])
         counts = tx.open_record_counts.by_stream([stream], {SCOPE: stream})[stream]
     listed = filled.run("records", "list", "--json").json
     states = Counter(item["state"].replace("-", "_") for item in listed)

@@ -135,11 +135,11 @@ def test_the_whole_work_has_a_bar_of_its_own() -> None:
     clock = ManualClock()
     with bar.Progress(console=Console(file=io.StringIO()), get_time=clock.monotonic, auto_refresh=False) as drawn:
         bars = terminal_output._ProgressBars(drawn)
-        bars.show_progress_of_all_stages("wave 1 of 2", 10, 100, "3 min 4 s left")
+        bars.show_overall_progress("wave 1 of 2", 10, 100, "3 min 4 s left")
         bars.begin("reading wms.lots", None)
         (whole, _) = drawn.tasks
         assert (whole.completed, whole.total) == (10, 100)
-        bars.show_progress_of_all_stages("wave 2 of 2", 20, 0, "")
+        bars.show_overall_progress("wave 2 of 2", 20, 0, "")
         bars.begin("sending wms.lots", 50)
         for _ in range(2):
             clock.advance(10)

@@ -13,7 +13,7 @@ from tests.consoles import make_fleet
 from tests.unit.console.visitor import HOST, Visitor
 
 from crossdock.console import tenant_configs_and_states
-from crossdock.console.page_requests import Console, PageRequest
+from crossdock.console.page_request_context import Console, PageRequest
 from crossdock.console.routes import PAGES
 from crossdock.console.tenant_overviews import Overviews
 from crossdock.console.visitors_and_roles import local_user_as_administrator

@@ -14,7 +14,7 @@ from tests.unit.cli.conftest import command_line as command_line  # noqa: PLC041
 from tests.unit.console.visitor import Visitor, visiting
 
 from crossdock.console import personal_data_access, routes
-from crossdock.console.page_requests import PageRequest
+from crossdock.console.page_request_context import PageRequest
 from crossdock.console.web_app import Page
 from crossdock.state import AuditEntry, AuditFilter
 from crossdock.values.actor import Actor, acting_as

@@ -16,7 +16,7 @@ from crossdock.config.project import project
 from crossdock.console.visitors_and_roles import Role
 from crossdock.errors import add_code_to_first_line
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.pacing.rate_limit_estimate import LimitEstimate
+from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
 from crossdock.state import NamedRecord, ReceivedWebhook, RunResult
 from crossdock.state.tables.file_intake import FileFacts
 from crossdock.testing.manual_clock import ManualClock
@@ -59,7 +59,7 @@ def fill(config: Path) -> None:
         run = tx.runs.start(business_date="2026-03-28", at=NOW - timedelta(hours=4))
         file = FileFacts("p.csv", "ab" * 32, 9, NOW, "1")
         tx.intake.accept("wms.products", "v1", [file], at=NOW - timedelta(hours=3))
-        tx.intake.finish("wms.products", "v1")
+        tx.intake.finish_accepted_files("wms.products", "v1")
         tally = {"wms.products": Tally().as_json()}
         timings = {"steps": [], "samples": samples}
         ended = RunResult("done", requests=1_000, throttled=40, tally=tally, duration_ms=120_000, timings=timings)

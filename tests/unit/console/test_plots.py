@@ -7,7 +7,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.console.bar_plot_and_timeline_shapes import HEIGHT, LINE, Value, bar_plot, timeline_of_run_steps
+from crossdock.console.bar_plot_and_timeline_shapes import HEIGHT, LINE, Value, bar_plot, timeline_of_one_step
 from crossdock.runs.slowest_steps_and_allowance_summary import StepSpans, StepTime
 
 
@@ -35,5 +35,5 @@ def test_every_step_is_on_the_time_axis(spans: list[tuple[int, int]]) -> None:
     """However short it is."""
     times = tuple((timedelta(milliseconds=began), timedelta(milliseconds=lasted)) for began, lasted in spans)
     whole = max(began + lasted for began, lasted in times) or timedelta.resolution
-    drawn = timeline_of_run_steps(StepSpans(StepTime("step", timedelta(), 1), min(times)[0], times), whole)
+    drawn = timeline_of_one_step(StepSpans(StepTime("step", timedelta(), 1), min(times)[0], times), whole)
     assert all(0 <= x < x + width <= LINE for x, _, width, _ in drawn.rectangles)

@@ -58,7 +58,7 @@ def fill(command_line: CommandLine) -> None:
         tx.inbox.schedule_fetch_of_records([NamedRecord(STREAM, "H5", key_hashes(["H5"])["H5"])], at=AT)
         known = [binding(n, key=f"U{n}", key_hash=key_hashes([f"U{n}"])[f"U{n}"]) for n in range(3)]
         tx.bindings.put(SCOPE, known, run_id=run, at=AT)
-        tx.unverified.mark_bindings(SCOPE, known)
+        tx.unverified.mark_bindings_and_resource(SCOPE, known)
 
 
 def test_numbers_are_those_of_the_command(command_line: CommandLine, visitor: Visitor) -> None:
@@ -161,7 +161,7 @@ def test_a_file_that_was_imported_twice_is_found(command_line: CommandLine, visi
         for number, (name, content) in enumerate([("A.csv", "aa"), ("A.csv", "bb"), ("B.csv", "bb"), ("C.csv", "cc")]):
             facts = FileFacts(name, content * 32, 10, AT, "2026")
             tx.intake.accept(f"wms.s{number}", "v1", [facts], at=AT + timedelta(days=number))
-            tx.intake.finish(f"wms.s{number}", "v1")
+            tx.intake.finish_accepted_files(f"wms.s{number}", "v1")
     assert "A.csv was imported 2 times, with 2 different contents." in opened(visitor, "files?name=A.csv").text
     assert (
         "This content was imported 2 times, with the same content each time." in opened(visitor, "files?name=BBB").text

@@ -103,7 +103,7 @@ def test_the_page_says_which_mappings_changed_since_the_last_import(config: Path
     with closing(loaded.open_state()) as state, state.begin() as tx:
         for name, version in (("wms.customers", loaded.stream("wms.customers").version), ("wms.products", "earlier")):
             tx.intake.accept(name, version, [FileFacts("f.csv", "ab" * 32, 9, NOW, "1")], at=NOW)
-            tx.intake.finish(name, version)
+            tx.intake.finish_accepted_files(name, version)
         run = tx.runs.start(business_date="2026-10-22", at=NOW)
         tx.runs.finish(run, RunResult("done", tally={"wms.gone": {"records": {}}}), at=NOW)
     with visiting(config) as visitor:

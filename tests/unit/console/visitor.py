@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 from tests.report_page import Page
 
 from crossdock.console import tenant_configs_and_states
-from crossdock.console.page_requests import Console
+from crossdock.console.page_request_context import Console
 from crossdock.console.routes import PAGES
 from crossdock.console.tenant_overviews import Overviews
 from crossdock.console.visitors_and_roles import ALL_TENANTS, Person, Role

@@ -18,12 +18,12 @@ from crossdock.targets import ApiTarget, EndpointProfile, Request, TargetResourc
 from crossdock.values import exact_json
 from crossdock.writing.delivery.operations_and_intents import (
     Operation,
-    create_intent_after_look_up,
     idempotency_key,
     intent_after_look_up,
     make_intent,
     member_changed_by_others,
     payload_after,
+    successor_intent_of_create,
 )
 
 
@@ -71,7 +71,7 @@ class Parcels(ApiTarget):
 def test_a_create_is_made_of_what_was_found() -> None:
     """It has the found facts and a key of its own, which no earlier attempt had; its payload stays the record's."""
     first = intent(1, scope=Scope("shop", "parcels", "depot"), after={"number": "N1"}, attempts=2, first_sent_at=AT)
-    made = create_intent_after_look_up(first, Parcels(), {"left": ["L1"]})
+    made = successor_intent_of_create(first, Parcels(), {"left": ["L1"]})
     assert exact_json.loads(made.body or b"") == {"number": "N1", "of": ["L1"], "key": made.idempotency_key}
     assert made.idempotency_key == idempotency_key("acme", first.scope, "K1", "create", 2, first.idempotency_key)
     assert (made.operation, made.counter, made.status, made.attempts, made.first_sent_at) == (
@@ -82,14 +82,14 @@ def test_a_create_is_made_of_what_was_found() -> None:
         None,
     )
     assert payload_after(made) == payload_after(first) == {"number": "N1"}
-    again = create_intent_after_look_up(made, Parcels(), {"left": ["L2"]})
+    again = successor_intent_of_create(made, Parcels(), {"left": ["L2"]})
     assert (again.counter, payload_after(again)) == (3, {"number": "N1"})
 
 
 def test_a_create_that_nothing_can_be_made_of_is_refused() -> None:
     """The target says why."""
     with pytest.raises(RecordError, match="nothing is left"):
-        create_intent_after_look_up(intent(1, after={}), Parcels(), {"left": []})
+        successor_intent_of_create(intent(1, after={}), Parcels(), {"left": []})
 
 
 class Versioned(Parcels):

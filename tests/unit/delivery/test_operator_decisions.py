@@ -57,7 +57,7 @@ def test_a_half_made_record_is_given_up_whole(state: State) -> None:
         operator_decisions.settle_as_not_delivered(tx, found, at=AT)
         operator_decisions.drop_records(tx, [], tx.waiting_records.matching(RecordFilter(STREAM)), [], at=AT)
     with state.begin() as tx:
-        assert tx.dead_letters.facts_of_stream(STREAM) == [DeadLetterFacts(1, 77, None, "dropped", "whole")]
+        assert tx.dead_letters.facts_of_each_letter(STREAM) == [DeadLetterFacts(1, 77, None, "dropped", "whole")]
         assert (tx.waiting_records.matching(RecordFilter(STREAM)), tx.intents.unsettled()) == ([], [])
 
 
@@ -93,7 +93,7 @@ def test_a_pending_operation_can_be_given_up(state: State) -> None:
         one.status, one.first_sent_at = "pending", None
         tx.intents.add([one, intent(2)], run_id=run_id, fence=1, at=AT)
     with state.begin() as tx:
-        found = operator_decisions.intents_to_be_sent(tx, RecordFilter(STREAM))
+        found = operator_decisions.filtered_pending_intents(tx, RecordFilter(STREAM))
         assert [each.identity.key for each in found] == ["K1"]
         operator_decisions.drop_records(tx, [], [], found, at=AT)
     with state.begin() as tx:
@@ -115,4 +115,6 @@ def test_a_person_decides_what_a_partner_does_not_acknowledge(state: State) -> N
         operator_decisions.check_target_id(found, None)
         operator_decisions.settle_as_not_delivered(tx, found, at=AT)
     with state.begin() as tx:
-        assert [each.identity.key for each in operator_decisions.intents_to_be_sent(tx, RecordFilter(STREAM))] == ["K2"]
+        assert [
+            each.identity.key for each in operator_decisions.filtered_pending_intents(tx, RecordFilter(STREAM))
+        ] == ["K2"]

@@ -30,16 +30,16 @@ def test_a_record_in_progress_is_left_to_its_run() -> None:
     """A record that one run sends is left out by others until it is settled, and then by those that read before."""
     everything = RecordsOfSession()
     nightly, live = everything.begin_run(), everything.begin_run()
-    nightly.begin_reading()
-    live.begin_reading()
+    nightly.begin_reading_for_planning()
+    live.begin_reading_for_planning()
     live.begin_work_on([intent(1)])
     assert others(nightly, 1, 2) == {1}
     assert others(live, 1, 2) == set()
     assert nightly.without_records_of_other_runs([intent(1), intent(2)])[0].identity.key_hash == 2
     live.end_work_on(intent(1))
-    live.mark_all_planned()
+    live.note_all_read_is_planned()
     assert others(nightly, 1) == {1}, "what it has read may be older"
-    nightly.begin_reading()
+    nightly.begin_reading_for_planning()
     assert others(nightly, 1) == set()
     assert everything.marks == {}
 
@@ -48,10 +48,10 @@ def test_a_run_that_ends_leaves_nothing_in_progress() -> None:
     """What a run could not settle is in the state, and no longer its own."""
     everything = RecordsOfSession()
     nightly, live = everything.begin_run(), everything.begin_run()
-    live.begin_reading()
+    live.begin_reading_for_planning()
     live.begin_work_on([intent(1)])
     live.end_run()
-    nightly.begin_reading()
+    nightly.begin_reading_for_planning()
     assert others(nightly, 1) == set()
     nightly.end_run()
     assert (everything.marks, everything.runs) == ({}, [])
@@ -61,8 +61,8 @@ def test_runs_plan_in_turns() -> None:
     """Between planning and storing of one run, no other run plans."""
     everything = RecordsOfSession()
     one, two = everything.begin_run(), everything.begin_run()
-    one.begin_reading()
-    two.begin_reading()
+    one.begin_reading_for_planning()
+    two.begin_reading_for_planning()
     one.begin_planning(SCOPE, [1])
     seen: list[set[int]] = []
     thread = threading.Thread(target=lambda: seen.append(others(two, 1)))
@@ -77,22 +77,24 @@ def test_marks_that_concern_nobody_are_forgotten() -> None:
     """A run alone, and one beside which nobody reads, keep no marks of settled records."""
     everything = RecordsOfSession()
     nightly, live = everything.begin_run(), everything.begin_run()
-    nightly.begin_reading()
+    nightly.begin_reading_for_planning()
     for key in range(1_000):
         nightly.begin_work_on([intent(key)])
         nightly.end_work_on(intent(key))
     assert everything.marks == {}
-    live.begin_reading()
+    live.begin_reading_for_planning()
     nightly.begin_work_on([intent(1)])
     nightly.end_work_on(intent(1))
     assert len(everything.marks) == 1
-    live.mark_all_planned()
+    live.note_all_read_is_planned()
     assert everything.marks == {}
 
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["begin_reading", "plan", "settle", "mark_all_planned"]), st.integers(0, 2), st.integers(0, 3)
+        st.sampled_from(["begin_reading_for_planning", "plan", "settle", "note_all_read_is_planned"]),
+        st.integers(0, 2),
+        st.integers(0, 3),
     )
 )
 
@@ -106,9 +108,9 @@ def test_any_order_of_steps_is_safe(steps: list[tuple[str, int, int]]) -> None:
     worked: dict[int, tuple[int, int | None]] = {}  # by key: the run and when it ended
     for time, (step, number, key) in enumerate(steps):
         run: Any = runs[number]
-        if step in {"begin_reading", "mark_all_planned"}:
+        if step in {"begin_reading_for_planning", "note_all_read_is_planned"}:
             getattr(run, step)()
-            read[number] = time if step == "begin_reading" else None
+            read[number] = time if step == "begin_reading_for_planning" else None
         elif step == "plan" and read[number] is not None:
             owner, ended = worked.get(key, (number, -1))
             since = read[number]

@@ -81,9 +81,9 @@ def test_what_depends_on_no_unverified_binding_verifies_it(state: State) -> None
         tx.intents.add([created, updated], run_id=run, fence=1, at=AT)
         created.status = updated.status = "delivered"
         tx.bindings.put(SCOPE, [binding(1), binding(2)], run_id=run, at=AT)
-        tx.unverified.mark_bindings(SCOPE, [binding(1), binding(2)])
+        tx.unverified.mark_bindings_and_resource(SCOPE, [binding(1), binding(2)])
         settlement.store_outcomes_and_bindings(tx, turn, run_id=run, at=AT, doubts=StateDoubts(unverified=True))
-        assert list(tx.unverified.binding_counts()) == [(SCOPE, 1)]
+        assert list(tx.unverified.unverified_binding_counts_by_scope()) == [(SCOPE, 1)]
         assert {n: each.fingerprint for n, each in tx.bindings.get(SCOPE, [1, 2]).items()} == {1: 5, 2: None}
 
 
@@ -123,7 +123,10 @@ def test_the_work_of_a_turn_does_not_grow_with_the_state(empty_state: Path, tmp_
 
 def _work_of_a_turn(file: Path, bound: int) -> int:
     """Of 50 operations of each kind, with *bound* records in the state."""
-    part, scopes = SCOPE.contribution_scope("depot.bins"), (SCOPE, SCOPE.contribution_scope("depot.bins"))
+    part, scopes = (
+        SCOPE.contribution_scope_of_stream("depot.bins"),
+        (SCOPE, SCOPE.contribution_scope_of_stream("depot.bins")),
+    )
     with sqlite_steps.counted() as steps:
         state = State(parse_url(f"sqlite:///{file}", file.parent), PIN)
         run, items = start(state), [binding(number) for number in range(bound)]

@@ -14,7 +14,7 @@ from tests.unit.delta.things import Rows, Things, batch, records, scanned
 from crossdock.delta import row_preparation, state_comparison
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import FP, KEY_HASH, POSITION
-from crossdock.delta.sortable_row_positions import positions_by_order_columns
+from crossdock.delta.sortable_row_positions import sortable_text_of_rows
 from crossdock.errors import RecordError, RefusedError
 from crossdock.mapping.row_order_columns import OrderBy, position_prefix_from_order_hash
 from crossdock.state.sidecar_files.known_fingerprints_by_key import KNOWN_FP, KNOWN_POSITION
@@ -46,7 +46,7 @@ def test_positions_in_columns_are_those_of_rows(cells: list[tuple[str | None, ..
             )
         except RecordError:
             expected.append(None)
-    assert frame.select(positions_by_order_columns(columns, frame)).to_series().to_list() == expected
+    assert frame.select(sortable_text_of_rows(columns, frame)).to_series().to_list() == expected
 
 
 @pytest.mark.parametrize("order", [[SUMMER, WINTER], [WINTER, SUMMER]])

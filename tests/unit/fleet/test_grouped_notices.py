@@ -25,7 +25,7 @@ class Recorder:
         self.groups: list[tuple[list[str], int]] = []
         self._selects, self.problem, self.answering = selects, problem, Lock()
 
-    def is_selected(self, event: Event) -> bool:
+    def is_event_selected(self, event: Event) -> bool:
         return self._selects
 
     def notify_of_several_events(self, events: Sequence[tuple[str, Event]], tenants: int) -> list[str]:

@@ -66,7 +66,7 @@ def test_no_limit_is_exceeded_and_no_slot_is_left_empty(waiting: list[QueuedRun]
         left = [each for each in left if each not in chosen]
         assert len(running) <= at_once
         assert max(Counter(host for each in running for host in each.hosts).values()) <= per_host
-        assert sum(each.is_slow for each in running) <= slots.slots_for_slow_runs
+        assert sum(each.is_slow for each in running) <= slots.most_slow_runs_at_once
         assert running, "one may always start"
         running.pop(0)
     assert sorted(started) == sorted(waiting)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.reading.formats.floating_point_precision import loses_digits_as_double, may_have_lost_digits
+from crossdock.reading.formats.lost_digits_of_doubles import loses_digits_as_double, may_have_lost_digits
 
 
 @given(st.floats(-1e14, 1e14), st.integers(15, 60))

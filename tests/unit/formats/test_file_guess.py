@@ -24,7 +24,7 @@ from crossdock.errors import CrossdockError
 from crossdock.reading.formats.file_formats import read_rows
 from crossdock.reading.formats.guesses import file_guess
 from crossdock.reading.formats.guesses.file_guess import guess_file
-from crossdock.reading.formats.guesses.guess_as_yaml import yaml_of
+from crossdock.reading.formats.guesses.stream_yaml_from_guess import yaml_of
 from crossdock.reading.formats.guesses.value_forms import guess_value_form
 from crossdock.values.raw_rows_and_records import LINE
 

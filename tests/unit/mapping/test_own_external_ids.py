@@ -13,7 +13,7 @@ from tests.unit.delta.things import Things
 
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import KEY, KEY_HASH, compute_keys
-from crossdock.mapping.external_id_recognition import NOT_OURS, keys_as_source_names_them, recognized_key_texts
+from crossdock.mapping.external_id_recognition import NOT_OURS, keys_or_their_external_ids, recognized_key_texts
 from crossdock.mapping.repairs_and_filters import Repair
 from crossdock.sources import Ours
 from crossdock.values.raw_rows_and_records import LINE, RawBatch
@@ -120,7 +120,7 @@ def test_a_list_of_keys_has_null_for_records_of_others() -> None:
 
 def test_keys_are_names_at_the_source() -> None:
     """Records are fetched by their external ids, and what the source calls deleted is ours only under such a name."""
-    assert keys_as_source_names_them(SHOP, [("SO 2",), ("A", "B|C")]) == [("shop:SO%202",), ("shop:A|B%7CC",)]
-    assert keys_as_source_names_them(None, [("SO 2",)]) == [("SO 2",)]
+    assert keys_or_their_external_ids(SHOP, [("SO 2",), ("A", "B|C")]) == [("shop:SO%202",), ("shop:A|B%7CC",)]
+    assert keys_or_their_external_ids(None, [("SO 2",)]) == [("SO 2",)]
     assert list(recognized_key_texts(SHOP, [("SO-1",), ("shop:SO-1",), (None,)])) == ["SO-1"]
     assert list(recognized_key_texts(None, [("SO 1", None)])) == ["SO%201|"]

@@ -6,7 +6,7 @@ import pytest
 from tests.allowances import configured
 
 from crossdock.pacing.bucket_store import BucketAccess, BucketState, MemoryStore
-from crossdock.pacing.rate_limit_estimate import LimitEstimate
+from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
 from crossdock.testing.manual_clock import ManualClock
 
 

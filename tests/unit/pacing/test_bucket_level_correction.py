@@ -10,7 +10,7 @@ from tests.allowances import configured
 from crossdock.pacing.answered_request_samples import AnsweredRequest, BucketSample
 from crossdock.pacing.bucket_level_correction import LevelTracker
 from crossdock.pacing.bucket_store import BucketAccess, BucketState, MemoryStore
-from crossdock.pacing.rate_limit_estimate import LimitEstimate
+from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
 from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.pacing.rate_limit_learner import LimitLearner
 from crossdock.testing.manual_clock import ManualClock
@@ -38,7 +38,7 @@ class Bench:
         now = self.clock.monotonic()
         sample = BucketSample(now - LATENCY_S / 2, number)
         request = AnsweredRequest(number, now - LATENCY_S, now, LATENCY_S, sample, others=others)
-        self.tracker.record_delay_of_first_answer(request, fastest_s, accepted=accepted)
+        self.tracker.delay_filling_by_first_answer(request, fastest_s, accepted=accepted)
         return request
 
     def read(self, remaining: float, number: int, *, accepted: bool = True, others: int = 49) -> None:

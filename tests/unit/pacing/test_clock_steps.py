@@ -12,7 +12,7 @@ from tests.allowances import configured
 from tests.examples import examples
 
 from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
-from crossdock.pacing.rate_limit_estimate import LimitEstimate
+from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
 from crossdock.state import SharedBucket, State, StateUrl
 from crossdock.state.tables.token_buckets import SET_BACK_S
 from crossdock.testing.manual_clock import ManualClock

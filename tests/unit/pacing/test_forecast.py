@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.allowances import configured
 
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.pacing.rate_limit_estimate import LimitEstimate
+from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
 from crossdock.pacing.request_batch_duration_forecast import forecast
 
 

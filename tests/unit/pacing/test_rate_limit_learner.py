@@ -8,7 +8,7 @@ import pytest
 
 from crossdock.pacing.answered_request_samples import AnsweredRequest, BucketSample
 from crossdock.pacing.bucket_store import BucketAccess, BucketState, MemoryStore
-from crossdock.pacing.rate_limit_estimate import LimitEstimate, Origin
+from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate, Origin
 from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.pacing.rate_limit_learner import QUIET_REQUESTS, LimitLearner
 from crossdock.testing.manual_clock import ManualClock

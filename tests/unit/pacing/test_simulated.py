@@ -17,7 +17,7 @@ from tests.unit.pacing.simulation import START, Network, Result, Server, Time, r
 
 from crossdock.pacing import rate_limit_headers as read_headers
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
-from crossdock.pacing.rate_limit_estimate import UNLIMITED, LimitEstimate
+from crossdock.pacing.estimated_rate_limit_and_origin import UNLIMITED, LimitEstimate
 from crossdock.pacing.request_allowance import Allowance, Token
 from crossdock.sandbox import rate_limiter
 from crossdock.sandbox.rate_limiter import Dialect, Quota

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock.pacing.throttling_wait import stated_wait_s, wait_before_retry_s
+from crossdock.pacing.throttling_wait import stated_wait_s, wait_stated_by_answer_s
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from crossdock.pacing.throttling_wait import stated_wait_s, wait_before_retry_s
 )
 def test_a_text_states_a_wait(text: str, wait_s: float | None) -> None:
     """By a number with a unit after words that ask to wait; other numbers are none."""
-    assert wait_before_retry_s({}, text.encode()) == wait_s
+    assert wait_stated_by_answer_s({}, text.encode()) == wait_s
 
 
 @pytest.mark.parametrize(
@@ -39,14 +39,14 @@ def test_a_text_states_a_wait(text: str, wait_s: float | None) -> None:
 def test_the_reset_of_the_limit_states_a_wait(name: str, value: str, wait_s: float | None) -> None:
     """In seconds from now, or since 1970 by the clock of the API; a text and Retry-After count before it."""
     headers = {name: value, "date": "Thu, 01 Jan 2026 00:00:00 GMT"}
-    assert wait_before_retry_s(headers, b"") == wait_s
-    assert wait_before_retry_s(headers, b"retry after 9 seconds") == 9.0
-    assert wait_before_retry_s(headers | {"retry-after": "3"}, b"retry after 9 seconds") == 3.0
+    assert wait_stated_by_answer_s(headers, b"") == wait_s
+    assert wait_stated_by_answer_s(headers, b"retry after 9 seconds") == 9.0
+    assert wait_stated_by_answer_s(headers | {"retry-after": "3"}, b"retry after 9 seconds") == 3.0
 
 
 def test_the_header_counts_first() -> None:
     """Retry-After is the standard."""
-    assert wait_before_retry_s({"retry-after": "3"}, b"retry after 9 seconds") == 3.0
+    assert wait_stated_by_answer_s({"retry-after": "3"}, b"retry after 9 seconds") == 3.0
 
 
 @pytest.mark.parametrize(
@@ -80,4 +80,4 @@ def test_the_rest_of_the_window_is_the_wait_if_nothing_else_is_stated(
     headers: dict[str, str], text: str, wait_s: float | None
 ) -> None:
     """BigCommerce states it in milliseconds with every answer."""
-    assert wait_before_retry_s(headers, text.encode()) == wait_s
+    assert wait_stated_by_answer_s(headers, text.encode()) == wait_s

@@ -23,7 +23,7 @@ def test_no_window_ever_has_more_than_burst_and_rate(rate: int, burst: int, step
         now += pause_ms / 1000
         count = min(wanted, bucket.tokens(now))
         if count:
-            bucket = bucket.without_tokens(now, count)
+            bucket = bucket.after_taking_tokens(now, count)
             taken.append((now, count))
     for first in range(len(taken)):
         total = 0
@@ -35,7 +35,7 @@ def test_no_window_ever_has_more_than_burst_and_rate(rate: int, burst: int, step
 @given(st.integers(1, 1000), st.integers(1, 100), st.integers(0, 300))
 def test_the_wait_is_exactly_long_enough(rate: int, burst: int, spent: int) -> None:
     """A token is available after the wait, and none just before."""
-    bucket = Bucket(rate, burst).without_tokens(0.0, spent) if spent else Bucket(rate, burst)
+    bucket = Bucket(rate, burst).after_taking_tokens(0.0, spent) if spent else Bucket(rate, burst)
     wait = bucket.wait_s(0.0)
     assert bucket.tokens(wait + 1e-6) >= 1
     if wait > 0:
@@ -55,7 +55,7 @@ def test_the_wait_is_exactly_long_enough(rate: int, burst: int, spent: int) -> N
 def test_tokens_over_time(taken: int, after_s: float, tokens: int) -> None:
     """Ten tokens, ten per second."""
     bucket = Bucket(10, 10)
-    bucket = bucket.without_tokens(100.0, taken) if taken else bucket
+    bucket = bucket.after_taking_tokens(100.0, taken) if taken else bucket
     assert bucket.tokens(100.0 + after_s) == tokens
 
 

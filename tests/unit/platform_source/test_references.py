@@ -8,7 +8,11 @@ import pytest
 
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.resources import ResourceName
-from crossdock.runs.platform_source.platform_reference_members import expanded_name, personal_columns, reference_members
+from crossdock.runs.platform_source.platform_reference_members import (
+    expanded_record_member,
+    personal_columns,
+    reference_members,
+)
 
 
 @pytest.mark.parametrize("resource", get_args(ResourceName))
@@ -19,7 +23,7 @@ def test_every_reference_of_a_resource_can_be_expanded(resource: ResourceName) -
 
 def test_an_expanded_record_has_the_name_of_its_member() -> None:
     """Without the ending of an id."""
-    assert [expanded_name(each) for each in reference_members("inventory_lot")] == ["product", "bin"]
+    assert [expanded_record_member(each) for each in reference_members("inventory_lot")] == ["product", "bin"]
 
 
 def test_personal_columns_are_those_of_the_record_and_of_what_is_expanded() -> None:

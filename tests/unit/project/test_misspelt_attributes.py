@@ -12,9 +12,9 @@ from tests.unit.testing.target_connector import OrderTarget
 from crossdock import Context, Filter, RawBatch, Record, Stream
 from crossdock.config.project.stream_class_checks import check_and_complete_declaration
 from crossdock.errors import ConfigError
-from crossdock.values.misspelt_attributes import misspelt_attribute
+from crossdock.values.misspelt_attributes import misspelt_attribute_class_and_message
 from crossdock.webhooks import Webhooks
-from crossdock.writing.targets.target_code_guard import fault_of_class
+from crossdock.writing.targets.target_code_guard import defect_of_target_class
 
 
 class Things(Stream[Any]):
@@ -125,7 +125,12 @@ class Received(Webhooks[Any]):
 
 def test_a_target_and_webhooks_are_checked_too() -> None:
     """A name that is nearly one of ours, and a value of another type."""
-    assert (fault_of_class(Slow()) or "").startswith("setle_s: did you mean 'settle_s'?; see class Slow, line ")
-    assert (fault_of_class(Hurried()) or "").startswith("in_flight is str instead of int; see class Hurried, line ")
+    assert (defect_of_target_class(Slow()) or "").startswith("setle_s: did you mean 'settle_s'?; see class Slow, line ")
+    assert (defect_of_target_class(Hurried()) or "").startswith(
+        "in_flight is str instead of int; see class Hurried, line "
+    )
     made = Received([], [], lambda _: ())
-    assert misspelt_attribute(made, lambda *_: True) == (Received, "topic_header: did you mean 'topic_headers'?")
+    assert misspelt_attribute_class_and_message(made, lambda *_: True) == (
+        Received,
+        "topic_header: did you mean 'topic_headers'?",
+    )

@@ -19,7 +19,7 @@ from crossdock.config import connector_registry
 from crossdock.config.project.config_schema import config_schema
 from crossdock.config.project.effective_config import effective_config
 from crossdock.config.project.project import load
-from crossdock.config.project.stream_overrides import StreamOverrides, add_stream_overrides_to_settings
+from crossdock.config.project.stream_overrides import StreamOverrides, settings_model_with_streams_key
 from crossdock.errors import ConfigError
 from crossdock.mapping.stream_declaration import AdoptBy, Mode
 from crossdock.resources import ResourceModel, ResourceName
@@ -299,8 +299,8 @@ def test_settings_with_streams_of_their_own_keep_them() -> None:
     class Declaring(Settings):
         streams: Mapping[str, int] = {}
 
-    assert add_stream_overrides_to_settings(Declaring) is Declaring
-    assert add_stream_overrides_to_settings(Settings) is not Settings
+    assert settings_model_with_streams_key(Declaring) is Declaring
+    assert settings_model_with_streams_key(Settings) is not Settings
 
 
 def test_the_json_schema_describes_overrides(load_with: Load) -> None:

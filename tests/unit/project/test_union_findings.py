@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from crossdock.config import connector_registry
 from crossdock.config.project.config_model import ConfigFile
-from crossdock.config.project.stream_overrides import StreamOverrides, add_stream_overrides_to_settings
+from crossdock.config.project.stream_overrides import StreamOverrides, settings_model_with_streams_key
 from crossdock.errors import FindingsError
 from crossdock.values import yaml_reader
 from crossdock.values.config_base_types import ConfigModel
@@ -54,7 +54,7 @@ def every_model() -> dict[str, Model]:
     """Every model of a config file, with the settings of all installed connectors."""
     found: dict[str, Model] = {}
     kinds = [
-        add_stream_overrides_to_settings(connector_registry.load_connector(name).settings)
+        settings_model_with_streams_key(connector_registry.load_connector(name).settings)
         for name in connector_registry.installed_connectors()
     ]
     waiting: list[Model] = [ConfigFile, StreamOverrides, *kinds]

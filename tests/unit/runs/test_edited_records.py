@@ -12,7 +12,7 @@ from crossdock.runs.undo.changes_by_others import EditedRecords
 from crossdock.state import State
 
 THEN, LATER = "2026-03-29T01:30:00.001Z", "2026-03-29T01:30:00.002Z"
-PART = SCOPE.contribution_scope("depot.bins")
+PART = SCOPE.contribution_scope_of_stream("depot.bins")
 
 
 def bound(state: State, *, contributed: str | None = None, **facts: Any) -> None:

@@ -13,7 +13,7 @@ import crossdock
 from crossdock.errors import ConfigError
 from crossdock.runs import init_plan_run_for_programs
 from crossdock.runs.init_plan_run_for_programs import (
-    checked_config_files_and_mappings,
+    checked_list_of_config_sources,
     checked_list_of_stream_names,
     checked_lists_of_record_keys,
     refuse_forked_process,
@@ -57,8 +57,8 @@ def test_a_config_of_another_type_is_a_type_error(config: Any) -> None:
 def test_a_config_is_one_or_several() -> None:
     """Paths of any kind, mappings of any kind, and any list of them."""
     several: Iterator[Any] = iter(["a.yaml", {"state": "x"}])
-    assert checked_config_files_and_mappings(several) == [Path("a.yaml"), {"state": "x"}]
-    assert checked_config_files_and_mappings(PurePosixPath("a.yaml")) == [Path("a.yaml")]
+    assert checked_list_of_config_sources(several) == [Path("a.yaml"), {"state": "x"}]
+    assert checked_list_of_config_sources(PurePosixPath("a.yaml")) == [Path("a.yaml")]
 
 
 def test_a_mistake_of_an_argument_is_told_before_the_config_is_read() -> None:

@@ -46,7 +46,7 @@ def fill(state: State) -> None:
             made = [intent(number, **statuses), intent(10 + number, status="in_doubt")]
             tx.intents.add(made[: 2 if number < 6 else 1], run_id=run, fence=1, at=at)
         tx.bindings.put(SCOPE, [binding(number) for number in range(1, 10)], run_id=run, at=AT)
-        tx.unverified.mark_bindings(SCOPE, [binding(number) for number in range(1, 8)])
+        tx.unverified.mark_bindings_and_resource(SCOPE, [binding(number) for number in range(1, 8)])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crossdock.errors import RefusedError
-from crossdock.mapping.incremental_cursors import Checkpoint, Cursor, format_instant_cursor
+from crossdock.mapping.incremental_cursors import Checkpoint, Cursor, format_iso_instant_cursor
 from crossdock.runs import parts_between_checkpoints
 from crossdock.runs.parts_between_checkpoints import ReadParts, UnsortedError
 from crossdock.testing.manual_clock import ManualClock
@@ -134,7 +134,7 @@ def test_values_hours_behind_the_clock_are_read_again() -> None:
 
     declared = Cursor(column="at", as_="instant")
     ((_, stored),) = read(ReadParts(pull(), declared, ManualClock(NOW), whole=True))
-    assert declared.pull_since(stored) == format_instant_cursor(at - timedelta(minutes=10))
+    assert declared.pull_since(stored) == format_iso_instant_cursor(at - timedelta(minutes=10))
 
 
 def test_an_unsorted_source_is_one_part() -> None:
@@ -185,7 +185,7 @@ def test_a_cursor_that_no_record_has_is_told(pages: list[RawBatch], remark: str)
     """Without a value to continue from, each run reads everything again; some may not be listed as changes."""
     found = parts(pages, CURSOR)
     read(found)
-    assert found.missing_cursor_remark.partition(":")[0] == remark
+    assert found.rows_without_cursor_remark.partition(":")[0] == remark
 
 
 @pytest.mark.parametrize(
@@ -209,8 +209,8 @@ def test_a_cursor_of_times_without_an_overlap_is_told(
     rows = RawBatch.json([{"id": "1", "at": value}], source="page", key=["id"])
     found = parts([rows], Cursor.model_validate({"column": "at", **declared}))
     read(found)
-    assert found.missing_overlap_remark.endswith(remedy)
-    assert bool(found.missing_overlap_remark) is bool(remedy)
+    assert found.cursor_without_overlap_remark.endswith(remedy)
+    assert bool(found.cursor_without_overlap_remark) is bool(remedy)
 
 
 def by_a_clock_behind(items: Iterable[RawBatch | Checkpoint], declared: Cursor | None = None) -> list[str | None]:

@@ -48,7 +48,7 @@ class Books:
     def bind(self, resource: str, target_id: str, payload: Any = None, *, contributes: str = "") -> Binding:
         self._number += 1
         made = binding(self._number, target_id=target_id, payload=payload or {"name": "x"})
-        of = scope(resource).contribution_scope(contributes) if contributes else scope(resource)
+        of = scope(resource).contribution_scope_of_stream(contributes) if contributes else scope(resource)
         with self.state.begin() as tx:
             tx.bindings.put(of, [made], run_id=self._run, at=AT)
         return made

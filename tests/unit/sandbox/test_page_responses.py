@@ -3,7 +3,7 @@ from __future__ import annotations
 import jinja2
 import pytest
 
-from crossdock.sandbox.page_responses import html_response, render, style_response
+from crossdock.sandbox.html_page_responses import html_response, render, style_response
 
 
 def test_values_are_escaped() -> None:

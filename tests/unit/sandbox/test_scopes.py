@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.sandbox.scopes import NAMES, SCOPES, includes, is_scope, permitted_record_names
+from crossdock.sandbox.scopes import NAMES, SCOPES, includes, is_scope, permitted_single_record_names
 
 NARROWED = st.builds(
     "{}:{}:{}".format,
@@ -48,8 +48,8 @@ def test_a_scope_that_is_included_permits_nothing_more(granted: list[str], wante
     for resource in NAMES:
         for access in ACCESSES:
             most, asked = (
-                permitted_record_names(text, resource, access),
-                permitted_record_names(wanted, resource, access),
+                permitted_single_record_names(text, resource, access),
+                permitted_single_record_names(wanted, resource, access),
             )
             permits_no_more &= most is None or (asked is not None and asked <= most)
     if includes(text, wanted):

@@ -52,7 +52,7 @@ class FakeService:
     def periodic_tasks(self) -> dict[str, tuple[Callable[[], None], float]]:
         return {"retention": (self.note_thread, 0.01)}
 
-    def report_and_start_runs(self) -> None:
+    def report_ended_and_start_due(self) -> None:
         self.looks += 1
         self.threads.add(threading.current_thread().name)
         self.on_look()

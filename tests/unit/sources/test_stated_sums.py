@@ -21,8 +21,8 @@ def test_sums_are_exact() -> None:
     """Ten times 0.1 is 1, over several frames; an empty cell adds nothing."""
     sums = StatedSums("f", "m:2", {"AMOUNT": "1.00"})
     for _ in range(5):
-        sums.add(rows("0.1", "", "0.10"))
-    sums.add(rows())
+        sums.add_rows(rows("0.1", "", "0.10"))
+    sums.add_rows(rows())
     sums.check()
 
 
@@ -38,6 +38,6 @@ def test_a_sum_that_differs_refuses_the_file(column: str, amounts: list[str], ex
     """So does a cell that cannot be summed."""
     sums = StatedSums("f", "m:2", {column: "1"})
     with pytest.raises(RefusedError) as refused:
-        sums.add(rows(*amounts))
+        sums.add_rows(rows(*amounts))
         sums.check()
     assert re.search(expected, str(refused.value).split("\n")[0])

@@ -27,7 +27,7 @@ from crossdock.targets import (
 )
 from crossdock.testing import ManualClock
 from crossdock.values import exact_json
-from crossdock.writing.targets.target_code_guard import fault_of_class
+from crossdock.writing.targets.target_code_guard import defect_of_target_class
 
 
 @pytest.mark.parametrize(
@@ -98,11 +98,11 @@ def test_a_resource_says_how_its_records_are_sent(declared: Any, sent: tuple[str
 def test_a_method_that_a_resource_needs() -> None:
     """A resource with deletes needs the method `delete`, and one that is looked up first needs `create_from`."""
     needed = "it has no method delete, which its resource orders needs; see class WithoutDeletes, line"
-    assert (fault_of_class(WithoutDeletes()) or "").startswith(needed)
+    assert (defect_of_target_class(WithoutDeletes()) or "").startswith(needed)
     target = OrderTarget()
-    assert fault_of_class(target) is None
+    assert defect_of_target_class(target) is None
     target.resources = orders(EndpointProfile(look_up=True, looks_up_first=frozenset({"create"})))
-    assert "no method create_from" in (fault_of_class(target) or "")
+    assert "no method create_from" in (defect_of_target_class(target) or "")
 
 
 def test_a_target_without_a_connection_says_so() -> None:

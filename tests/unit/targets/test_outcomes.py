@@ -365,7 +365,7 @@ def test_an_id_has_a_form(given_id: str, *, located: bool) -> None:
     headers = {"location": f"https://other.example/v1/things/{quote(given_id, safe='')}"} if located else {}
     body = b"{}" if located else json.dumps({"id": given_id}).encode()
     found = answer_outcomes.outcome_of_write(Answer(201, headers, body), ExpectedRecord("/v1/things"))
-    is_id = given_id.isprintable() and given_id not in {".", ".."} and not answer_outcomes.is_placeholder_id(given_id)
+    is_id = given_id.isprintable() and given_id not in {".", ".."} and not answer_outcomes.is_null_like_id(given_id)
     if 1 <= len(given_id) <= 64 and is_id:
         assert (found.kind, found.target_id) == ("delivered", given_id)
     else:

@@ -15,7 +15,7 @@ from tests.unit.testing.target_connector import OrdersContract as TargetOrders
 from crossdock import Record
 from crossdock.resources import Reference
 from crossdock.testing.expected_value_comparison import first_mismatch
-from crossdock.testing.schema_drift_variants import record_with_replaced_object
+from crossdock.testing.record_variants_after_schema_drift import record_with_other_json_object
 
 MADE = {
     "name": "Lamp",
@@ -103,7 +103,7 @@ class OfOneChannel(Orders):
     def to_resource(self, record: Record) -> Any:
         lists = [each["lines"] for each in record.json().get("channels") or () if each.get("channel") == "eu"]
         item = record.json() | {"lines": lists[0] if lists else []}
-        return super().to_resource(record_with_replaced_object(record, item))
+        return super().to_resource(record_with_other_json_object(record, item))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tests.unit.testing.reference_connector import Orders, OrdersContract, ShopS
 
 from crossdock import Context, Filter, RawBatch
 from crossdock.testing.context_and_stream_reading import bound_stream
-from crossdock.testing.contract import fetched_records
+from crossdock.testing.contract import fetched_rows_by_key
 from crossdock.values.raw_rows_and_records import JSON
 
 ROWS: list[Any] = [{"id": 1, "n": 1}, {"id": "a|b", "n": 2}, {"id": 1, "n": 3}, {"n": 4}, {"id": 5, "n": 5, "gone": 1}]
@@ -29,7 +29,7 @@ def numbers(**facts: Any) -> dict[str, list[Any]]:
     """The member ``n`` of the rows of each record of a stream with *facts*."""
     case = OrdersContract()
     bound = bound_stream(connector(type("Changed", (Fetched,), facts)), case.new_context(), "orders")
-    found = fetched_records(bound, ["1", "a%7Cb"])
+    found = fetched_rows_by_key(bound, ["1", "a%7Cb"])
     assert isinstance(bound.stream, Fetched)
     assert bound.stream.asked == [("1",), ("a|b",)]
     return {key: [row[JSON].partition('"n":')[2][0] for row in rows] for key, rows in found.items()}

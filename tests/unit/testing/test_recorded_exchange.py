@@ -8,7 +8,7 @@ import pytest
 
 from crossdock.errors import ConfigError
 from crossdock.testing.readable_json import Number
-from crossdock.testing.recorded_exchange import RecordedExchange, body_as_file_members, body_text_of_file_members
+from crossdock.testing.recorded_exchange import RecordedExchange, body_as_file_members, body_text_from_recording
 
 
 def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -41,9 +41,9 @@ def test_bodies(content: bytes, kind: str, body: object) -> None:
 
 def test_content() -> None:
     """Bodies of answers as they are sent; one that was left out is empty."""
-    assert body_text_of_file_members({"json": {"a": Number("1.0")}}) == '{"a": 1.0}'
-    assert body_text_of_file_members({"lines": [Number("1"), None]}) == "1\nnull\n"
-    assert body_text_of_file_members({}) == body_text_of_file_members({"left_out": "x"}) == ""
+    assert body_text_from_recording({"json": {"a": Number("1.0")}}) == '{"a": 1.0}'
+    assert body_text_from_recording({"lines": [Number("1"), None]}) == "1\nnull\n"
+    assert body_text_from_recording({}) == body_text_from_recording({"left_out": "x"}) == ""
 
 
 @pytest.mark.parametrize(

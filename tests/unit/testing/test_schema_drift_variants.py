@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock import Record
-from crossdock.testing.schema_drift_variants import drift_variants, drifted_objects, numbers_in, replaceable_numbers
+from crossdock.testing.record_variants_after_schema_drift import (
+    drift_variants,
+    drifted_objects,
+    numbers_in,
+    replaceable_numbers,
+)
 from crossdock.values import exact_json
 
 scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=5)

@@ -49,7 +49,7 @@ def leaves(value: Any, members: PersonalMembers | None = None) -> dict[str, Kind
     def note(kind: Kind, path: tuple[str, ...], _: Any) -> None:
         found["/".join(path[1:])] = kind
 
-    (members or PersonalMembers()).replace_leaves_by_kind(value, note)
+    (members or PersonalMembers()).map_leaves_with_kind(value, note)
     return found
 
 

@@ -27,11 +27,11 @@ def cleaned(*values: Any, credentials: tuple[str, ...] = ()) -> list[Any]:
     texts = SensitiveDataRemover(PersonalMembers())
     for credential in credentials:
         texts.add_credential(credential)
-    read = [readable_json.loads(json.dumps(value)) for value in values]
+    read = [readable_json.loads_keeping_number_texts(json.dumps(value)) for value in values]
     for value in read:
         texts.clean_json(value)
     texts.collecting = False
-    return [json.loads(readable_json.dumps(texts.clean_json(value))) for value in read]
+    return [json.loads(readable_json.dumps_on_one_line(texts.clean_json(value))) for value in read]
 
 
 ENCODINGS: dict[str, Callable[[str], str]] = {

@@ -9,7 +9,7 @@ from crossdock_connectors.shop.shopify.invoicing_rules import SETTLED
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 from crossdock_connectors.shop.shopify.shop_reader import ShopifyReader
 from crossdock_connectors.shop.shopify.target import ShopifyTarget
-from crossdock_connectors.shop.shopify.webhooks import declared_webhooks
+from crossdock_connectors.shop.shopify.webhooks import webhook_declaration
 from crossdock_connectors.shop.streams import ShopStream, streams
 
 _SETTLED = OpenUntil(field=SETTLED, in_=("true",))  # a refund may not count as a change of its order when it is paid
@@ -31,5 +31,5 @@ CONNECTOR = Connector(
     check=check,
     api=ShopifySettings.declared_api,
     target=ShopifyTarget,
-    webhooks=declared_webhooks,
+    webhooks=webhook_declaration,
 )

@@ -45,13 +45,13 @@ def read_in_bulk(ctx: ShopifyContext, shop_list: ShopList, found: str = "", *, r
         return BulkRead(begun, iter(()))
     path = ctx.run.work / f"{ctx.connection}-{number_in_gid(str(operation['id']))}.jsonl"
     size = ctx.api.download(str(operation["url"]), path)
-    if operation.get("fileSize") is not None and _operation_count_or_error(operation, "fileSize") != size:
-        told = _operation_count_or_error(operation, "fileSize")
+    if operation.get("fileSize") is not None and _number_in_operation_or_error(operation, "fileSize") != size:
+        told = _number_in_operation_or_error(operation, "fileSize")
         message = f"the file of a bulk operation has {size:,} bytes, and the shop says {told:,}"
         raise RefusedError(message, where=path.name, hint="it was cut off; run again", code="job_results_differ")
     counts = (
-        _operation_count_or_error(operation, "objectCount"),
-        _operation_count_or_error(operation, "rootObjectCount"),
+        _number_in_operation_or_error(operation, "objectCount"),
+        _number_in_operation_or_error(operation, "rootObjectCount"),
     )
     return BulkRead(begun, assemble_records(ctx, shop_list, path, *counts))
 
@@ -81,7 +81,7 @@ def _creation_time(operation: Item) -> datetime:
         ) from None
 
 
-def _operation_count_or_error(operation: Item, name: str) -> int:
+def _number_in_operation_or_error(operation: Item, name: str) -> int:
     text = str(operation.get(name))
     if not (text.isascii() and text.isdecimal()):
         raise RefusedError(

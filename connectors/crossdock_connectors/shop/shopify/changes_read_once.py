@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from crossdock.mapping.incremental_cursors import format_instant_cursor
+from crossdock.mapping.incremental_cursors import format_iso_instant_cursor
 from crossdock_connectors.shop.lists_read_once import OVERLAP, Pages, StoredList, read_list_once_per_run
 from crossdock_connectors.shop.shopify import bulk_list_reading
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, changed_since_search, record_pages
@@ -58,4 +58,4 @@ def changed_since_moment_search(moment: datetime | None) -> str | None:
 
 
 def _search_time(moment: datetime | None) -> str | None:
-    return None if moment is None else format_instant_cursor(moment.replace(microsecond=0))
+    return None if moment is None else format_iso_instant_cursor(moment.replace(microsecond=0))

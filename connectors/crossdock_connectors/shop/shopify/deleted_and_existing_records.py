@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from crossdock import RawBatch
-from crossdock.mapping.incremental_cursors import format_instant_cursor
+from crossdock.mapping.incremental_cursors import format_iso_instant_cursor
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.lists_read_once import OVERLAP
 from crossdock_connectors.shop.shopify import queries
@@ -33,7 +33,7 @@ def deletion_events(ctx: ShopifyContext, since: str | None) -> Mapping[str, list
 
 
 def _read_deletion_events(ctx: ShopifyContext, since: str) -> Mapping[str, list[str]]:
-    begin = format_instant_cursor((datetime.fromisoformat(since) - OVERLAP).replace(microsecond=0))
+    begin = format_iso_instant_cursor((datetime.fromisoformat(since) - OVERLAP).replace(microsecond=0))
     found: dict[str, list[str]] = {}
     search = f"action:destroy created_at:>='{begin}'"
     for page in request_pages(ctx, "/data/events", queries.DELETIONS, _SIZE, query=search):

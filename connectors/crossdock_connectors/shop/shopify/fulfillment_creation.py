@@ -47,7 +47,7 @@ def outcome_of_order_look_up(order: Any, order_id: str, number: str) -> Outcome:
     for shipment, numbers in parcels:
         if number in numbers and shipment.at("/status", str) not in _ENDED:
             return Outcome("found", status=200, target_id=number_in_gid(shipment.at("/id", str)), held={})
-    if cut := _beyond_look_up_text(read, [numbers for _, numbers in parcels]):
+    if cut := _what_exceeds_look_up_limits(read, [numbers for _, numbers in parcels]):
         return Outcome("rejected", f"the order has more than {cut}, which are not all read", 200)
     to_ship = objects_in_list(read, "/fulfillmentOrders/nodes")
     for one in to_ship:
@@ -69,7 +69,7 @@ def _require_fulfillment_order_members(one: JsonElement) -> None:
         required_text_or_null(line, "sku")
 
 
-def _beyond_look_up_text(order: JsonElement, numbers: list[list[str | None]]) -> str | None:
+def _what_exceeds_look_up_limits(order: JsonElement, numbers: list[list[str | None]]) -> str | None:
     """Return what the shop has beyond the limits of the look-up, where the parcel or its units may be."""
     if len(numbers) >= _MOST:
         return f"{_MOST - 1} fulfillments"

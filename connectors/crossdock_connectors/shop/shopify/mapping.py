@@ -112,7 +112,7 @@ def invoice(record: Record, settings: ShopifySettings) -> InvoiceDraft:
 def credit_note(record: Record, settings: ShopifySettings) -> InvoiceDraft:
     placed = record.part("/order")
     amounts = Amounts(placed, settings.currency)
-    sale = sale_amounts.credited_sale(record, placed, amounts, settings)
+    sale = sale_amounts.sale_for_credit_note(record, placed, amounts, settings)
     return InvoiceDraft(
         customer_id=_customer_reference_of_order(placed, settings),
         currency=amounts.currency,

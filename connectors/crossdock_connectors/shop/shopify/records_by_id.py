@@ -36,7 +36,7 @@ def order_ids_of_refunds(ctx: ShopifyContext, refunds: Sequence[str]) -> list[st
     return _distinct_numbers_in_gids(at_path(refund, "order.id") for named in found for refund in named.records)
 
 
-def variant_ids_of_items(ctx: ShopifyContext, items: Sequence[str]) -> list[str]:
+def variant_ids_of_inventory_items(ctx: ShopifyContext, items: Sequence[str]) -> list[str]:
     found = _request_nodes_by_id(ctx, queries.VARIANTS_OF_ITEMS, "InventoryItem", items)
     records = [item for named in found for item in named.records]
     if any(at_path(item, "variants.pageInfo.hasNextPage") is True for item in records):

@@ -57,7 +57,7 @@ def current_sale(order: JsonAccess, amounts: Amounts, settings: ShopifySettings)
     quantities = {line.at("/id", str): line.at("/currentQuantity", int) for line in order.each("/lineItems")}
     items = _sold_items(order, quantities, amounts, settings)
     charges: dict[ChargeKind, Decimal] = {
-        "discount": _discount(order, quantities, amounts, items, "/currentSubtotalPriceSet"),
+        "discount": _discount_implied_by_subtotal(order, quantities, amounts, items, "/currentSubtotalPriceSet"),
         "shipping": amounts.read_amount(order, "/currentShippingPriceSet"),
         "tax": _added_tax(order, amounts, "/currentTotalTaxSet"),
         "tip": _tip_without_line(order, amounts),
@@ -136,7 +136,7 @@ def _sale_as_placed(
 ) -> Sale:
     items = _sold_items(order, quantities, amounts, settings)
     charges: dict[ChargeKind, Decimal] = {
-        "discount": _discount(order, quantities, amounts, items, "/subtotalPriceSet"),
+        "discount": _discount_implied_by_subtotal(order, quantities, amounts, items, "/subtotalPriceSet"),
         "shipping": amounts.read_amount(order, "/totalShippingPriceSet"),
         "tax": _added_tax(order, amounts, "/totalTaxSet"),
         "tip": _tip_without_line(order, amounts),
@@ -151,7 +151,7 @@ def _sale_as_placed(
     return sale
 
 
-def credited_sale(refund: JsonAccess, order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
+def sale_for_credit_note(refund: JsonAccess, order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
     """Return a refund as `sale_of_refund` does, with a charge for returned units that were never paid."""
     sale = sale_of_refund(refund, order, amounts, settings)
     if order.at("/edited", bool) or not _NOTHING < sale.total_minus_items_and_charges <= _unpaid_amount(order, amounts):
@@ -259,7 +259,7 @@ def _added_tax(order: JsonAccess, amounts: Amounts, pointer: str) -> Decimal:
     return _NOTHING if order.at("/taxesIncluded", bool) else amounts.read_amount(order, pointer)
 
 
-def _discount(
+def _discount_implied_by_subtotal(
     order: JsonAccess, quantities: dict[str, int], amounts: Amounts, items: tuple[SoldItem, ...], pointer: str
 ) -> Decimal:
     """Return the discount that the subtotal means, which may be without tips, after a comparison with those of lines.

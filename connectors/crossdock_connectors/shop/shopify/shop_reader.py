@@ -20,7 +20,7 @@ from crossdock.sources import ApiAnswer
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import with_members
-from crossdock_connectors.shop.lists_read_once import Pages, StoredList, checkpoint_of_cursor
+from crossdock_connectors.shop.lists_read_once import Pages, StoredList, checkpoint_if_cursor_given
 from crossdock_connectors.shop.shop_ids_read_from_keys import order_ids_in_guest_keys, shop_ids_in_keys
 from crossdock_connectors.shop.shopify import (
     bulk_list_reading,
@@ -76,7 +76,7 @@ class ShopifyReader(ShopReader[ShopifySettings]):
             if skus is not None:
                 skus.warn_of_repeated((at_path(row, "key"), at_path(row, "variant.id")) for row in rows)
             yield RawBatch.json([with_members(row, currency=currency) for row in rows], source=source)
-        yield from checkpoint_of_cursor(feed.cursor)
+        yield from checkpoint_if_cursor_given(feed.cursor)
 
     def customers(self, ctx: ShopifyContext, since: str | None) -> Read:
         of_accounts, of_orders = split_account_and_order_cursors(since)
@@ -87,20 +87,20 @@ class ShopifyReader(ShopReader[ShopifySettings]):
         for records, source in orders.pages():
             yield RawBatch.json(self.rows.guest_rows(records), source=source)
         yield from deleted_and_existing_records.deleted_records(ctx, of_accounts, "CUSTOMER")
-        yield from checkpoint_of_cursor(join_account_and_order_cursors(feed.cursor, orders.cursor, since))
+        yield from checkpoint_if_cursor_given(join_account_and_order_cursors(feed.cursor, orders.cursor, since))
 
     def orders(self, ctx: ShopifyContext, since: str | None) -> Read:
         feed = self._changed_orders(ctx, since)
         for records, source in feed.pages():
             yield RawBatch.json([with_gid_number_as_key(record) for record in records], source=source)
         yield from deleted_and_existing_records.deleted_records(ctx, since, "ORDER")
-        yield from checkpoint_of_cursor(feed.cursor)
+        yield from checkpoint_if_cursor_given(feed.cursor)
 
     def invoices(self, ctx: ShopifyContext, since: str | None) -> Read:
         feed = self._changed_orders(ctx, since)
         for records, source in feed.pages():
             yield RawBatch.json(self.rows.invoice_rows(records), source=source)
-        yield from checkpoint_of_cursor(feed.cursor)
+        yield from checkpoint_if_cursor_given(feed.cursor)
 
     def _changed_orders(self, ctx: ShopifyContext, since: str | None) -> StoredList:
         if since is None:
@@ -109,11 +109,11 @@ class ShopifyReader(ShopReader[ShopifySettings]):
             ctx,
             queries.ORDERS,
             since,
-            more=lambda: self._orders_of_merged_customers(ctx, since),
+            more=lambda: self._orders_of_surviving_merged_customers(ctx, since),
             complete=complete_refunds_of_orders,
         )
 
-    def _orders_of_merged_customers(self, ctx: ShopifyContext, since: str | None) -> Pages:
+    def _orders_of_surviving_merged_customers(self, ctx: ShopifyContext, since: str | None) -> Pages:
         """Yield the orders of customers into which others were merged: the shop does not count them as changed."""
         if "CUSTOMER" not in deleted_and_existing_records.deletion_events(ctx, since):
             return
@@ -189,7 +189,7 @@ class ShopifyReader(ShopReader[ShopifySettings]):
 
     def stock_by_key(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         items = shop_ids_in_keys([key.partition("-")[0] for key in keys])
-        variants = records_by_id.variant_ids_of_items(ctx, items)
+        variants = records_by_id.variant_ids_of_inventory_items(ctx, items)
         for records, source, _ in records_by_id.request_records(ctx, queries.STOCK, variants):
             yield RawBatch.json(
                 [row for record in records for row in self.rows.inventory_level_rows(record)], source=source

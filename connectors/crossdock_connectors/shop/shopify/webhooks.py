@@ -18,14 +18,14 @@ from crossdock_connectors.shop.shopify.pages import number_in_gid
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 from crossdock_connectors.shop.shopify.subscriptions import ShopifySubscriptions
 from crossdock_connectors.shop.streams import CREDIT_NOTE
-from crossdock_connectors.shop.webhooks import body_signature_scheme, guest_hint, order_hints
+from crossdock_connectors.shop.webhooks import body_signature_scheme, guest_hint, order_and_invoice_hints
 
 SCHEMES = tuple(body_signature_scheme(f"{x}Shopify-Hmac-SHA256", f"{x}Shopify-Webhook-Id") for x in ("X-", ""))
 _GID = "gid://shopify/"
 _Hints = Iterator[Hint]
 
 
-def declared_webhooks(settings: ShopifySettings) -> Webhooks[ShopifySettings] | None:
+def webhook_declaration(settings: ShopifySettings) -> Webhooks[ShopifySettings] | None:
     if settings.webhooks is None:
         return None
     return Webhooks(
@@ -40,7 +40,7 @@ def declared_webhooks(settings: ShopifySettings) -> Webhooks[ShopifySettings] | 
 
 def hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
     if "/" not in webhook.topic:
-        yield from _event_hints(settings, webhook)
+        yield from _hints_from_query_variables(settings, webhook)
     elif webhook.topic in _OF_TOPIC:
         yield from _OF_TOPIC[webhook.topic](settings, webhook)
 
@@ -51,23 +51,23 @@ def _order_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
     key = webhook.identifier("/id")
     if webhook.at("/customer", dict, default=None) is None:
         yield guest_hint(key)
-    yield from order_hints(settings, key)
+    yield from order_and_invoice_hints(settings, key)
 
 
 def _deleted_order_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
-    return order_hints(settings, webhook.identifier("/id"))
+    return order_and_invoice_hints(settings, webhook.identifier("/id"))
 
 
 def _edited_order_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
-    return order_hints(settings, webhook.identifier("/order_edit/order_id"))
+    return order_and_invoice_hints(settings, webhook.identifier("/order_edit/order_id"))
 
 
 def _fulfillment_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
-    return order_hints(settings, webhook.identifier("/order_id"))
+    return order_and_invoice_hints(settings, webhook.identifier("/order_id"))
 
 
 def _refund_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
-    yield from order_hints(settings, webhook.identifier("/order_id"))
+    yield from order_and_invoice_hints(settings, webhook.identifier("/order_id"))
     if settings.invoices != "never" and settings.refunds == "credit_note":
         yield Hint("invoices", (f"{CREDIT_NOTE}-{webhook.identifier('/id')}",))
 
@@ -108,13 +108,13 @@ def _number_in_gid_at(part: JsonAccess, pointer: str) -> str:
     raise RecordError("bad_value", "is no global id", pointer=part.place(pointer))
 
 
-def _event_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
+def _hints_from_query_variables(settings: ShopifySettings, webhook: Webhook) -> _Hints:
     for gid in webhook.at("/query_variables", dict, default={}).values():
         if not isinstance(gid, str) or not gid.startswith(_GID) or not (number := number_in_gid(gid)):
             continue
         kind = gid.removeprefix(_GID).partition("/")[0]
         if kind == "Order":
-            yield from order_hints(settings, number)
+            yield from order_and_invoice_hints(settings, number)
         elif kind == "ProductVariant" and settings.product_namespace is None and settings.product_key == "id":
             yield Hint("products", (number,))
         elif kind == "Customer":

@@ -9,7 +9,7 @@ from crossdock_connectors.shop.woocommerce.check import check
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 from crossdock_connectors.shop.woocommerce.shop_reader import WooCommerceReader
 from crossdock_connectors.shop.woocommerce.target import WooCommerceTarget
-from crossdock_connectors.shop.woocommerce.webhooks import declared_webhooks
+from crossdock_connectors.shop.woocommerce.webhooks import webhook_declaration
 
 _REREAD = Reread(every="7d")  # its dates of change miss edited items and buyers of orders, and metadata of products
 
@@ -30,5 +30,5 @@ CONNECTOR = Connector(
     check=check,
     api=WooCommerceSettings.declared_api,
     target=lambda _: WooCommerceTarget(),
-    webhooks=declared_webhooks,
+    webhooks=webhook_declaration,
 )

@@ -108,7 +108,9 @@ def invoice(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
     reject_order_with_failed_payment(record, settings.invoices)
     amounts = AmountReader.of_order(record, settings)
     of_order = (
-        sale_amounts.charged_sale if settings.refunds == "credit_note" else sale_amounts.sale_with_refunds_as_charge
+        sale_amounts.sale_before_refunds
+        if settings.refunds == "credit_note"
+        else sale_amounts.sale_with_refunds_as_charge
     )
     return InvoiceDraft(
         customer_id=_reference_to_customer(record, settings),

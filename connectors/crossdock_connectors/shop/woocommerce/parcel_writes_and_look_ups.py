@@ -39,7 +39,7 @@ def tracking_item_body(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 def outcome_of_parcel_creation(item: Any, status: int, name: str) -> Outcome:
     order, number = key_parts_of(name)
-    target_id = _target_id_of_item(item, order)
+    target_id = _target_id_of_tracking_item(item, order)
     if target_id is None or column_text(item.get("tracking_number")) != number:
         return Outcome("in_doubt", "answered success without the tracking item, or with another one", status)
     return Outcome("delivered", status=status, target_id=target_id)
@@ -67,6 +67,6 @@ def _tracking_number_of_item(item: JsonElement) -> str:
     return "" if item.value.get("tracking_number") == "" else item.identifier("/tracking_number")
 
 
-def _target_id_of_item(item: Any, order: str) -> str | None:
+def _target_id_of_tracking_item(item: Any, order: str) -> str | None:
     found_id = item.get("tracking_id") if isinstance(item, dict) else None
     return f"{order}-{found_id}" if isinstance(found_id, str) and found_id else None

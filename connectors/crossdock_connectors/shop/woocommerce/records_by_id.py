@@ -63,7 +63,7 @@ def customers(ctx: WooContext, ids: Sequence[str]) -> Pages:
 # ---- products
 
 
-def variants_by_product_id(ctx: WooContext, ids: Sequence[str]) -> Pages:
+def variants_of_products(ctx: WooContext, ids: Sequence[str]) -> Pages:
     """Yield the variants of the products with these ids. The product that changed last is at the end."""
     if ids:
         named = {"status": "any", "include": ",".join(ids)}

@@ -96,7 +96,7 @@ def _rounded(amount: Decimal, unit: Decimal) -> Decimal:
     return amount.quantize(unit, ROUND_HALF_UP)
 
 
-def charged_sale(order: Record, amounts: AmountReader, settings: WooCommerceSettings) -> Sale:
+def sale_before_refunds(order: Record, amounts: AmountReader, settings: WooCommerceSettings) -> Sale:
     """Return what the buyer was charged. WooCommerce rounds lines or sums, so each line may be off by a minor unit."""
     lines, shipping, fees = (order.each(f"/{kind}") for kind in ("line_items", "shipping_lines", "fee_lines"))
     order.at("/refunds", list)
@@ -120,7 +120,7 @@ def charged_sale(order: Record, amounts: AmountReader, settings: WooCommerceSett
 
 def sale_after_refunds(order: Record, amounts: AmountReader, settings: WooCommerceSettings) -> Sale:
     """Return what is left of an order: without units that came back, which nobody ships, and without their money."""
-    sale, refunds = charged_sale(order, amounts, settings), order.each("/refunds")
+    sale, refunds = sale_before_refunds(order, amounts, settings), order.each("/refunds")
     if not refunds:
         return sale
     returned, items, worth = returned_units(order), list[SoldItem](), _NOTHING
@@ -154,17 +154,17 @@ def _id_of_refunded_line(item: JsonAccess, lines: Iterable[JsonAccess]) -> int |
     if named := [str(at_path(each, "value")) for each in meta_data if at_path(each, "key") == _REFUNDED]:
         same = (line for line in lines if named == [str(line.at("/id", int))])
     else:
-        same = (line for line in lines if _product_ids(line) == _product_ids(item))
+        same = (line for line in lines if _product_and_variation_ids(line) == _product_and_variation_ids(item))
     found = next(same, None)
     return None if found is None else found.at("/id", int)
 
 
-def _product_ids(line: JsonAccess) -> tuple[int, int]:
+def _product_and_variation_ids(line: JsonAccess) -> tuple[int, int]:
     return line.at("/product_id", int, default=0), line.at("/variation_id", int, default=0)
 
 
 def sale_with_refunds_as_charge(order: Record, amounts: AmountReader, settings: WooCommerceSettings) -> Sale:
-    sale, back = charged_sale(order, amounts, settings), amounts.sum(order.each("/refunds"), "/amount")
+    sale, back = sale_before_refunds(order, amounts, settings), amounts.sum(order.each("/refunds"), "/amount")
     return Sale(sale.currency, sale.items, sale.total - back, {**sale.charges, "refund": -back}, sale.rounding)
 
 
@@ -196,7 +196,7 @@ def _items_with_units(items: Sequence[SoldItem]) -> tuple[SoldItem, ...]:
 
 def _product_of_line(line: JsonAccess, settings: WooCommerceSettings) -> Reference | None:
     """Return the product of a line; None if it never had one, or was deleted: WooCommerce then has null for its SKU."""
-    product, variation = _product_ids(line)
+    product, variation = _product_and_variation_ids(line)
     number = variation or product
     if not number or line.at("/sku", str, default=None) is None:
         return None

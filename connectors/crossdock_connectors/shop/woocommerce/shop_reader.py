@@ -17,10 +17,10 @@ from crossdock import (
     Record,
     WarehouseBinDraft,
 )
-from crossdock.mapping.incremental_cursors import format_instant_cursor
+from crossdock.mapping.incremental_cursors import format_iso_instant_cursor
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import with_members
-from crossdock_connectors.shop.lists_read_once import Pages, checkpoint_of_cursor
+from crossdock_connectors.shop.lists_read_once import Pages, checkpoint_if_cursor_given
 from crossdock_connectors.shop.record_values import GUEST, guest_key
 from crossdock_connectors.shop.shop_ids_read_from_keys import order_ids_in_guest_keys, shop_ids_in_keys
 from crossdock_connectors.shop.streams import CREDIT_NOTE, WITHDRAWN, Read, ShopReader
@@ -44,7 +44,7 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
     # ---- reading
 
     def products(self, ctx: WooContext, since: str | None) -> Read:
-        started, cursor = format_instant_cursor(ctx.run.clock.now()), since
+        started, cursor = format_iso_instant_cursor(ctx.run.clock.now()), since
         skus = RepeatedSkus(ctx) if self.settings.product_key == "sku" else None
         for records, source in lists.changed_variants(ctx, since):
             if skus is not None:
@@ -53,7 +53,7 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
             yield RawBatch.json(
                 [with_members(record, key=self._product_key(record)) for record in records], source=source
             )
-        yield from checkpoint_of_cursor(cursor)
+        yield from checkpoint_if_cursor_given(cursor)
 
     def _product_key(self, variant: Any) -> str | None:
         if self.settings.product_key == "sku":
@@ -77,7 +77,7 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
             ]
             if former:
                 yield RawBatch.json(map(_row_of_deleted_account, former), source=source)
-        yield from checkpoint_of_cursor(orders.cursor)
+        yield from checkpoint_if_cursor_given(orders.cursor)
 
     def _guest_rows(self, orders: Iterable[Any]) -> Iterator[Item]:
         for order in orders:
@@ -95,13 +95,13 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
             yield RawBatch.json(
                 [with_members(_with_id_as_key(record), test=False) for record in records], source=source
             )
-        yield from checkpoint_of_cursor(feed.cursor)
+        yield from checkpoint_if_cursor_given(feed.cursor)
 
     def invoices(self, ctx: WooContext, since: str | None) -> Read:
         feed = lists.changed_orders(ctx, since)
         for records, source in feed.pages():
             yield RawBatch.json([row for record in records for row in self._invoice_rows(record)], source=source)
-        yield from checkpoint_of_cursor(feed.cursor)
+        yield from checkpoint_if_cursor_given(feed.cursor)
 
     def _invoice_rows(self, order: Any) -> Iterator[Any]:
         due = is_invoice_due(order, self.settings.invoices)
@@ -151,7 +151,7 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
             if by_sku
             else records_by_id.product_ids_of_variants(ctx, shop_ids_in_keys(keys))
         )
-        for records, source in records_by_id.variants_by_product_id(ctx, ids):
+        for records, source in records_by_id.variants_of_products(ctx, ids):
             yield RawBatch.json(
                 [with_members(record, key=self._product_key(record)) for record in records], source=source
             )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from crossdock.webhooks import Hint, Webhook, Webhooks
-from crossdock_connectors.shop.webhooks import body_signature_scheme, guest_hint, order_hints
+from crossdock_connectors.shop.webhooks import body_signature_scheme, guest_hint, order_and_invoice_hints
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 from crossdock_connectors.shop.woocommerce.subscriptions import WooCommerceSubscriptions
 
@@ -21,7 +21,7 @@ PING = re.compile(rb"webhook_id=[0-9]{1,20}")
 _Hints = Iterator[Hint]
 
 
-def declared_webhooks(settings: WooCommerceSettings) -> Webhooks[WooCommerceSettings] | None:
+def webhook_declaration(settings: WooCommerceSettings) -> Webhooks[WooCommerceSettings] | None:
     if settings.webhooks is None:
         return None
     return Webhooks(
@@ -45,7 +45,7 @@ def _order_hints(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:
     key = webhook.identifier("/id")
     if webhook.at("/customer_id", int, default=None) == 0:
         yield guest_hint(key)
-    yield from order_hints(settings, key)
+    yield from order_and_invoice_hints(settings, key)
 
 
 def _customer_hints(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:  # noqa: ARG001  one of several

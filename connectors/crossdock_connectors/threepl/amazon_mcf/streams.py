@@ -24,7 +24,7 @@ from crossdock import (
     WarehouseBinDraft,
 )
 from crossdock.errors import CrossdockError
-from crossdock.mapping.incremental_cursors import OVERLAP_S, format_instant_cursor
+from crossdock.mapping.incremental_cursors import OVERLAP_S, format_iso_instant_cursor
 from crossdock.mapping.stream_declaration import Mode
 from crossdock.sources import Checkpoint, CursorInBody, NotFoundError
 from crossdock.values import exact_json
@@ -34,7 +34,7 @@ from crossdock_connectors.mapping_versions import version_of_mapping_and_setting
 from crossdock_connectors.threepl.amazon_mcf import mapping
 from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings
 from crossdock_connectors.threepl.record_values import ProductSkus as ProductNames
-from crossdock_connectors.threepl.record_values import external_ids_of_key, key_of_external_id
+from crossdock_connectors.threepl.record_values import key_of_external_id, possible_external_ids_of_key
 from crossdock_connectors.threepl.settings import MAPPED
 from crossdock_connectors.unreadable_record_parts import read_part_or_reason
 
@@ -133,7 +133,7 @@ class Shipments(AmazonStream):
             summary = {"sellerFulfillmentOrderId": name}
             yield RawBatch.json([self._order_with_shipments(ctx, summary, still_open)], source=_order_path(name))
         if has_orders:
-            reached = format_instant_cursor(ctx.run.by_clock_of(ctx.connection, now))
+            reached = format_iso_instant_cursor(ctx.run.by_clock_of(ctx.connection, now))
         elif since is not None:
             reached = exact_json.loads(since)["since"]
         else:
@@ -142,7 +142,9 @@ class Shipments(AmazonStream):
         yield Checkpoint(cursor, needs_whole_list=True)
 
     def fetch(self, ctx: AmazonContext, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
-        for name in (name for (key,) in keys for name in external_ids_of_key(key, self.settings.orders.namespace)):
+        for name in (
+            name for (key,) in keys for name in possible_external_ids_of_key(key, self.settings.orders.namespace)
+        ):
             try:
                 order = self._request_order(ctx, name)
             except NotFoundError:
@@ -152,7 +154,7 @@ class Shipments(AmazonStream):
 
     def _listed_orders(self, ctx: AmazonContext, begin: datetime) -> Iterator[tuple[list[Any], str]]:
         paginator = CursorInBody("/payload/nextToken", param="nextToken")
-        params, records = {"queryStartDate": format_instant_cursor(begin)}, "/payload/fulfillmentOrders"
+        params, records = {"queryStartDate": format_iso_instant_cursor(begin)}, "/payload/fulfillmentOrders"
         key = "sellerFulfillmentOrderId"
         for page in ctx.api.pages(ORDERS, params, paginator=paginator, records=records, key=key):
             yield page.items(records), page.address

@@ -59,18 +59,18 @@ class AmazonTarget(ApiTarget):
         return super().look_up(resource, None, target_id or name)
 
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        outcome = super().outcome(resource, answer, _expect_name_as_target_id(expected))
+        outcome = super().outcome(resource, answer, _expected_with_id_from_name(expected))
         return explain_refusal(outcome, answer, refusal, self.resources[resource].name_pointer)
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         """Do the same as for any target, but an order that ships nothing is absent if it is looked up by its id."""
-        outcome = super().found(resource, answer, _expect_name_as_target_id(expected))
+        outcome = super().found(resource, answer, _expected_with_id_from_name(expected))
         status = outcome.held.get("fulfillmentOrderStatus") if outcome.held is not None else None
         ships_nothing = expected.target_id is not None and normalized_status(str(status)) in _SHIPPING_NOTHING
         return Outcome("absent", status=200) if ships_nothing else outcome
 
 
-def _expect_name_as_target_id(expected: ExpectedRecord) -> ExpectedRecord:
+def _expected_with_id_from_name(expected: ExpectedRecord) -> ExpectedRecord:
     return replace(expected, target_id=expected.target_id or expected.name)
 
 

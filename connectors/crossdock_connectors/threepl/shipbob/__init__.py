@@ -4,7 +4,7 @@ from crossdock import Connector
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
 from crossdock_connectors.threepl.shipbob.streams import check, streams
 from crossdock_connectors.threepl.shipbob.target import ShipBobTarget
-from crossdock_connectors.threepl.shipbob.webhooks import declared_webhooks
+from crossdock_connectors.threepl.shipbob.webhooks import webhook_declaration
 
 CONNECTOR = Connector(
     name="shipbob",
@@ -14,5 +14,5 @@ CONNECTOR = Connector(
     check=check,
     api=ShipBobSettings.declared_api,
     target=lambda settings: ShipBobTarget(settings.channel),
-    webhooks=declared_webhooks,
+    webhooks=webhook_declaration,
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from crossdock import InvoiceDraft, RawBatch, Record, RefusedError
-from crossdock.mapping.incremental_cursors import format_instant_cursor
+from crossdock.mapping.incremental_cursors import format_iso_instant_cursor
 from crossdock.sources import Checkpoint
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import with_members
@@ -35,7 +35,7 @@ class Bills(ShipBobStream):
         params = {"FromDate": begin.date().isoformat(), "SortOrder": "Ascending"}
         for bills, address in cursor_pages(ctx, "/invoices", "invoice_id", **params):
             yield RawBatch.json([self._with_lines(ctx, bill) for bill in bills], source=address)
-        yield Checkpoint(format_instant_cursor(now), needs_whole_list=True)
+        yield Checkpoint(format_iso_instant_cursor(now), needs_whole_list=True)
 
     def _with_lines(self, ctx: ShipBobContext, bill: object) -> object:
         path = f"/invoices/{at_path(bill, 'invoice_id')}/transactions"

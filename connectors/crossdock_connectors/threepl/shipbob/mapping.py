@@ -202,7 +202,7 @@ def shipments_in_order(order: JsonAccess) -> list[JsonElement]:
     return objects_in_list(order, "/shipments")
 
 
-def normalized_shipment_status(shipment: JsonAccess) -> str:
+def documented_shipment_status_or_error(shipment: JsonAccess) -> str:
     """Return the normalized status of a shipment. Raises RecordError if ShipBob does not document it."""
     found = normalized_status(shipment.at("/status", str))
     if found not in _SHIPMENT_STATUSES:
@@ -212,9 +212,9 @@ def normalized_shipment_status(shipment: JsonAccess) -> str:
     return found
 
 
-def inventory_items_if_sent(shipment: JsonAccess) -> list[JsonElement]:
+def inventory_items_if_shipment_left(shipment: JsonAccess) -> list[JsonElement]:
     """Return the inventory items of a shipment that has left; none of another one."""
-    if normalized_shipment_status(shipment) != _SENT:
+    if documented_shipment_status_or_error(shipment) != _SENT:
         return []
     return [
         item
@@ -228,14 +228,14 @@ def _total_shipped_units(record: Record) -> Decimal:
     return exact_sum(
         non_negative_units(item, "/quantity")
         for shipment in shipments_in_order(record)
-        for item in inventory_items_if_sent(shipment)
+        for item in inventory_items_if_shipment_left(shipment)
     )
 
 
 def _parcels(record: Record) -> Iterator[Tracking]:
     for shipment in shipments_in_order(record):
         status, number = (
-            normalized_shipment_status(shipment),
+            documented_shipment_status_or_error(shipment),
             shipment.at("/tracking/tracking_number", str, default=None),
         )
         if number and status != _CANCELLED:

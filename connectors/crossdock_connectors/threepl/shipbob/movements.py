@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from crossdock import InventoryLotDraft, RawBatch, Record, RecordError
-from crossdock.mapping.incremental_cursors import format_instant_cursor
+from crossdock.mapping.incremental_cursors import format_iso_instant_cursor
 from crossdock.resources import LotMovementDraft
 from crossdock.sources import Checkpoint
 from crossdock.values.json_access import JsonElement
@@ -82,7 +82,7 @@ class Departures(_OwnRows):
     )
 
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch | Checkpoint]:
-        started = format_instant_cursor(ctx.run.clock.now())
+        started = format_iso_instant_cursor(ctx.run.clock.now())
         found, aside = received_lots(ctx), UnreadParts()
         for orders, address in changed_order_pages(ctx, since):
             rows = rows_of_readable_items(
@@ -96,7 +96,7 @@ class Departures(_OwnRows):
         rows: dict[tuple[str | None, Place], Item] = {}
         for shipment in mapping.shipments_in_order(order):
             number = shipment.value.get("id")
-            for item in (each.value for each in mapping.inventory_items_if_sent(shipment)):
+            for item in (each.value for each in mapping.inventory_items_if_shipment_left(shipment)):
                 item_id, lot = item.get("id"), item.get("lot") or self.settings.no_lot
                 place = _item_lot_and_location_texts(item_id, lot, at_path(shipment.value, "location.id"))
                 row: Item = {
@@ -162,7 +162,7 @@ def _read_received_lots(ctx: ShipBobContext, named: Mapping[str, str]) -> Receiv
     first, found = ctx.settings.first, ReceivedLots()
     params = {
         "Statuses": "Completed",
-        "InsertStartDate": None if first is None else format_instant_cursor(first),
+        "InsertStartDate": None if first is None else format_iso_instant_cursor(first),
         **named,
     }
     orders: dict[str, Item] = {}

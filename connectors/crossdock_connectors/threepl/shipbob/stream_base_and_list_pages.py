@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from crossdock import Context, Filter, RefusedError, Stream
-from crossdock.mapping.incremental_cursors import OVERLAP_S, format_instant_cursor
+from crossdock.mapping.incremental_cursors import OVERLAP_S, format_iso_instant_cursor
 from crossdock.sources import NextUrl, PageNumber
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import at_path, column_text
@@ -56,11 +56,11 @@ def changed_order_pages(ctx: ShipBobContext, since: str | None) -> Pages:
     """Yield orders whose shipments changed since ten minutes before *since*. Oldest first, so that none is missed."""
     first = ctx.settings.first
     begin = datetime.fromisoformat(since) - timedelta(seconds=OVERLAP_S) if since else first
-    changed = None if begin is None else format_instant_cursor(begin)
+    changed = None if begin is None else format_iso_instant_cursor(begin)
     return numbered_pages(ctx, "/order", {"SortOrder": "Oldest", "LastUpdateStartDate": changed})
 
 
-def orders_by_external_id(ctx: ShipBobContext, names: Sequence[str]) -> Pages:
+def order_pages_for_external_ids(ctx: ShipBobContext, names: Sequence[str]) -> Pages:
     """Yield the orders with these external ids, oldest first. There must be at least one, and none with a comma."""
     return numbered_pages(ctx, "/order", {"SortOrder": "Oldest", "ReferenceIds": ",".join(names)})
 

@@ -12,12 +12,12 @@ from typing import Any
 
 from crossdock import Filter, Finding, InventoryLotDraft, ProductDraft, RawBatch, Record, WarehouseBinDraft
 from crossdock.errors import CrossdockError
-from crossdock.mapping.incremental_cursors import format_instant_cursor
+from crossdock.mapping.incremental_cursors import format_iso_instant_cursor
 from crossdock.sources import Checkpoint
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import objects_in_list, with_members
-from crossdock_connectors.threepl.record_values import external_ids_of_key, key_of_external_id
+from crossdock_connectors.threepl.record_values import key_of_external_id, possible_external_ids_of_key
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.bills import Bills
 from crossdock_connectors.threepl.shipbob.movements import Departures, Receipts
@@ -29,7 +29,7 @@ from crossdock_connectors.threepl.shipbob.stream_base_and_list_pages import (
     changed_order_pages,
     cursor_pages,
     merchant_of_inventory_item,
-    orders_by_external_id,
+    order_pages_for_external_ids,
     rows_of_readable_items,
 )
 from crossdock_connectors.unreadable_record_parts import UnreadParts
@@ -134,14 +134,14 @@ class Shipments(ShipBobStream):
         }
 
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch | Checkpoint]:
-        started = format_instant_cursor(ctx.run.clock.now())
+        started = format_iso_instant_cursor(ctx.run.clock.now())
         for items, address in changed_order_pages(ctx, since):
             yield RawBatch.json(map(self._with_order_key, items), source=address)
         yield Checkpoint(started, needs_whole_list=True)
 
     def fetch(self, ctx: ShipBobContext, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
-        names = [name for (key,) in keys for name in external_ids_of_key(key, self.settings.orders.namespace)]
-        for items, address in orders_by_external_id(ctx, names):
+        names = [name for (key,) in keys for name in possible_external_ids_of_key(key, self.settings.orders.namespace)]
+        for items, address in order_pages_for_external_ids(ctx, names):
             yield RawBatch.json(map(self._with_order_key, items), source=address)
 
     def _with_order_key(self, item: Any) -> Any:

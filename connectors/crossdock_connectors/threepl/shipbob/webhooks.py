@@ -21,7 +21,7 @@ ANY = ""
 _Hints = Iterator[Hint]
 
 
-def declared_webhooks(settings: ShipBobSettings) -> Webhooks[ShipBobSettings] | None:
+def webhook_declaration(settings: ShipBobSettings) -> Webhooks[ShipBobSettings] | None:
     if settings.webhooks is None:
         return None
     return Webhooks(

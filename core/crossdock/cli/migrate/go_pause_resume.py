@@ -9,11 +9,11 @@ import click
 from crossdock.cli.migrate.person_name_option import by_option
 from crossdock.cli.project_and_state import load_project
 from crossdock.cli.sentence_printing import say
-from crossdock.cli.shared_options import check_utf8, config_option, help_example
+from crossdock.cli.shared_options import check_value_is_utf8, config_option, help_example
 
 
 @click.command(epilog=help_example("crossdock migrate go lots", "crossdock migrate go lots --by 'Ann, warehouse'"))
-@click.argument("wave", callback=check_utf8)
+@click.argument("wave", callback=check_value_is_utf8)
 @by_option
 @config_option
 def go(wave: str, by: str, config: Path) -> None:

@@ -14,7 +14,7 @@ from crossdock.cli import project_and_state, terminal_output
 from crossdock.cli.interrupts import interruptible
 from crossdock.cli.migrate.person_name_option import by_option
 from crossdock.cli.sentence_printing import say
-from crossdock.cli.shared_options import check_utf8, common_options, help_example
+from crossdock.cli.shared_options import check_value_is_utf8, common_options, help_example
 from crossdock.cli.terminal_output import WarningsOnly
 from crossdock.values.run_messages import error_documents
 from crossdock.values.texts_of_numbers_and_times import duration_text
@@ -44,7 +44,7 @@ class LoadOutput:
         self._wave = 0
 
     def show_progress(self, progress: WaveProgress) -> None:
-        self._shown.show_progress_of_all_stages(
+        self._shown.show_overall_progress(
             str(progress.wave), progress.done, progress.expected, remaining_time_text(progress)
         )
         if self._wave != progress.wave.number and self._wanted:
@@ -80,7 +80,9 @@ def load_progress_output(*, wanted: bool) -> Iterator[LoadOutput]:
 @click.command(
     epilog=help_example("crossdock migrate load --rehearsal acme.rehearsal", "crossdock migrate load --until lots")
 )
-@click.option("--until", metavar="WAVE", callback=check_utf8, help="Load up to this wave, and not those after it.")
+@click.option(
+    "--until", metavar="WAVE", callback=check_value_is_utf8, help="Load up to this wave, and not those after it."
+)
 @click.option(
     "--rehearsal",
     metavar="FILE",

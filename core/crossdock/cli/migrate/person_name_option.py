@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from crossdock.cli.shared_options import check_utf8
+from crossdock.cli.shared_options import check_value_is_utf8
 from crossdock.values.actor import LONGEST_NAME, current_actor
 
 
@@ -14,7 +14,7 @@ def _name_of_person(ctx: click.Context, parameter: click.Parameter, value: str |
     name = (value or "").strip() or current_actor().name_with_host
     if len(name) > LONGEST_NAME:
         raise click.BadParameter(f"has more than {LONGEST_NAME} characters")
-    return check_utf8(ctx, parameter, name) or name
+    return check_value_is_utf8(ctx, parameter, name) or name
 
 
 by_option = click.option(

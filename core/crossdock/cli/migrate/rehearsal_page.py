@@ -71,7 +71,7 @@ def _profile(title: str, profile: Mapping[str, Any]) -> dict[str, Any]:
         "name": f"{title.strip()}: " if title else "",
         "rows": count_with_noun(profile["rows"], "row"),
         "has_more_columns": profile["has_more_columns"],
-        "columns": table(_COLUMNS, (_column(each, profile["rows"]) for each in profile["columns"])),
+        "columns": table(_COLUMNS, (_column_row(each, profile["rows"]) for each in profile["columns"])),
     }
 
 
@@ -92,17 +92,17 @@ def _unresolved(found: Mapping[str, Any]) -> tuple[Cell, ...]:
         found["references"],
         found["records"],
         why,
-        rehearsal_text.missing_record_sentence(found["examples"][0]),
+        rehearsal_text.missing_parent_sentence(found["examples"][0]),
     )
 
 
-def _column(column: Mapping[str, Any], rows: int) -> tuple[Cell, ...]:
+def _column_row(column: Mapping[str, Any], rows: int) -> tuple[Cell, ...]:
     filled = column_profile_texts.percent_text(column["filled"], rows), bar(column["filled"], rows)
     distinct = (
         column_profile_texts.distinct_count_text(column),
         bar(min(column["distinct"], column["filled"]), column["filled"]),
     )
-    lengths = column_profile_texts.length_text(column), histogram(_cell_counts_by_length(column["lengths"]))
+    lengths = column_profile_texts.length_text(column), histogram(_length_histogram_counts(column["lengths"]))
     return (
         column["name"],
         *filled,
@@ -113,7 +113,7 @@ def _column(column: Mapping[str, Any], rows: int) -> tuple[Cell, ...]:
     )
 
 
-def _cell_counts_by_length(classes: Mapping[str, int]) -> list[int]:
+def _length_histogram_counts(classes: Mapping[str, int]) -> list[int]:
     """Return the number of cells of each class of lengths, from the shortest to the longest."""
     ends = [int(end) for end in classes]
     powers = range(min(ends, default=1).bit_length(), max(ends, default=0).bit_length() + 1)
@@ -125,18 +125,18 @@ _LEAST = 2  # minimum length of a bar, so that a small number is not mistaken fo
 
 
 def bar(number: int, of: int) -> Drawing:
-    return _drawing_of_rectangles([(0, 0, _scaled(number, of, _WIDTH), _HEIGHT)])
+    return _drawing_of_rectangles([(0, 0, _scaled_to_drawing_units(number, of, _WIDTH), _HEIGHT)])
 
 
 def histogram(numbers: Sequence[int]) -> Drawing:
     step, most = _WIDTH // max(len(numbers), 1), max(numbers, default=0)
-    heights = (_scaled(number, most, _HEIGHT) for number in numbers)
+    heights = (_scaled_to_drawing_units(number, most, _HEIGHT) for number in numbers)
     return _drawing_of_rectangles(
         [(at * step, _HEIGHT - high, max(step - 1, 1), high) for at, high in enumerate(heights)]
     )
 
 
-def _scaled(number: int, of: int, units: int) -> int:
+def _scaled_to_drawing_units(number: int, of: int, units: int) -> int:
     return max(_LEAST, round(units * number / of)) if number and of else 0
 
 

@@ -78,7 +78,7 @@ def unresolved_sentence(found: Mapping[str, Any]) -> str:
     )
 
 
-def missing_record_sentence(example: Mapping[str, Any]) -> str:
+def missing_parent_sentence(example: Mapping[str, Any]) -> str:
     return f"{example['key']}: {count_with_noun(example['references'], 'reference')}, {example['why']}"
 
 
@@ -155,7 +155,7 @@ def _stream_lines(name: str, stream: Mapping[str, Any]) -> Iterator[str]:
             yield f"         {each['key'] or '(no key)'} at {each['at']} {each['pointer'] or ''}: {each['message']}"
     for found in stream["unresolved"]:
         yield f"wait   {name}: {unresolved_sentence(found)}"
-        yield from (f"         {missing_record_sentence(each)}" for each in found["examples"])
+        yield from (f"         {missing_parent_sentence(each)}" for each in found["examples"])
     for word, sentence in remarks(stream):
         yield f"{word:6} {name}: {sentence}"
         yield from (f"         {each}" for each in remark_examples(word, stream))

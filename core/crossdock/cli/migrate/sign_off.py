@@ -13,14 +13,14 @@ from crossdock.cli.migrate.person_name_option import by_option
 from crossdock.cli.output_path_checks import check_writable
 from crossdock.cli.project_and_state import load_project
 from crossdock.cli.sentence_printing import say
-from crossdock.cli.shared_options import check_utf8, common_options, help_example
+from crossdock.cli.shared_options import check_value_is_utf8, common_options, help_example
 from crossdock.values.texts_of_numbers_and_times import instant_text
 
 
 def _parse_reason(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     if value is not None and not value.strip():
         raise click.BadParameter("is empty")
-    return check_utf8(ctx, parameter, value)
+    return check_value_is_utf8(ctx, parameter, value)
 
 
 @click.command("sign-off", epilog=help_example("crossdock migrate sign-off --by 'Ann Lee' -o acme-signed.html"))

@@ -57,8 +57,8 @@ def _show(found: MigrationStatus) -> None:
     for each in found.waves:
         say(f"{each.wave.name}: {', '.join(sorted(each.wave.streams))}", *_run_and_gate_lines(each))
     say("all waves are done" if found.next_wave is None else f"next: {found.next_wave.wave}")
-    if found.forecast_text:
-        say(found.forecast_text)
+    if found.remaining_requests_and_duration_text:
+        say(found.remaining_requests_and_duration_text)
 
 
 def _run_and_gate_lines(status: WaveStatus) -> list[str]:

@@ -47,7 +47,7 @@ def verify(report: Path, config: Path, *, as_json: bool) -> None:
         terminal_output.print_result(document, text, as_json=as_json)
         return
     with read_state(config) as (tx, _):
-        found = tx.migrations.signed_off_with_report(digest)
+        found = tx.migrations.migration_by_report_digest(digest)
     if found is None or found.signed_off_at is None:
         message = f"not signed off in this state: it has no sign-off with SHA-256 {digest}"
         hint = "the sign-off was interrupted, the report was changed and sealed again, or it is of another state"

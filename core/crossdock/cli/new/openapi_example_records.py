@@ -9,7 +9,7 @@ from typing import Any
 
 from crossdock.cli.new.openapi_list_proposals import RFC_2822, ListProposal
 from crossdock.cli.new.openapi_mapping_proposals import UsedMember
-from crossdock.cli.new.openapi_operations_and_members import json_or_time_type, members, yaml_value_as_json
+from crossdock.cli.new.openapi_operations_and_members import json_type_instant_or_day, members, yaml_value_as_json
 from crossdock.platform.openapi_file import Json, OpenApi
 from crossdock.values.field_types import minor_unit_digits
 
@@ -33,7 +33,7 @@ def _record(document: OpenApi, one: ListProposal, used: Mapping[str, UsedMember]
     found |= {
         name: _example_for_mapped_member(document, each, given.get(name), name, number) for name, each in used.items()
     }
-    found[one.key] = number if json_or_time_type(schemas[one.key]) == "integer" else f"{one.resource}-{number}"
+    found[one.key] = number if json_type_instant_or_day(schemas[one.key]) == "integer" else f"{one.resource}-{number}"
     if one.changes:
         day = f"2026-03-0{number}"
         found[one.changes.column] = {
@@ -59,17 +59,17 @@ def _example_for_mapped_member(document: OpenApi, used: UsedMember, given: Any, 
             }
             return [line]
         case "number":
-            return _example_number(given, json_or_time_type(used.schema), number)
+            return _example_number(given, json_type_instant_or_day(used.schema), number)
         case "instant":
             return _example_instant(used.schema, number)
         case "currency":
-            return given if isinstance(given, str) and _is_currency(given.upper()) else "EUR"
-    if json_or_time_type(used.schema) == "integer":
+            return given if isinstance(given, str) and _is_currency_code(given.upper()) else "EUR"
+    if json_type_instant_or_day(used.schema) == "integer":
         return number
     return given if isinstance(given, str) and 0 < len(given) <= _LONGEST else f"{name} {number}"
 
 
-def _is_currency(code: str) -> bool:
+def _is_currency_code(code: str) -> bool:
     try:
         minor_unit_digits(code)
     except ValueError:
@@ -98,7 +98,7 @@ def _example_for_unmapped_member(document: OpenApi, schema: Json, given: Any, na
             return stated
     if isinstance(values := schema.get("enum"), list) and values:
         return yaml_value_as_json(values[0])
-    match json_or_time_type(schema):
+    match json_type_instant_or_day(schema):
         case "object":
             inner = list(members(document, schema).items())[:_MOST] if depth < _DEPTH else []
             return {each: _example_for_unmapped_member(document, below, None, each, depth + 1) for each, below in inner}
@@ -110,4 +110,4 @@ def _example_for_unmapped_member(document: OpenApi, schema: Json, given: Any, na
         "integer": 1, "number": Decimal("9.55"), "boolean": True, "instant": "2026-03-01T12:00:00Z",
         "day": "2026-03-01", "string": name,
     }  # fmt: skip
-    return simple.get(json_or_time_type(schema))
+    return simple.get(json_type_instant_or_day(schema))

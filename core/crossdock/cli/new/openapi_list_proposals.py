@@ -12,9 +12,9 @@ from msgspec import Struct, field, structs
 from crossdock.cli.new.openapi_operations_and_members import (
     Operation,
     Pointer,
-    json_or_time_type,
     json_pointer,
     json_schema_and_example,
+    json_type_instant_or_day,
     members,
     needs_no_escaping,
     nested_members,
@@ -236,13 +236,13 @@ def _reason_not_a_list(operation: Operation, body: Json, arrays: Sequence[tuple[
 
 def _record_arrays(document: OpenApi, body: Json, operation_name: str) -> list[tuple[Pointer, Json]]:
     """Return the lists of objects in an answer, each with the schema of a record: those nearest to the top."""
-    if json_or_time_type(body) == "array":
+    if json_type_instant_or_day(body) == "array":
         record = document.merged_schema(body.get("items"))
         return [((), record)] if members(document, record) else []
     found = [
         (place, record)
         for place, schema in nested_members(document, body)
-        if json_or_time_type(schema) == "array"
+        if json_type_instant_or_day(schema) == "array"
         and members(document, record := document.merged_schema(schema.get("items")))
     ]
     nearest = min((len(place) for place, _ in found), default=0)
@@ -305,7 +305,7 @@ def _key_member(document: OpenApi, record: Json, name: str) -> tuple[str, bool]:
     able = {
         each: schema
         for each, schema in members(document, record).items()
-        if json_or_time_type(schema) in {"string", "integer"}
+        if json_type_instant_or_day(schema) in {"string", "integer"}
     }
     stem = "".join(singular(word) for word in name.split("_"))
     by_plain = {normalized_name(each): each for each in reversed(able)}
@@ -347,11 +347,11 @@ def _paging(document: OpenApi, operation: Operation, body: Json, response: Json,
         (bool(next_url), Paging("next_url", place=next_url, **sized)),
         (
             bool(page[0]),
-            Paging("page", page[0], start=_first_page_or_offset(page[1], 1), total=total, pages=pages, **sized),
+            Paging("page", page[0], start=_first_page_number_or_offset(page[1], 1), total=total, pages=pages, **sized),
         ),
         (
             bool(offset[0]),
-            Paging("offset", offset[0], start=_first_page_or_offset(offset[1], first), total=total, **sized),
+            Paging("offset", offset[0], start=_first_page_number_or_offset(offset[1], first), total=total, **sized),
         ),
     ]
     return next((paging for is_one, paging in choices if is_one), Paging("none", **sized))
@@ -364,7 +364,7 @@ def _largest_page_size(schema: Json) -> int | None:
     return min(found, 1000) if found else None
 
 
-def _first_page_or_offset(schema: Json, usual: int) -> int:
+def _first_page_number_or_offset(schema: Json, usual: int) -> int:
     stated = (schema.get(name) for name in ("default", "minimum"))
     return next((each for each in stated if type(each) is int and each in {0, 1}), usual)
 
@@ -374,7 +374,7 @@ def _pointer_to_stated_count(beside: Sequence[tuple[Pointer, Json]], names: Coll
         (
             json_pointer(at)
             for at, each in beside
-            if json_or_time_type(each) == "integer" and normalized_name(at[-1]) in names
+            if json_type_instant_or_day(each) == "integer" and normalized_name(at[-1]) in names
         ),
         "",
     )
@@ -386,7 +386,7 @@ def _next_page_places(beside: Sequence[tuple[Pointer, Json]], params: Collection
     has_cursor = any(each in _CURSORS for each in params)
     for place, schema in beside:
         name, outer = normalized_name(place[-1]), normalized_name(place[-2]) if len(place) > 1 else ""
-        if json_or_time_type(schema) not in {"string", "integer"}:
+        if json_type_instant_or_day(schema) not in {"string", "integer"}:
             continue
         is_next = name == "next" or (outer == "next" and name in {"href", "url", "link"})
         is_address = name in _URLS or str(schema.get("format")) in {"uri", "url"} or outer in {"links", "link", "next"}
@@ -408,24 +408,28 @@ def _change_filter(
         found = set(words_of_name(name))
         if (
             not (found & _CHANGED and found & _AFTER and needs_no_escaping(name))
-            or json_or_time_type(mapping_or_empty(each.get("schema"))) == "integer"
+            or json_type_instant_or_day(mapping_or_empty(each.get("schema"))) == "integer"
         ):
             continue
         for column, schema in members(document, record).items():
             if (
                 set(words_of_name(column)) & _CHANGED
-                and json_or_time_type(schema) in {"instant", "string"}
+                and json_type_instant_or_day(schema) in {"instant", "string"}
                 and "." not in column
             ):
                 example = next(
                     (one[column] for one in examples if column in one), yaml_value_as_json(schema.get("example"))
                 )
                 form = time_format(example)
-                if form is None and json_or_time_type(schema) == "string":
+                if form is None and json_type_instant_or_day(schema) == "string":
                     continue
                 layout, has_offset = form or ("", True)
                 return ChangeFilter(
-                    name, column, layout, has_offset, json_or_time_type(mapping_or_empty(each.get("schema"))) == "day"
+                    name,
+                    column,
+                    layout,
+                    has_offset,
+                    json_type_instant_or_day(mapping_or_empty(each.get("schema"))) == "day",
                 )
     return None
 

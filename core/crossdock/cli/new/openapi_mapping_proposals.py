@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from crossdock.cli.new.openapi_list_proposals import ListProposal, time_format
 from crossdock.cli.new.openapi_operations_and_members import (
-    json_or_time_type,
+    json_type_instant_or_day,
     members,
     normalized_name,
     yaml_value_as_json,
@@ -77,10 +77,10 @@ class _Members:
     def find(self, what: str, kinds: set[str]) -> str | None:
         by_plain = {normalized_name(name): name for name in reversed([*self.schemas])}
         names = (by_plain[each] for each in _NAMES[what] if each in by_plain)
-        return next((name for name in names if json_or_time_type(self.schemas[name]) in kinds), None)
+        return next((name for name in names if json_type_instant_or_day(self.schemas[name]) in kinds), None)
 
     def use_as_text(self, name: str, kind_of_text: str = "text") -> str:
-        is_number = json_or_time_type(self.schemas[name]) == "integer"
+        is_number = json_type_instant_or_day(self.schemas[name]) == "integer"
         self.used[name] = UsedMember("int" if is_number else "str", kind_of_text, self.schemas[name])
         expression = f"{self.variable}.{python_attribute_name(name)}"
         return f"str({expression})" if is_number else expression
@@ -91,7 +91,7 @@ class _Members:
 
     def use_as_price(self, name: str, *, is_required: bool = True) -> tuple[str, str]:
         """Return the expression, and what is to be found out about it."""
-        is_whole = json_or_time_type(self.schemas[name]) == "integer"
+        is_whole = json_type_instant_or_day(self.schemas[name]) == "integer"
         question = "TODO: are these cents? Then use record.decimal with minor_units=2" if is_whole else ""
         return self.use_as_number(name, is_required=is_required), question
 
@@ -173,7 +173,9 @@ class _DraftBuilder:
         self.imported_names.add("LineDraft")
         schemas = self.record.schemas
         by_plain = {
-            normalized_name(name): name for name in reversed([*schemas]) if json_or_time_type(schemas[name]) == "array"
+            normalized_name(name): name
+            for name in reversed([*schemas])
+            if json_type_instant_or_day(schemas[name]) == "array"
         }
         for each in _LISTS:
             name = by_plain.get(each)
@@ -221,7 +223,7 @@ class _DraftBuilder:
         schema = self.record.schemas[name]
         examples = [each[name] for each in self.one.examples if name in each]
         form = time_format(next(iter(examples), yaml_value_as_json(schema.get("example"))))
-        if form in {None, ("", True)} and json_or_time_type(schema) == "instant":
+        if form in {None, ("", True)} and json_type_instant_or_day(schema) == "instant":
             self.used[name] = UsedMember("AwareDatetime", "instant", schema)
             return Named("placed_at=", f"found.{python_attribute_name(name)}")
         layout, has_offset = form or ("", True)

@@ -88,11 +88,11 @@ def nested_members(document: OpenApi, schema: Json) -> Iterator[tuple[Pointer, J
             if count > _MOST_MEMBERS:
                 return
             yield (*place, name), inner
-            if json_or_time_type(inner) == "object" and len(place) < _DEPTH - 1:
+            if json_type_instant_or_day(inner) == "object" and len(place) < _DEPTH - 1:
                 left.append(((*place, name), inner))
 
 
-def json_or_time_type(schema: Json) -> str:
+def json_type_instant_or_day(schema: Json) -> str:
     """Return the one JSON type of a schema; ``instant`` or ``day`` for times; empty if it is open."""
     found = schema_types(schema) - {"null"}
     if found == {"integer", "number"}:

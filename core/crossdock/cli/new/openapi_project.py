@@ -134,7 +134,7 @@ def template_values(proposal: Proposal, package: str) -> dict[str, str]:
     """Return what is filled into the templates."""
     lists = proposal.lists
     first = lists[0][0]
-    settings = {"base_url": proposal.base_url, **_credential_settings(proposal, package)}
+    settings = {"base_url": proposal.base_url, **_credential_setting_values(proposal, package)}
     environment = {
         _environment_variable(package, each): f"{each}-of-the-tests" for each in proposal.credentials.secrets
     }
@@ -183,7 +183,7 @@ def _environment_variable(package: str, secret: str) -> str:
     return f"{package.upper()}_{secret.upper()}"
 
 
-def _credential_settings(proposal: Proposal, package: str) -> dict[str, str]:
+def _credential_setting_values(proposal: Proposal, package: str) -> dict[str, str]:
     secrets = {each: f"env:{_environment_variable(package, each)}" for each in proposal.credentials.secrets}
     return {**proposal.credentials.texts, **secrets}
 

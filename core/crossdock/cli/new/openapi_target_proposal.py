@@ -15,8 +15,8 @@ from crossdock.cli.new.openapi_list_proposals import (
 )
 from crossdock.cli.new.openapi_operations_and_members import (
     Operation,
-    json_or_time_type,
     json_schema_and_example,
+    json_type_instant_or_day,
     members,
     needs_no_escaping,
     normalized_name,
@@ -133,10 +133,10 @@ def _proposed_target(document: OpenApi, one: _Resource) -> TargetProposal | Skip
         update_method=change.method if change else "",
         deletes="DELETE" in one.of_item,
         id_member=id_member,
-        id_is_number=json_or_time_type(members(document, shown)[id_member]) == "integer",
+        id_is_number=json_type_instant_or_day(members(document, shown)[id_member]) == "integer",
         sent_in=sent_in,
         answered_in=answered_in,
-        listed_in=_member_with_listed_records(document, one.of_list.get("GET")),
+        listed_in=_answer_member_listing_records(document, one.of_list.get("GET")),
     )
     return structs.replace(target, unknown=_open_questions(target))
 
@@ -146,7 +146,7 @@ def _wrapping_member_and_record(document: OpenApi, body: Json) -> tuple[str, Jso
     found = members(document, body)
     if len(found) == 1:
         ((name, inner),) = found.items()
-        if json_or_time_type(inner) == "object" and members(document, inner):
+        if json_type_instant_or_day(inner) == "object" and members(document, inner):
             return name, inner
     return "", body
 
@@ -155,7 +155,7 @@ def _id_member(document: OpenApi, record: Json, path: str) -> str:
     able = {
         normalized_name(name): name
         for name, each in members(document, record).items()
-        if json_or_time_type(each) in {"string", "integer"}
+        if json_type_instant_or_day(each) in {"string", "integer"}
     }
     stem = singular("".join(words_of_name(telling_path_segments(path)[-1])))
     return able.get("id") or able.get(f"{stem}id") or able.get("uuid") or ""
@@ -184,13 +184,15 @@ def _idempotency_key_header(post: Operation) -> str:
     return next((name for name in names if "idempotency" in name.lower() and needs_no_escaping(name)), "")
 
 
-def _member_with_listed_records(document: OpenApi, listing: Operation | None) -> str:
+def _answer_member_listing_records(document: OpenApi, listing: Operation | None) -> str:
     if listing is None:
         return "data"
     body, _ = json_schema_and_example(document, success_response(document, listing))
-    if json_or_time_type(body) == "array":
+    if json_type_instant_or_day(body) == "array":
         return ""
-    return next((name for name, each in members(document, body).items() if json_or_time_type(each) == "array"), "data")
+    return next(
+        (name for name, each in members(document, body).items() if json_type_instant_or_day(each) == "array"), "data"
+    )
 
 
 def _sent_members(
@@ -204,7 +206,7 @@ def _sent_members(
         if name in taken or schema.get("readOnly") is True:
             continue
         is_required = name in required
-        if not is_required and (optional >= _MOST_OPTIONAL or json_or_time_type(schema) in {"object", ""}):
+        if not is_required and (optional >= _MOST_OPTIONAL or json_type_instant_or_day(schema) in {"object", ""}):
             continue
         member = _sent_member(document, name, schema, model, depth, is_required=is_required)
         if member is not None:
@@ -216,9 +218,9 @@ def _sent_members(
 def _sent_member(
     document: OpenApi, name: str, schema: Json, model: str, depth: int, *, is_required: bool
 ) -> SentMember | None:
-    is_list = json_or_time_type(schema) == "array"
+    is_list = json_type_instant_or_day(schema) == "array"
     inner = document.merged_schema(schema.get("items")) if is_list else schema
-    if json_or_time_type(inner) == "object":
+    if json_type_instant_or_day(inner) == "object":
         inner_model = (
             model.removesuffix("Sent") + "".join(word.capitalize() for word in words_of_name(singular(name))) + "Sent"
         )
@@ -228,11 +230,11 @@ def _sent_member(
         "string": "personal" if set(words_of_name(name)) & _PERSONAL else "text",
         "number": "number", "integer": "integer", "boolean": "boolean", "instant": "instant", "day": "day",
     }  # fmt: skip
-    if json_or_time_type(inner) not in types:
+    if json_type_instant_or_day(inner) not in types:
         return None
     values = inner.get("enum")
     example = next((each for each in list_or_empty(values) if isinstance(each, str)), None)
-    return SentMember(name, types[json_or_time_type(inner)], is_required, is_list, example=example)
+    return SentMember(name, types[json_type_instant_or_day(inner)], is_required, is_list, example=example)
 
 
 def _open_questions(target: TargetProposal) -> dict[str, str]:

@@ -11,7 +11,7 @@ from pydantic_core import core_schema
 
 from crossdock.config.declarative_streams import StreamConfig
 from crossdock.config.project.config_model import ConfigFile
-from crossdock.config.project.stream_overrides import add_stream_overrides_to_settings
+from crossdock.config.project.stream_overrides import settings_model_with_streams_key
 from crossdock.connector import Settings
 from crossdock.mapping.resource_types import WRITTEN, ResourceType
 from crossdock.values.config_base_types import IGNORED, ConfigModel
@@ -45,7 +45,7 @@ class _ConfigSchema(DocumentedModel):
 
 def config_schema(kinds: Mapping[str, type[Settings]]) -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a config file. Rules about several sections are left to the loader."""
-    kinds = {name: add_stream_overrides_to_settings(settings) for name, settings in kinds.items()}
+    kinds = {name: settings_model_with_streams_key(settings) for name, settings in kinds.items()}
     models: Sequence[type[Any]] = [ConfigFile, *dict.fromkeys(kinds.values())]
     places, written = models_json_schema([(model, _MODE) for model in models], schema_generator=_ConfigSchema)
     parts = written["$defs"]

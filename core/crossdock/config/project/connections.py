@@ -17,7 +17,7 @@ from crossdock.config import connector_registry
 from crossdock.config.declarative_streams import DeclaredStream
 from crossdock.config.http_api_connector_settings import HttpSettings
 from crossdock.config.project.stream_class_checks import check_and_complete_declaration, refuse_reserved_column_names
-from crossdock.config.project.stream_overrides import add_stream_overrides_to_settings, apply_overrides
+from crossdock.config.project.stream_overrides import apply_overrides_to_streams, settings_model_with_streams_key
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.mapping.resource_types import ResourceType
@@ -36,11 +36,11 @@ from crossdock.values.author_code_errors import (
 )
 from crossdock.values.clock import Clock
 from crossdock.values.config_file import Document
-from crossdock.values.misspelt_attributes import misspelt_attribute
+from crossdock.values.misspelt_attributes import misspelt_attribute_class_and_message
 from crossdock.values.record_keys import key_text, trimmed_key
 from crossdock.writing.targets.connector_target_base import ConnectorTarget
 from crossdock.writing.targets.target import Target, TargetResource
-from crossdock.writing.targets.target_code_guard import fault_of_class, guarded_target
+from crossdock.writing.targets.target_code_guard import defect_of_target_class, guarded_target
 
 if TYPE_CHECKING:
     from crossdock.reading.sources.api_declaration import Api
@@ -108,7 +108,7 @@ class Connection:
     def scope_of_written_records(self, stream: Stream[Any]) -> Scope:
         target, _, _ = stream.to.partition(".")
         scope = Scope(target, stream.resource_type.name, stream.namespace or self.namespace)
-        return scope.contribution_scope(f"{self.name}.{stream.name}") if stream.contributes else scope
+        return scope.contribution_scope_of_stream(f"{self.name}.{stream.name}") if stream.contributes else scope
 
     def bind_stream(
         self,
@@ -140,7 +140,7 @@ class Connection:
         if made is None:
             return made
         if isinstance(made, Webhooks):
-            if wrong := misspelt_attribute(made, lambda *_: True):
+            if wrong := misspelt_attribute_class_and_message(made, lambda *_: True):
                 hint = f"fix class {class_name_with_place(wrong[0])}"
                 raise ConfigError(f"{self.name}: webhooks: {wrong[1]}", hint=hint, code="connector_invalid")
             return made
@@ -230,7 +230,7 @@ def load_connections(
 ) -> tuple[Connection, ...]:
     """Load the connections of a config file. No two streams may write the same records."""
     load = functools.cache(connector_registry.load_connector)  # finding a connector searches all installed packages
-    targets = _resources_by_target(document, sections, load)
+    targets = _declared_resources_by_target(document, sections, load)
     connections = tuple(
         _load_connection(document, name, data, targets, platform, load) for name, data in sections.items()
     )
@@ -313,7 +313,9 @@ def _member_written_twice_error(stream: Stream[Any], name: str, written: dict[st
     return None
 
 
-def _resources_by_target(document: Document, sections: Mapping[str, Mapping[str, Any]], load: _Load) -> Destinations:
+def _declared_resources_by_target(
+    document: Document, sections: Mapping[str, Mapping[str, Any]], load: _Load
+) -> Destinations:
     found: dict[str, Mapping[str, ResourceType]] = {}
     for name, data in sections.items():
         kind = data.get("kind")
@@ -323,28 +325,28 @@ def _resources_by_target(document: Document, sections: Mapping[str, Mapping[str,
         if connector is not None and connector.target is not None:
             with _guard_author_code_on_load(document, name, "settings", connector.settings):
                 settings = document.validated_as_model(
-                    add_stream_overrides_to_settings(connector.settings), data, ("connections", name)
+                    settings_model_with_streams_key(connector.settings), data, ("connections", name)
                 )
             with _guard_author_code_on_load(document, name, "target", connector.target, settings, only_authors=False):
                 made = connector.target(settings)
             with _guard_author_code_on_load(document, name, "target", connector.target, settings):
                 if made is not None:
-                    found[name] = _checked_resources_of_target(connector, made)
+                    found[name] = _type_checked_target_resources(connector, made)
     return found
 
 
-def _checked_resources_of_target(connector: Connector[Any], made: object) -> Mapping[str, ResourceType]:
+def _type_checked_target_resources(connector: Connector[Any], made: object) -> Mapping[str, ResourceType]:
     if not isinstance(made, ConnectorTarget):
         raise _wrong_result_error(connector, "target", made, "an ApiTarget")
     resources: object = getattr(made, "resources", None)
     if not (isinstance(resources, Mapping) and all(isinstance(each, TargetResource) for each in resources.values())):
         raise _wrong_result_error(connector, "target", made, "a target whose resources are TargetResource by name")
-    if fault := fault_of_class(made):
+    if fault := defect_of_target_class(made):
         raise AuthorCodeError("target", f"made an object that cannot be used: {fault}")
     return resources
 
 
-def _checked_streams(connector: Connector[Any], settings: Settings) -> tuple[Stream[Any], ...]:
+def _type_checked_streams(connector: Connector[Any], settings: Settings) -> tuple[Stream[Any], ...]:
     made: object = connector.streams(settings)
     streams = tuple(made) if isinstance(made, Iterable) else (made,)
     if wrong := [each for each in streams if not isinstance(each, Stream)]:
@@ -377,11 +379,11 @@ def _load_connection(
         raise ConfigError(error.message, where=document.where(kind), hint=error.hint, code=error.code) from error
     with _guard_author_code_on_load(document, name, "settings", connector.settings):
         settings = document.validated_as_model(
-            add_stream_overrides_to_settings(connector.settings), data, section, targets=targets, platform=platform
+            settings_model_with_streams_key(connector.settings), data, section, targets=targets, platform=platform
         )
     try:
         with _guard_author_code_on_load(document, name, "streams", connector.streams, settings, only_authors=False):
-            streams = _checked_streams(connector, settings)
+            streams = _type_checked_streams(connector, settings)
         with _guard_author_code_on_load(document, name, "streams", connector.streams, settings):
             for stream in streams:
                 check_and_complete_declaration(f"{name}.{getattr(stream, 'name', '')}", stream, targets)
@@ -393,7 +395,7 @@ def _load_connection(
             )
     except ConfigError as error:
         raise ConfigError(error.message, where=document.where(section), hint=error.hint, code=error.code) from error
-    settings, streams = apply_overrides(document, section, data, settings, streams)
+    settings, streams = apply_overrides_to_streams(document, section, data, settings, streams)
     for stream in streams:
         place = document.where((*section, "streams", stream.name))
         refuse_reserved_column_names(f"{name}.{stream.name}", stream, place)

@@ -85,13 +85,17 @@ class Project(Struct, frozen=True):
     config_sections: ConfigFile | None = None
 
     @property
-    def own_notification_recipients(self) -> tuple[Recipients, ...]:
+    def own_notification_recipient_kinds(self) -> tuple[Recipients, ...]:
         """Who is notified about runs that could not begin or were killed: a fleet's scheduler sees these itself."""
         return () if self.notify is None else ("own",)
 
     @property
-    def notification_recipients(self) -> tuple[Recipients, ...]:
-        return (*self.own_notification_recipients, "fleet") if self.in_fleet else self.own_notification_recipients
+    def notification_recipient_kinds(self) -> tuple[Recipients, ...]:
+        return (
+            (*self.own_notification_recipient_kinds, "fleet")
+            if self.in_fleet
+            else self.own_notification_recipient_kinds
+        )
 
     # ---- streams
 

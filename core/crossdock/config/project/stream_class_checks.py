@@ -25,8 +25,8 @@ from crossdock.mapping.stream_declaration import (
     StreamDeclaration,
     adopt_option_problem,
     contribution_problem,
-    destination_type,
-    empty_option_problem,
+    destination_resource_type,
+    empty_export_option_problem,
     reads_problem,
     removal_problem,
     reread_and_open_until_problem,
@@ -42,7 +42,7 @@ from crossdock.values.config_file import (
     place_and_union_choices,
     unknown_key_message,
 )
-from crossdock.values.misspelt_attributes import misspelt_attribute
+from crossdock.values.misspelt_attributes import misspelt_attribute_class_and_message
 from crossdock.values.raw_rows_and_records import is_reserved_column
 from crossdock.values.yaml_reader import Place
 
@@ -82,7 +82,7 @@ def check_and_complete_declaration(name: str, stream: Stream[Any], targets: Dest
         raise ConfigError(
             f"{name}: not a valid stream name; {NAME_FORM}", hint=_fix_hint(type(stream)), code="connector_invalid"
         )
-    if wrong := misspelt_attribute(stream, _is_possible_value):
+    if wrong := misspelt_attribute_class_and_message(stream, _is_possible_value):
         raise ConfigError(f"{name}: {wrong[1]}", hint=_fix_hint(wrong[0]), code="connector_invalid")
     if isinstance(stream, DeclaredStream):
         return  # its model has checked the section
@@ -139,9 +139,9 @@ def _problems_found_while_completing(stream: Stream[Any], targets: Destinations)
     yield from _mapping_instead_of_object_problems(
         given, {name: getattr(facts, name) for name in given if name != "map"}, ()
     )
-    yield from _setting_conflicts(stream, facts)
+    yield from _conflicts_between_class_attributes(stream, facts)
     try:
-        kind = destination_type(facts.resource, facts.to, targets)
+        kind = destination_resource_type(facts.resource, facts.to, targets)
     except PydanticCustomError as error:
         yield f"{'.'.join((error.context or {})['key'])} {error.message()}"
         return
@@ -153,7 +153,7 @@ def _problems_found_while_completing(stream: Stream[Any], targets: Destinations)
         if member not in members:
             advice = unknown_key_message(member, members).removeprefix("unknown key; ")
             yield f"personal: {member!r} is not a member; {advice}"
-    _set_member_overrides(stream, facts)
+    _set_overrides_from_declared_map(stream, facts)
 
 
 def _resource_problems(
@@ -161,7 +161,7 @@ def _resource_problems(
 ) -> Iterator[str]:
     if reason := removal_problem(kind, facts.mode, facts.on_gone, finds_deleted=stream.finds_deleted):
         yield f"on_gone {reason}"
-    if reason := empty_option_problem(facts.mode, facts.empty):
+    if reason := empty_export_option_problem(facts.mode, facts.empty):
         yield f"empty: {reason}"
     if reason := reads_problem(facts, facts.reads, targets):
         yield reason
@@ -184,7 +184,7 @@ def _declared_map_problems(stream: Stream[Any], facts: _Declaration, kind: Resou
         yield f"map.{other} is not one of contributes: {', '.join(facts.contributes)}"
 
 
-def _set_member_overrides(stream: Stream[Any], facts: _Declaration) -> None:
+def _set_overrides_from_declared_map(stream: Stream[Any], facts: _Declaration) -> None:
     if facts.map:
         overrides = MemberOverrides(facts.map)
         object.__setattr__(stream, "member_overrides", overrides)  # the class may be a frozen dataclass
@@ -192,7 +192,7 @@ def _set_member_overrides(stream: Stream[Any], facts: _Declaration) -> None:
             object.__setattr__(stream, "uses", tuple(dict.fromkeys((*facts.uses, *overrides.columns))))
 
 
-def _setting_conflicts(stream: Stream[Any], facts: _Declaration) -> Iterator[str]:
+def _conflicts_between_class_attributes(stream: Stream[Any], facts: _Declaration) -> Iterator[str]:
     if reason := ours_problem(facts.ours, facts.skip, facts.reads):
         yield f"ours {reason}"
     if facts.group_by is not None and tuple(facts.group_by) != tuple(facts.key):

@@ -156,7 +156,7 @@ class StreamOverrides(ConfigModel):
 _OFF: Mapping[str, StreamOverrides] = {}  # by identity
 
 
-def _parse_streams(value: Any, overrides: ValidatorFunctionWrapHandler) -> Any:
+def _parse_overrides_or_off(value: Any, overrides: ValidatorFunctionWrapHandler) -> Any:
     return _OFF if value is False or value == "off" else overrides(value)  # YAML 1.1 reads off as false
 
 
@@ -171,12 +171,12 @@ class _StreamsSchema:
 class _Overridable(ConfigModel):
     """Settings of a connector whose streams a config may change."""
 
-    streams: Annotated[Mapping[Name, StreamOverrides], WrapValidator(_parse_streams), _StreamsSchema] = {}
+    streams: Annotated[Mapping[Name, StreamOverrides], WrapValidator(_parse_overrides_or_off), _StreamsSchema] = {}
     """What the config changes about streams that the connector declares in code, by the name of the stream; ``off`` for
     a connection that is only a target."""
 
 
-def add_stream_overrides_to_settings(settings: type[Settings]) -> type[Settings]:
+def settings_model_with_streams_key(settings: type[Settings]) -> type[Settings]:
     """Add the key ``streams`` for overrides to *settings*, unless they have a key of that name."""
     if "streams" in settings.model_fields:
         return settings
@@ -185,7 +185,7 @@ def add_stream_overrides_to_settings(settings: type[Settings]) -> type[Settings]
     return cast("type[Settings]", made)
 
 
-def apply_overrides(
+def apply_overrides_to_streams(
     document: Document, section: tuple[str, ...], data: Mapping[str, Any], settings: Settings, streams: Streams
 ) -> tuple[Settings, Streams]:
     """Complete the overrides in *settings*, and apply them to *streams*. *data* is the content of *section*."""

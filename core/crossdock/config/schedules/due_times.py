@@ -24,12 +24,14 @@ class Due(Struct, frozen=True, order=True):
 
 def due_between(schedule: Schedule, since: datetime, until: datetime) -> Iterator[Due]:
     """Yield what is due after *since* and not after *until*, in order. Parts of a span give the same as the whole."""
-    return chain.from_iterable(_due_by_day(schedule, _utc(since), _utc(until)))
+    return chain.from_iterable(_due_runs_grouped_by_day(schedule, _utc(since), _utc(until)))
 
 
 def first_due_per_business_date(schedule: Schedule, since: datetime, until: datetime) -> Iterator[Due]:
     """Yield the first run of `due_between` for each business date, without looking for the others."""
-    return chain.from_iterable(islice(of_day, 1) for of_day in _due_by_day(schedule, _utc(since), _utc(until)))
+    return chain.from_iterable(
+        islice(of_day, 1) for of_day in _due_runs_grouped_by_day(schedule, _utc(since), _utc(until))
+    )
 
 
 def all_due_after(schedule: Schedule, last: Due | datetime, until: datetime) -> Iterator[Due]:
@@ -48,17 +50,17 @@ def runs_to_catch_up(schedule: Schedule, asked: Iterable[Due], now: datetime) ->
     return list(recent if schedule.catch_up == "all" else deque(recent, maxlen=1))
 
 
-def _due_by_day(schedule: Schedule, since: datetime, until: datetime) -> Iterator[Iterator[Due]]:
+def _due_runs_grouped_by_day(schedule: Schedule, since: datetime, until: datetime) -> Iterator[Iterator[Due]]:
     planned_since = start_of_blackouts(schedule, since)
     day = local_time(planned_since, schedule.zone).date()
     moves = schedule.on_holiday == "next_working_day"
     while _beginning_of_day(schedule, day) <= until:
         if runs_on(day, schedule.names, schedule.holidays, moves=moves):
-            yield (each for each in _due_of_day(schedule, day, planned_since, until) if each.instant > since)
+            yield (each for each in _due_runs_of_day(schedule, day, planned_since, until) if each.instant > since)
         day += ONE_DAY
 
 
-def _due_of_day(schedule: Schedule, day: date, since: datetime, until: datetime) -> Iterator[Due]:
+def _due_runs_of_day(schedule: Schedule, day: date, since: datetime, until: datetime) -> Iterator[Due]:
     business_date = day - timedelta(days=schedule.business_date == "previous_day")
     latest: datetime | None = None
     for planned in _planned_instants(schedule, day, since):

@@ -44,7 +44,7 @@ class AttemptLimiter:
             if wait_s > 0:
                 raise TooManyAttemptsError(wait_s)
             for key, bucket in buckets.items():
-                self._buckets[key] = bucket.without_tokens(now, 1)
+                self._buckets[key] = bucket.after_taking_tokens(now, 1)
                 self._buckets.move_to_end(key)
             while len(self._buckets) > _REMEMBERED:
                 self._buckets.popitem(last=False)

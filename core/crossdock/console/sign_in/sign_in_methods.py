@@ -69,4 +69,4 @@ class SignIn(Struct, frozen=True):
     def _end_session_and_renew_id(self, session: Session) -> None:
         """End what was before, and give the browser an id that nobody else has seen."""
         self.sessions.end(session.id)
-        session.renew()
+        session.renew_id()

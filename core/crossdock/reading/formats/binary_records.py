@@ -89,14 +89,14 @@ def read_binary_records(
             )
         counted = leniencies if leniencies is not None else Leniencies()
         file = BinaryRecords(layout, name, counted)
-        hierarchy = RecordHierarchy(name, layout.types, layout.type_to_read)
+        hierarchy = RecordHierarchy(name, layout.record_types_with_columns, layout.type_to_read)
         frames = check_and_select_rows(
             map_in_parallel(file.data_frames_by_record_type, file.batches_of_raw_records(stream)), hierarchy, batch_rows
         )
         yield from (
             frames
-            if layout.name_of_table_making_rows is None
-            else _rows_from_table_elements(frames, find_table_making_rows(layout), batch_rows, counted)
+            if layout.row_making_occurs_table_name is None
+            else _rows_from_table_elements(frames, find_row_making_occurs_table(layout), batch_rows, counted)
         )
 
 
@@ -116,7 +116,7 @@ class BinaryRecords:
 
     def __init__(self, layout: FixedWidthFormat, name: str, leniencies: Leniencies) -> None:
         self._layout, self._name, self._leniencies = layout, name, leniencies
-        types, place = layout.types, layout.type_code_place
+        types, place = layout.record_types_with_columns, layout.type_code_place
         codes = {each: declared_type_code(each, kind) for each, kind in types.items()}
         self._otherwise = next((each for each, code in codes.items() if code is None), None)
         self._codes = {
@@ -161,7 +161,7 @@ class BinaryRecords:
             for element in table.elements[counts[0] :]
             for each in element.values()
         }
-        columns = self._layout.types[name].columns.items()
+        columns = self._layout.record_types_with_columns[name].columns.items()
         return {
             each: data[column.at - 1 : column.last_position].hex().upper()
             for each, column in columns
@@ -176,15 +176,15 @@ class BinaryRecords:
             case "bdw":
                 return records_in_blocks(stream)
             case "none" if layout.tables_omit_unused_elements and any(self._with_count.values()):
-                return records_of_computed_size(stream, self._record_size)
+                return records_of_computed_size(stream, self._size_of_next_record)
         ends = [end.encode(layout.encoding) for end in _ENDS[layout.line_end]]
-        lengths = {layout.record_length(name) for name in layout.types}
-        if ends and not layout.has_byte_columns:
+        lengths = {layout.record_length(name) for name in layout.record_types_with_columns}
+        if ends and not layout.has_packed_or_binary_columns:
             return records_before_line_ends(stream, ends)
         return records_of_fixed_length(stream, max(lengths), ends)
 
-    def _record_size(self, stream: ByteStream) -> int:
-        most = max(self._layout.record_length(name) for name in self._layout.types)
+    def _size_of_next_record(self, stream: ByteStream) -> int:
+        most = max(self._layout.record_length(name) for name in self._layout.record_types_with_columns)
         data = stream.peek(most)
         name = self._record_type(data, stream.record_number)
         length, first = self._layout.record_length(name), next(iter(self._with_count[name]), None)
@@ -284,7 +284,7 @@ class BinaryRecords:
                 padded = of_type.filled[row]
                 expected = f"{least - padded:,}" if least == most else f"{least - padded:,} to {most - padded:,}"
                 message = f"{len(data) - padded:,} bytes instead of {expected}"
-                message += f" in a record of the type {name}" if len(layout.types) > 1 else ""
+                message += f" in a record of the type {name}" if len(layout.record_types_with_columns) > 1 else ""
                 hint = "Does the layout fit the file? short_lines: pad and long_lines allow other lengths."
                 where = f"{message}, at byte {of_type.offsets[row]} of the file (from 0)"
                 self._refuse(where, of_type.numbers[row], min(len(data), most) - padded + 1, hint)
@@ -315,7 +315,7 @@ class BinaryRecords:
         odd = [each for each in columns if each.is_odd is not None]
         unset = [each.is_unset for each in columns if each.is_unset is not None]
         checks = [
-            _any_is_invalid(odd).any() if odd else pl.lit(value=False),
+            _record_has_invalid_cell(odd).any() if odd else pl.lit(value=False),
             pl.sum_horizontal(each.sum() for each in unset) if unset else pl.lit(0),
         ]
         cells = [each.cell.alias(each.name) for each in columns]
@@ -335,7 +335,7 @@ class BinaryRecords:
             for each in of_element.values()
         }
         pads = self._layout.short_lines == "pad"
-        for each, column in self._layout.types[name].columns.items():
+        for each, column in self._layout.record_types_with_columns[name].columns.items():
             odd, text = self._is_invalid_cell(column), cell_expression(column, self._layout.encoding)
             is_there: list[pl.Expr] = []
             if (element := elements.get(each)) is not None:
@@ -361,7 +361,7 @@ class BinaryRecords:
         return is_invalid_cell(column, self._layout.encoding)
 
     def _refuse_invalid_cell(self, name: str, records: pl.DataFrame, odd: Sequence[_Column]) -> NoReturn:
-        row = records.filter(_any_is_invalid(odd)).head(1)
+        row = records.filter(_record_has_invalid_cell(odd)).head(1)
         found = next(each for each in odd if each.is_odd is not None and row.select(each.is_odd).item())
         filled = sum(
             (table.most - row[f"{_COUNT}{table.name}"][0]) * table.size
@@ -393,7 +393,7 @@ class BinaryRecords:
 _ENDS = {"line_feed": ("\r\n", "\n"), "nel": ("\x85",), "none": ()}
 
 
-def _any_is_invalid(odd: Sequence[_Column]) -> pl.Expr:
+def _record_has_invalid_cell(odd: Sequence[_Column]) -> pl.Expr:
     return pl.any_horizontal(each.is_odd for each in odd if each.is_odd is not None)
 
 
@@ -405,11 +405,11 @@ def _is_unset(column: FixedColumn, encoding: str) -> pl.Expr | None:
     return pl.any_horizontal(held == pl.lit(fill * column.length) for fill in fills)
 
 
-def find_table_making_rows(layout: FixedWidthFormat) -> Table:
+def find_row_making_occurs_table(layout: FixedWidthFormat) -> Table:
     return next(
         table
         for table in layout.copybook_layouts[layout.type_to_read].tables
-        if table.name == layout.name_of_table_making_rows
+        if table.name == layout.row_making_occurs_table_name
     )
 
 

@@ -224,7 +224,7 @@ class _Entry:
             self._refuse(f"there is no level {level}")
         name = FILLER_NAME
         if self._peek() and self._peek() not in _CLAUSES:
-            name = self._next_name()
+            name = self._next_word_as_name()
         item = Item(1 if level == 77 else level, name, self._line)
         while self._at < len(self._words):
             self._read_clause(item)
@@ -240,7 +240,7 @@ class _Entry:
                 self._skip_optional_word("IS")
                 self._set_usage(item, self._next_word().upper())
             case "REDEFINES":
-                item.redefines = self._next_name()
+                item.redefines = self._next_word_as_name()
             case "OCCURS":
                 self._read_occurs(item)
             case "SIGN":
@@ -280,9 +280,9 @@ class _Entry:
         self._skip_optional_word("TIMES")
         if self._skip_optional_word("DEPENDING"):
             self._skip_optional_word("ON")
-            item.depending = self._next_name()
+            item.depending = self._next_word_as_name()
             while self._skip_optional_word("OF", "IN"):
-                self._next_name()
+                self._next_word_as_name()
             item.least = item.least if item.least != item.most else 0
         while self._skip_optional_word("ASCENDING", "DESCENDING", "INDEXED"):
             self._skip_to_next_clause("ASCENDING", "DESCENDING", "INDEXED")
@@ -325,7 +325,7 @@ class _Entry:
         self._at += 1
         return word
 
-    def _next_name(self) -> str:
+    def _next_word_as_name(self) -> str:
         word = self._next_word()
         if not _NAME.fullmatch(word):
             self._refuse(f"{word!r} where a name is expected")

@@ -10,7 +10,7 @@ import polars as pl
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.record_type_declarations import RecordType, type_that_begins_groups
-from crossdock.values.raw_rows_and_records import LINE, column_expression_named
+from crossdock.values.raw_rows_and_records import LINE, column_expression_by_exact_name
 
 NUMBER = r"^-?[0-9]{1,26}(?:\.[0-9]{1,9})?$"
 """A number that can be part of a control sum."""
@@ -130,7 +130,7 @@ def _sum_by_group(totals: list[pl.DataFrame]) -> pl.DataFrame:
 
 def column_as_exact_decimals(frame: pl.DataFrame, column: str, *, file: str, may_be_empty: bool = True) -> pl.Expr:
     """Return a column of text as exact decimals, empty cells as zero. Other cells that are not numbers are refused."""
-    text = column_expression_named(column).str.strip_chars(" ")
+    text = column_expression_by_exact_name(column).str.strip_chars(" ")
     odd = frame.filter(~(text.str.contains(NUMBER) | ((text == "") & may_be_empty)))
     if odd.height:
         message = f"column {column!r} is not a number, which a control sum or count needs"

@@ -51,7 +51,7 @@ class Copybook(ConfigModel):
     """How COMP-1 and COMP-2 are read: as text, their bytes in ``hex``; refused by default."""
 
     @cached_property
-    def _source_bytes(self) -> bytes:
+    def _copybook_file_bytes(self) -> bytes:
         try:
             return read_regular(self.file, MAX_SOURCE_BYTES)
         except OSError as error:
@@ -60,12 +60,12 @@ class Copybook(ConfigModel):
     @field_serializer("file")
     def _digest(self, file: Path) -> str:
         """A new text is a new layout, and the same one in another folder is not."""
-        return f"{file.name} {hashlib.sha256(self._source_bytes).hexdigest()}"
+        return f"{file.name} {hashlib.sha256(self._copybook_file_bytes).hexdigest()}"
 
     def parse_items(self) -> list[Item]:
         """Read the source text. Raises PydanticCustomError for a file that cannot be read, or an entry in it."""
         try:
-            return parse_copybook(self._source_bytes.decode(errors="replace"), self.source)
+            return parse_copybook(self._copybook_file_bytes.decode(errors="replace"), self.source)
         except CopybookError as error:
             self.refuse(error)
 

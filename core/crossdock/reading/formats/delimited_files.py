@@ -76,13 +76,17 @@ class DelimitedRows:
 
     @cached_property
     def _polars_parser(self) -> PolarsParser:
-        return PolarsParser(self._record_format(self._names))
+        return PolarsParser(self._record_format_for_polars(self._names))
 
     @cached_property
     def _parser_with_extra_column(self) -> PolarsParser | None:
-        return PolarsParser(self._record_format([*self._names, _BESIDE])) if self._fitting.allows_long_lines else None
+        return (
+            PolarsParser(self._record_format_for_polars([*self._names, _BESIDE]))
+            if self._fitting.allows_long_lines
+            else None
+        )
 
-    def _record_format(self, names: Sequence[str]) -> RecordFormat:
+    def _record_format_for_polars(self, names: Sequence[str]) -> RecordFormat:
         marks = self._row_ends.marks if self._row_ends else ""
         layout = self._layout
         return RecordFormat(names, layout.delimiter, layout.quote, self._crlf, self._trailer_cells, marks)
@@ -102,9 +106,9 @@ class DelimitedRows:
             if self._trailer and piece.last:
                 body, self._tail = split_off_last_record(piece, self._strict_parser.quote)
             if body:
-                yield from self._split_if_too_many_cells(body)
+                yield from self._split_piece_exceeding_cell_limit(body)
 
-    def _split_if_too_many_cells(self, body: Piece) -> Iterator[Piece]:
+    def _split_piece_exceeding_cell_limit(self, body: Piece) -> Iterator[Piece]:
         cells, size = body.ends * len(self._names), len(body.data)
         if cells <= MAX_CELLS or size <= _SMALLEST_PART_BYTES:
             yield body
@@ -112,17 +116,17 @@ class DelimitedRows:
         for part in split_into_smaller_pieces(
             body, self._strict_parser.quote, max(size * MAX_CELLS // cells, _SMALLEST_PART_BYTES)
         ):
-            yield from self._split_if_too_many_cells(part) if len(part.data) < size else (part,)
+            yield from self._split_piece_exceeding_cell_limit(part) if len(part.data) < size else (part,)
 
     def parse_records_at_lines(self, records: Iterator[bytes], lines: Sequence[int]) -> Iterator[pl.DataFrame]:
         first = 0
-        for batch in self._record_batches(records):
+        for batch in self._batches_of_raw_records(records):
             data = b"".join(batch)
             frame = self._parse_and_restore_line_breaks(Piece(lines[first], data, data.count(b"\n")))
             yield frame.with_columns(pl.Series(LINE, lines[first : first + len(batch)], pl.UInt64))
             first += len(batch)
 
-    def _record_batches(self, records: Iterator[bytes]) -> Iterator[list[bytes]]:
+    def _batches_of_raw_records(self, records: Iterator[bytes]) -> Iterator[list[bytes]]:
         batch, size, cells = list[bytes](), 0, 0
         for record in records:
             batch.append(record)

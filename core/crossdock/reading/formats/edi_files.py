@@ -95,7 +95,7 @@ class EdiRows:
         self._columns = [_Column(*each, number) for number, each in enumerate(layout.columns.items())]
         self._by_tag: defaultdict[str, list[_Column]] = defaultdict(list)
         self._beside: defaultdict[str, list[_Column]] = defaultdict(list)  # by the loop that is not around rows
-        around = _loops_around_rows(layout)
+        around = _names_of_loops_around_rows(layout)
         for column in self._columns:
             if column.loop is None or column.loop in around:
                 self._by_tag[column.tag].append(column)
@@ -173,18 +173,20 @@ class EdiRows:
         for tag, segments in frame.segments.items():
             for column in self._by_tag.get(tag, ()):
                 if (column.loop is None or column.loop == frame.name) and (
-                    found := self._column_texts(column, segments, values)
+                    found := self._column_texts_in_segments(column, segments, values)
                 ):
-                    cells[column.number] = _choose_value(found, column)
+                    cells[column.number] = _choose_or_join_several_values(found, column)
         for name, children in frame.children.items():
             for column in self._beside.get(name, ()):
                 segments = [each for child in children for each in child.segments.get(column.tag, ())]
-                if found := self._column_texts(column, segments, values):
-                    cells[column.number] = _choose_value(found, column)
+                if found := self._column_texts_in_segments(column, segments, values):
+                    cells[column.number] = _choose_or_join_several_values(found, column)
         frame.cells = cells
         return cells
 
-    def _column_texts(self, column: _Column, segments: Sequence[Segment], values: _Values) -> list[tuple[Segment, str]]:
+    def _column_texts_in_segments(
+        self, column: _Column, segments: Sequence[Segment], values: _Values
+    ) -> list[tuple[Segment, str]]:
         when, is_plain, is_text = column.when, column.is_plain, column.column.as_ == "text"
         found = []
         for segment in segments:
@@ -281,7 +283,7 @@ class _Values:
         return found.isoformat(timespec="auto") if "%H" in form else found.date().isoformat()
 
 
-def _choose_value(found: Sequence[tuple[Segment, str]], column: _Column) -> str:
+def _choose_or_join_several_values(found: Sequence[tuple[Segment, str]], column: _Column) -> str:
     policy = column.column.several
     if len(found) == 1 or policy == "first":
         return found[0][1]
@@ -302,7 +304,7 @@ def _component_at(text: str, separator: str, number: int) -> str:
     return parts[number - 1] if number <= len(parts) else ""
 
 
-def _loops_around_rows(layout: EdiFormat) -> set[str]:
+def _names_of_loops_around_rows(layout: EdiFormat) -> set[str]:
     """Return the loop of the rows and all loops that may be around it."""
     found, more = {SET}, {layout.rows}
     while more:

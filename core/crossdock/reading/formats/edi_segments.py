@@ -211,7 +211,7 @@ class Segments:
         terminator, element, release = self.separators.terminator, self.separators.element, self.separators.release
         odd, step, tags = self._odd, int(terminator == "\n"), set[str]()
         while True:
-            end = self._find_terminator(terminator, release)
+            end = self._find_end_of_segment(terminator, release)
             if end < 0:
                 return
             raw = self._text[self._at : end]
@@ -234,7 +234,7 @@ class Segments:
             yield Segment(self._number, self._line, raw.split(element), problem)
             self._line += raw.count("\n") + step
 
-    def _find_terminator(self, terminator: str, release: str) -> int:
+    def _find_end_of_segment(self, terminator: str, release: str) -> int:
         """Return where the terminator of the segment at the present position is, or -1 after the last segment."""
         start = self._at
         while True:

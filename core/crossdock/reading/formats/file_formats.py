@@ -47,7 +47,7 @@ def _validate_layout(kind: str, value: Any, info: ValidationInfo) -> FileLayout:
     return layout
 
 
-def _pydantic_schema(_source: Any, _handler: Any) -> core_schema.CoreSchema:
+def _pydantic_core_schema(_source: Any, _handler: Any) -> core_schema.CoreSchema:
     choices: dict[Any, Mapping[str, Any]] = {
         kind: core_schema.with_info_plain_validator_function(partial(_validate_layout, kind)) for kind in FORMATS
     }
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     FileFormat = FileLayout
     """The layout of a file; without ``kind``, of a delimited one."""
 else:
-    FileFormat = Annotated[FileLayout, GetPydanticSchema(_pydantic_schema, _json_schema)]
+    FileFormat = Annotated[FileLayout, GetPydanticSchema(_pydantic_core_schema, _json_schema)]
 
 
 def reader_of(layout: FileFormat) -> FormatReader[Any]:

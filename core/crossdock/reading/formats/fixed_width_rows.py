@@ -12,7 +12,7 @@ import polars as pl
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.binary_records import (
     cell_places_of_table_rows,
-    find_table_making_rows,
+    find_row_making_occurs_table,
     read_binary_records,
     read_hex_cells_at_lines,
 )
@@ -37,9 +37,9 @@ from crossdock.reading.formats.polars_parser import MAX_CELLS
 from crossdock.reading.formats.preamble_comments_blank_lines import without_blank_lines, without_preamble
 from crossdock.reading.formats.record_hierarchy_check_and_selection import RecordHierarchy, check_and_select_rows
 from crossdock.reading.formats.record_type_declarations import (
+    ancestor_types_with_place_prefixes,
     declared_type_code,
     field_places,
-    place_prefixes_with_ancestors,
 )
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
@@ -70,7 +70,7 @@ def read_fixed_width(
                 "the file is empty", where=name, hint="Fetch it again, or ask the sender.", code="file_empty"
             )
         file = _FixedWidthRows(layout, RecordLines(name, crlf=first.data.endswith(b"\r\n")), counted)
-        hierarchy = RecordHierarchy(name, layout.types, layout.type_to_read)
+        hierarchy = RecordHierarchy(name, layout.record_types_with_columns, layout.type_to_read)
 
         def bodies() -> Iterator[Piece]:
             yield from file.small_pieces(first)
@@ -88,7 +88,7 @@ class _FixedWidthRows:
     def __init__(self, layout: FixedWidthFormat, lines: RecordLines, leniencies: Leniencies) -> None:
         self._layout, self._lines, self._leniencies = layout, lines, leniencies
         in_bytes = layout.count == "bytes"
-        self._types, self._widths = layout.types, ByteWidthTable(layout.encoding)
+        self._types, self._widths = layout.record_types_with_columns, ByteWidthTable(layout.encoding)
         self._columns = max(len(kind.columns) for kind in self._types.values())
         self._cells = {
             name: [
@@ -224,7 +224,7 @@ class FixedWidthReader(FormatReader[FixedWidthFormat]):
     def hex_cells_at_lines(
         self, path: Openable, layout: FixedWidthFormat, lines: Sequence[int], *, name: str
     ) -> Mapping[int, Mapping[str, str]]:
-        if not layout.has_binary_records or layout.name_of_table_making_rows is not None:
+        if not layout.has_binary_records or layout.row_making_occurs_table_name is not None:
             return {}
         return read_hex_cells_at_lines(path, layout, lines, name=name)
 
@@ -237,15 +237,16 @@ class FixedWidthReader(FormatReader[FixedWidthFormat]):
 
     def describe_cell_places(self, layout: FixedWidthFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del names, line
-        found = dict(field_places(layout.type_to_read, layout.types))
-        for kind, of in place_prefixes_with_ancestors(layout.type_to_read, layout.types):
+        found = dict(field_places(layout.type_to_read, layout.record_types_with_columns))
+        for kind, of in ancestor_types_with_place_prefixes(layout.type_to_read, layout.record_types_with_columns):
             found |= {
-                name: f"{of}{column.at}-{column.last_position}" for name, column in layout.types[kind].columns.items()
+                name: f"{of}{column.at}-{column.last_position}"
+                for name, column in layout.record_types_with_columns[kind].columns.items()
             }
         return (
             found
-            if layout.name_of_table_making_rows is None
-            else cell_places_of_table_rows(find_table_making_rows(layout), found)
+            if layout.row_making_occurs_table_name is None
+            else cell_places_of_table_rows(find_row_making_occurs_table(layout), found)
         )
 
 
@@ -263,7 +264,7 @@ def record_pieces(
     stream: Readable, layout: FixedWidthFormat, *, name: str, chunk: int, leniencies: Leniencies | None = None
 ) -> Iterator[Piece]:
     """Yield records as lines of UTF-8. If positions count bytes, `FILLER` pads wide characters."""
-    prepare = _line_conversion_and_filters(layout, Leniencies() if leniencies is None else leniencies)
+    prepare = _line_end_conversion_and_filters(layout, Leniencies() if leniencies is None else leniencies)
     return decoded_pieces(stream, layout.encoding, None, name=name, chunk=chunk, prepare=prepare)
 
 
@@ -315,7 +316,7 @@ class RecordLines:
         )
 
 
-def _line_conversion_and_filters(layout: FixedWidthFormat, leniencies: Leniencies) -> Prepare:
+def _line_end_conversion_and_filters(layout: FixedWidthFormat, leniencies: Leniencies) -> Prepare:
     def prepare(blocks: Iterator[bytes]) -> Iterator[Block]:
         lines = _padded_to_byte_positions(blocks, layout.encoding) if layout.count == "bytes" else blocks
         if layout.line_end == "nel":

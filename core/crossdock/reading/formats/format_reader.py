@@ -19,6 +19,7 @@ class FileLayout(ConfigModel):
 
     @property
     def states_rows(self) -> bool:
+        """Whether a file states how many rows it has, so that it is noticed if some are missing."""
         return False
 
     @property

@@ -115,7 +115,7 @@ class Answers:
 @contextmanager
 def running_task(task: ReaderTask, file: BinaryIO, request: Mapping[str, Any], limits: Limits) -> Iterator[Answers]:
     """Run *task* on *file*, with *request*, which is JSON, in a process that ends with the context."""
-    with _file_with_descriptor(file) as readable:
+    with _copy_unless_file_has_descriptor(file) as readable:
         asked = {**request, "file": readable.fileno(), "memory": limits.memory, "seconds": limits.seconds}
         process = subprocess.Popen(  # noqa: S603
             [
@@ -142,7 +142,7 @@ def running_task(task: ReaderTask, file: BinaryIO, request: Mapping[str, Any], l
 
 
 @contextmanager
-def _file_with_descriptor(file: BinaryIO) -> Iterator[BinaryIO]:
+def _copy_unless_file_has_descriptor(file: BinaryIO) -> Iterator[BinaryIO]:
     file.seek(0)
     try:
         file.fileno()

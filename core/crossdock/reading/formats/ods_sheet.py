@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO, NoReturn
 
-from crossdock.reading.formats.floating_point_precision import NUMBER, loses_digits_as_double, parse_double
 from crossdock.reading.formats.limited_process import CellError
+from crossdock.reading.formats.lost_digits_of_doubles import NUMBER, loses_digits_as_double, parse_double
 from crossdock.reading.formats.xlsx_check import (
     cell_name,
     max_unpacked_bytes,

@@ -46,7 +46,7 @@ def bytes_of_segments(path: Openable, numbers: Sequence[int], *, name: str) -> M
     if not numbers:
         return found
     with open_and_unpack_if_gzip(path, name=name) as stream:
-        end, release = _segment_end_and_release(head := stream.read(_CHUNK_BYTES).lstrip())
+        end, release = _segment_terminator_and_release_character(head := stream.read(_CHUNK_BYTES).lstrip())
         ends = [*(following for _, following in pairwise(numbers)), _LATEST]
         spans = iter(zip(numbers, ends, strict=True))
         start, stop = next(spans)
@@ -60,7 +60,7 @@ def bytes_of_segments(path: Openable, numbers: Sequence[int], *, name: str) -> M
     return {number: data[:MOST_BYTES] for number, data in found.items()}
 
 
-def _segment_end_and_release(head: bytes) -> tuple[bytes, bytes]:
+def _segment_terminator_and_release_character(head: bytes) -> tuple[bytes, bytes]:
     """Return what ends segments, and the release character, if there is one."""
     if head.startswith(b"ISA"):
         return head[_X12_HEADER - 1 : _X12_HEADER] or b"~", b""

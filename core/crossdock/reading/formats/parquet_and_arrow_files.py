@@ -80,7 +80,7 @@ class _ColumnarReader(FormatReader[L]):
         with self._opened_and_checked(path, name) as file:
             yield from _read_frames_from_process(file, self._make_reader_process_request(layout, batch_rows), name)
 
-    def column_types_faults_and_rows(
+    def types_faults_and_row_count(
         self, path: Openable, *, name: str
     ) -> tuple[Mapping[str, str], Mapping[str, Sequence[str]], int]:
         """Return the types of columns, those that cannot be read as they are with what is wrong, and the stated rows.

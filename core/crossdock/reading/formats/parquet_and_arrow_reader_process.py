@@ -12,8 +12,8 @@ from decimal import Decimal
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from crossdock.reading.formats.floating_point_precision import exact_number_text, is_double_value
 from crossdock.reading.formats.limited_process import CellError, answer_request_within_limits, encode_answer_line
+from crossdock.reading.formats.lost_digits_of_doubles import exact_number_text, is_float_instance
 from crossdock.reading.formats.parquet_footer import ColumnKind, read_footer
 
 if TYPE_CHECKING:
@@ -313,4 +313,4 @@ def _floats_as_decimals(value: Any, place: str) -> Any:
         return {name: _floats_as_decimals(each, place) for name, each in value.items()}
     if isinstance(value, list):
         return [_floats_as_decimals(each, place) for each in value]
-    return Decimal(_double_text(value, place)) if is_double_value(value) else value
+    return Decimal(_double_text(value, place)) if is_float_instance(value) else value

@@ -28,8 +28,8 @@ from crossdock.reading.formats.strict_parser import MAX_COLUMNS
 from crossdock.values.raw_rows_and_records import (
     LINE,
     cells_of_column,
-    column_expression_named,
-    column_expressions_named,
+    column_expression_by_exact_name,
+    column_expressions_by_exact_names,
 )
 
 MAX_CELLS = 1 << 19
@@ -108,7 +108,7 @@ class PolarsParser:
             frame = self._parse_checked_by_round_trip(data, ends)
         if frame is None:
             frame = self._parse_rewritten(data, ends)
-        if frame is None or self._has_header_or_trailer_row(frame):
+        if frame is None or self._has_misplaced_header_or_trailer(frame):
             return None
         lines = pl.int_range(piece.line, piece.line + frame.height, dtype=pl.UInt64, eager=True)
         inner_ends = ends - frame.height
@@ -139,7 +139,7 @@ class PolarsParser:
             start = end
         return False
 
-    def _has_header_or_trailer_row(self, frame: pl.DataFrame) -> bool:
+    def _has_misplaced_header_or_trailer(self, frame: pl.DataFrame) -> bool:
         if _rows_with_first_cells(frame, names_that_identify_header(self._names)).height:
             return True
         if self._trailer_prefix_cells is None:
@@ -189,7 +189,7 @@ class PolarsParser:
         if not same or self._has_lone_return(data, ends, frame.height):
             return None
         empty = [name for name in self._names if frame[name].null_count()]  # empty cells without quotes
-        return frame.with_columns(column.fill_null("") for column in column_expressions_named(empty))
+        return frame.with_columns(column.fill_null("") for column in column_expressions_by_exact_names(empty))
 
     def _has_lone_return(self, data: bytes, ends: int, rows: int) -> bool:
         returns = count_byte(data, b"\r")
@@ -331,7 +331,7 @@ class RoundTrip(Struct, frozen=True):
         style: Literal["always", "necessary", "never"] = "always" if len(always) == len(self.names) else "necessary"
         if 0 < len(always) < len(self.names):
             style = "never"
-            frame = frame.with_columns(self._quoted_expression(name, each=name in always) for name in self.names)
+            frame = frame.with_columns(self._expression_adding_quotes(name, each=name in always) for name in self.names)
         comparing = _ComparingStream(data)
         frame.write_csv(
             comparing,
@@ -344,8 +344,8 @@ class RoundTrip(Struct, frozen=True):
         )
         return comparing.at == len(data)
 
-    def _quoted_expression(self, name: str, *, each: bool) -> pl.Expr:
-        column, quote = column_expression_named(name), pl.lit(self.quote)
+    def _expression_adding_quotes(self, name: str, *, each: bool) -> pl.Expr:
+        column, quote = column_expression_by_exact_name(name), pl.lit(self.quote)
         quoted = pl.concat_str(quote, column.str.replace_all(self.quote, self.quote * 2, literal=True), quote)
         if each:
             return quoted.alias(name)

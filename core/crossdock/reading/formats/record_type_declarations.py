@@ -71,12 +71,12 @@ def ancestors(name: str, types: Mapping[str, RecordType]) -> list[str]:
     return found
 
 
-def place_prefixes_with_ancestors(name: str, types: Mapping[str, RecordType]) -> list[tuple[str, str]]:
+def ancestor_types_with_place_prefixes(name: str, types: Mapping[str, RecordType]) -> list[tuple[str, str]]:
     return [(each, f"{each} " if len(types) > 1 else "") for each in [*reversed(ancestors(name, types)), name]]
 
 
 def field_places(name: str, types: Mapping[str, RecordType]) -> Iterator[tuple[str, str]]:
-    for each, of in place_prefixes_with_ancestors(name, types):
+    for each, of in ancestor_types_with_place_prefixes(name, types):
         for number, column in enumerate(types[each].own_columns):
             yield column, f"{of}field {number}"
 

@@ -12,11 +12,11 @@ import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.floating_point_precision import exact_number_text
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names
 from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.formats.limited_process import cell_errors_as_file_refusals
+from crossdock.reading.formats.lost_digits_of_doubles import exact_number_text
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_than_sheet
 from crossdock.reading.formats.sheet_reader_process import SheetCells, check_sheet_library_installed, opened_sheet
 from crossdock.reading.formats.xlsx_check import cell_name

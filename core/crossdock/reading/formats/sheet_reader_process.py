@@ -81,11 +81,11 @@ def opened_sheet(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_
         answers = iter(found)
         first = next(answers)
         merged = [((row, column), (last, end)) for (row, column), (last, end) in first["merged"]]
-        rows = (list(map(_decoded_cell, row)) for row in answers)
+        rows = (list(map(_cell_from_json_answer, row)) for row in answers)
         yield SheetCells(first["title"], first["visible"], first["empty"], merged, rows)
 
 
-def _decoded_cell(cell: Any) -> Any:
+def _cell_from_json_answer(cell: Any) -> Any:
     if not isinstance(cell, list):
         return cell
     kind, *values = cell

@@ -8,7 +8,7 @@ from typing import Literal
 import polars as pl
 from msgspec import Struct
 
-from crossdock.values.raw_rows_and_records import LINE, cells_of_column, column_expression_named
+from crossdock.values.raw_rows_and_records import LINE, cells_of_column, column_expression_by_exact_name
 
 Damage = Literal["encoding", "spreadsheet", "not_nfc"]
 WORDS: dict[Damage, str] = {
@@ -65,7 +65,7 @@ def suspicious_cells(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[Su
     if not names or not frame.height:
         return
     found = frame.select(
-        column_expression_named(name).str.contains(_PATTERNS[damage]).fill_null(value=False).alias(str(number))
+        column_expression_by_exact_name(name).str.contains(_PATTERNS[damage]).fill_null(value=False).alias(str(number))
         for number, (name, damage) in enumerate(names)
     )
     for number, sum_of_cells in enumerate(found.sum().row(0)):
@@ -74,7 +74,9 @@ def suspicious_cells(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[Su
         name, damage = names[number]
         cells = frame[[LINE, name]].filter(found[str(number)])
         if damage == "not_nfc":  # not all have a form in one character
-            cells = cells.filter(column_expression_named(name) != column_expression_named(name).str.normalize("NFC"))
+            cells = cells.filter(
+                column_expression_by_exact_name(name) != column_expression_by_exact_name(name).str.normalize("NFC")
+            )
         if cells.height:
             yield Suspicion(name, damage, cells.height, cells[LINE][0])
 

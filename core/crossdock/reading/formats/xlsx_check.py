@@ -16,8 +16,8 @@ from posixpath import join, normpath
 from typing import BinaryIO, Literal
 from xml.parsers import expat
 
-from crossdock.reading.formats.floating_point_precision import NUMBER, loses_digits_as_double
 from crossdock.reading.formats.limited_process import CellError
+from crossdock.reading.formats.lost_digits_of_doubles import NUMBER, loses_digits_as_double
 from crossdock.reading.formats.xlsx_leading_zeros import Sections, ShownZeros, parse_number_format
 
 MAX_UNPACKED = 512 << 20

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from crossdock.reading.formats.floating_point_precision import KEPT_DIGITS
+from crossdock.reading.formats.lost_digits_of_doubles import KEPT_DIGITS
 
 _TOKEN = re.compile(
     r"""

@@ -186,7 +186,7 @@ def _local_name(name: str) -> str:
     return name.rpartition(BETWEEN)[2]
 
 
-def _name_text(name: str) -> str:
+def _name_and_namespace_text(name: str) -> str:
     space, _, local = name.rpartition(BETWEEN)
     return f"{local} of the namespace {space}" if space else f"{local} without a namespace"
 
@@ -255,7 +255,7 @@ class _RowCollector:
             return
         node = self._node.children.get(name)
         if node is None:
-            self._check_undeclared(name)
+            self._refuse_conflicting_undeclared_element(name)
             self._ignored = 1
             return
         self._node = node
@@ -363,7 +363,7 @@ class _RowCollector:
                 if start <= slot < end and self._cells[slot] is None:
                     self._refuse(f"column {name} is missing", "Ask the sender, or declare missing: empty.")
 
-    def _check_undeclared(self, name: str) -> None:
+    def _refuse_conflicting_undeclared_element(self, name: str) -> None:
         node, local = self._node, _local_name(name)
         if node.is_text:
             hint = f"Declare paths inside of {_local_name(node.name)}, or leave its text out."
@@ -371,13 +371,15 @@ class _RowCollector:
         declared = node.local_names.get(local)
         if self._depth == 1 and declared is None:
             (root,) = node.children
-            self._refuse(f"the root element is {_name_text(name)}, and not {_name_text(root)}", "Correct record.")
+            self._refuse(
+                f"the root element is {_name_and_namespace_text(name)}, and not {_name_and_namespace_text(root)}",
+                "Correct record.",
+            )
         if declared is not None:
             child = node.children[declared]
             if child.role is not None or self._leads_to_row(child):
-                self._refuse(
-                    f"an element is {_name_text(name)}, and {_name_text(declared)} is declared", "Correct namespaces."
-                )
+                found, wanted = _name_and_namespace_text(name), _name_and_namespace_text(declared)
+                self._refuse(f"an element is {found}, and {wanted} is declared", "Correct namespaces.")
             place = f"{self._file}:{self.parser.CurrentLineNumber}:{self.parser.CurrentColumnNumber + 1}"
             for slot in _cell_slots_in_subtree(child):
                 self._in_other_namespace.setdefault(slot, place)
@@ -385,7 +387,7 @@ class _RowCollector:
     def _leads_to_row(self, node: _Node) -> bool:
         return node.role is _Role.ROW or any(map(self._leads_to_row, node.children.values()))
 
-    def check_count_and_columns(self, found: set[int]) -> None:
+    def check_record_count_and_namespaces(self, found: set[int]) -> None:
         """Check the stated count, and columns of which nothing was *found*: they may be in another namespace."""
         if self._plan.count is not None:
             stated = self._around[self._plan.count]
@@ -448,7 +450,7 @@ class XmlReader(FormatReader[XmlFormat]):
                 first += len(made.rows)
                 made.rows, made.repeated, fed = [], 0, 0
         last = _frame(made.rows, plan, first, found, trim=layout.trim)
-        made.check_count_and_columns(found)
+        made.check_record_count_and_namespaces(found)
         if last.height or first == 1:
             yield last
 

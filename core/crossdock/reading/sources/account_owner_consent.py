@@ -53,7 +53,7 @@ class BrowserConsentAttempt:
         self.answer = {name: values[0] for name, values in members.items() if len(values) == 1}
         return True
 
-    def accept_pasted_address(self, pasted: str) -> None:
+    def take_answer_in_pasted_address(self, pasted: str) -> None:
         """Take the answer in the address that the browser ended at."""
         try:
             query = urlsplit(pasted.strip()).query

@@ -31,8 +31,8 @@ from crossdock.values.raw_rows_and_records import (
     REFUSED,
     Proof,
     RawBatch,
-    column_expression_named,
-    column_expressions_named,
+    column_expression_by_exact_name,
+    column_expressions_by_exact_names,
     internal_column_name,
 )
 from crossdock.values.safe_local_files import create_private
@@ -111,8 +111,8 @@ class StoredRows:
         rows = pl.concat([pl.scan_ipc(part, glob=False) for part in self._parts], how="diagonal")
         found = rows.join(
             keys.lazy(),
-            left_on=column_expressions_named(rule.theirs),
-            right_on=column_expressions_named(rule.on),
+            left_on=column_expressions_by_exact_names(rule.theirs),
+            right_on=column_expressions_by_exact_names(rule.on),
             how=how,
         )
         if how == "anti":
@@ -172,17 +172,17 @@ class Joiner:
 
     def _with_look_up(self, rows: pl.DataFrame, name: str, rule: Rule) -> pl.DataFrame:
         found = self._stored[name].rows_matching(_distinct_keys(rows, rule), rule)
-        newest = found.unique(column_expressions_named(rule.theirs), keep="last", maintain_order=True)
+        newest = found.unique(column_expressions_by_exact_names(rule.theirs), keep="last", maintain_order=True)
         _refuse_contradictory_lookup_rows(found, name, rule)
         text = [column for column in newest.columns if column not in {FILE, NUMBER, LINE}]
         # the columns of the key stay, under the name of the look-up as well
         keys = {internal_column_name(str(number)): theirs for number, theirs in enumerate(rule.theirs)}
         renamed = newest.select(
-            *(column_expression_named(theirs).alias(alias) for alias, theirs in keys.items()),
-            *(column_expression_named(column).alias(f"{name}.{column}") for column in text),
+            *(column_expression_by_exact_name(theirs).alias(alias) for alias, theirs in keys.items()),
+            *(column_expression_by_exact_name(column).alias(f"{name}.{column}") for column in text),
             pl.lit("found").alias(name),
         )
-        ours = column_expressions_named(rule.on)
+        ours = column_expressions_by_exact_names(rule.on)
         joined = rows.join(renamed, left_on=ours, right_on=list(keys), how="left", maintain_order="left")
         is_named = pl.all_horizontal(column.fill_null("") != "" for column in ours)
         return joined.with_columns(pl.when(is_named).then(pl.col(name).fill_null("missing")).alias(name))
@@ -193,20 +193,20 @@ class Joiner:
         found = self._stored[name].rows_matching(keys, rule)
         self._matched[name] = self._matched[name] or found.height > 0
         grouped = _grouped_by_record(found, name, rule)
-        ours, theirs = column_expressions_named(rule.on), column_expressions_named(rule.theirs)
+        ours, theirs = column_expressions_by_exact_names(rule.on), column_expressions_by_exact_names(rule.theirs)
         return rows.join(grouped, left_on=ours, right_on=theirs, how="left", maintain_order="left")
 
 
 def _distinct_keys(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
-    is_named = pl.all_horizontal(column.fill_null("") != "" for column in column_expressions_named(rule.on))
+    is_named = pl.all_horizontal(column.fill_null("") != "" for column in column_expressions_by_exact_names(rule.on))
     return rows[list(rule.on)].filter(is_named).unique()
 
 
 def _grouped_by_record(rows: pl.DataFrame, name: str, rule: Rule, *more: pl.Expr) -> pl.DataFrame:
     text = [column for column in rows.columns if column not in {FILE, NUMBER, LINE}]
-    rows = rows.with_columns(pl.struct(column_expressions_named(text)).struct.json_encode().alias(_ROW))
+    rows = rows.with_columns(pl.struct(column_expressions_by_exact_names(text)).struct.json_encode().alias(_ROW))
     rows = _newest_row_per_key(rows, rule) if rule.key else _newest_file_rows_per_record(rows, rule)
-    grouped = rows.group_by(column_expressions_named(rule.theirs), maintain_order=True).agg(
+    grouped = rows.group_by(column_expressions_by_exact_names(rule.theirs), maintain_order=True).agg(
         pl.concat_str(pl.lit("["), pl.col(_ROW).str.join(","), pl.lit("]")).alias(name),
         pl.col(_ROW).sort().str.join(",").alias(f"{name}.content"),
         pl.concat_str(FILE, LINE, separator=":").str.join("\n").alias(f"{name}.at"),
@@ -219,13 +219,13 @@ def _grouped_by_record(rows: pl.DataFrame, name: str, rule: Rule, *more: pl.Expr
 
 def _newest_row_per_key(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
     """Keep the row of the newest file for each key, and add the problem of each record."""
-    has_key = pl.all_horizontal(column.fill_null("") != "" for column in column_expressions_named(rule.key))
-    differs = pl.col(_ROW).n_unique().over(column_expressions_named([*rule.theirs, *rule.key, NUMBER])) > 1
+    has_key = pl.all_horizontal(column.fill_null("") != "" for column in column_expressions_by_exact_names(rule.key))
+    differs = pl.col(_ROW).n_unique().over(column_expressions_by_exact_names([*rule.theirs, *rule.key, NUMBER])) > 1
     rows = rows.with_columns(has_key.alias(_HAS_KEY), (differs & has_key).alias(_CONTRADICTS))
     newest = rows.filter(_HAS_KEY).unique(
-        column_expressions_named([*rule.theirs, *rule.key]), keep="last", maintain_order=True
+        column_expressions_by_exact_names([*rule.theirs, *rule.key]), keep="last", maintain_order=True
     )
-    of_record = column_expressions_named(rule.theirs)
+    of_record = column_expressions_by_exact_names(rule.theirs)
     problem = (
         pl.when(pl.col(_CONTRADICTS).any().over(of_record))
         .then(pl.lit("contradiction"))
@@ -238,7 +238,7 @@ def _newest_row_per_key(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
 
 def _newest_file_rows_per_record(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
     """Keep the newest of the files that repeat all rows of a record, and add the problem of each record."""
-    of_record = column_expressions_named(rule.theirs)
+    of_record = column_expressions_by_exact_names(rule.theirs)
     of_file = pl.col(_ROW).sort().str.join(",").over([*of_record, NUMBER])
     rows = rows.with_columns(of_file.alias(_OF_FILE))
     differs = pl.col(_OF_FILE).n_unique().over(of_record) > 1
@@ -250,12 +250,15 @@ def _newest_file_rows_per_record(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame
 def _refuse_contradictory_lookup_rows(found: pl.DataFrame, name: str, rule: Rule) -> None:
     text = [column for column in found.columns if column not in {FILE, NUMBER, LINE}]
     differing = found.filter(
-        pl.struct(column_expressions_named(text)).n_unique().over(column_expressions_named([*rule.theirs, NUMBER])) > 1
+        pl.struct(column_expressions_by_exact_names(text))
+        .n_unique()
+        .over(column_expressions_by_exact_names([*rule.theirs, NUMBER]))
+        > 1
     )
     if not differing.height:
         return
     first = differing.row(0, named=True)
-    alike = (column_expression_named(column) == first[column] for column in (*rule.theirs, NUMBER))
+    alike = (column_expression_by_exact_name(column) == first[column] for column in (*rule.theirs, NUMBER))
     same = differing.filter(pl.all_horizontal(alike))
     places = [f"{file}:{line}" for file, line in same[[FILE, LINE]].rows()]
     raise RefusedError(

@@ -85,16 +85,16 @@ class FileOrder:
             else None
         )
 
-    def rank(self, name: str) -> Rank | None:
+    def rank_by_templates(self, name: str) -> Rank | None:
         ranks = (template.rank(name, number) for number, template in enumerate(self._templates or ()))
         return next((rank for rank in ranks if rank is not None), None)
 
     def fits_no_template(self, name: str) -> bool:
-        return self._templates is not None and self.rank(name) is None
+        return self._templates is not None and self.rank_by_templates(name) is None
 
     def moment_in_name(self, name: str) -> str | None:
         """Return the first date in *name*, with the first time, as sortable text, as the declared order reads them."""
-        rank = self.rank(name)
+        rank = self.rank_by_templates(name)
         if rank is None or not rank[0]:
             return None
         moment = datetime.combine(rank[0][0], rank[1][0].time()) if rank[1] else rank[0][0]
@@ -112,7 +112,7 @@ class FileOrder:
         """Sort *files* from the oldest to the newest, as far as their order is known."""
         return sorted(files, key=self._comparison_strategy(files, now).sort_key)
 
-    def sorted_without_repeated_contents(self, files: Sequence[FileFacts], now: datetime) -> list[FileFacts]:
+    def sorted_without_older_duplicates(self, files: Sequence[FileFacts], now: datetime) -> list[FileFacts]:
         """Sort as `sorted_oldest_first`, without files whose content a newer file has."""
         found = dict[str, FileFacts]()
         for facts in self.sorted_oldest_first(files, now):
@@ -136,7 +136,7 @@ class FileOrder:
             return one.modified_epoch_s > last.modified_epoch_s
         if compared.is_other_later_by_name(last.name, one.name):
             return compared.why_not_newer(last, one) is None
-        if compared.are_comparable(last.name, one.name) or one.modified_epoch_s <= last.modified_epoch_s:
+        if compared.are_names_comparable(last.name, one.name) or one.modified_epoch_s <= last.modified_epoch_s:
             return False
         known = [*known]
         compared = self._comparison_strategy([*known, one], now)
@@ -237,7 +237,7 @@ class _ByTime:
         del one, other
         return True
 
-    def are_comparable(self, one: str, other: str) -> bool:
+    def are_names_comparable(self, one: str, other: str) -> bool:
         del one, other
         return True
 
@@ -251,10 +251,10 @@ class _ByRank(_ByTime):
         self._order = order
 
     def sort_key(self, file: Dated) -> Any:
-        return self._order.rank(file.name) or _NO_RANK, file.modified_epoch_s
+        return self._order.rank_by_templates(file.name) or _NO_RANK, file.modified_epoch_s
 
     def why_not_newer(self, first: Dated, second: Dated, *, taken: bool = False) -> Fault | None:
-        one, other = (self._order.rank(file.name) or _NO_RANK for file in (first, second))
+        one, other = (self._order.rank_by_templates(file.name) or _NO_RANK for file in (first, second))
         if one != other:
             return "older" if other < one else None
         if first.name == second.name:
@@ -298,7 +298,7 @@ class _ByNameAndTime(_ByTime):
             return True
         return self._names.have_same_shape(one, other) and self._names.compare_in_each_reading(one, other) == {1}
 
-    def are_comparable(self, one: str, other: str) -> bool:
+    def are_names_comparable(self, one: str, other: str) -> bool:
         return self._names.have_same_shape(one, other)
 
     def pairs_to_compare(self, files: Sequence[F]) -> Iterator[tuple[F, F]]:

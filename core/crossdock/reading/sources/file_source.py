@@ -164,7 +164,7 @@ class FileSource:
         """
         taken = self._fetch_files_once_per_run(stream_id)
         facts = [file.facts for file in taken]
-        unread = self._known.unread_files_refusing_older(stream_id, facts)
+        unread = self._known.unread_files_or_outdated_error(stream_id, facts)
         found = expectation.compare(self._run, stream_id.stream, facts, unread, self._files_pattern)
         self._read[stream_id] = found.files
         if self._late_file_watch and self._late_file_watch.without:
@@ -252,10 +252,10 @@ class FileSource:
 
         def take() -> list[FileFacts]:
             files = self._fetch_new_files()
-            self._known.unread_files_refusing_older(stream_id, files)  # a stale file does not end the wait
+            self._known.unread_files_or_outdated_error(stream_id, files)  # a stale file does not end the wait
             return files
 
-        return self._late_file_watch.take_or_raise_late(take, self._known.has_new_file)
+        return self._late_file_watch.take_or_raise_until_deadline(take, self._known.has_new_file)
 
     def _fetch_new_files(self) -> list[FileFacts]:
         with os_errors_as_state_errors(self._run.spool):
@@ -272,7 +272,7 @@ class FileSource:
                 entry = self._entries[facts.content_hash] = entries[facts.name]
                 entry.check_checksums(facts.name, self._spool.openable_file(facts.content_hash))
         stored = self._known.files_with_spooled_copy(self._spool.has_copy)
-        ordered = self._order.sorted_without_repeated_contents([*stored, *fetched], self._run.clock.now())
+        ordered = self._order.sorted_without_older_duplicates([*stored, *fetched], self._run.clock.now())
         self._copies = set(fetched).difference(ordered)
         if self._order.parts:
             newest = max((facts.stamp for facts in ordered), default="")
@@ -332,7 +332,7 @@ class FileSource:
                         frame.write_ipc(part)
                 rows += frame.height
                 if sums:
-                    sums.add(frame)
+                    sums.add_rows(frame)
                 yield name, frame
             if entry and sums:
                 entry.check_fact(facts.name, "rows", rows)
@@ -375,7 +375,7 @@ class StatedSums:
         self._stated = {column: Decimal(text) for column, text in sums.items()}
         self._found = dict.fromkeys(sums, Decimal(0))
 
-    def add(self, rows: pl.DataFrame) -> None:
+    def add_rows(self, rows: pl.DataFrame) -> None:
         for column in self._found:
             if column not in rows.columns:
                 hint = "correct manifest.sums in the config; it names columns of the file"

@@ -103,7 +103,7 @@ class KnownFiles:
         for stream_id in self._stream_ids:
             yield from self._unfinished_files(stream_id).values()
 
-    def unread_files_refusing_older(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
+    def unread_files_or_outdated_error(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
         """Return the sorted *files* that the stream has not finished. One older than a known file is refused."""
         unread = self.files_stream_has_not_finished(stream_id, files)
         if not unread or self._order.parts or (stream_id in self._ordered_by_rows and not self._snapshot):

@@ -93,7 +93,7 @@ class LateFileWatch:
         self._late: LateError | None = None
         self.early, self.without = True, ""
 
-    def take_or_raise_late(self, take: Callable[[], T], arrived: Callable[[T], bool]) -> T:
+    def take_or_raise_until_deadline(self, take: Callable[[], T], arrived: Callable[[T], bool]) -> T:
         """Call *take* and return its result if *arrived* is true of it or the time is over.
 
         While there is time left, a refused file, such as one that still grows, and an unavailable server count as late.

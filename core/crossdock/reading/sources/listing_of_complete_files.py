@@ -39,7 +39,7 @@ def check_intake(files: str, *, ready: str | None, manifest: Manifest | None, ar
             )
     if archive is not None and (archive.rstrip("/") or "/") == folder:
         raise ConfigError("archive must be another folder than that of files", where=files, code="config_invalid")
-    if ready is not None and Markers(ready, folder).can_file_mark_itself(pattern):
+    if ready is not None and Markers(ready, folder).can_file_be_own_marker(pattern):
         raise ConfigError("ready must not be the name of the file itself", where=files, code="config_invalid")
 
 
@@ -141,10 +141,12 @@ class FileListing:
                 )
         if not files:
             return
-        changed, looks = self._file_changed_since_pause(files), self._run.growth_checks
+        changed, looks = self._first_file_changed_since_pause(files), self._run.growth_checks
         left = self._settle_s - looks.paused + max(self._since[file] for file in files)
         if changed is None and (left > 0 or not self._settle_s):
-            looks.look_and_pause(left, self._run.clock, self._connection, store, self.remember_files_before_pause)
+            looks.let_others_look_and_pause(
+                left, self._run.clock, self._connection, store, self.remember_files_before_pause
+            )
             again = set(self._list_complete_files(store))
             changed = next((file for file in files if file not in again), None)
         if changed is not None:
@@ -152,7 +154,7 @@ class FileListing:
                 "is still being written", where=changed.path, hint="run again when it is complete", code="file_growing"
             )
 
-    def _file_changed_since_pause(self, files: Sequence[RemoteFile]) -> RemoteFile | None:
+    def _first_file_changed_since_pause(self, files: Sequence[RemoteFile]) -> RemoteFile | None:
         """Return the first of *files* that changed since the last pause began. Another pause would be as short."""
         (names, at), self._ahead = self._ahead, (set[str](), 0.0)
         if self._run.clock.monotonic() - at > 2 * self._settle_s:

@@ -23,7 +23,7 @@ from crossdock.reading.sources.run_context import SourceContext, os_errors_as_st
 from crossdock.reading.transport.file_store import FileStore, RemoteFile, matches_pattern, split_pattern
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.config_base_types import ConfigModel
-from crossdock.values.raw_rows_and_records import LINE, column_expression_named
+from crossdock.values.raw_rows_and_records import LINE, column_expression_by_exact_name
 from crossdock.values.safe_local_files import create_private
 
 _BLOCK = 1 << 20
@@ -180,8 +180,8 @@ def _manifest_rows_for_files(
             hint=hint,
             code="column_missing",
         )
-    return frame.with_columns(_without_folders(column_expression_named(manifest.name))).filter(
-        column_expression_named(manifest.name).is_in(names)
+    return frame.with_columns(_without_folders(column_expression_by_exact_name(manifest.name))).filter(
+        column_expression_by_exact_name(manifest.name).is_in(names)
     )
 
 
@@ -221,7 +221,7 @@ class Markers(Struct, frozen=True):
     def is_marker(self, name: str) -> bool:
         return matches_pattern(name, self._pattern)
 
-    def can_file_mark_itself(self, pattern: str) -> bool:
+    def can_file_be_own_marker(self, pattern: str) -> bool:
         """Return whether a file that matches *pattern* is its own marker, or every file is a marker."""
         file = re.sub(r"[*?]|\[[^]]*\]", "x", pattern)
         return self.folder == self.beside and (self.marker_name(file) == file or self._pattern == "?*")

@@ -80,7 +80,7 @@ class NaturalNames:
         numbers = dict[str, tuple[str, ...]]()
         for file in files:
             if file.name not in numbers:
-                self._shapes[file.name], numbers[file.name] = _split_numbers(file.name)
+                self._shapes[file.name], numbers[file.name] = _split_name_at_numbers(file.name)
             groups.setdefault(self._shapes[file.name], {}).setdefault(file.name, []).append(file)
         self._readings = {
             shape: _plausible_readings(shape, group, numbers, now + _YEAR) for shape, group in groups.items()
@@ -106,7 +106,7 @@ class NaturalNames:
     def suggested_templates(self, name: str) -> list[str]:
         found = list[str]()
         for reading in self._readings[self._shapes[name]]:
-            numbers = [_split_numbers(each)[1] for each in reading.positions]
+            numbers = [_split_name_at_numbers(each)[1] for each in reading.positions]
             with suppress(ValueError):
                 template = NameTemplate.from_text(_template_text(reading, numbers))
                 if all(template.rank(each, 0) for each in reading.positions):
@@ -139,7 +139,7 @@ def pairs_with_version_mark(names: Iterable[str]) -> Iterator[tuple[str, str]]:
             bases.append(name)
 
 
-def _split_numbers(name: str) -> tuple[Shape, tuple[str, ...]]:
+def _split_name_at_numbers(name: str) -> tuple[Shape, tuple[str, ...]]:
     shape, numbers, end = list[tuple[str, str]](), list[str](), 0
     for found in _NUMBER.finditer(name):
         shape.append((name[end : found.start()], str(found.lastgroup)))
@@ -314,13 +314,13 @@ class NameTemplate(Struct, frozen=True):
         pattern, kinds, end = "", dict[str, str](), 0
         flags = re.DOTALL | re.IGNORECASE if ignore_case else re.DOTALL
         for number, field in enumerate(_FIELD.finditer(text)):
-            pattern += _escaped_literal(text[end : field.start()])
+            pattern += _literal_pattern(text[end : field.start()])
             end = field.end()
             kind, _, form = field[1].partition(":")
             group = f"{kind}{number}"
             kinds[group] = form
             pattern += f"(?P<{group}>{_field_pattern(kind, form)})"
-        return cls(text, re.compile(pattern + _escaped_literal(text[end:]), flags), kinds)
+        return cls(text, re.compile(pattern + _literal_pattern(text[end:]), flags), kinds)
 
     @property
     def has_order_field(self) -> bool:
@@ -359,7 +359,7 @@ def parse_templates(texts: Sequence[str], *, ignore_case: bool = False) -> tuple
     return templates
 
 
-def _escaped_literal(text: str) -> str:
+def _literal_pattern(text: str) -> str:
     if "{" in text or "}" in text:
         raise ValueError(f"{text!r} in a template is neither a field nor part of a name; {_EXAMPLE}")
     return re.escape(text)
@@ -375,11 +375,11 @@ def _field_pattern(kind: str, form: str) -> str:
     for code in _CODE.finditer(form):
         if code[0] not in _CODES:
             raise ValueError(f"{code[0]} in {form!r} is not a code of a {kind}; use {' '.join(_CODES)}")
-        pattern += _escaped_literal(form[end : code.start()]) + _CODES[code[0]]
+        pattern += _literal_pattern(form[end : code.start()]) + _CODES[code[0]]
         end = code.end()
         codes.add(code[0])
     _check_format_codes(kind, form, codes)
-    return pattern + _escaped_literal(form[end:])
+    return pattern + _literal_pattern(form[end:])
 
 
 def _check_format_codes(kind: str, form: str, codes: set[str]) -> None:

@@ -87,7 +87,7 @@ class OverlappingPages(SizedPages):
         has_new = before.seen.add([id_ for _, id_ in places]) > 0
         before.without_place += number - len(places)
         if offset and before.joints.isdisjoint(places):
-            return request.with_page(**{self.param: self._earlier_offset(offset, answer)})
+            return request.with_page(**{self.param: self._earlier_offset_after_missed_overlap(offset, answer)})
         end, size = offset + number, request.page_params.get(self.size_param)
         is_asked_to_end = isinstance(size, int) and offset + size >= total
         if end >= total or (is_asked_to_end and (number < 2 or not has_new)):
@@ -112,7 +112,7 @@ class OverlappingPages(SizedPages):
         lesser = super().smaller(request, read)
         return lesser if lesser is not None and int(lesser.page_params[self.size_param]) > 1 else None
 
-    def _earlier_offset(self, offset: int, answer: ApiAnswer) -> int:
+    def _earlier_offset_after_missed_overlap(self, offset: int, answer: ApiAnswer) -> int:
         progress = self._progress[0]
         progress.step *= 2
         if progress.step < offset:

@@ -268,7 +268,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         page: ApiAnswer | None = None
         is_end_stated = is_stopped = False
         for _ in range(MAX_PAGES):
-            taken = self._next_page(request, read, page, is_end_stated=is_end_stated)
+            taken = self._read_page_unless_ended(request, read, page, is_end_stated=is_end_stated)
             if taken is None:
                 is_stopped = True
                 break
@@ -298,7 +298,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         if page is not None and paginator.stop.when is not None and not is_stopped:
             raise _doubtful_list_error("no page says that it is the last one, as stop.when declares", page)
 
-    def _next_page(
+    def _read_page_unless_ended(
         self, request: ApiRequest, read: _ListReading, before: ApiAnswer | None, *, is_end_stated: bool
     ) -> tuple[ApiRequest, ApiAnswer, list[Any] | None] | None:
         """Return the page, its request and its records; None if the API answers that there is none after *before*."""
@@ -310,14 +310,14 @@ class ApiClient(AbstractContextManager["ApiClient"]):
                 is_said = page.status == _NO_CONTENT or (page.status in AT_FIRST and before is None)
                 if not (is_said or is_over):
                     self._check_end_status(request, page, before, read)
-                _check_no_next_page(before, read)
+                _check_no_next_page_announced(before, read)
                 return None
             page = _add_missing_empty_list(page, read)
             found = None if evidence is None else _records_in(page, paginator, read.records)
         except RequestRefusedError:
             if not is_over:
                 raise
-            _check_no_next_page(before, read)
+            _check_no_next_page_announced(before, read)
             return None  # some APIs refuse the page after the last one
         if (is_end_stated and not found) or (is_over and found is None and evidence is not None):
             read.signs.add_page(page, 0)
@@ -349,7 +349,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             raise _doubtful_list_error(
                 f"HTTP {page.status} says that a page is unchanged, and not that it is the last one", page
             )
-        if read.cap is not None and read.evidence is not None and read.latest is not None:
+        if read.declared_api_cap is not None and read.evidence is not None and read.latest is not None:
             _, again = self._request_list_page(read.latest, lambda _: None, read.sent)
             _, after = self._request_list_page(request, lambda _: None, read.sent)
             found = [_records_in(each, read.paginator, read.records) for each in (before, again) if each.status == 200]
@@ -401,7 +401,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         if sign is not None:
             raise _doubtful_list_error(sign, page)
         doubt, paginator = evidence.doubtful_length_text, read.paginator
-        if doubt is None or read.cap is not None:
+        if doubt is None or read.declared_api_cap is not None:
             return
         text = f"{doubt}; if it is whole, declare a larger cap" if isinstance(paginator, PageNumber | Offset) else doubt
         self._run.open_lists.add_doubt(text, is_incomplete=True)
@@ -442,17 +442,19 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         if size is None or not is_smaller:
             return None
         if evidence.pages == 1:
-            given, following = self._read_two_smaller_pages(read, size[0], number - 1)
+            given, following = self._probe_first_two_smaller_pages(read, size[0], number - 1)
             is_whole = len(given) == number or (len(given) == number - 1 and len(following) == 1)
         elif isinstance(paginator, PageNumber):
-            _, following = self._read_two_smaller_pages(read, size[0], number)
+            _, following = self._probe_first_two_smaller_pages(read, size[0], number)
             is_whole = evidence.pages_have_same_records(following[:1], read.second)
         else:
             return None
         sign = f"the server gives {number:,} of the {read.asked:,} records that {size[0]} asks for"
         return None if is_whole else f"{sign}, and in smaller pages the list is another one: ask for fewer"
 
-    def _read_two_smaller_pages(self, read: _ListReading, param: str, size: int) -> tuple[Sequence[Any], Sequence[Any]]:
+    def _probe_first_two_smaller_pages(
+        self, read: _ListReading, param: str, size: int
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return the records of the first two pages of a list whose pages have at most *size*; none if it fails."""
         found = list[Sequence[Any]]()
         request: ApiRequest | None = read.first.with_param(param, size)
@@ -588,7 +590,7 @@ class _ListReading(Struct):
         self.latest = request
 
     @property
-    def cap(self) -> int | None:
+    def declared_api_cap(self) -> int | None:
         return self.paginator.cap if isinstance(self.paginator, PageNumber | Offset) else None
 
 
@@ -638,7 +640,7 @@ def _check_repeated_page_is_last(page: ApiAnswer, read: _ListReading, evidence: 
         raise _doubtful_list_error(read.signs.sign_of_next_page, page)
 
 
-def _check_no_next_page(last: ApiAnswer | None, read: _ListReading) -> None:
+def _check_no_next_page_announced(last: ApiAnswer | None, read: _ListReading) -> None:
     """Check that the last page, after which the API lists nothing, does not tell of another one."""
     is_counted = read.evidence is not None and read.evidence.has_all_stated_records
     if last is not None and not is_counted and read.signs.sign_of_next_page is not None:

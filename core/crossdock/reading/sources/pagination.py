@@ -76,7 +76,7 @@ class Paginator:
         Raises:
             RefusedError: If *answer* is not a page of the list, or the list is cut.
         """
-        if type(self) is Paginator and _following_link(answer) is not None:
+        if type(self) is Paginator and _next_link_in_header(answer) is not None:
             raise RefusedError(
                 "has a link to a next page",
                 where=answer.address,
@@ -110,7 +110,7 @@ class LinkHeader(Paginator):
         return "link"
 
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
-        target = _following_link(answer)
+        target = _next_link_in_header(answer)
         return None if target is None else request.following(target)
 
 
@@ -370,7 +370,7 @@ class GraphQLConnection(SizedPages):
         return next((each for each in found if isinstance(each, list)), None)
 
 
-def _following_link(answer: ApiAnswer) -> str | None:
+def _next_link_in_header(answer: ApiAnswer) -> str | None:
     try:
         return link_target(answer.headers.get("link", ""))
     except ValueError as error:

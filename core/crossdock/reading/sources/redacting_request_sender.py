@@ -53,7 +53,7 @@ class ApiRequestSender:
         recorded: Callable[[httpx.BaseTransport], httpx.BaseTransport] | None = None,
     ) -> None:
         self._api, self._transport, self._recorded = api, api.transport or transport, recorded
-        self._credentials = _words(api.headers.values())
+        self._credentials = _words_in_values(api.headers.values())
         self._before_auth, self._added_by_auth = set[str](), set[str]()
         self._has_left = False  # of what is delivered
         self.digest = 0
@@ -180,7 +180,7 @@ class ApiRequestSender:
             self._client.close()
 
     def _record_auth_values(self, request: httpx.Request) -> None:
-        self._added_by_auth |= _words(_header_and_query_values(request) - self._before_auth)
+        self._added_by_auth |= _words_in_values(_header_and_query_values(request) - self._before_auth)
         self._has_left = self._has_left or "may_leave" in request.extensions  # else it is a request for a token
 
 
@@ -215,5 +215,5 @@ def _texts_within(value: Any) -> Iterator[str]:
             yield from _texts_within(inner)
 
 
-def _words(values: Iterable[str]) -> set[str]:
+def _words_in_values(values: Iterable[str]) -> set[str]:
     return {word for value in values for word in value.split()}

@@ -38,7 +38,9 @@ class GrowthChecks:
         _, all_due = self._expected.setdefault(connection, (open_store, []))
         all_due.append(due)
 
-    def look_and_pause(self, seconds: float, clock: Clock, connection: str, store: FileStore, looked: Look) -> None:
+    def let_others_look_and_pause(
+        self, seconds: float, clock: Clock, connection: str, store: FileStore, looked: Look
+    ) -> None:
         """Let all sources look at their files, then wait for *seconds*. Do nothing if *seconds* is not positive."""
         if seconds > 0:
             self._let_other_sources_look(connection, store, looked)

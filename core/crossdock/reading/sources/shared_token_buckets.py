@@ -146,7 +146,9 @@ class ApiBucket:
                 sent.token,
                 accepted=not throttled,
                 headers=rate_limit_headers.read(answer.headers),
-                retry_after_s=Throttling(wait_s).wait_after_answer(answer.headers, answer.body) if throttled else None,
+                retry_after_s=Throttling(wait_s).wait_after_answer_s(answer.headers, answer.body)
+                if throttled
+                else None,
             )
 
     def record_unanswered_request(self, sent: SentRequest) -> None:

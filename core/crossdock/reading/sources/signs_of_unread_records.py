@@ -151,7 +151,7 @@ class SignsOfUnreadRecords:
                 continue
             if kind == "error" or (kind == "verdict" and self._is_failure_report(place, value, records)):
                 self._error = self._error or (place, "reports an error or a part of the list")
-            elif kind == "other" and self._says_something_new(place, value, records):
+            elif kind == "other" and self._is_new_beside_empty_list(place, value, records):
                 self._error = self._error or (place, _NEW)
             elif kind == "cursor":
                 self._cursor = place if self._pages == 1 and records else None
@@ -176,7 +176,7 @@ class SignsOfUnreadRecords:
         has_records, is_usual = bool(self._read), seen in self._usual
         return records == 0 and not is_usual and _may_report_error(name, value, has_records=has_records)
 
-    def _says_something_new(self, place: str, member: tuple[str, Any], records: int | None) -> bool:
+    def _is_new_beside_empty_list(self, place: str, member: tuple[str, Any], records: int | None) -> bool:
         """Return whether a member beside an empty list, by no known name, says what no page with records said."""
         (name, value), at = member, hash(place)
         if self._known_places.get(at):

@@ -176,10 +176,10 @@ class AuthorizationCodeAuth(TokenAuth):
             raise UnauthorizedError(
                 message, where=self._connection_name, hint=self._reconnect_hint, code="tokens_outdated"
             )
-        self._check_stored_refresh_token(stored)
+        self._require_stored_refresh_token(stored)
         return stored
 
-    def _check_stored_refresh_token(self, stored: StoredTokens) -> None:
+    def _require_stored_refresh_token(self, stored: StoredTokens) -> None:
         if not stored.refresh_token:
             message = "the vendor's last refresh token has characters that none may have (RFC 6749), so none is left"
             raise UnauthorizedError(
@@ -216,7 +216,7 @@ class AuthorizationCodeAuth(TokenAuth):
                 raise
         renew_at = self._next_renewal_time(now.timestamp(), members)
         self.file.write(replace(granted, access_token=token, renew_at=renew_at))
-        self._check_stored_refresh_token(granted)
+        self._require_stored_refresh_token(granted)
         self._token = token
         self._renew_at = asked_at + renew_at - now.timestamp()
 

@@ -67,7 +67,7 @@ class FolderStore:
         with self._matching_entries(folder, pattern) as (inside, entries):
             for entry in entries:
                 with suppress(FileNotFoundError):  # it was removed since
-                    if file := _regular_file_or_none(entry.name, folder, entry.stat(follow_symlinks=False)):
+                    if file := _remote_file_if_regular(entry.name, folder, entry.stat(follow_symlinks=False)):
                         found.append(file)
                     elif entry.is_symlink():
                         links.append(entry.name)
@@ -193,7 +193,7 @@ class FolderStore:
         return ConfigError(f"folder {folder!r} does not exist", where=self._where, hint=hint, code="folder_missing")
 
     def _check_unchanged_while_moved(self, file: RemoteFile, folder: int, name: str) -> None:
-        now = _regular_file_or_none(file.name, file.folder, os.stat(name, dir_fd=folder, follow_symlinks=False))
+        now = _remote_file_if_regular(file.name, file.folder, os.stat(name, dir_fd=folder, follow_symlinks=False))
         if reason := change_since_listed(file, now, "while it was taken in"):
             raise RefusedError(f"file {file.path!r} {reason}", where=self._where, code="file_changed")
 
@@ -248,7 +248,7 @@ class FolderStore:
                     raise self._not_regular_error(path) from error
                 raise
         with _closing_descriptor(opened) as descriptor:
-            if (file := _regular_file_or_none(name, folder, os.fstat(descriptor))) is None:
+            if (file := _remote_file_if_regular(name, folder, os.fstat(descriptor))) is None:
                 raise self._not_regular_error(path)
             yield descriptor, file
 
@@ -317,7 +317,7 @@ class _MissingError(RemoteError):
     """A file that does not exist, or no longer."""
 
 
-def _regular_file_or_none(name: str, folder: str, status: os.stat_result) -> RemoteFile | None:
+def _remote_file_if_regular(name: str, folder: str, status: os.stat_result) -> RemoteFile | None:
     """Return None for links, folders and pipes."""
     if not stat.S_ISREG(status.st_mode):
         return None
@@ -330,7 +330,7 @@ def _is_ignorable_link(files: Container[tuple[int, ...]], link: str, folder: int
         status = os.stat(link, dir_fd=folder)
     except OSError:  # it leads nowhere, in a circle, or to where this user may not look
         return False
-    file = _regular_file_or_none(link, "", status)
+    file = _remote_file_if_regular(link, "", status)
     return stat.S_ISDIR(status.st_mode) or (file is not None and file.revision in files)
 
 

@@ -322,7 +322,7 @@ def chosen_proxy(connection: HttpConnection) -> ChosenProxy | None:
     if connection.proxy is not None:
         user, password = connection.proxy_user, connection.proxy_password
         login = (user.reveal(), password.reveal() if password else "") if user else None
-        return ChosenProxy(_proxy_server(connection, connection.proxy, login), lambda _: False)
+        return ChosenProxy(_make_httpcore_proxy(connection, connection.proxy, login), lambda _: False)
     if not connection.trust_env:
         return None
     found = getproxies()
@@ -344,10 +344,10 @@ def _proxy_from_environment(connection: HttpConnection, address: str) -> httpcor
             message, hint="correct the variable, or set trust_env: false", code="config_invalid"
         ) from None
     login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
-    return _proxy_server(connection, url, login)
+    return _make_httpcore_proxy(connection, url, login)
 
 
-def _proxy_server(connection: HttpConnection, url: str, login: tuple[str, str] | None) -> httpcore.Proxy:
+def _make_httpcore_proxy(connection: HttpConnection, url: str, login: tuple[str, str] | None) -> httpcore.Proxy:
     tls = tls_context(connection.anonymous()) if url.startswith("https:") else None
     encoded = (login[0].encode(), login[1].encode()) if login else None
     return httpcore.Proxy(url, auth=encoded, ssl_context=tls)

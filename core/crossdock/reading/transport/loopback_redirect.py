@@ -32,14 +32,14 @@ def is_loopback_redirect(redirect_url: str) -> bool:
 
 
 class LoopbackRedirect:
-    """Gives the first answer that *take* accepts to `wait`. Other requests get a page and change nothing."""
+    """Waits in `has_arrived_within` for an answer that *take* accepts. Other requests get a page and change nothing."""
 
     def __init__(self, redirect_url: str, path: str) -> None:
         self.url, self._path = redirect_url, path
         self.take: Callable[[str], bool] = lambda _: False
         self._taken, self._names = threading.Event(), ServerNames((), "crossdock connect")
 
-    def wait(self, within_s: float) -> bool:
+    def has_arrived_within(self, within_s: float) -> bool:
         """Return whether an answer came within so many seconds."""
         return self._taken.wait(within_s)
 

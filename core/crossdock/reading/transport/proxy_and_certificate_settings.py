@@ -42,7 +42,7 @@ class HttpConnection(ConfigModel):
     ``proxy`` or ``ca_file`` is not set."""
 
     @model_validator(mode="after")
-    def _check_required_settings(self) -> Self:
+    def _check_settings_needed_by_others(self) -> Self:
         for key, needed in _NEEDS.items():
             if getattr(self, key) is not None and getattr(self, needed) is None:
                 raise ValueError(f"{key} needs {needed}")

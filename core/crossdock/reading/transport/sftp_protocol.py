@@ -190,7 +190,7 @@ class SftpWire:
                 answer.read_string()  # the line that ls would print
                 yield name, answer.read_attributes()
 
-    def read(self, handle: bytes, size: int, window: int) -> Iterator[bytes]:
+    def read_whole_file(self, handle: bytes, size: int, window: int) -> Iterator[bytes]:
         """Yield a file's bytes in order, requesting at most *window* bytes ahead.
 
         It ends where the server says that the file ends, or one byte after *size*. For ordinary files a server must

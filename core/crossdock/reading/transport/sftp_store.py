@@ -64,7 +64,7 @@ class SftpSession:
     def __init__(self, connection: SshConnection) -> None:
         self._connection = connection
         self._where = connection.login.where
-        with connection.limited_wait("opening SFTP"):
+        with connection.limiting_wait("opening SFTP"):
             connection.transport.set_keepalive(_KEEPALIVE_S)
             channel = connection.transport.open_session(window_size=connection.login.window_bytes)
             channel.invoke_subsystem("sftp")
@@ -80,11 +80,11 @@ class SftpSession:
 
     def list(self, folder: str, pattern: str) -> list[RemoteFile]:
         found, links = list[RemoteFile](), list[RemoteFile]()
-        with self._limited_wait_for_listing(folder):
+        with self._limiting_wait_for_listing(folder):
             for name, attributes in self._matching_entries(folder, pattern):
                 if stat.S_ISLNK(attributes.mode or 0):
                     links.append(RemoteFile(name, 0, 0, folder))
-                elif file := self._regular_file_or_none(name, folder, attributes):
+                elif file := self._remote_file_if_regular(name, folder, attributes):
                     found.append(file)
             listed = {(file.name, file.size, file.mtime) for file in found}
             for link in links:
@@ -93,20 +93,20 @@ class SftpSession:
         return matching_files(found, pattern, self._where)
 
     def folders(self, folder: str, pattern: str) -> Sequence[str]:
-        with self._limited_wait_for_listing(folder):
+        with self._limiting_wait_for_listing(folder):
             entries = list(self._matching_entries(folder, pattern))
         return sorted_names_refusing_unsafe(
             [name for name, each in entries if stat.S_ISDIR(each.mode or 0)], pattern, self._where
         )
 
-    def _limited_wait_for_listing(self, folder: str) -> AbstractContextManager[None]:
+    def _limiting_wait_for_listing(self, folder: str) -> AbstractContextManager[None]:
         hint = "correct the folder in `files`, or create it"
         missing = ConfigError(
             f"remote folder {folder!r} does not exist", where=self._where, hint=hint, code="folder_missing"
         )
         advice = "move old files to another folder, or raise `timeout_s`"
         budget = TimeBudget(_LISTING * self._connection.login.timeout_s, advice)
-        return self._limited_wait_with_translated_errors(f"listing folder {folder!r}", missing, budget)
+        return self._limiting_wait_and_translating_errors(f"listing folder {folder!r}", missing, budget)
 
     def _is_ignorable_link(self, listed: Container[tuple[str, int | None, int | None]], link: RemoteFile) -> bool:
         path = link.path.encode(errors="surrogateescape")
@@ -129,10 +129,10 @@ class SftpSession:
     def stat(self, path: str) -> RemoteFile:
         """Describe one regular file; a link is refused."""
         missing = _MissingError(f"remote file {path!r} does not exist", where=self._where)
-        with self._limited_wait_with_translated_errors(f"describing {path!r}", missing):
+        with self._limiting_wait_and_translating_errors(f"describing {path!r}", missing):
             attributes = self._wire.lstat(_path_bytes(path))
         folder, slash, name = path.rpartition("/")
-        if file := self._regular_file_or_none(name, folder or slash, attributes):
+        if file := self._remote_file_if_regular(name, folder or slash, attributes):
             return file
         raise RefusedError(f"{path!r} is not a regular file", where=self._where, code="file_unsafe")
 
@@ -142,12 +142,12 @@ class SftpSession:
         login = self._connection.login
         hint = "if the connection is slow, lower `min_bytes_per_s`"
         budget = TimeBudget(login.timeout_s + file.size / login.min_bytes_per_s, hint)
-        with self._limited_wait_with_translated_errors(doing):
+        with self._limiting_wait_and_translating_errors(doing):
             handle = self._wire.open(_path_bytes(file.path))
-        blocks = self._wire.read(handle, file.size, login.window_bytes)
+        blocks = self._wire.read_whole_file(handle, file.size, login.window_bytes)
         try:
             while True:
-                with self._limited_wait_with_translated_errors(
+                with self._limiting_wait_and_translating_errors(
                     doing, budget=budget
                 ):  # writing a block does not count as the server's time
                     block = next(blocks, b"")
@@ -158,7 +158,7 @@ class SftpSession:
                 if progress:
                     progress(len(block))
         finally:
-            with suppress(CrossdockError), self._limited_wait_with_translated_errors(doing):
+            with suppress(CrossdockError), self._limiting_wait_and_translating_errors(doing):
                 self._wire.close_handle(handle)
         with suppress(_MissingError):
             after = self.stat(file.path)
@@ -170,7 +170,7 @@ class SftpSession:
         missing = ConfigError(
             f"remote folder {folder!r} does not exist", where=self._where, hint=hint, code="folder_missing"
         )
-        with self._limited_wait_with_translated_errors(f"describing folder {folder!r}", missing):
+        with self._limiting_wait_and_translating_errors(f"describing folder {folder!r}", missing):
             self._wire.lstat(_path_bytes(folder))
         name = next((name for name in archive_names(file) if self._is_free_path(f"{folder}/{name}")), None)
         if name is None:
@@ -189,7 +189,7 @@ class SftpSession:
         try:
             return self.stat(path)
         except _MissingError:
-            with self._limited_wait_with_translated_errors(
+            with self._limiting_wait_and_translating_errors(
                 f"describing folder {folder!r}", self._missing_folder_error(folder)
             ):
                 self._wire.lstat(_path_bytes(folder or "."))
@@ -198,17 +198,17 @@ class SftpSession:
     def write(self, path: str, data: bytes) -> None:
         login = self._connection.login
         budget = TimeBudget(login.timeout_s + len(data) / login.min_bytes_per_s, "lower `min_bytes_per_s`")
-        with self._limited_wait_with_translated_errors(
+        with self._limiting_wait_and_translating_errors(
             f"writing {path!r}", self._missing_folder_error(path.rpartition("/")[0]), budget
         ):
             self._wire.write_whole_file(_path_bytes(path), data)
 
     def rename(self, old: str, new: str) -> None:
-        with self._limited_wait_with_translated_errors(f"renaming {old!r} to {new!r}"):
+        with self._limiting_wait_and_translating_errors(f"renaming {old!r} to {new!r}"):
             self._wire.rename_atomically(_path_bytes(old), _path_bytes(new))
 
     def remove(self, path: str) -> None:
-        with self._limited_wait_with_translated_errors(f"removing {path!r}"):
+        with self._limiting_wait_and_translating_errors(f"removing {path!r}"):
             self._wire.remove(_path_bytes(path))
 
     def _missing_folder_error(self, folder: str) -> ConfigError:
@@ -219,7 +219,7 @@ class SftpSession:
 
     def _is_free_path(self, path: str) -> bool:
         try:
-            with self._limited_wait_with_translated_errors(
+            with self._limiting_wait_and_translating_errors(
                 f"describing {path!r}", _MissingError("", where=self._where)
             ):
                 self._wire.lstat(_path_bytes(path))
@@ -228,7 +228,7 @@ class SftpSession:
         return False
 
     def _rename_without_overwriting(self, old: str, new: str) -> None:
-        with self._limited_wait_with_translated_errors(f"moving {old!r}"):
+        with self._limiting_wait_and_translating_errors(f"moving {old!r}"):
             self._wire.rename(_path_bytes(old), _path_bytes(new))  # unlike posix-rename, it overwrites nothing
 
     def _check_unchanged(
@@ -252,7 +252,7 @@ class SftpSession:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _regular_file_or_none(self, name: str, folder: str, attributes: Attributes) -> RemoteFile | None:
+    def _remote_file_if_regular(self, name: str, folder: str, attributes: Attributes) -> RemoteFile | None:
         """Return None for links and folders. A file of unknown type (some servers send none) counts as regular."""
         if stat.S_IFMT(attributes.mode or 0) not in {0, stat.S_IFREG}:
             return None
@@ -267,11 +267,11 @@ class SftpSession:
         return RemoteFile(name, attributes.size, attributes.mtime, folder)
 
     @contextmanager
-    def _limited_wait_with_translated_errors(
+    def _limiting_wait_and_translating_errors(
         self, doing: str, missing: CrossdockError | None = None, budget: TimeBudget | None = None
     ) -> Iterator[None]:
         """Limit a wait for the server, and translate its refusals. *missing* is raised if nothing is there."""
-        with self._connection.limited_wait(doing, budget=budget):
+        with self._connection.limiting_wait(doing, budget=budget):
             try:
                 yield
             except StatusError as status:

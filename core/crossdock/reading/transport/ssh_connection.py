@@ -204,7 +204,7 @@ class SshConnection:
         self._watchdog.start()
 
     @contextmanager
-    def limited_wait(
+    def limiting_wait(
         self, doing: str, seconds: float | None = None, budget: TimeBudget | None = None
     ) -> Iterator[None]:
         """Limit the time of a wait, from here and again from each `record_progress`, and translate what is raised.
@@ -339,7 +339,7 @@ def connect_to_pinned_host(login: SftpLogin, clock: Clock) -> SshConnection:
     while True:
         connection = SshConnection(login, refused, clock)
         try:
-            with connection.limited_wait("exchanging keys", login.connect_timeout_s):
+            with connection.limiting_wait("exchanging keys", login.connect_timeout_s):
                 connection.transport.start_client()
                 key = connection.transport.get_remote_server_key()
         except BaseException as error:
@@ -388,7 +388,7 @@ def log_in(connection: SshConnection, key: paramiko.PKey | None) -> None:
         methods["password"] = partial(transport.auth_password, login.user, login.password)
     for number, (method, attempt) in enumerate(methods.items()):
         try:
-            with connection.limited_wait(f"logging in by {method}"):
+            with connection.limiting_wait(f"logging in by {method}"):
                 attempt()
         except UnavailableError as error:
             refused = isinstance(error.__cause__, paramiko.AuthenticationException) and not connection.expired

@@ -46,7 +46,7 @@ def _make_context(
     else:
         _trust_system_certificates(context)
     if certificate is not None:
-        load_client_certificate(context, certificate, key, passphrase)
+        load_certificate_and_key(context, certificate, key, passphrase)
     return context
 
 
@@ -78,7 +78,7 @@ def _trust_system_certificates(context: ssl.SSLContext) -> None:
         context.load_verify_locations(capath=folder)
 
 
-def load_client_certificate(
+def load_certificate_and_key(
     context: ssl.SSLContext, certificate: Path, key: Path | None, passphrase: Secret | None = None
 ) -> None:
     """Let *context* show a certificate. Raises ConfigError if it or its key is of no use, or the key is not private."""

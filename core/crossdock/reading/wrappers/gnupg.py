@@ -62,15 +62,15 @@ class GpgResult:
     pinned: Collection[str]
 
     @cached_property
-    def _status_words(self) -> set[str]:
+    def _status_keywords(self) -> set[str]:
         return {line[0] for line in self.lines}
 
     @cached_property
     def decryption_failure(self) -> Failure | None:
-        if "DECRYPTION_OKAY" in self._status_words:
+        if "DECRYPTION_OKAY" in self._status_keywords:
             return None
-        if "DECRYPTION_KEY" not in self._status_words:
-            if "KEY_CONSIDERED" in self._status_words:  # it is there, and could not be used
+        if "DECRYPTION_KEY" not in self._status_keywords:
+            if "KEY_CONSIDERED" in self._status_keywords:  # it is there, and could not be used
                 return Failure("cannot be decrypted: the passphrase of the key is wrong or missing", _KEY_HINT)
             return Failure("is encrypted to another key than the declared one", _KEY_HINT)
         return Failure("was cut or changed after it was encrypted")
@@ -80,7 +80,7 @@ class GpgResult:
         failures = [self._failure_of_signature(signature) for signature in self._signatures()]
         if not failures:
             return Failure("is not signed", "Ask the sender to sign it; nothing shows who wrote it.")
-        if "BADSIG" in self._status_words:
+        if "BADSIG" in self._status_keywords:
             return Failure("was changed after it was signed")
         return None if None in failures else failures[0]
 
@@ -88,7 +88,7 @@ class GpgResult:
     def damage_failure(self) -> Failure | None:
         unknown = [line for line in self.lines if line[0] == "ERRSIG"]
         is_other_signer = self.exit_code == 2 and unknown and all(line[6:7] == [_NO_KEY] for line in unknown)
-        bad = self._status_words & {"NODATA", "UNEXPECTED", "FAILURE", "ERROR", "BADMDC", "DECRYPTION_FAILED"}
+        bad = self._status_keywords & {"NODATA", "UNEXPECTED", "FAILURE", "ERROR", "BADMDC", "DECRYPTION_FAILED"}
         texts = [line for line in self.lines if line[0] == "PLAINTEXT"]
         if (self.exit_code and not is_other_signer) or bad or len(texts) != 1:
             return Failure("is damaged or followed by other data")
@@ -190,7 +190,7 @@ class Keyring:
     def decrypted_blocks(self, message: BinaryIO, *, most_s: float) -> Iterator[bytes]:
         """Yield what is in *message*, from its beginning. It may not be used before `result` is asked."""
         with self._running_gpg("--decrypt", stdin=message, most_s=most_s) as (process, status):
-            yield from _output_blocks(process)
+            yield from _read_stdout_in_blocks(process)
             exit_code = process.wait()
         self.result = GpgResult(_status_lines(status), exit_code, frozenset(self._pinned))
 
@@ -208,7 +208,7 @@ class Keyring:
         command += ["--encrypt"] if encrypt_to else []
         command += ["--local-user", signer, "--sign"] if signer else []
         with self._running_gpg(*command, stdin=content, most_s=most_s) as (process, status):
-            yield from _output_blocks(process)
+            yield from _read_stdout_in_blocks(process)
             exit_code = process.wait()
         if exit_code:
             is_recipient = any(line[0] == "INV_RECP" for line in _status_lines(status))
@@ -268,7 +268,7 @@ class Keyring:
             process.wait()
 
 
-def _output_blocks(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
+def _read_stdout_in_blocks(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
     assert process.stdout is not None
     while block := process.stdout.read(BLOCK):
         yield block

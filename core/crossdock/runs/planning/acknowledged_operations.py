@@ -51,7 +51,7 @@ class AcknowledgedOperations:
             return "ignored", []
         return "acknowledged", [self._settle_intent(intent, said) for intent in found]
 
-    def with_operation_data(self, settled: Sequence[Settlement]) -> list[Settlement]:
+    def settlements_with_operation_data(self, settled: Sequence[Settlement]) -> list[Settlement]:
         """Return settlements of `settle` with the data of their operations, which are not kept in memory."""
         with self._state.begin_read_only() as tx:
             whole = tx.intents.read_again_with_data([item.intent for item in settled])
@@ -112,7 +112,7 @@ class AcknowledgedOperations:
         held = {intent.status for intent in latest.values()}
         if not said["accepted"] and "delivered" in held:
             self._raise_contradiction(
-                f"refuses what counts as accepted since an earlier acknowledgement: {_reason(said)}"
+                f"refuses what counts as accepted since an earlier acknowledgement: {_refusal_reason(said)}"
             )
         ever = {intent.status for intent in found.values()}
         if said["accepted"] and not is_about_whole_file(said) and "rejected" in held and "delivered" not in ever:
@@ -138,7 +138,7 @@ class AcknowledgedOperations:
             intent.status = "delivered"
             return Settlement(intent, Outcome("delivered", target_id=intent.target_id), acknowledged=True)
         intent.status = "rejected"
-        outcome = Outcome("rejected", f"{self._target.title} refused it: {_reason(said)}", reason="rejected")
+        outcome = Outcome("rejected", f"{self._target.title} refused it: {_refusal_reason(said)}", reason="rejected")
         return Settlement(intent, outcome, acknowledged=True)
 
 
@@ -187,5 +187,5 @@ def _place_from_control_number(control: str) -> int:
     return int(digits) - 1 if digits.isascii() and digits.isdecimal() and len(digits) <= _MAX_DIGITS else -1
 
 
-def _reason(said: Mapping[str, Any]) -> str:
+def _refusal_reason(said: Mapping[str, Any]) -> str:
     return said.get("reason") or "without a reason"

@@ -26,7 +26,7 @@ class LiveValue(Struct, frozen=True):
     taken: bool = False
 
 
-class LiveIndex:
+class LiveValueIndex:
     """The values of one member of all records of a resource, as hashes: about 10 bytes per record, and its id.
 
     Delivery compares the texts before it writes, so two values with the same hash only make a record ambiguous.
@@ -64,7 +64,9 @@ class LiveIndex:
 class LiveMatches:
     """Decides for each record that a stream would create whether it takes over one that *read* has found."""
 
-    def __init__(self, member: str, index: LiveIndex, read: Callable[[LiveIndex], None] = lambda _: None) -> None:
+    def __init__(
+        self, member: str, index: LiveValueIndex, read: Callable[[LiveValueIndex], None] = lambda _: None
+    ) -> None:
         self.member, self._index, self._read = member, index, read
         self._is_current = False
         self._claimed = ClaimedValues()  # by the record that was decided first
@@ -118,7 +120,7 @@ class MatchCounts(Struct, frozen=True):
 
 
 def count_match_decisions(
-    index: LiveIndex,
+    index: LiveValueIndex,
     values: Iterable[str | None],
     member: str = "",
     decided: Callable[[int, str | None, str], None] = lambda _number, _id, _why: None,

@@ -11,8 +11,8 @@ from typing import Any
 from msgspec import Struct
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.delta.changed_records_from_source import KeyedRecord, stored_records_prepared_again
 from crossdock.delta.fingerprint import key_hashes
+from crossdock.delta.second_pass_for_changed_records import KeyedRecord, stored_records_prepared_again
 from crossdock.runs.planning.reference_resolution import References, ScopedKey, references_in
 from crossdock.runs.planning.unchanged_waits import IdleWaits, awaited_keys
 from crossdock.state import DeadLetter, RecordIdentity, Scope, State, Transaction
@@ -90,7 +90,7 @@ class AwaitingParents:
             has_news = self._has_new_arrivals(tx)
             awaited_by = [*(held.missing for held in self._held.values()), *(self._idle.values() if has_news else ())]
             self.references.look_up((key for missing in awaited_by for key in missing), tx)
-            self._drop_if_first_step_rejected(tx)
+            self._drop_opened_records_if_rejected(tx)
             opened = self._keys_with_first_step()
             bound = set(tx.bindings.target_id_by_key_hash(self.bound.scope, opened))
         bound |= {each for each in opened if self.references.planned_first_step_binding(self.bound.scope, each)}
@@ -98,14 +98,14 @@ class AwaitingParents:
             key_hash
             for key_hash, held in self._held.items()
             if (not held.opened or key_hash in bound) and not self.references.missing(held.missing)
-        ] + (self._find_ready_idle() if has_news or self._held else [])
+        ] + (self._find_ready_idle_records() if has_news or self._held else [])
 
     def _has_new_arrivals(self, tx: Transaction) -> bool:
         scopes = self._stamps or {scope for missing in self._idle.values() for scope, _ in missing}
         before, self._stamps = self._stamps, {scope: tx.stamps.current(scope) for scope in scopes}
         return self._stamps != before
 
-    def _find_ready_idle(self) -> list[int]:
+    def _find_ready_idle_records(self) -> list[int]:
         """Return the idle records that are ready, or that may be in a cycle with a held record."""
         own, held = self.bound.scope.whole_record_scope, {each.read.identity.key for each in self._held.values()}
         return [
@@ -123,7 +123,7 @@ class AwaitingParents:
                 waiting = tx.waiting_records.records_among(self.bound.name, idle)
             yield from stored_records_prepared_again(self.bound.stream, ((each.identity, each.raw) for each in waiting))
 
-    def pop_held(self, key_hash: int) -> KeyedRecord:
+    def pop_held_record(self, key_hash: int) -> KeyedRecord:
         return self._held.pop(key_hash).read
 
     def cycle_breakers(self) -> list[int]:
@@ -179,7 +179,7 @@ class AwaitingParents:
         if not self._held:
             return
         with self.state.begin_read_only() as tx:
-            self._drop_if_first_step_rejected(tx)
+            self._drop_opened_records_if_rejected(tx)
         idle = [key_hash for key_hash, held in self._held.items() if not held.opened]
         if idle and self.version is not None:
             with self.state.begin() as tx:
@@ -190,7 +190,7 @@ class AwaitingParents:
         if not self:
             return 0
         with self.state.begin_read_only() as tx:
-            self._drop_if_first_step_rejected(tx)
+            self._drop_opened_records_if_rejected(tx)
         number = len(self)
         self._held.clear()
         self._idle.clear()
@@ -199,7 +199,7 @@ class AwaitingParents:
     def _keys_with_first_step(self) -> list[int]:
         return [key_hash for key_hash, held in self._held.items() if held.opened]
 
-    def _drop_if_first_step_rejected(self, tx: Transaction) -> None:
+    def _drop_opened_records_if_rejected(self, tx: Transaction) -> None:
         """Drop opened records whose first step was rejected: they are dead letters now."""
         if self.references.is_plan:
             return  # a plan sends nothing, so a dead letter is from an earlier run

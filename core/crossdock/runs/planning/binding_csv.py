@@ -49,7 +49,7 @@ def import_bindings(
             fresh = _new_bindings(tx, scope, rows[start : start + PART])
             tx.bindings.put(scope, fresh, run_id=run_id, at=at)
             if targets[scope.target].resources[scope.resource].holds_records:
-                tx.unverified.mark_bindings(scope, fresh)
+                tx.unverified.mark_bindings_and_resource(scope, fresh)
             number += len(fresh)
         for name, kind in targets[scope.target].resources.items():
             if scope.resource in kind.parents and kind.holds_records:
@@ -86,7 +86,7 @@ def _new_bindings(tx: Transaction, scope: Scope, rows: list[_Row]) -> list[Bindi
 def _read_rows(path: Path, targets: Mapping[str, Target], *, raw: bool) -> dict[Scope, list[_Row]]:
     found: dict[Scope, list[_Row]] = defaultdict(list)
     lines: dict[ScopedKey, int] = {}
-    for line, (target, resource, namespace, key, target_id) in _csv_lines(path, raw=raw):
+    for line, (target, resource, namespace, key, target_id) in _read_csv_lines(path, raw=raw):
         where = f"{path}:{line}"
         if not (target and resource and namespace and key and target_id):
             raise ConfigError(
@@ -112,7 +112,7 @@ def _read_rows(path: Path, targets: Mapping[str, Target], *, raw: bool) -> dict[
     return found
 
 
-def _csv_lines(path: Path, *, raw: bool) -> Iterator[tuple[int, list[str]]]:
+def _read_csv_lines(path: Path, *, raw: bool) -> Iterator[tuple[int, list[str]]]:
     try:
         with path.open(encoding="utf-8", newline="") as file:
             reader = csv.reader(file, strict=True)

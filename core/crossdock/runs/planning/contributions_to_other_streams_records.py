@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from msgspec import structs
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.delta.changed_records_from_source import KeyedRecord
+from crossdock.delta.second_pass_for_changed_records import KeyedRecord
 from crossdock.runs.planning.own_writes_in_source import Origin
 from crossdock.runs.planning.reference_resolution import ScopedKey, placeholder
 from crossdock.state import Binding, RecordIdentity, Transaction
@@ -21,7 +21,7 @@ class Contributions:
         self._scope, self._by_id, self._stream = bound.scope, bound.stream.matches != "key", bound.name
         self.needed = bool(bound.stream.contributes)
 
-    def awaited_record(self, read: KeyedRecord) -> list[ScopedKey]:
+    def record_that_must_exist_first(self, read: KeyedRecord) -> list[ScopedKey]:
         """Return the record that must exist first; none for a record that is named by its target id."""
         return [(self._scope.whole_record_scope, read.identity.key)] if self.needed and not self._by_id else []
 
@@ -67,7 +67,7 @@ class Contributions:
                 record = Record(key, (), FROM_STATE, (0,))
                 yield Operation("update", identity, self._scope, record, mine.payload, mine.payload, held)
 
-    def initial_contribution_to_planned_record(self, read: KeyedRecord) -> Binding:
+    def binding_before_first_contribution(self, read: KeyedRecord) -> Binding:
         """Return the empty contribution to a record that the plan creates before."""
         key = read.identity.key
         return _empty_contribution(read.identity.key_hash, key, placeholder(self._scope.whole_record_scope, key), 0)

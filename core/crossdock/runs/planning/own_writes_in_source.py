@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.delta.changed_records_from_source import KeyedRecord
+from crossdock.delta.second_pass_for_changed_records import KeyedRecord
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.state import Scope, State, Transaction
 from crossdock.values.raw_rows_and_records import JSON

@@ -8,7 +8,7 @@ from datetime import datetime
 from msgspec import Struct, field
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.delta.changed_records_from_source import KeyedRecord
+from crossdock.delta.second_pass_for_changed_records import KeyedRecord
 from crossdock.runs.planning.reference_resolution import ScopedKey
 from crossdock.state import Binding, DeadLetter, NamedRecord, Transaction, WaitingRecord
 from crossdock.writing.delivery.operations_and_intents import Operation

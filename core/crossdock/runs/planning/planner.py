@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from crossdock.config.project.connections import guard_author_code_of_stream
-from crossdock.delta.changed_records_from_source import KeyedRecord, in_chunks
+from crossdock.delta.second_pass_for_changed_records import KeyedRecord, in_chunks
 from crossdock.errors import CrossdockError, RecordError, StateError
 from crossdock.runs.planning.acknowledged_operations import AcknowledgedOperations, is_about_whole_file
 from crossdock.runs.planning.adoptable_records import LiveMatches
@@ -71,17 +71,17 @@ class Planner:
         )
         self._acknowledged = AcknowledgedOperations(held.state, held.bound.target) if is_acknowledging else None
 
-    def decide(self, reads: Iterator[KeyedRecord]) -> Iterator[PlannedChunk]:
+    def decide_in_chunks(self, reads: Iterator[KeyedRecord]) -> Iterator[PlannedChunk]:
         """Yield decisions about *reads* in their order. Each chunk uses the state at the time when it is requested."""
         decide = self._decide_chunk if self._acknowledged is None else self._settle_by_acknowledgements
-        for chunk in in_chunks(self._reads_until_failure(reads), self._at_once):
+        for chunk in in_chunks(self._records_until_source_fails(reads), self._at_once):
             yield decide(chunk)
             if self.stopped is not None:
                 return
 
     def count_rest_as_carried_on(self, reads: Iterator[KeyedRecord]) -> None:
         """Count the rest of *reads* as `carried_on`: the next run reads it again."""
-        for _ in self._reads_until_failure(reads):
+        for _ in self._records_until_source_fails(reads):
             self._tally.count("carried_on")
 
     def next_round(self) -> Iterator[PlannedChunk] | None:
@@ -93,7 +93,7 @@ class Planner:
         if self.stopped is not None:
             return None
         if ready := self._held.find_ready():
-            return self.decide(self._held.pop_ready(ready))
+            return self.decide_in_chunks(self._held.pop_ready(ready))
         if breakers := self._held.cycle_breakers():
             return self._plan_first_steps_of_cycles(breakers)
         if self._operations is not None:
@@ -104,7 +104,7 @@ class Planner:
     def count_unplanned_removals(self) -> None:
         self._tally.count("carried_on", len(self._to_remove))
 
-    def _reads_until_failure(self, reads: Iterator[KeyedRecord]) -> Iterator[KeyedRecord]:
+    def _records_until_source_fails(self, reads: Iterator[KeyedRecord]) -> Iterator[KeyedRecord]:
         """Yield *reads* until their source fails. The source has counted the records that it does not yield."""
         try:
             with guard_author_code_of_stream(self._bound):
@@ -137,7 +137,7 @@ class Planner:
             binding = bindings.get(key_hash) or self._references.planned_first_step_binding(scope, key_hash)
             missing = self._references.missing(keys)
             if binding is None and not missing and self._contributions.needed:
-                binding = self._contributions.initial_contribution_to_planned_record(read)
+                binding = self._contributions.binding_before_first_contribution(read)
             if self._was_contributed_to_deleted(read, members, missing, former.get(key_hash)):
                 binding, missing = former[key_hash], []
             if not missing:
@@ -164,7 +164,7 @@ class Planner:
             self._tally.count(term)
             settled += decided
         if settled:
-            planned.acknowledged_settlements += self._acknowledged.with_operation_data(settled)
+            planned.acknowledged_settlements += self._acknowledged.settlements_with_operation_data(settled)
         return planned
 
     def _bindings_and_contributions_to_deleted(
@@ -179,7 +179,7 @@ class Planner:
         self, read: KeyedRecord, members: dict[str, Any], missing: list[ScopedKey], former: Binding | None
     ) -> bool:
         """Return whether a contribution was delivered to a record that was deleted since. It waits for nothing."""
-        if former is None or missing != self._contributions.awaited_record(read):
+        if former is None or missing != self._contributions.record_that_must_exist_first(read):
             return False
         try:
             return self._payload(read, members) == former.payload
@@ -233,7 +233,7 @@ class Planner:
                     break
             else:
                 keys = self._references.scoped_keys(references, self._bound.namespace_and_key_of_reference)
-                drafts.append((read, members, [*keys, *self._contributions.awaited_record(read)]))
+                drafts.append((read, members, [*keys, *self._contributions.record_that_must_exist_first(read)]))
         return drafts
 
     def _plan_create_or_update(
@@ -313,7 +313,7 @@ class Planner:
             others = self._claim_unless_in_other_run(chunk)
             for key_hash in chunk:
                 if key_hash in others:
-                    self._schedule_fetch_after_other_run(planned, self._held.pop_held(key_hash).identity)
+                    self._schedule_fetch_after_other_run(planned, self._held.pop_held_record(key_hash).identity)
                     continue
                 read, members = self._held.begin_without_missing_references(key_hash)
                 try:
@@ -324,7 +324,7 @@ class Planner:
                 if added:
                     self._references.remember_planned_first_step(planned.operations[-1])
                 else:
-                    self._held.pop_held(key_hash)
+                    self._held.pop_held_record(key_hash)
                 if self.stopped is not None:
                     break  # the others stay held, and are carried on
             yield planned
@@ -371,7 +371,7 @@ class Planner:
         resolved: dict[str, Any] = self._references.resolve(members, bound.namespace_and_key_of_reference)
         if (
             bound.stream.target_resource is not None
-            and (inexact := exact_json.first_inexact_value(resolved)) is not None
+            and (inexact := exact_json.pointer_and_type_if_inexact(resolved)) is not None
         ):
             pointer, kind = inexact  # of a draft that an author declares
             raise RecordError("invalid_draft", f"{kind} has no exact JSON form; use Decimal or text", pointer=pointer)

@@ -116,8 +116,8 @@ def stored_untrimmed_keys(tx: Transaction, scope: Scope, stream: str | None = No
     that one. The rejected and waiting records of *stream* count as well.
     """
     stored = [
-        *tx.untrimmed_keys.keys_of_scope(scope),
-        *(tx.untrimmed_keys.keys_of_rejected_and_waiting(stream) if stream else ()),
+        *tx.untrimmed_keys.blank_padded_keys_of_scope(scope),
+        *(tx.untrimmed_keys.blank_padded_rejected_waiting_keys(stream) if stream else ()),
     ]
     if not stored:
         return {}

@@ -18,7 +18,7 @@ def referred_ids(kind: ResourceType, payload: Mapping[str, Any]) -> Iterator[tup
     If the name of a member does not determine the resource, the id counts for each that the kind may refer to.
     """
     for name, found in _ids_in_payload(_reference_members(kind.draft), payload):
-        for resource in _resources_by_member_name(kind.parents, name):
+        for resource in _resources_member_may_refer_to(kind.parents, name):
             yield resource, found
 
 
@@ -56,7 +56,7 @@ def _types_in_annotation(annotation: Any) -> Iterator[Any]:
 
 
 @cache
-def _resources_by_member_name(parents: frozenset[str], name: str) -> tuple[str, ...]:
+def _resources_member_may_refer_to(parents: frozenset[str], name: str) -> tuple[str, ...]:
     ending = name.removesuffix("Id").lower()
     named = [each for each in sorted(parents) if ending.endswith(each.rpartition("_")[2])]
     return tuple(named or sorted(parents))

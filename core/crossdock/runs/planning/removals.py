@@ -114,7 +114,7 @@ def decide_deleted(
         found = Removals(removed=tuple(removable.sort().to_list()) if is_rejected else ())
         if not is_rejected and not removable.is_empty():
             has_lists = bound.stream.lists_existing or bound.stream.rereads_gone
-            past = tx.snapshots.latest(bound.name, 1) if has_lists else []
+            past = tx.snapshots.latest_snapshots(bound.name, 1) if has_lists else []
             asked, waiting = ([], 0) if fetched is None else _unfetched_awaiting_approval(tx, bound, fetched)
             earlier = _EarlierRemovals(before + waiting, asked, past)
             found = _decide_by_limits(tx, bound, removable, source, unsettled, at, earlier)
@@ -128,7 +128,7 @@ def _decide_by_proof(
     """Remove all of *removable* or none, after checking the snapshot, the limits and the approval."""
     reason = find_removal_blocker(tx, bound, found, without_key)
     if reason is None:
-        past = tx.snapshots.latest(bound.name, 1, without=found.completeness.export_name())
+        past = tx.snapshots.latest_snapshots(bound.name, 1, without=found.completeness.export_name())
         return _decide_by_limits(tx, bound, removable, found.source, found.unsettled, at, _EarlierRemovals(past=past))
     message = f"{_gone_text(len(removable))} and not removed: {reason.message}"
     if reason.ends_by_itself:
@@ -213,7 +213,7 @@ def _removable(tx: Transaction, bound: BoundStream, facts: pl.DataFrame, terms: 
     """Return the delivered records whose removal was not rejected, except for references, and count the others."""
     delivered = facts.filter(pl.col(_STEP) != "import")[KEY_HASH]
     terms["ignored"] += facts.height - len(delivered)
-    rejected = [each for each in tx.dead_letters.facts_of_stream(bound.name) if each.step == "remove"]
+    rejected = [each for each in tx.dead_letters.facts_of_each_letter(bound.name) if each.step == "remove"]
     held_back = _kept_for_references(tx, bound)
     final = (e.key_hash for e in rejected if e.status == "rejected" and e.key_hash not in held_back)
     rest = _exclude_keys_and_count(delivered, _as_key_series(final), terms, "rejected")
@@ -223,7 +223,9 @@ def _removable(tx: Transaction, bound: BoundStream, facts: pl.DataFrame, terms: 
 
 
 def _kept_for_references(tx: Transaction, bound: BoundStream) -> set[int]:
-    rejected = (e for e in tx.dead_letters.facts_of_stream(bound.name) if e.step == "remove" and e.status == "rejected")
+    rejected = (
+        e for e in tx.dead_letters.facts_of_each_letter(bound.name) if e.step == "remove" and e.status == "rejected"
+    )
     codes = tx.dead_letters.reason_code_by_key_hash(bound.name, [each.key_hash for each in rejected])
     return {key_hash for key_hash, code in codes.items() if code == REFERENCED_BY}
 
@@ -232,7 +234,7 @@ def _last_accepted_steps(tx: Transaction, bound: BoundStream, keys: pl.Series) -
     schema = {KEY_HASH: fingerprint.HASH, _STEP: pl.String}
     return pl.concat(  # in parts: tuples of a whole table would exceed the memory bound
         pl.DataFrame(
-            list(tx.snapshots.steps_of_live_bindings(bound.scope, part[KEY_HASH].to_list())),
+            list(tx.snapshots.accepted_steps_of_live_bindings(bound.scope, part[KEY_HASH].to_list())),
             schema=schema,
             orient="row",
         )
@@ -255,7 +257,7 @@ def _exclude_keys_and_count(keys: pl.Series, others: pl.Series, terms: Counter[T
 
 def _exceeded_limit_text(tx: Transaction, bound: BoundStream, number: int, past: Sequence[PastSnapshot]) -> str | None:
     """Return a clause that names the limit that *number* removals exceed; None if they are within both."""
-    present = past[0].present or 0 if past else tx.snapshots.count_unarchived_records_at_target(bound.scope)
+    present = past[0].present or 0 if past else tx.snapshots.count_records_present_at_target(bound.scope)
     limits, present = bound.stream.gone, max(present, number)  # a restored state has found some again
     if number > limits.at_most:
         return f"{_gone_text(number)}, more than gone.at_most ({limits.at_most:,})"
@@ -274,10 +276,12 @@ def _is_approved(tx: Transaction, bound: BoundStream, wanted: PendingApproval, u
         return False
     others = sorted(approved_keys - wanted_keys)
     present = {
-        key_hash for key_hash, step in tx.snapshots.steps_of_live_bindings(bound.scope, others) if step != "remove"
+        key_hash
+        for key_hash, step in tx.snapshots.accepted_steps_of_live_bindings(bound.scope, others)
+        if step != "remove"
     }
     removing = {intent.identity.key_hash for intent in unsettled if intent.step == "remove"}
-    rejected = {each.key_hash for each in tx.dead_letters.facts_of_stream(bound.name) if each.step == "remove"}
+    rejected = {each.key_hash for each in tx.dead_letters.facts_of_each_letter(bound.name) if each.step == "remove"}
     return present <= removing | rejected
 
 

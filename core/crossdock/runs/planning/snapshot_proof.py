@@ -104,7 +104,7 @@ def find_removal_blocker(
     if content is not None and tx.snapshots.was_read_before(bound.name, content):
         message = f"the {found.name} is identical to one that an earlier run processed"
         return Blocker(message, "ask the sender whether the file is current")
-    past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS, without=completeness.export_name())
+    past = tx.snapshots.latest_snapshots(bound.name, COMPARED_SNAPSHOTS, without=completeness.export_name())
     if not past or past[0].present is None:
         message = f"this is the first {found.name} that on_gone applies to, so there is none to compare it with"
         return Blocker(message, ends_by_itself=True)
@@ -163,7 +163,7 @@ def remember_snapshot(
     content, export = completeness.content_name(), completeness.export_name()
     name = (export if unproved else content) or f"run-{run_id}"
     counts = bound.stream.on_gone != "nothing"  # which is slow for many records
-    past = PastSnapshot(rows, tx.snapshots.count_unarchived_records_at_target(bound.scope) if counts else None)
+    past = PastSnapshot(rows, tx.snapshots.count_records_present_at_target(bound.scope) if counts else None)
     tx.snapshots.record_snapshot(bound.name, name, past, at=bound.context.run.clock.now(), instead_of=export)
 
 
@@ -171,7 +171,7 @@ def warn_if_unlike_past_snapshots(
     bound: BoundStream, state: State, completeness: Completeness, rows: int, known: int, gone: int, new: int
 ) -> None:
     with state.begin_read_only() as tx:
-        past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS, without=completeness.export_name())
+        past = tx.snapshots.latest_snapshots(bound.name, COMPARED_SNAPSHOTS, without=completeness.export_name())
     for text in (fewer_rows_warning(bound, rows, past), other_keys_warning(known, gone, new)):
         if text is not None:
             bound.context.run.warn(bound.name, text, code="snapshot_differs")

@@ -56,7 +56,7 @@ class UnchangedWaits:
         `guard_author_code_of_stream`.
         """
         if self._is_to_ask:
-            self._version, self._is_to_ask = waiting_decision_version(self._bound), False
+            self._version, self._is_to_ask = hash_of_waiting_decision_inputs(self._bound), False
         found = [
             each for each in tx.waiting_records.waits_of_stream(self._bound.name, among) if _key_hash(each) not in seen
         ]
@@ -67,7 +67,7 @@ class UnchangedWaits:
         ]
         come = _with_arrived_parents(tx, self._bound.scope.target, idle)
         self.left = {_key_hash(each): each for each in idle if _key_hash(each) not in come}
-        return self._load_records(tx, [_key_hash(each) for each in found if _key_hash(each) not in self.left])
+        return self._load_records_to_decide(tx, [_key_hash(each) for each in found if _key_hash(each) not in self.left])
 
     def release_children_of_decided(
         self, tx: Transaction, found: Delta, waiting: Sequence[Wait]
@@ -86,7 +86,7 @@ class UnchangedWaits:
             moving = set(moved)
         for key_hash in taken:
             del self.left[key_hash]
-        return self._load_records(tx, list(taken))
+        return self._load_records_to_decide(tx, list(taken))
 
     def _children_by_parent(self) -> dict[int, list[int]]:
         """Group the idle records by the key hashes of the records of their own kind for which they wait."""
@@ -102,7 +102,7 @@ class UnchangedWaits:
             children[hashes[key]].append(key_hash)
         return children
 
-    def _load_records(self, tx: Transaction, wanted: list[int]) -> list[WaitingRecord]:
+    def _load_records_to_decide(self, tx: Transaction, wanted: list[int]) -> list[WaitingRecord]:
         found = {_key_hash(each): each for each in tx.waiting_records.records_among(self._bound.name, wanted)}
         return [found[key_hash] for key_hash in wanted if key_hash in found]
 
@@ -126,7 +126,7 @@ def awaited_keys(target: str, records: Iterable[Wait]) -> dict[int, list[ScopedK
     }
 
 
-def waiting_decision_version(bound: BoundStream) -> str | None:
+def hash_of_waiting_decision_inputs(bound: BoundStream) -> str | None:
     """Return a hash that changes whenever a waiting record could be mapped differently or wait for other records.
 
     None means that each run decides about the stream's waiting records. The stream's version is not sufficient: its

@@ -14,7 +14,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.delta.changed_records_from_source import KeyedRecord
+from crossdock.delta.second_pass_for_changed_records import KeyedRecord
 from crossdock.errors import RefusedError
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
@@ -70,7 +70,7 @@ def withheld_updates(
     digests: list[int] = []
     members: Counter[str] = Counter()
     keys: list[str] = []
-    for operation in updates_counting_against_limits(state, bound, found, planned):
+    for operation in update_operations_subject_to_limits(state, bound, found, planned):
         digests.append(_digest(operation))
         members.update(operation.changes.keys())
         if len(keys) < LISTED:
@@ -83,7 +83,7 @@ def withheld_updates(
     return WithheldUpdates(wanted, _refusal(bound, found, wanted, keys, members, before))
 
 
-def updates_counting_against_limits(
+def update_operations_subject_to_limits(
     state: State, bound: BoundStream, found: UpdateCandidates, planned: set[tuple[Scope, int]]
 ) -> Iterator[Operation]:
     """Yield the updates that count: those of records whose content crossdock delivered before."""
@@ -92,7 +92,7 @@ def updates_counting_against_limits(
     held = AwaitingParents(bound, state, References(bound.target.name, known), {bound.scope})
     failing = FailureCounter(bound, None)
     planner = Planner(held, Tally(), None, gone=Removals(), failing=failing, at_once=_AT_ONCE)
-    chunks: Iterator[PlannedChunk] | None = planner.decide(found.records())
+    chunks: Iterator[PlannedChunk] | None = planner.decide_in_chunks(found.records())
     while chunks is not None:
         for chunk in chunks:
             progress.advance(chunk.decision_count)

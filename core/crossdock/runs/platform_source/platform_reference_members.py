@@ -23,7 +23,7 @@ def reference_members(resource: ResourceName) -> dict[str, ResourceName]:
     return {name: kind for name, kind in _NAMED.items() if name in names}
 
 
-def expanded_name(member: str) -> str:
+def expanded_record_member(member: str) -> str:
     """Return the member that holds the record which *member* names: ``customer`` for ``customerId``."""
     return member.removesuffix("Id")
 
@@ -34,4 +34,4 @@ def personal_columns(resource: ResourceName, expand: Sequence[str]) -> Iterator[
     kinds = reference_members(resource)
     for member in expand:
         for name in personal_members(RESOURCES[kinds[member]].wire):
-            yield f"{expanded_name(member)}.{name}"
+            yield f"{expanded_record_member(member)}.{name}"

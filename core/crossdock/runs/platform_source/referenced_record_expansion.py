@@ -15,7 +15,7 @@ from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.resources import ResourceName
-from crossdock.runs.platform_source.platform_reference_members import expanded_name, reference_members
+from crossdock.runs.platform_source.platform_reference_members import expanded_record_member, reference_members
 from crossdock.runs.platform_source.settings import PlatformSourceSettings
 from crossdock.values.field_types import is_valid_target_id
 
@@ -89,5 +89,5 @@ class Expansion:
             if member in holder:
                 named = holder[member]
                 is_id = isinstance(named, str) and is_valid_target_id(named)
-                made[expanded_name(member)] = read(resource, named) if is_id else None
+                made[expanded_record_member(member)] = read(resource, named) if is_id else None
         return made

@@ -17,7 +17,7 @@ from crossdock.reading.sources.api_declaration import Api
 from crossdock.reading.transport.http_auth import BearerAuth
 from crossdock.reading.transport.token_auth import ClientCredentialsAuth
 from crossdock.resources import ResourceName
-from crossdock.runs.platform_source.platform_reference_members import expanded_name, reference_members
+from crossdock.runs.platform_source.platform_reference_members import expanded_record_member, reference_members
 from crossdock.values.config_base_types import Name, finding_about_key
 from crossdock.values.field_types import Instant
 from crossdock.webhooks import WebhookSettings
@@ -62,7 +62,7 @@ class PlatformStreamConfig(StreamConfig):
                 known = ", ".join(kinds) or "none"
                 message = f"{name!r} names no other record; members of {self.read} that do: {known}"
                 raise finding_about_key(("expand", number), message)
-        names = {expanded_name(member) for member in self.expand}
+        names = {expanded_record_member(member) for member in self.expand}
         for number, column in enumerate(self.key):
             if column.partition(".")[0] in names:
                 raise finding_about_key(

@@ -10,7 +10,7 @@ from crossdock.config.declarative_streams import DeclaredStream
 from crossdock.connector import Context, Finding
 from crossdock.errors import CrossdockError, UnavailableError
 from crossdock.mapping.declarative import RecordMap
-from crossdock.mapping.incremental_cursors import Cursor, format_instant_cursor
+from crossdock.mapping.incremental_cursors import Cursor, format_iso_instant_cursor
 from crossdock.mapping.python_function import PythonFunction
 from crossdock.mapping.resource_types import CHANGED
 from crossdock.mapping.row_order_columns import OrderBy
@@ -49,7 +49,7 @@ class PlatformStream(DeclaredStream[PlatformSourceSettings]):
 
     def pull(self, ctx: Context[PlatformSourceSettings], since: str | None) -> Iterator[RawBatch]:
         if since is None and self._config.first is not None:
-            since = format_instant_cursor(self._config.first)
+            since = format_iso_instant_cursor(self._config.first)
         read, says_so = cached_record_reader(ctx), False
         for page in self._pages(ctx, {} if since is None else {"updatedSince": since}):
             items = page.items(_RECORDS)

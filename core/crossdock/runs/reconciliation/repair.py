@@ -89,8 +89,8 @@ def apply(
             return _ApprovedInput(bound, session, tally, run_id, found, approved.sources[bound.name])
 
         with run.recording_start_and_end(names):
-            run.records.begin_reading()
-            session.state.run_transaction(_correction_writer(found, run.report.run, clock))
+            run.records.begin_reading_for_planning()
+            session.state.run_transaction(_writer_of_corrections_to_state(found, run.report.run, clock))
             run.settle_then_deliver_streams(run.streams, source)
         return run.report
 
@@ -117,7 +117,7 @@ class _ApprovedInput(FullInputIgnoringEarlierRuns):
         self.prepared_operations = [*self.prepared_operations, *self._deletes]
 
 
-def _correction_writer(found: Reconciliation, run_id: int, clock: Clock) -> Callable[[Transaction], None]:
+def _writer_of_corrections_to_state(found: Reconciliation, run_id: int, clock: Clock) -> Callable[[Transaction], None]:
     def write(tx: Transaction) -> None:
         at = clock.now()
         for (scope, key_hash), each in found.corrections.items():

@@ -183,14 +183,14 @@ class SourceComparison:
         place = f"{identity.source}:{identity.line}"
         if identity.key:
             self._add_undelivered("rejected", identity, f"{code} at {place}")
-        elif not self._is_keyless_row_dropped(identity):
+        elif not self._has_operator_dropped_keyless_row(identity):
             self._add_undelivered("rejected", identity, code, place=place)
 
-    def _is_keyless_row_dropped(self, identity: RecordIdentity) -> bool:
+    def _has_operator_dropped_keyless_row(self, identity: RecordIdentity) -> bool:
         """Return whether an operator has dropped a row without a key, which is read again nevertheless."""
         if identity.stream not in self._dropped:
             with self._state.begin_read_only() as tx:
-                facts = tx.dead_letters.facts_of_stream(identity.stream)
+                facts = tx.dead_letters.facts_of_each_letter(identity.stream)
             self._dropped[identity.stream] = {each.key_hash for each in facts if each.status == "dropped"}
         return identity.key_hash in self._dropped[identity.stream]
 
@@ -275,9 +275,11 @@ class SourceComparison:
                 removable[name].append(correction.binding)
         if references is not None and self._chosen is None:
             for name, bindings in removable.items():
-                self._plan_removals(name, bindings, references)
+                self._plan_removals_unless_referenced(name, bindings, references)
 
-    def _plan_removals(self, name: str, bindings: Sequence[Binding], references: ReferredRecords) -> None:
+    def _plan_removals_unless_referenced(
+        self, name: str, bindings: Sequence[Binding], references: ReferredRecords
+    ) -> None:
         scope, stream = self._scopes[name], self._project.stream(name)
         ids = [each.target_id for each in bindings]
         kept = (

@@ -40,7 +40,7 @@ class ChangesByOthers:
 
     def undo_operations_ignoring_references(self, bound: BoundStream) -> Iterator[Operation]:
         """Yield the operations that would undo the unchanged records of *bound* if nothing referred to them."""
-        return undo_operations_of_records(self._undone.decided_records(bound, self.changed_ids))
+        return undo_operations_of_records(self._undone.decide_about_records(bound, self.changed_ids))
 
     def read(self, progress: Progress) -> None:
         session = self._undone.session
@@ -124,7 +124,7 @@ class EditedRecords:
     def compare_page(self, resource: str, page: Sequence[dict[str, Any]], bound: Bound) -> None:
         held = {each["id"]: each.get(CHANGED) for each in page if isinstance(each.get("id"), str)}
         edited, unsure = list[str](), list[str]()
-        for target_id, binding in _whole_record_bindings(bound).items():
+        for target_id, binding in _bindings_preferring_whole_records(bound).items():
             if binding.changed_at is not None and isinstance(held[target_id], str):
                 edited += [target_id] * (held[target_id] != binding.changed_at)
             elif binding.etag is not None:
@@ -138,7 +138,7 @@ class EditedRecords:
         bound = load_bindings_by_target_id(
             self._state, resource, [each for each in ids if _id_with_resource(resource, each) in unsure]
         )
-        for target_id, binding in _whole_record_bindings(bound).items():
+        for target_id, binding in _bindings_preferring_whole_records(bound).items():
             found = version(target_id)
             if found is not None and found != binding.etag:
                 self._edited.add([_id_with_resource(resource, target_id)])
@@ -148,7 +148,7 @@ class EditedRecords:
         return {each for each in ids if _id_with_resource(resource, each) in found}
 
 
-def _whole_record_bindings(bound: Bound) -> dict[str, Binding]:
+def _bindings_preferring_whole_records(bound: Bound) -> dict[str, Binding]:
     """Return the binding of each record. Each write of a contribution also renews the version of the whole record."""
     return {name: min(each, key=lambda one: one[0].is_contribution)[1] for name, each in bound.items() if each}
 

@@ -43,7 +43,7 @@ class UndoneStreams(Struct, frozen=True):
         with run.at_end:
             yield session.project.bind_streams(set(self.names), targets=session.targets, run=run)[::-1]
 
-    def decided_records(
+    def decide_about_records(
         self, bound: BoundStream, changed: ChangedAmong, referred: Referred = nothing_referred
     ) -> Iterator[UndoneRecord]:
         state, covers = self.session.state, self.covers.get(bound.name)

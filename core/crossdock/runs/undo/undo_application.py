@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
-from crossdock.delta.changed_records_from_source import KeyedRecord
+from crossdock.delta.second_pass_for_changed_records import KeyedRecord
 from crossdock.errors import ConfigError, add_code_to_first_line
 from crossdock.runs.active_run import UNDO, ActiveRun
 from crossdock.runs.audited_changes import Change, change_exclusively
@@ -141,7 +141,7 @@ class _Application:
             delivered = tx.delivered_history.streams_and_scopes_of_runs(sorted(self._undone.runs))
         check_streams_unchanged(self._session, [each for each in delivered if each[0] in names], self._undone.title)
         with self._run.recording_start_and_end(set(names)):
-            self._run.records.begin_reading()
+            self._run.records.begin_reading_for_planning()
             self._run.settle_then_deliver_streams((), _empty_undo_input)
             if not self._run.report.errors:
                 covers = {each.stream: each.covers_record for each in begun}
@@ -162,9 +162,9 @@ class _Application:
             if any(each.records["rejected"] for each in run.report.tallies.values()):
                 # A record whose operation was refused is still there, so what it refers to must not be deleted.
                 undo.find_references(beginning=bound.name)
-            return UndoInput(bound, undo_operations_of_records(undo.decided_records(bound)), expected[bound.name])
+            return UndoInput(bound, undo_operations_of_records(undo.decide_about_records(bound)), expected[bound.name])
 
-        run.records.begin_reading()
+        run.records.begin_reading_for_planning()
         run.settle_then_deliver_streams(run.streams[::-1], source)
 
     def _end_if_complete(self, names: Sequence[str]) -> Report:
@@ -198,7 +198,7 @@ def _end_undo_and_release_streams(tx: Transaction, plan: PlanFile, names: Iterab
             tx.intake.forget_files_of_stream(name)
             tx.cursors.forget(name)
         else:
-            tx.intake.mark_undone(name, undone.started_at, undone.finished_at)
+            tx.intake.mark_files_of_run_undone(name, undone.started_at, undone.finished_at)
 
 
 class UndoInput:
@@ -223,7 +223,7 @@ class UndoInput:
     def read_next_part(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
         """Nothing is read."""
 
-    def carry_on_after_failed_read(self) -> None:
+    def give_up_after_failed_read(self) -> None:
         """Nothing was read."""
 
     def new_failure_counter(self) -> FailureCounter:

@@ -125,11 +125,11 @@ class UndoFacts:
             left = streams[names.index(beginning) :] if beginning is not None else streams
             self._references.find_references_after_undo(left, self._others.undo_operations_ignoring_references)
 
-    def decided_records(self, bound: BoundStream) -> Iterator[UndoneRecord]:
+    def decide_about_records(self, bound: BoundStream) -> Iterator[UndoneRecord]:
         def referred(ids: Sequence[str]) -> Mapping[str, str]:
             return self._references.referring_resource_by_id(bound.scope, ids)
 
-        return self.streams.decided_records(bound, self._others.changed_ids, referred)
+        return self.streams.decide_about_records(bound, self._others.changed_ids, referred)
 
 
 def plan_from_facts(
@@ -140,7 +140,7 @@ def plan_from_facts(
         for bound in streams:
             found.streams.append(bound.name)
             progress.begin(f"planning {bound.name}", None)
-            for each in undo.decided_records(bound):
+            for each in undo.decide_about_records(bound):
                 found.counts[each.stream, each.undoing] += 1
                 if each.operation is None:
                     found.kept[each.stream, each.reason] += 1

@@ -51,7 +51,7 @@ class _TenantJobs(Struct):
     def last_finished_run(self, job: str) -> ScheduledRun | None:
         return self.facts[job].last
 
-    def runs_of_date(self, job: str, business_date: date) -> list[ScheduledRun]:  # noqa: ARG002  KnownRuns' signature
+    def runs_of_business_date(self, job: str, business_date: date) -> list[ScheduledRun]:  # noqa: ARG002  KnownRuns' signature
         """Return none that are running: a tenant has one run at a time, and nothing is decided about it meanwhile."""
         return []
 

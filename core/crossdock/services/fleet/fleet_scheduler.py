@@ -86,7 +86,7 @@ class _Attempts(Struct):
     lost: int = 0
     reported: tuple[object, str] | None = None
 
-    def error_already_reported(self, at: object) -> str | None:
+    def already_reported_error(self, at: object) -> str | None:
         return self.reported[1] if self.reported is not None and self.reported[0] == at else None
 
     def next_pause(self) -> timedelta:
@@ -236,7 +236,7 @@ class FleetScheduler:
             self._known(name, result.jobs)
             self.schedule.update_job_facts(name, result.jobs, self._clock.now())
         if result.outcome == "refused":
-            self._handle_executor_failure(result.error or "")
+            self._report_executor_failure_and_pause(result.error or "")
         else:
             self._listener.report_component_status("executor", None)
         look = self._looks.get(name)
@@ -255,7 +255,7 @@ class FleetScheduler:
             return
         if result.outcome == "failed":
             tries, error = self._tries.setdefault(name, _Attempts()), result.error or "unknown error"
-            if tries.error_already_reported(call.at) != error:
+            if tries.already_reported_error(call.at) != error:
                 tries.reported = call.at, error
                 message = result.message or RunMessage("error", "", error, "not_started")
                 self._report_failed_start_or_tenant(name, call, message, result.problems)
@@ -298,14 +298,14 @@ class FleetScheduler:
     def _start_waiting_calls(self, now: datetime) -> bool:
         if not self.waiting or (self._executor_again is not None and now < self._executor_again):
             return False
-        places = {name: self._queued_run(call, now) for name, call in self.waiting.items()}
+        places = {name: self._queued_run_from_call(call, now) for name, call in self.waiting.items()}
         chosen = self._slots.choose_runs_to_start(places.values(), (each.queued_run for each in self.running.values()))
         for place in chosen:
             if not self._submit(place, now):
                 return False
         return bool(chosen)
 
-    def _queued_run(self, call: DueCall, now: datetime) -> QueuedRun:
+    def _queued_run_from_call(self, call: DueCall, now: datetime) -> QueuedRun:
         tenant = self._tenants[call.tenant]
         expected_s = call.expected_s or 0.0
         due = call.at.instant if call.at is not None else now
@@ -320,10 +320,10 @@ class FleetScheduler:
                 self._executor = self._resources.enter_context(self._open())
             future = _ExecutorCall(self._executor, text)
         except CrossdockError as error:
-            self._handle_executor_failure(text_with_code(error))
+            self._report_executor_failure_and_pause(text_with_code(error))
             return False
         except Exception as error:  # noqa: BLE001  of any engine: it is opened anew
-            self._handle_executor_failure(_error_text(error))
+            self._report_executor_failure_and_pause(_error_text(error))
             return False
         self._executor_again, self._executor_tries = None, _Attempts()
         del self.waiting[place.tenant]
@@ -350,10 +350,10 @@ class FleetScheduler:
             notify=tenant.has_own_notify,
             is_grouped=tenant.is_grouped,
             notified=call.notified,
-            reported=self._tries.get(tenant.name, _Attempts()).error_already_reported(call.at),
+            reported=self._tries.get(tenant.name, _Attempts()).already_reported_error(call.at),
         )
 
-    def _handle_executor_failure(self, problem: str) -> None:
+    def _report_executor_failure_and_pause(self, problem: str) -> None:
         self._executor_again = self._clock.now() + self._executor_tries.next_pause()
         self._listener.report_component_status("executor", problem)
         if not self.running:

@@ -127,7 +127,7 @@ def _late_event(
     if config is None:
         return None
     if running is None:
-        return run_event_builders.late_start_event(job, config, at, now, expected_s, reason)
+        return run_event_builders.not_started_in_time_event(job, config, at, now, expected_s, reason)
     return run_event_builders.overdue_event(job, config, at, now, running.since + timedelta(seconds=expected_s))
 
 
@@ -166,12 +166,12 @@ class FleetService:
 
     @property
     def periodic_tasks(self) -> Mapping[str, tuple[Callable[[], None], float]]:
-        return {"fleet": (self.report_and_start_runs, LOOK_S)}
+        return {"fleet": (self.report_ended_and_start_due, LOOK_S)}
 
     def request_reload(self) -> None:
         self._reload = True
 
-    def report_and_start_runs(self) -> None:
+    def report_ended_and_start_due(self) -> None:
         """Load what has changed, report what has ended, and start what is due. A failure is logged and reported."""
         self._metrics.record_heartbeat()
         if self._interrupt.is_set():

@@ -25,7 +25,7 @@ def _thread_executor(_address: str, at_once: int) -> Iterator[Executor]:
         try:
             yield pool
         finally:
-            worker.settle_and_stop_runs()
+            worker.ask_runs_to_stop()
             pool.shutdown(cancel_futures=True)
 
 
@@ -69,7 +69,7 @@ def _prepare_process(followed: Connection) -> None:
     """Prepare a process: its runs stop with the pool, and on SIGTERM."""
 
     def end(_number: int, _frame: FrameType | None) -> None:
-        worker.settle_and_stop_runs()
+        worker.ask_runs_to_stop()
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of the terminal; the first one decides
     signal.signal(signal.SIGTERM, end)
@@ -79,7 +79,7 @@ def _prepare_process(followed: Connection) -> None:
 
 def _stop_when_pipe_closes(followed: Connection) -> None:
     followed.poll(None)
-    worker.settle_and_stop_runs()
+    worker.ask_runs_to_stop()
 
 
 def _exit_when_parent_ends() -> None:
@@ -87,7 +87,7 @@ def _exit_when_parent_ends() -> None:
     parent = parent_process()
     if parent is not None:
         parent.join()
-    worker.settle_and_stop_runs()
+    worker.ask_runs_to_stop()
     worker.wait_until_idle()
     os._exit(1)
 

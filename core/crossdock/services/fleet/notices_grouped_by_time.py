@@ -35,7 +35,7 @@ class GroupedNotices:
         run_id = event.run_id if isinstance(event, ScheduledRunEnded) else None
         if self._notifier is None or (not is_news and run_id is not None and (tenant, run_id) in self._collected):
             return
-        if self._notifier.is_selected(event):
+        if self._notifier.is_event_selected(event):
             self._events.append((tenant, event))
             self._since = self._since or now
             if run_id is not None:

@@ -29,7 +29,7 @@ class RunSlots(Struct, frozen=True):
     per_host: int
 
     @property
-    def slots_for_slow_runs(self) -> int:
+    def most_slow_runs_at_once(self) -> int:
         """The most slow runs at the same time: half of all, so that the others always have slots."""
         return max(1, self.at_once // 2)
 
@@ -42,7 +42,7 @@ class RunSlots(Struct, frozen=True):
             if free <= len(chosen):
                 break
             if any(hosts[host] >= self.per_host for host in each.hosts) or (
-                each.is_slow and slow >= self.slots_for_slow_runs
+                each.is_slow and slow >= self.most_slow_runs_at_once
             ):
                 continue
             chosen.append(each)

@@ -36,7 +36,7 @@ _CALLS = threading.Condition()
 _in_progress = 0
 
 
-def settle_and_stop_runs() -> None:
+def ask_runs_to_stop() -> None:
     """Let the runs of this process settle their requests in flight and end. No run begins any more."""
     _INTERRUPT.set()
 
@@ -103,7 +103,7 @@ def _project_with_shared_limit(loaded: Project, call: ScheduledCall) -> Project:
 
 def _send_notices_and_collect_facts(loaded: Project, call: ScheduledCall) -> CallResult:
     clock = SystemClock()
-    now, recipients = clock.now(), loaded.notification_recipients
+    now, recipients = clock.now(), loaded.notification_recipient_kinds
     if call.skipped:
         with loaded.open_state_exclusively() as state:
             state.run_transaction(lambda tx: tx.scheduled_runs.skip(call.skipped, at=now, recipients=recipients))

@@ -103,7 +103,7 @@ class InboxWorker:
 
     Args:
         on_end: Called after each work, in its thread.
-        look: Called when there may be records for which nothing works, so that `due_work` must be called.
+        look: Called if there may be records for which nothing works, so that `due_streams_by_partners` must be called.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class InboxWorker:
         self._break_missed_at: float | None = None  # when a work did not come to the last break
         self._is_break = False
 
-    def due_work(self, project: Project, tx: Transaction) -> dict[Partners, Collection[str]]:
+    def due_streams_by_partners(self, project: Project, tx: Transaction) -> dict[Partners, Collection[str]]:
         """Return the streams of each work to start now, longest due first. Partners that have a work are left out."""
         known, found = connection_and_target_by_stream(project), dict[Partners, set[str]]()
         for stream in tx.inbox.due_streams(self._clock.now()):
@@ -185,7 +185,7 @@ class InboxWorker:
         finally:
             with self._changed:
                 self._works.remove(work)
-                self._begin_break_if_works_ready()
+                self._begin_break_once_all_ready()
 
     def _deliver_in_run(self, session: Session, work: _Work) -> None:
         known = connection_and_target_by_stream(session.project)
@@ -196,7 +196,7 @@ class InboxWorker:
             run.report.messages.forget_errors()  # of earlier work; what still fails is found again
             part, before = _InboxDelivery(session, run, self._clock, work), replace(run.report.counters)
             idle_since = self._clock.monotonic()
-            while not work.ending.is_set() and not self._must_end_with_other_works(work):
+            while not work.ending.is_set() and not self._must_end_for_common_break(work):
                 work.news.clear()
                 if (elsewhere := part.deliver_due_records()) is not None:
                     self.wake_works_on_streams(elsewhere)
@@ -213,7 +213,7 @@ class InboxWorker:
 
     # ---- breaks: a moment in which nothing works
 
-    def _must_end_with_other_works(self, work: _Work) -> bool:
+    def _must_end_for_common_break(self, work: _Work) -> bool:
         """Return whether *work* ends now with all others, because they have worked for `WORKS_S`. Called between parts.
 
         Works wait for each other, but not for one whose part takes long. It asks for another break after that part.
@@ -223,13 +223,13 @@ class InboxWorker:
             if self._break_missed_at is not None and work.began < self._break_missed_at:
                 self._break_at, self._break_missed_at = now, None
             if now >= self._break_at and not self._is_break:
-                self._wait_to_end_with_works()
+                self._await_readiness_of_all_works()
             work.begin_part(self._clock.monotonic())
             return self._is_break
 
-    def _wait_to_end_with_works(self) -> None:
+    def _await_readiness_of_all_works(self) -> None:
         self._ready += 1
-        self._begin_break_if_works_ready()
+        self._begin_break_once_all_ready()
         for each in self._works:
             each.news.set()  # an idle one comes at once
         self._changed.wait_for(lambda: self._is_break, BREAK_S)
@@ -238,7 +238,7 @@ class InboxWorker:
         if not self._is_break and now >= self._break_at:  # the first of those that have waited
             self._break_at, self._break_missed_at = now + WORKS_S, now
 
-    def _begin_break_if_works_ready(self) -> None:
+    def _begin_break_once_all_ready(self) -> None:
         if self._ready == len(self._works) > 0:
             self._is_break = True
             self._changed.notify_all()
@@ -332,11 +332,11 @@ class _InboxDelivery:
         again, done = list[InboxRecord](), list[InboxRecord]()
         for hint in due:
             if hint.named_record in untried:
-                again.append(_postponed(hint, now, FIRST_PAUSE))
+                again.append(_postponed_without_counting_attempt(hint, now, FIRST_PAUSE))
             elif hint.named_record in result.failed:
                 again.append(_record_to_retry_later(hint, result.failed[hint.named_record], now))
             elif hint.named_record in result.postponed:
-                again.append(_postponed(hint, now, SOON))
+                again.append(_postponed_without_counting_attempt(hint, now, SOON))
             else:
                 done.append(hint)
 
@@ -348,7 +348,7 @@ class _InboxDelivery:
         self._state.run_transaction(settle)
 
 
-def _postponed(hint: InboxRecord, now: datetime, least: timedelta) -> InboxRecord:
+def _postponed_without_counting_attempt(hint: InboxRecord, now: datetime, least: timedelta) -> InboxRecord:
     """Postpone *hint* by the time that it has waited, and count no attempt: the record may not be the cause."""
     return structs.replace(hint, due_at=now + min(LONGEST_UNTRIED, max(least, now - hint.last_at)))
 

@@ -45,7 +45,7 @@ class WebhookEndpoint:
         """Verify a webhook and return it with its records; None for a ping. A WebhookError has the status to answer."""
         if self._webhooks.is_ping(body):
             return None
-        delivery = self._verifier(headers).verify(body, headers)
+        delivery = self._verifier_for_signature_header(headers).verify(body, headers)
         fields = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
         topic = next((fields[name.lower()] for name in self._webhooks.topic_headers if name.lower() in fields), "")
         records: tuple[NamedRecord, ...] = ()
@@ -62,7 +62,7 @@ class WebhookEndpoint:
         name, topic = self._connection.name, printable(topic)[:_MAX_TOPIC]
         return ReceivedWebhook(name, _delivery_key(delivery, topic), topic, shown, records)
 
-    def _verifier(self, headers: RawHeaders) -> WebhookVerifier:
+    def _verifier_for_signature_header(self, headers: RawHeaders) -> WebhookVerifier:
         """Return the verifier whose signature header is present, or else the first: its error says what is missing."""
         names = {name.decode("latin-1").lower() for name, _ in headers}
         given = (each for each in self._verifiers if each.scheme.signature_header.lower() in names)

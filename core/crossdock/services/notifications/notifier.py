@@ -52,7 +52,7 @@ class Notifier:
         selected = kinds_of_event(event) & self._when
         return self._send_on_all_channels(compose_message(event, selected, self._clock.now())) if selected else []
 
-    def is_selected(self, event: Event) -> bool:
+    def is_event_selected(self, event: Event) -> bool:
         return bool(kinds_of_event(event) & self._when)
 
     def notify_of_several_events(self, events: Sequence[tuple[str, Event]], tenants: int) -> list[str]:

@@ -45,15 +45,13 @@ class ScheduledService(Protocol):
 
     @property
     def schedules(self) -> Mapping[str, Schedule]:
-        """The schedules that call `report_and_start_runs`, in addition to `LOOK_S`. It is another object once they have
-        changed.
-        """
+        """The schedules that call `report_ended_and_start_due`, besides `LOOK_S`; a new object after a change."""
 
     @property
     def periodic_tasks(self) -> Mapping[str, tuple[Callable[[], None], float]]:
         """The other functions to call, each with its interval in seconds."""
 
-    def report_and_start_runs(self) -> None: ...
+    def report_ended_and_start_due(self) -> None: ...
 
     def close(self) -> None: ...
 
@@ -146,7 +144,7 @@ class Daemon:
         self._call_service()
 
     def _call_service(self) -> None:
-        self._service.report_and_start_runs()
+        self._service.report_ended_and_start_due()
         if self._service.schedules is not self._schedules:
             self._schedule_calls()
         if self._interrupt.is_set() and not self._service.busy:

@@ -44,7 +44,7 @@ class KnownRuns(Protocol):
 
     def last_finished_run(self, job: str) -> ScheduledRun | None: ...
 
-    def runs_of_date(self, job: str, business_date: date) -> list[ScheduledRun]: ...
+    def runs_of_business_date(self, job: str, business_date: date) -> list[ScheduledRun]: ...
 
 
 class DueJobs:
@@ -90,7 +90,7 @@ class DueJobs:
 
     @staticmethod
     def _is_running(known: KnownRuns, job: str, day: date) -> bool:
-        return any(not run.is_finished for run in known.runs_of_date(job, day))
+        return any(not run.is_finished for run in known.runs_of_business_date(job, day))
 
     def _is_still_to_run(self, known: KnownRuns, job: str, day: date, now: datetime) -> bool:
         last = known.last_finished_run(job)

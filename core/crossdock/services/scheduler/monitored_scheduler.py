@@ -96,7 +96,7 @@ class MonitoredScheduler:
     def busy(self) -> bool:
         return self._scheduler.busy
 
-    def report_and_start_runs(self) -> None:
+    def report_ended_and_start_due(self) -> None:
         """Report ended runs, and start due ones. A failure is logged and reported."""
         self._metrics.record_heartbeat()
         now = self._clock.now()
@@ -124,9 +124,7 @@ class MonitoredScheduler:
             self._retention.purge_part_if_due(self.project)
 
     def reload_when_idle(self, project: Project, notifier: Notifier | None) -> None:
-        """Use another config from the first `report_and_start_runs` at which no run is in progress. None starts until
-        then.
-        """
+        """Use another config once `report_ended_and_start_due` finds no run in progress. None starts before."""
         self._fresh = project, notifier
 
     def close(self) -> None:
@@ -193,7 +191,7 @@ class MonitoredScheduler:
         for name, at in self._scheduler.waiting.items():
             if (name, at) in self._late:
                 continue
-            event = run_event_builders.late_start_event(name, self.project.jobs[name], at, now, 0.0, reason)
+            event = run_event_builders.not_started_in_time_event(name, self.project.jobs[name], at, now, 0.0, reason)
             if event is not None:
                 self._late.add((name, at))
                 log = RunLog(name, at.business_date)
@@ -221,7 +219,7 @@ class MonitoredScheduler:
         self._metrics.record_run_start(due_run.job)
         timings = log.make_logged_timings(self._clock)
         try:
-            with run_event_builders.watching_run_deadline(session, due_run, self._clock, tell):
+            with run_event_builders.reporting_run_if_overdue(session, due_run, self._clock, tell):
                 return sync_and_replay.run_scheduled(session, due_run, progress=timings, interrupt=self._interrupt)
         finally:
             self._trace(timings)

@@ -103,7 +103,7 @@ def overdue_event(name: str, job: JobConfig, at: Due, now: datetime, expected_en
     return RunOverdue(name, at.business_date, expected, done_by.astimezone(zone))
 
 
-def late_start_event(
+def not_started_in_time_event(
     name: str, job: JobConfig, at: Due, now: datetime, expected_s: float, reason: str | None
 ) -> RunOverdue | RunWaiting | None:
     """Return the event of a run that is due and has not started because of *reason*; None as long as it is not late."""
@@ -114,7 +114,7 @@ def late_start_event(
 
 
 @contextmanager
-def watching_run_deadline(
+def reporting_run_if_overdue(
     session: Session, due_run: DueRun, clock: Clock, tell: Callable[[RunOverdue], None]
 ) -> Iterator[None]:
     """Call *tell* once if the run in this context is expected to end after `done_by`, or has not ended by then.

@@ -38,7 +38,7 @@ def preview_rows(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime, 
     return [rows[name].row_of_due_run(due) for name, due in DueJobs(jobs).due_between(now, now + timedelta(days=days))]
 
 
-def previewed_days(
+def previewed_runs_by_day(
     tx: Transaction, name: str, job: JobConfig, now: datetime, days: int, *, listed: int
 ) -> dict[date, PreviewedDay]:
     """Return the days of *job* on which runs begin from *now* on. At most *listed* are in `PreviewedDay.first`."""

@@ -172,7 +172,7 @@ class Scheduler:
         worker = self._inbox_worker
         if worker is None:
             return False
-        due = self._open_state().run_read_only(lambda tx: worker.due_work(self._project, tx))
+        due = self._open_state().run_read_only(lambda tx: worker.due_streams_by_partners(self._project, tx))
         due = {
             each: streams
             for each, streams in due.items()
@@ -287,7 +287,7 @@ class Scheduler:
 
         def write(tx: Transaction) -> None:
             for plan in plans:
-                tx.scheduled_runs.skip(plan.skipped, at=now, recipients=self._project.notification_recipients)
+                tx.scheduled_runs.skip(plan.skipped, at=now, recipients=self._project.notification_recipient_kinds)
 
         if self._session is not None:
             self._session.state.run_transaction(write)

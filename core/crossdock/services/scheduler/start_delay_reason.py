@@ -47,7 +47,7 @@ def find_start_delay_reason(
 
 
 def _has_job_ended_for_day(tx: Transaction, job: JobConfig, name: str, day: date, now: datetime) -> bool:
-    found = tx.scheduled_runs.runs_of_date(name, day)
+    found = tx.scheduled_runs.runs_of_business_date(name, day)
     if found:
         return all(each.is_finished for each in found)
     is_due = any(

@@ -18,7 +18,7 @@ from crossdock.config.project.project import Project
 from crossdock.connector import Context, Finding, Stream
 from crossdock.errors import CrossdockError, UnavailableError, add_code_to_first_line
 from crossdock.mapping.incremental_cursors import Checkpoint
-from crossdock.pacing.rate_limit_estimate import limit_text
+from crossdock.pacing.estimated_rate_limit_and_origin import limit_text
 from crossdock.platform import needed_and_granted_scopes
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
@@ -36,7 +36,7 @@ from crossdock.writing.targets import platform_access_and_clock_checks
 _SAME_S = 2.0  # the platform says its time in whole seconds
 
 
-def findings_of_project(loaded: Project) -> Iterator[tuple[str, Finding]]:
+def findings_of_all_tests(loaded: Project) -> Iterator[tuple[str, Finding]]:
     """Test everything, and yield each finding with its subject. Connections are opened."""
     yield from (("config", Finding(ok=True, text=text, code="config_key_renamed")) for text in loaded.warnings)
     yield from findings_of_state_and_platform(loaded)
@@ -125,7 +125,7 @@ def _platform_findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
 def _clock_text(profile: Profile, ahead_s: float | None) -> str:
     if ahead_s is None:
         return "the platform's answers do not say the time"
-    platform_access_and_clock_checks.check_clock_difference(profile, ahead_s)
+    platform_access_and_clock_checks.refuse_large_clock_difference(profile, ahead_s)
     if abs(ahead_s) < _SAME_S:
         return "as the platform's"
     return f"{duration_text(abs(ahead_s))} {'ahead of' if ahead_s > 0 else 'behind'} the platform's"
@@ -329,4 +329,4 @@ def check(config: Config) -> CheckResult:
     Raises:
         ConfigError: If the config is invalid.
     """
-    return CheckResult(list(findings_of_project(load_project(config))))
+    return CheckResult(list(findings_of_all_tests(load_project(config))))

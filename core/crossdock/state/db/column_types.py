@@ -68,7 +68,7 @@ def scope_columns() -> list[Column[object]]:
     ]
 
 
-def record_columns() -> list[Column[object]]:
+def record_data_and_place_columns() -> list[Column[object]]:
     return [
         Column("key", Text, nullable=False),
         Column("record_fp", Hash),

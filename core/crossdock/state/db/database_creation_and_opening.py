@@ -124,7 +124,7 @@ def create_or_upgrade(url: URL, pin: PinnedTenant, changed: Callable[[Connection
 
 
 def open_engine(url: URL, pin: PinnedTenant, *, read_only: bool, waits_s: float = BUSY_S) -> Engine:
-    """Open a state that `create` made. Raises StateError if it has another pin or version."""
+    """Open a state that `create_or_upgrade` made. Raises StateError if it has another pin or version."""
     if url.drivername == "sqlite" and not Path(url.database or "").is_file():
         raise _missing_state_error(url)
     engine = _engine(url, read_only=read_only, waits_s=waits_s)

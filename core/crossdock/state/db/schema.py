@@ -24,7 +24,7 @@ from crossdock.state.db.column_types import (
     ExactJson,
     Hash,
     UtcDateTime,
-    record_columns,
+    record_data_and_place_columns,
     scope_columns,
     stream_and_key_columns,
 )
@@ -105,7 +105,9 @@ bindings = Table(
 unverified_bindings = Index(
     "ix_bindings_unverified",
     *(bindings.c[name] for name in ("target", "resource", "namespace", "key_hash")),
-    sqlite_where=bindings.c.unverified.is_(True),  # `engine` adds the same for PostgreSQL, whose dialect this imports
+    sqlite_where=bindings.c.unverified.is_(
+        True
+    ),  # `database_creation_and_opening` adds the same for PostgreSQL, whose dialect this imports
 )
 
 unverified = Table(
@@ -144,7 +146,7 @@ intents = Table(
     Column("resource", String(32), nullable=False),
     Column("namespace", String(128), nullable=False),
     Column("key_hash", Hash, nullable=False),
-    *record_columns(),
+    *record_data_and_place_columns(),
     Column("operation", String(16), nullable=False),
     Column("counter", BigInteger, nullable=False),
     Column("idempotency_key", String(64), nullable=False, unique=True),
@@ -217,7 +219,7 @@ dead_letters = Table(
     "dead_letters",
     metadata,
     *stream_and_key_columns(),
-    *record_columns(),
+    *record_data_and_place_columns(),
     Column("step", String(8), nullable=False),
     Column("stage", String(16), nullable=False),
     Column("code", String(32), nullable=False),
@@ -242,7 +244,7 @@ waiting_records = Table(
     "waiting_records",
     metadata,
     *stream_and_key_columns(),
-    *record_columns(),
+    *record_data_and_place_columns(),
     Column("waits_for", ExactJson, nullable=False),
     Column("run_id", ForeignKey("runs.id"), nullable=False),
     Column("since", UtcDateTime, nullable=False),

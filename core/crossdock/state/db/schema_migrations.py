@@ -69,7 +69,7 @@ def _remember_keys_with_white_space(connection: Connection) -> None:
         query = select(*(other.c[name] for name in names)).where(other.c.key.contains("%", autoescape=True)).distinct()
         found = (dict(zip(names, row, strict=True)) for row in connection.execute(query))
         rows = [row for row in found if trimmed_key(row["key"]) != row["key"]]
-        sql_statements.upsert(connection, table, rows)
+        sql_statements.upsert_rows(connection, table, rows)
 
 
 def _add_full_lists_and_followed_records(connection: Connection) -> None:
@@ -102,13 +102,13 @@ def _add_suspected_inputs(connection: Connection) -> None:
     schema.metadata.create_all(connection, tables=[schema.suspected_inputs])
 
 
-def _add_marks_of_unverified_parts(connection: Connection) -> None:
+def _add_marks_of_unverified_bindings(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE bindings ADD COLUMN unverified BOOLEAN"))
     schema.unverified_bindings.create(connection)
     schema.metadata.create_all(connection, tables=[schema.unverified])
 
 
-def _store_when_waiting_records_are_idle(connection: Connection) -> None:
+def _add_mapping_of_idle_waits(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE waiting_records ADD COLUMN idle_under VARCHAR(64)"))
 
 
@@ -182,8 +182,8 @@ MIGRATIONS: tuple[Migration, ...] = (
     _store_all_messages,
     _remember_begun_undos,
     _add_suspected_inputs,
-    _add_marks_of_unverified_parts,
-    _store_when_waiting_records_are_idle,
+    _add_marks_of_unverified_bindings,
+    _add_mapping_of_idle_waits,
     _store_commands_of_runs,
     _store_when_intents_were_resolved,
     _add_unknown_references,

@@ -198,7 +198,7 @@ def as_columns(items: Iterable[Any], *names: str, **others: str) -> dict[str, li
     return {name: list(map(attrgetter(attribute), listed)) for name, attribute in attributes.items()}
 
 
-def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+def upsert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert *rows*, or overwrite those whose primary key exists. All rows have the same columns."""
     if rows:
         names = tuple(rows[0])

@@ -76,7 +76,7 @@ class OpenRecordCounts:
             if status != "handed_over":
                 state = status if status in {"in_doubt", "overdue"} else "pending"
                 yield writers.get(Scope(*scope), stream), state, number
-        for each, number in self._unverified.binding_counts():
+        for each, number in self._unverified.unverified_binding_counts_by_scope():
             if each in writers:
                 yield writers[each], "unverified", number
 

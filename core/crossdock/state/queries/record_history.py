@@ -59,11 +59,11 @@ class RecordHistory:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def scopes_of_bindings_and_operations(self) -> set[Scope]:
+    def all_scopes_in_state(self) -> set[Scope]:
         names = Scope.__struct_fields__
         return {Scope(*row) for table in _SCOPED for row in self._distinct_index_values(table, names)}
 
-    def streams_with_rejected_or_waiting(self) -> set[str]:
+    def all_streams_with_undelivered_records(self) -> set[str]:
         return {stream for table in _STREAMED for (stream,) in self._distinct_index_values(table, ("stream",))}
 
     def records_by_id_or_idempotency_key(self, name: str) -> set[FoundRecord]:
@@ -91,7 +91,7 @@ class RecordHistory:
         """Return the last line up to *line* at which known records begin, and these; 0 if there is none."""
         tables = (intents, dead_letters, waiting_records)
         of_source = {table: source_equals_condition(table, source) for table in tables}
-        lines = {table: self._last_line_up_to(table, condition, line) for table, condition in of_source.items()}
+        lines = {table: self._last_source_line_up_to(table, condition, line) for table, condition in of_source.items()}
         first_line = max(lines.values())
         found: set[FoundRecord] = set()
         for table, condition in of_source.items():
@@ -155,7 +155,7 @@ class RecordHistory:
             last = tuple(row)
             yield last
 
-    def _last_line_up_to(self, table: Table, condition: ColumnElement[bool], line: int) -> int:
+    def _last_source_line_up_to(self, table: Table, condition: ColumnElement[bool], line: int) -> int:
         query = select(table.c.line).where(condition, table.c.line <= line)
         return self._connection.execute(query.order_by(table.c.line.desc()).limit(1)).scalar() or 0
 

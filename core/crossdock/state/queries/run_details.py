@@ -92,7 +92,12 @@ class RunDetails:
         """
         by = dead_letters.c.stream, dead_letters.c.code
         records, own = func.count(), func.count().filter(dead_letters.c.run_id == run_id)
-        query = select(*by, records, own).where(_rejected_until(run_id)).group_by(*by).order_by(records.desc(), *by)
+        query = (
+            select(*by, records, own)
+            .where(_rejected_until_run_condition(run_id))
+            .group_by(*by)
+            .order_by(records.desc(), *by)
+        )
         return [StreamReasonCount(*row) for row in self._connection.execute(query)]
 
     def rejection_counts_by_month(self, first: date, last: date) -> dict[tuple[str, str], int]:
@@ -112,9 +117,11 @@ class RunDetails:
         """Return at most *limit* dead letters of *run_id* and earlier runs with one reason, the run's own first."""
         order = (dead_letters.c.run_id.desc(), *(dead_letters.c[name] for name in ("stream", "source", "line", "key")))
         names = ("stream", "key", "stage", "pointer", "message", "source", "line", "run_id")
-        return self._rows(dead_letters, names, and_(_rejected_until(run_id), dead_letters.c.code == code), order, limit)
+        return self._rows(
+            dead_letters, names, and_(_rejected_until_run_condition(run_id), dead_letters.c.code == code), order, limit
+        )
 
-    def count_rejected_by_later_runs(self, run_id: int) -> int:
+    def count_rejections_in_later_runs(self, run_id: int) -> int:
         return self._count(dead_letters, and_(dead_letters.c.run_id > run_id, dead_letters.c.status == "rejected"))
 
     def count_and_list_oldest_waiting(self, *, limit: int) -> tuple[int, list[Row]]:
@@ -191,5 +198,5 @@ def _delivered_update_of_row(
     return DeliveredUpdate(stream, Scope(target, resource, namespace), key, before, held) if before and held else None
 
 
-def _rejected_until(run_id: int) -> ColumnElement[bool]:
+def _rejected_until_run_condition(run_id: int) -> ColumnElement[bool]:
     return and_(dead_letters.c.run_id <= run_id, dead_letters.c.status == "rejected")

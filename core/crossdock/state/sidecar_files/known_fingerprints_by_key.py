@@ -61,7 +61,7 @@ class KeyIndex:
         journal = self._journals.get(scope)
         return journal.last if journal else 0
 
-    def journal_committed_changes(self, touched: dict[Scope, ScopeChanges]) -> None:
+    def remember_committed_changes(self, touched: dict[Scope, ScopeChanges]) -> None:
         for scope, touch in touched.items():
             journal = self._journals.setdefault(scope, _Journal(touch.before, touch.before, []))
             changes = journal.changes
@@ -168,7 +168,7 @@ _OF_KEYS = sql_statements.QueryByKeys(
 )
 
 
-def index_of_keys_from_bindings(connection: Connection, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
+def index_of_given_keys(connection: Connection, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
     rows = list(_OF_KEYS.rows(connection, scope.columns, key_hashes))
     schema = {KEY_HASH: HASH, KNOWN_FP: HASH, KNOWN_POSITION: pl.String}
     return _without_empty_position_column(pl.DataFrame(rows, schema=schema, orient="row"))

@@ -58,7 +58,7 @@ class CrashingInputs:
         killed = before.killed + 1 if before else 1
         row = {"stream": mark.stream, "digest": _digest(mark), "name": mark.name, "batches": mark.batches}
         counts = {"killed": killed, "here": here, "at": at, "set_aside_at": at if here >= _MOST else None}
-        sql_statements.upsert(self._connection, table, [row | counts])
+        sql_statements.upsert_rows(self._connection, table, [row | counts])
 
     def set_aside(self, mark: CrashMark, *, at: datetime) -> int:
         """Set *mark* aside after it killed another process. Return how many processes it has killed."""

@@ -32,7 +32,7 @@ class Cursors:
         self._connection.execute(delete(cursors).where(cursors.c.stream == stream))
 
     def put(self, stream: str, version: str, value: str) -> None:
-        sql_statements.upsert(self._connection, cursors, [{"stream": stream, "version": version, "value": value}])
+        sql_statements.upsert_rows(self._connection, cursors, [{"stream": stream, "version": version, "value": value}])
 
 
 class FullLists:
@@ -44,4 +44,4 @@ class FullLists:
         return self._connection.execute(select(full_lists.c.read_at).where(full_lists.c.stream == stream)).scalar()
 
     def put_read_time(self, stream: str, *, at: datetime) -> None:
-        sql_statements.upsert(self._connection, full_lists, [{"stream": stream, "read_at": at}])
+        sql_statements.upsert_rows(self._connection, full_lists, [{"stream": stream, "read_at": at}])

@@ -179,7 +179,7 @@ class DeadLetters:
             columns["attempts"] = [attempts + (last_run != run_id) for _, last_run, attempts in found]
             _PUT.run(self._connection, columns, {"run_id": run_id, "refused_at": at})
 
-    def facts_of_stream(self, stream: str) -> list[DeadLetterFacts]:
+    def facts_of_each_letter(self, stream: str) -> list[DeadLetterFacts]:
         fields = (table.c.key_hash, table.c.record_fp, table.c.position, table.c.status, table.c.step)
         query = select(*fields).where(table.c.stream == stream)
         return [DeadLetterFacts(*row) for row in self._connection.execute(query)]
@@ -189,14 +189,14 @@ class DeadLetters:
         query = select(*(table.c[name] for name in IDENTITY), table.c.code)
         query = query.where(table.c.stream == stream, table.c.status == "rejected")
         found = self._connection.execute(query.order_by(table.c.source, table.c.line, table.c.key))
-        return [(RecordIdentity.of_row(row), row.code) for row in found]
+        return [(RecordIdentity.of_table_row(row), row.code) for row in found]
 
     def rejected_matching(self, choice: RecordFilter) -> list[DeadLetter]:
         """Return the rejected dead letters of *choice*, oldest first, including those of rows without a key."""
         fields = [table.c[name] for name in _COLUMNS]
         query = select(*fields).where(*_conditions("rejected", choice))
         found = self._connection.execute(query.order_by(table.c.refused_at, table.c.key))
-        return [DeadLetter(RecordIdentity.of_row(row), *(getattr(row, name) for name in _PLAIN)) for row in found]
+        return [DeadLetter(RecordIdentity.of_table_row(row), *(getattr(row, name) for name in _PLAIN)) for row in found]
 
     def get(self, stream: str, key_hash: int) -> dict[str, Any] | None:
         """Return all columns of the dead letter of a record, rejected or dropped."""

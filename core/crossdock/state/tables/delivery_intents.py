@@ -145,10 +145,10 @@ class Intents:
             item.id = number
         fixed = {"run_id": run_id, "fence": fence, "created_at": at}
         if _ADD.run(self._connection, sql_statements.as_columns(items, **_COLUMNS), fixed) < len(items):
-            self._set_ids_of_existing(items)
+            self._set_ids_of_stored_intents(items)
             self.write_as_sending([item for item in items if item.status == "sending"])
 
-    def _set_ids_of_existing(self, items: Sequence[Intent]) -> None:
+    def _set_ids_of_stored_intents(self, items: Sequence[Intent]) -> None:
         """Set the ids of *items*, which all exist. Idempotency keys of different records must differ."""
         ids: dict[tuple[str, int], int] = {}
         for part in sql_statements.chunks([item.idempotency_key for item in items]):
@@ -248,7 +248,7 @@ class Intents:
         for item in items:
             self._connection.execute(update(table).where(table.c.id == item.id).values(raw=item.raw))
 
-    def bodies_of_all_later_intents(self, item: Intent) -> Iterator[bytes]:
+    def later_bodies_of_all_records(self, item: Intent) -> Iterator[bytes]:
         query = select(table.c.body).where(table.c.id > item.id, table.c.body.is_not(None))
         yield from self._connection.execute(query.execution_options(yield_per=1_000)).scalars()
 
@@ -258,7 +258,7 @@ class Intents:
 
     def store_attempt_results(self, items: Sequence[Attempt]) -> None:
         rows = [{name: getattr(item, name) for name in Attempt.__struct_fields__} for item in items]
-        sql_statements.upsert(self._connection, attempts, rows)
+        sql_statements.upsert_rows(self._connection, attempts, rows)
 
     def latest_attempt_messages(self, items: Sequence[Intent]) -> dict[int, str]:
         found: dict[int, str] = {}
@@ -315,7 +315,7 @@ class Intents:
     def _read(self, query: Select[Any]) -> list[Intent]:
         return [
             Intent(
-                identity=RecordIdentity.of_row(row),
+                identity=RecordIdentity.of_table_row(row),
                 scope=Scope(row.target, row.resource, row.namespace),
                 **_plain_attributes_of_row(row),
             )

@@ -145,7 +145,7 @@ class FileIntake:
         rows = self._connection.execute(query.order_by(*(column.desc() for column in order)).limit(limit))
         return [TakenFile(*row) for row in rows]
 
-    def files_with_contents(self, content_hashes: Collection[str]) -> list[TakenFile]:
+    def files_with_content_hashes(self, content_hashes: Collection[str]) -> list[TakenFile]:
         """Return the files of all streams with one of these contents, oldest first."""
         found = list[TakenFile]()
         for part in sql_statements.chunks(list(content_hashes)):
@@ -172,7 +172,7 @@ class FileIntake:
         query = select(table.c.stream, func.max(table.c.size)).group_by(table.c.stream)
         return {stream: size for stream, size in self._connection.execute(query)}
 
-    def last_finished(self, stream: str) -> FinishedImport | None:
+    def last_finished_import(self, stream: str) -> FinishedImport | None:
         query = select(table.c.version, table.c.accepted_at).where(table.c.stream == stream, table.c.status == "done")
         row = self._connection.execute(query.order_by(table.c.accepted_at.desc()).limit(1)).first()
         return None if row is None else FinishedImport(*row)
@@ -186,21 +186,21 @@ class FileIntake:
     def replace_passed_over_snapshots(self, stream: str, files: set[FileDescription]) -> None:
         self._connection.execute(delete(passed_files).where(passed_files.c.stream == stream))
         rows = [{"stream": stream, "name": name, "size": size, "modified_at": at} for name, size, at in sorted(files)]
-        sql_statements.upsert(self._connection, passed_files, rows)
+        sql_statements.upsert_rows(self._connection, passed_files, rows)
 
     def accept(self, stream: str, version: str, files: list[FileFacts], *, at: datetime) -> None:
         fixed = {"stream": stream, "version": version, "status": "accepted", "accepted_at": at}
         rows = [fixed | {name: getattr(facts, name) for name in _NEW} for facts in files]
-        sql_statements.upsert(self._connection, table, rows)
+        sql_statements.upsert_rows(self._connection, table, rows)
 
-    def finish(self, stream: str, version: str) -> None:
+    def finish_accepted_files(self, stream: str, version: str) -> None:
         """Mark the accepted files as finished, and the same contents under earlier versions."""
         same = table.alias()
         contents = select(same.c.content_hash).where(same.c.stream == stream, same.c.version == version)
         accepted = update(table).where(table.c.stream == stream, table.c.status == "accepted")
         self._connection.execute(accepted.where(table.c.content_hash.in_(contents)).values(status="done"))
 
-    def mark_undone(self, stream: str, begun: datetime, ended: datetime | None) -> None:
+    def mark_files_of_run_undone(self, stream: str, begun: datetime, ended: datetime | None) -> None:
         """Mark the files that the run from *begun* to *ended* has accepted as undone: see `FileFacts.is_undone`.
 
         Args:
@@ -213,7 +213,7 @@ class FileIntake:
     def forget_files_of_stream(self, stream: str) -> None:
         self._connection.execute(delete(table).where(table.c.stream == stream))
         self.replace_passed_over_snapshots(stream, set())
-        purged_input_digests.forget_files(self._connection, stream)
+        purged_input_digests.forget_files_of_stream(self._connection, stream)
 
     def _files_by_content_hash(self, *conditions: ColumnElement[bool]) -> dict[str, FileFacts]:
         query = select(*_FACTS).where(*conditions).order_by(table.c.accepted_at, table.c.stamp)

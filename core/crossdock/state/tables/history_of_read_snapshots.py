@@ -44,14 +44,14 @@ class SnapshotHistory:
         )
         key = {"stream": stream, "content": content}
         facts = {"row_count": past.rows, "present": past.present, "finished_at": at}
-        sql_statements.upsert(self._connection, snapshots, [key | facts])
+        sql_statements.upsert_rows(self._connection, snapshots, [key | facts])
 
     def was_read_before(self, stream: str, content: str) -> bool:
         query = select(snapshots.c.stream).where(snapshots.c.stream == stream, snapshots.c.content == content)
         known = self._connection.execute(query).first() is not None
         return known or content in purged_input_digests.load(self._connection, "snapshot", stream)
 
-    def latest(self, stream: str, number: int, *, without: str | None = None) -> list[PastSnapshot]:
+    def latest_snapshots(self, stream: str, number: int, *, without: str | None = None) -> list[PastSnapshot]:
         query = select(snapshots.c.row_count, snapshots.c.present).where(snapshots.c.stream == stream)
         query = query.where(snapshots.c.content != (without or ""))
         latest = query.order_by(snapshots.c.finished_at.desc()).limit(number)
@@ -62,11 +62,11 @@ class SnapshotHistory:
         found: datetime | None = self._connection.execute(query).scalar_one()
         return found
 
-    def steps_of_live_bindings(self, scope: Scope, key_hashes: Sequence[int]) -> Iterator[tuple[int, Step]]:
+    def accepted_steps_of_live_bindings(self, scope: Scope, key_hashes: Sequence[int]) -> Iterator[tuple[int, Step]]:
         """Yield key hash and last accepted step of the live bindings among *key_hashes*; ``import`` if unverified."""
         yield from _STEPS.rows(self._connection, scope.columns, key_hashes)
 
-    def count_unarchived_records_at_target(self, scope: Scope) -> int:
+    def count_records_present_at_target(self, scope: Scope) -> int:
         """Count the records of *scope* at the target that no removal has archived."""
         query = select(func.count()).where(in_scope(bindings, scope), _IS_LIVE, bindings.c.step != "remove")
         return int(self._connection.execute(query).scalar_one())

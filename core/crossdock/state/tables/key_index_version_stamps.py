@@ -71,7 +71,7 @@ class KeyIndexStamps:
         query = select(table.c.namespace).where(table.c.target == target, table.c.resource == resource)
         for (namespace,) in self._connection.execute(query).all():
             scope, after = Scope(target, resource, namespace), secrets.randbits(62) + 1
-            sql_statements.upsert(self._connection, table, [{**scope.columns, "stamp": after}])
+            sql_statements.upsert_rows(self._connection, table, [{**scope.columns, "stamp": after}])
             self.touched[scope] = ScopeChanges(0, after)
 
     def _renew(self, scope: Scope) -> ScopeChanges:
@@ -79,7 +79,7 @@ class KeyIndexStamps:
         stamps = {"before": [before], "after": [after]}
         if not before or not _RENEW.run(self._connection, stamps, scope.columns):
             before = stamp_of_scope(self._connection, scope)
-            sql_statements.upsert(self._connection, table, [{**scope.columns, "stamp": after}])
+            sql_statements.upsert_rows(self._connection, table, [{**scope.columns, "stamp": after}])
         return ScopeChanges(before, after)
 
 

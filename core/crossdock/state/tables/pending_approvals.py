@@ -85,4 +85,4 @@ class PendingApprovals:
 
     def _put(self, pending: PendingApproval) -> None:
         row = {name: getattr(pending, name) for name in PendingApproval.__struct_fields__}
-        sql_statements.upsert(self._connection, pending_removals, [row])
+        sql_statements.upsert_rows(self._connection, pending_removals, [row])

@@ -44,10 +44,12 @@ def load(connection: Connection, kind: Kind, stream: str, version: str = "") -> 
 
 def add(connection: Connection, kind: Kind, stream: str, version: str, contents: Iterable[str]) -> None:
     packed = load(connection, kind, stream, version).with_more(contents).packed
-    sql_statements.upsert(connection, table, [{"kind": kind, "stream": stream, "version": version, "packed": packed}])
+    sql_statements.upsert_rows(
+        connection, table, [{"kind": kind, "stream": stream, "version": version, "packed": packed}]
+    )
 
 
-def forget_files(connection: Connection, stream: str) -> None:
+def forget_files_of_stream(connection: Connection, stream: str) -> None:
     connection.execute(delete(table).where(table.c.kind == "file", table.c.stream == stream))
 
 

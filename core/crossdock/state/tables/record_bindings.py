@@ -27,14 +27,14 @@ class UntrimmedKeys:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def keys_of_scope(self, scope: Scope) -> list[str]:
+    def blank_padded_keys_of_scope(self, scope: Scope) -> list[str]:
         """Return those of the bindings and intents of *scope*."""
         found = self._connection.execute(
             select(untrimmed_keys.c.key).where(in_scope(untrimmed_keys, scope)).order_by(untrimmed_keys.c.key)
         )
         return list(found.scalars())
 
-    def keys_of_rejected_and_waiting(self, stream: str) -> list[str]:
+    def blank_padded_rejected_waiting_keys(self, stream: str) -> list[str]:
         """Return those of the rejected and waiting records of *stream*."""
         each = (
             select(other.c.key).where(other.c.stream == stream, other.c.key.contains("%", autoescape=True))
@@ -47,7 +47,7 @@ class UntrimmedKeys:
         found = ((number, key) for number, key in keys if "%" in key and trimmed_key(key) != key)
         rows = [{**scope.columns, "key_hash": number, "key": key} for number, key in found]
         if rows:
-            sql_statements.upsert(self._connection, untrimmed_keys, rows)
+            sql_statements.upsert_rows(self._connection, untrimmed_keys, rows)
 
 
 class Binding(Struct):
@@ -251,7 +251,7 @@ class Bindings:
     def clear_contribution_fingerprints(self, scope: Scope, key_hashes: Sequence[int]) -> None:
         """Make streams contribute again to these records: their rows would count as unchanged for ever."""
         for each in self._stamps.contribution_scopes(scope):
-            self._stamps.record_changes_of_scope(each, self._key_index_changes_without_fingerprint(each, key_hashes))
+            self._stamps.record_changes_of_scope(each, self._key_index_changes_clearing_fingerprints(each, key_hashes))
             _MAP_AGAIN.run(self._connection, {"created": key_hashes}, each.columns)
 
     def contributions_to_recreated_records(self, scope: Scope) -> list[Binding]:
@@ -260,7 +260,7 @@ class Bindings:
         found = [Binding(*row) for row in self._connection.execute(_CREATED_AGAIN, of)]
         return [binding for binding in found if not binding.unverified]
 
-    def _key_index_changes_without_fingerprint(self, scope: Scope, key_hashes: Sequence[int]) -> list[KeyIndexChange]:
+    def _key_index_changes_clearing_fingerprints(self, scope: Scope, key_hashes: Sequence[int]) -> list[KeyIndexChange]:
         return [KeyIndexChange(key_hash, None, each.position) for key_hash, each in self.get(scope, key_hashes).items()]
 
     def mark_unverified(self, scope: Scope, items: Sequence[Binding | AcceptedBinding]) -> None:
@@ -341,7 +341,7 @@ class Bindings:
     def idempotency_counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
         return dict(_COUNTERS.rows(self._connection, scope.columns, key_hashes))
 
-    def newest_change_time(self, target: str) -> datetime | None:
+    def newest_change_time_at_target(self, target: str) -> datetime | None:
         """Return when *target* last changed a record, by its own clock and its answers; None if unknown."""
         newest = select(func.max(table.c.changed_at)).where(table.c.target == target)
         text: str | None = self._connection.execute(newest).scalar()

@@ -40,7 +40,7 @@ class RecordIdentity(NamedTuple):
     line: int
 
     @classmethod
-    def of_row(cls, row: Any) -> RecordIdentity:
+    def of_table_row(cls, row: Any) -> RecordIdentity:
         return cls(*(getattr(row, name) for name in COLUMNS))
 
 
@@ -73,7 +73,7 @@ class Scope(Struct, frozen=True):
     resource: str
     namespace: str
 
-    def contribution_scope(self, stream: str) -> Scope:
+    def contribution_scope_of_stream(self, stream: str) -> Scope:
         namespace = f"{self.namespace}{CONTRIBUTION}{stream}"
         if len(namespace) > _LONGEST:
             name = hashlib.sha256(stream.encode()).hexdigest()[:32]

@@ -33,7 +33,7 @@ class FollowedRecords:
 
     def put(self, records: Iterable[FollowedRecord]) -> None:
         rows = [{name: getattr(each, name) for name in FollowedRecord.__struct_fields__} for each in records]
-        sql_statements.upsert(self._connection, table, rows)
+        sql_statements.upsert_rows(self._connection, table, rows)
 
     def forget(self, stream: str, key_hashes: Sequence[int]) -> None:
         _DELETE.run(self._connection, stream, key_hashes)

@@ -187,7 +187,7 @@ class Runs:
 
     def request_stop(self, run_id: int) -> None:
         """Ask the run to stop in order. It looks every second."""
-        sql_statements.upsert(self._connection, meta, [{"name": _STOPPED, "value": str(run_id)}])
+        sql_statements.upsert_rows(self._connection, meta, [{"name": _STOPPED, "value": str(run_id)}])
 
     def is_stop_requested(self, run_id: int) -> bool:
         query = select(meta.c.value).where(meta.c.name == _STOPPED)
@@ -213,10 +213,10 @@ class Runs:
         before = self.newest_change_in_backup() if self.is_state_restored() else remembered
         last = self._connection.execute(select(func.max(intents.c.id))).scalar_one() or 0
         rows = [{"name": _RESTORED, "value": at.isoformat()}, {"name": _LAST_INTENT, "value": str(last)}]
-        sql_statements.upsert(self._connection, meta, rows)
+        sql_statements.upsert_rows(self._connection, meta, rows)
         self._connection.execute(delete(meta).where(meta.c.name.in_([_COMPARED, _REMEMBERED])))
         if before is not None:
-            sql_statements.upsert(self._connection, meta, [{"name": _REMEMBERED, "value": before.isoformat()}])
+            sql_statements.upsert_rows(self._connection, meta, [{"name": _REMEMBERED, "value": before.isoformat()}])
         was_resolved = intents.c.status.in_(UNSETTLED), intents.c.resolved_at.is_not(None)
         self._connection.execute(update(intents).where(*was_resolved).values(resolved_at=None))  # it may be sent since
 
@@ -234,9 +234,9 @@ class Runs:
         found = self._connection.execute(select(meta.c.value).where(meta.c.name == _LAST_INTENT)).scalar()
         return int(found or 0)
 
-    def record_restored_state_comparison(self, *, at: datetime) -> None:
+    def mark_restored_state_compared(self, *, at: datetime) -> None:
         """Record that a complete run has compared a restored state. The state is trusted once nothing is in doubt."""
-        sql_statements.upsert(self._connection, meta, [{"name": _COMPARED, "value": at.isoformat()}])
+        sql_statements.upsert_rows(self._connection, meta, [{"name": _COMPARED, "value": at.isoformat()}])
 
     def is_restored_state_compared(self) -> bool:
         return self._connection.execute(select(meta.c.value).where(meta.c.name == _COMPARED)).first() is not None
@@ -299,7 +299,7 @@ class Runs:
         query = select(*by, func.count(), func.max(runs.c.id)).where(_is_for_dates(first, last)).group_by(*by)
         return [RunsOfDate(*row) for row in self._connection.execute(query.order_by(*by))]
 
-    def count(self) -> int:
+    def count_all(self) -> int:
         return int(self._connection.execute(select(func.count()).select_from(runs)).scalar_one())
 
     def get(self, run_id: int) -> RunRecord | None:
@@ -384,7 +384,7 @@ class RunConfigs:
         """Store what the run has as its effective config, which contains references to secrets and no secret."""
         digest = hashlib.sha256(exact_json.dumps(content)).hexdigest()
         if self._connection.execute(select(configs.c.digest).where(configs.c.digest == digest)).first() is None:
-            sql_statements.upsert(self._connection, configs, [{"digest": digest, "content": content}])
+            sql_statements.upsert_rows(self._connection, configs, [{"digest": digest, "content": content}])
         self._connection.execute(update(runs).where(runs.c.id == run_id).values(config=digest))
 
     def last(self) -> RunConfig | None:

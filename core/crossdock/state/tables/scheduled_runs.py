@@ -131,7 +131,7 @@ class ScheduledRuns:
         query = select(*_FIELDS).where(_is_row_of_due_run(DueRun(job, due, business_date)))
         return next(iter(self._rows(query)), None)
 
-    def runs_of_date(self, job: str, business_date: date) -> list[ScheduledRun]:
+    def runs_of_business_date(self, job: str, business_date: date) -> list[ScheduledRun]:
         query = select(*_FIELDS).where(table.c.job == job, table.c.business_date == business_date.isoformat())
         return self._rows(query.order_by(table.c.due))
 
@@ -240,7 +240,7 @@ class ScheduledRuns:
     def add_pending_notice(self, run: PendingNotice, recipients: Iterable[Recipients]) -> None:
         value = exact_json.dumps({"job": run.job, "due": run.due.isoformat()}).decode()
         rows = [{"name": _notice_name(each, run.run_id), "value": value} for each in recipients]
-        sql_statements.upsert(self._connection, meta, rows)
+        sql_statements.upsert_rows(self._connection, meta, rows)
 
     def remove_sent_notices(self, run_ids: Iterable[int], recipients: Recipients) -> None:
         for some in sql_statements.chunks([_notice_name(recipients, each) for each in run_ids]):
@@ -250,7 +250,7 @@ class ScheduledRuns:
         self, run_id: int, job: str, business_date: date, recipients: Iterable[Recipients]
     ) -> None:
         """Notify *recipients* that the process of a run was killed, at the first attempt of a scheduled run."""
-        for run in self.runs_of_date(job, business_date):
+        for run in self.runs_of_business_date(job, business_date):
             if not run.is_finished and run.run_id is None and run.attempts == 1:
                 self.add_pending_notice(PendingNotice(run_id, job, run.due), recipients)
 
@@ -291,7 +291,7 @@ class ScheduledRuns:
         query = select(*_FIELDS).join(last, and_(table.c.job == last.c.job, table.c.due == last.c.due))
         return {run.job: run for run in self._with_corrected_status(self._rows(query.order_by(table.c.business_date)))}
 
-    def count(self) -> int:
+    def count_all(self) -> int:
         return int(self._connection.execute(select(func.count()).select_from(table)).scalar_one())
 
     def expected_seconds_and_requests(self, job: str) -> tuple[float, int] | None:

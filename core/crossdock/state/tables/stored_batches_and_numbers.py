@@ -84,7 +84,7 @@ class Batches:
 
     def leave_gap_in_numbers(self) -> None:
         """Leave out `GAP` numbers of each target: a restored backup does not know which were used since."""
-        sql_statements.upsert(self._connection, sequences, [{"target": _ANY, "last": self._last_number((_ANY,))}])
+        sql_statements.upsert_rows(self._connection, sequences, [{"target": _ANY, "last": self._last_number((_ANY,))}])
         self._connection.execute(update(sequences).values(last=sequences.c.last + GAP))
 
     def batch_added_under_key(self, key: str) -> StoredBatch | None:
@@ -94,7 +94,7 @@ class Batches:
 
     def add(self, batch: StoredBatch, key: str, *, run_id: int, at: datetime) -> StoredBatch:
         """Store a batch and use its number up. Return it with its id."""
-        sql_statements.upsert(self._connection, sequences, [{"target": batch.target, "last": batch.number}])
+        sql_statements.upsert_rows(self._connection, sequences, [{"target": batch.target, "last": batch.number}])
         facts = {name: getattr(batch, name) for name in StoredBatch.__struct_fields__ if name != "id"}
         facts |= {"run_id": run_id, "created_at": at, "key": key}
         facts["sha256"] = hashlib.sha256(batch.body).hexdigest()
@@ -108,7 +108,7 @@ class Batches:
         columns = sql_statements.as_columns(members, row="id", **{f"new_{name}": name for name in _MEMBER})
         _ASSIGN.run(self._connection, columns)
 
-    def get(self, ids: Collection[int]) -> Mapping[int, StoredBatch]:
+    def batches_by_id(self, ids: Collection[int]) -> Mapping[int, StoredBatch]:
         """Return the batches with these ids."""
         found = dict[int, StoredBatch]()
         for part in sql_statements.chunks(list(ids)):

@@ -67,7 +67,7 @@ class Migrations:
     def last(self) -> Migration | None:
         return self._first_or_none(select(*_FIELDS).order_by(migrations.c.id.desc()))
 
-    def signed_off_with_report(self, report_sha256: str) -> Migration | None:
+    def migration_by_report_digest(self, report_sha256: str) -> Migration | None:
         return self._first_or_none(select(*_FIELDS).where(migrations.c.report_sha256 == report_sha256))
 
     def _first_or_none(self, query: Select[Any]) -> Migration | None:
@@ -128,7 +128,7 @@ class Migrations:
             "approved_by": approval.approved_by,
             "open": approval.open.as_json(),
         }
-        sql_statements.upsert(self._connection, wave_approvals, [row])
+        sql_statements.upsert_rows(self._connection, wave_approvals, [row])
 
     def approval_by_wave(self, migration_id: int) -> dict[str, WaveApproval]:
         table = wave_approvals

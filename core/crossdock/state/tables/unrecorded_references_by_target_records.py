@@ -55,7 +55,7 @@ class UnrecordedReferences:
     def add(self, target: str, found: Iterable[UnrecordedReference]) -> None:
         rows = [{"target": target, **each._asdict()} for each in found]
         if rows:
-            sql_statements.upsert(self._connection, table, rows)
+            sql_statements.upsert_rows(self._connection, table, rows)
 
     def complete_reading(self, target: str, by_resource: str) -> None:
         self._connection.execute(delete(table).where(*_refers_from_resource(target, by_resource), table.c.by_id == ""))

@@ -41,13 +41,13 @@ class UnverifiedParts:
             self._bindings.mark_all_of_resource_unverified(target, resource)
         names = union(select(taken_files.c.stream), select(snapshots.c.stream)).subquery()
         found = [name for (name,) in self._connection.execute(select(names.c.stream))]
-        sql_statements.upsert(self._connection, unverified, [{"kind": _STREAM, "name": name} for name in found])
+        sql_statements.upsert_rows(self._connection, unverified, [{"kind": _STREAM, "name": name} for name in found])
 
     def mark_resource(self, target: str, resource: str) -> None:
         """Require a comparison of the records of a resource, as far as their bindings are unverified."""
-        sql_statements.upsert(self._connection, unverified, [{"kind": _RESOURCE, "name": f"{target}/{resource}"}])
+        sql_statements.upsert_rows(self._connection, unverified, [{"kind": _RESOURCE, "name": f"{target}/{resource}"}])
 
-    def mark_bindings(self, scope: Scope, items: Sequence[Binding | AcceptedBinding]) -> None:
+    def mark_bindings_and_resource(self, scope: Scope, items: Sequence[Binding | AcceptedBinding]) -> None:
         self.mark_resource(scope.target, scope.resource)
         self._bindings.mark_unverified(scope, items)
 
@@ -93,14 +93,14 @@ class UnverifiedParts:
             .values(content=func.substr(literal("restored-").concat(snapshots.c.content), 1, 64))
         )
 
-    def binding_counts(self) -> Iterator[tuple[Scope, int]]:
+    def unverified_binding_counts_by_scope(self) -> Iterator[tuple[Scope, int]]:
         query = select(*_SCOPE, func.count()).where(_IS_UNVERIFIED).group_by(*_SCOPE)
         for *scope, number in self._connection.execute(query):
             yield Scope(*scope), number
 
     def count_unverified_records(self, scopes: Collection[Scope], key_hash: int | None) -> int:
         if key_hash is None:
-            return sum(number for scope, number in self.binding_counts() if scope in scopes)
+            return sum(number for scope, number in self.unverified_binding_counts_by_scope() if scope in scopes)
         return len(self.unverified_records(scopes, key_hash, limit=len(scopes)))
 
     def unverified_records(

@@ -218,11 +218,11 @@ class Inbox:
         )
         _AGAIN.run(self._connection, columns)
 
-    def make_due_now(self, stream: str, key_hashes: Sequence[int], *, at: datetime) -> None:
+    def make_records_due_now(self, stream: str, key_hashes: Sequence[int], *, at: datetime) -> None:
         """Make those of these records due *at* this time that are to be fetched anyway."""
         _HASTEN.run(self._connection, {"this": key_hashes}, {"of": stream, "now": at})
 
-    def drop(self, stream: str, key_hashes: Sequence[int]) -> None:
+    def remove_records(self, stream: str, key_hashes: Sequence[int]) -> None:
         _DELETE.run(self._connection, stream, key_hashes)
 
     def key_hashes_among(self, stream: str, key_hashes: Sequence[int]) -> Collection[int]:

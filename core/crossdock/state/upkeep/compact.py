@@ -15,7 +15,7 @@ from crossdock.state.db.database_errors import translated_database_errors, url_w
 from crossdock.state.db.schema import metadata
 
 
-def compact(url: StateUrl) -> None:
+def release_space_of_removed_rows(url: StateUrl) -> None:
     """Rewrite the file of a SQLite state that no run uses; on PostgreSQL make the space of removed rows reusable."""
     if url.drivername != "sqlite":
         _vacuum_postgresql(url)

@@ -14,7 +14,7 @@ from crossdock.state.upkeep.removable_rows import PurgeTimes
 from crossdock.state.upkeep.retention_steps import PurgeResult
 
 
-def purge_old_rows_and_remnants(state: State, url: StateUrl, ages: PurgeTimes) -> PurgeResult:
+def purge_rows_and_rewrite_file(state: State, url: StateUrl, ages: PurgeTimes) -> PurgeResult:
     """Purge in short transactions while no run uses the state. An interrupted purge can be repeated."""
     done, _ = purge_in_batches(state, ages, batches=sys.maxsize)
     # runs leave remnants of overwritten rows in the file and its log

@@ -87,7 +87,7 @@ class Retention:
         return None if text is None else datetime.fromisoformat(text)
 
     def store_applied_time(self, at: datetime) -> None:
-        sql_statements.upsert(self._connection, meta, [{"name": _APPLIED, "value": at.isoformat()}])
+        sql_statements.upsert_rows(self._connection, meta, [{"name": _APPLIED, "value": at.isoformat()}])
 
     def _remove_rows(self, name: str, ages: PurgeTimes) -> int:
         table, condition = _EXPIRED[name]

@@ -2,7 +2,15 @@
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from crossdock.values.json_documents.common import Forecast, Instant, Message, Open, Records, Rows, Tally
+from crossdock.values.json_documents.parts_of_several_documents import (
+    Forecast,
+    Instant,
+    Message,
+    Open,
+    Records,
+    Rows,
+    Tally,
+)
 from crossdock.values.json_documents.runs import Report
 
 

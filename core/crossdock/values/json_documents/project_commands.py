@@ -2,7 +2,7 @@
 
 from typing import Any, NotRequired, TypedDict
 
-from crossdock.values.json_documents.common import Columns, Message
+from crossdock.values.json_documents.parts_of_several_documents import Columns, Message
 
 
 class State(TypedDict):

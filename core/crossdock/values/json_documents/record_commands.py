@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from crossdock.values.json_documents.common import Columns, Difference, Instant
+from crossdock.values.json_documents.parts_of_several_documents import Columns, Difference, Instant
 
 
 class OpenRecord(TypedDict):

@@ -2,7 +2,7 @@
 
 from typing import TypedDict
 
-from crossdock.values.json_documents.common import Instant
+from crossdock.values.json_documents.parts_of_several_documents import Instant
 
 
 class Purged(TypedDict):

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from crossdock.values.serving.request_bodies import media_type, read_body
+from crossdock.values.serving.request_bodies import media_type, read_body_cut_if_longer
 
 FIELD = "csrf_token"
 
@@ -55,7 +55,7 @@ class Session:
     def issue_form_token(self) -> str:
         return self._tokens.issue(self.id)
 
-    def renew(self) -> None:
+    def renew_id(self) -> None:
         """Give the browser another id, so that one that somebody else has set or read is of no use."""
         self.id, self._known = secrets.token_hex(32), False
 
@@ -69,7 +69,7 @@ class Session:
 
     async def read_form(self, request: Request) -> SubmittedFields:
         """Return the fields of a form that this session received and has not sent before."""
-        body = await read_body(request, _MAX_BODY_BYTES)
+        body = await read_body_cut_if_longer(request, _MAX_BODY_BYTES)
         if media_type(request.headers) != _MEDIA_TYPE:
             raise FormError(415, "Send this form from the page.")
         try:

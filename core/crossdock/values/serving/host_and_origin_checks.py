@@ -60,7 +60,7 @@ class ServerNames:
         if name in self._allowed or host in self._allowed:
             return True
         address = name.strip("[]")
-        return port == local_port and (is_loopback(address) or _is_same_address(address, local))
+        return port == local_port and (is_loopback(address) or _is_same_ip_address(address, local))
 
 
 def is_cross_site_request(headers: Headers) -> bool:
@@ -73,7 +73,7 @@ def _opens_a_page(headers: Headers) -> bool:
     return (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
 
 
-def _is_same_address(address: str, other: str) -> bool:
+def _is_same_ip_address(address: str, other: str) -> bool:
     try:
         return ip_address(address) == ip_address(other)
     except ValueError:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from starlette.requests import Request
 
 
-async def read_body(request: Request, max_bytes: int) -> bytes:
+async def read_body_cut_if_longer(request: Request, max_bytes: int) -> bytes:
     """Read the body. Only the beginning of a longer one is returned, which is also longer than *max_bytes*."""
     body = b""
     async for chunk in request.stream():  # to its end even if it is too long: then the client reads the response

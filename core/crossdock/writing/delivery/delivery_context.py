@@ -24,7 +24,7 @@ class ForgottenRecords(Protocol):
     def can_tell_if_created(self, intent: Intent) -> bool:
         """Return whether all records were read that the create *intent* could have made."""
 
-    def claim_created_id(self, intent: Intent) -> str | None:
+    def find_created_id_once(self, intent: Intent) -> str | None:
         """Return the id of the record that the create *intent* has made already, once per record; otherwise None."""
 
 
@@ -77,10 +77,10 @@ class DeliveryContext:
         mixed = {name: profile.by for name, profile in profiles.items() if profile.mixed}
         limited = {name: profile.most_bytes for name, profile in profiles.items() if profile.most_bytes is not None}
         self.queue = SendQueue(
-            self.clock, self.target.in_flight, self.rng, sizes, mixed, limited, self._intent_bytes_in_stored_batch
+            self.clock, self.target.in_flight, self.rng, sizes, mixed, limited, self._intent_size_in_stored_batch
         )
 
-    def _intent_bytes_in_stored_batch(self, intent: Intent) -> int:
+    def _intent_size_in_stored_batch(self, intent: Intent) -> int:
         return self.target.stored_size(intent.resource, batch_item(intent, self.target))
 
     def stop_with(self, error: BaseException) -> None:

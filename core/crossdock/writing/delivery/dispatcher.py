@@ -96,7 +96,7 @@ class Dispatcher:
             if intent.batch_id is not None and intent.place is not None:
                 members[intent.batch_id].append(intent)
         with self._run.state.begin_read_only() as tx:
-            batches = tx.batches.get(members)
+            batches = tx.batches.batches_by_id(members)
         for stored in sorted(batches.values(), key=lambda each: each.number):
             yield stored, sorted(members[stored.id], key=lambda each: each.place or 0)
 
@@ -123,14 +123,14 @@ class Dispatcher:
             if self._run.interrupt.is_set():
                 hint = "requests in flight are settled; run again to continue"
                 self._delivery.stop_with(StoppedError("stopped before its end", hint=hint))
-            elif self._is_target_unavailable_or_pending() and not self._in_flight and self._run.may_pause():
+            elif self._is_target_unavailable_or_busy() and not self._in_flight and self._run.may_pause():
                 return False
         if self._delivery.stop is not None:
             self.leave_to_next_run()
             raise self._delivery.stop
         return True
 
-    def _is_target_unavailable_or_pending(self) -> bool:
+    def _is_target_unavailable_or_busy(self) -> bool:
         """Whether the target is unavailable, or has not carried out what it was given."""
         return self._queue.circuit_breaker.is_open or self._queue.has_only_pending_batches
 
@@ -272,13 +272,13 @@ class Dispatcher:
         for batch, token in zip(batches, tokens, strict=False):
             tasks = [task for task in batch if self._policy.may_be_sent(task, decisions)]
             if tasks:
-                leaving.append(SendBatch(self._stage_stored_batch_first(tasks), token))
+                leaving.append(SendBatch(self._stage_before_handing_over(tasks), token))
             else:
                 self._allowance.record_unanswered(token)
         self._queue.record_sent([batch.tasks for batch in leaving])
         return leaving
 
-    def _stage_stored_batch_first(self, tasks: list[SendTask]) -> list[SendTask]:
+    def _stage_before_handing_over(self, tasks: list[SendTask]) -> list[SendTask]:
         """Have a stored batch staged before it is handed over."""
         profile = self._delivery.target.resources[tasks[0].intent.resource].batch
         if profile is not None and profile.stored:

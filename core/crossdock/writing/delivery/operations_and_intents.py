@@ -116,7 +116,7 @@ def _make_request(operation: Operation, target: Target) -> Request:
 
 def request_to_create(resource: str, payload: dict[str, Any], target: Target) -> Request:
     """Return the request of a create; one without a path if it is made from a look-up, by
-    `create_intent_after_look_up`.
+    `successor_intent_of_create`.
     """
     if is_looked_up_first("create", None, target.resources[resource].endpoint):
         return Request("POST", "")
@@ -226,7 +226,7 @@ def intent_after_look_up(intent: Intent, target: Target, held: dict[str, Any], e
     return structs.replace(_successor_intent(intent, target, kind, request), before=known or before, if_match=etag)
 
 
-def create_intent_after_look_up(intent: Intent, target: Target, held: dict[str, Any]) -> Intent:
+def successor_intent_of_create(intent: Intent, target: Target, held: dict[str, Any]) -> Intent:
     request = target.create_from(intent.resource, payload_after(intent), held)
     return _successor_intent(intent, target, "create", request)
 

@@ -82,7 +82,7 @@ def _restore_binding_before_operation(tx: Transaction, intent: Intent, *, at: da
     assert target_id is not None
     if intent.operation == "create":
         text = exact_json.dumps(target_id)
-        if any(text in body for body in tx.intents.bodies_of_all_later_intents(intent)):
+        if any(text in body for body in tx.intents.later_bodies_of_all_records(intent)):
             hint = "correct it at the target; later operations refer to this record"
             raise ConfigError(
                 f"another record that refers to {target_id} was sent since", hint=hint, code="decision_impossible"
@@ -164,7 +164,7 @@ def undecided_intents(tx: Transaction, choice: RecordFilter) -> list[Intent]:
     return [each for each in found if each.status != "sending" or each.place is not None]
 
 
-def intents_to_be_sent(tx: Transaction, choice: RecordFilter) -> list[Intent]:
+def filtered_pending_intents(tx: Transaction, choice: RecordFilter) -> list[Intent]:
     return _unsettled_intents(tx, choice, "pending")
 
 

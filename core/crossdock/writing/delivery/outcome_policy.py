@@ -79,7 +79,7 @@ class OutcomePolicy:
         elif known is None or not known.can_tell_if_created(intent):
             intent.first_sent_at = self._clock.now()  # from now on it counts as sent
             decisions.settle("in_doubt", intent, Outcome("in_doubt", MAY_BE_FORGOTTEN))
-        elif (target_id := known.claim_created_id(intent)) is None:
+        elif (target_id := known.find_created_id_once(intent)) is None:
             self._run.queue.put(SendTask(intent))
         else:
             intent.target_id = target_id
@@ -138,7 +138,7 @@ class OutcomePolicy:
             return
         rule = in_doubt_and_refusal_rules.sent_intent_rule(intent, self._target, self._clock.now())
         task = SendTask(intent, "look_up" if rule == "verify" else "send", retry_state=RetryState(ambiguous=True))
-        changed = self._request_if_changed_since_stored(intent)
+        changed = self._current_request_if_different(intent)
         if changed is not None and rule == "resend":  # such as one of a batch that is sent alone now
             can_verify = self._target.resources[intent.resource].endpoint.can_verify(intent.operation)
             rule, task = ("verify" if can_verify else "park"), structs.replace(task, purpose="look_up")
@@ -162,12 +162,12 @@ class OutcomePolicy:
             intent, self._target, state_restored=self._run.doubts.restored
         ):
             self._run.queue.hold_back(SendTask(intent))
-        elif intent.operation != "create" and self._request_if_changed_since_stored(intent) is not None:
+        elif intent.operation != "create" and self._current_request_if_different(intent) is not None:
             self._run.queue.put(SendTask(intent, "look_up"))  # it is made again from what the target holds
         else:
             self.queue_new_intent(intent, decisions)
 
-    def _request_if_changed_since_stored(self, intent: Intent) -> Request | None:
+    def _current_request_if_different(self, intent: Intent) -> Request | None:
         """Return the request that the target makes of *intent* now, if its config or code has changed; else None."""
         request = current_request(intent, self._target)
         is_same = request is None or (request.method, request.path) == (intent.method, intent.path)
@@ -265,7 +265,7 @@ class OutcomePolicy:
             and outcome.status in {403, 404, 405}
             and not self._look_up_results.may_exist_already(task)
         ):
-            self._look_up_results.decide_without_look_up(task, conflict, decisions)
+            self._look_up_results.decide_by_conflict_alone(task, conflict, decisions)
             return
         breaker = self._run.queue.circuit_breaker
         is_created = outcome.kind == "in_doubt" and outcome.target_id is not None and task.purpose == "send"
@@ -376,7 +376,7 @@ class OutcomePolicy:
                 decisions.settle("delivered", task.intent, outcome)
             case "found" | "absent" | "removed":
                 self._look_up_results.decide(task, outcome, decisions)
-            case "changed" if self._is_plain_create(task.intent):
+            case "changed" if self._is_create_without_look_up(task.intent):
                 refused = replace(outcome, kind="rejected", reason="conflict")
                 self._decide_refused(task, refused, decisions)
             case "changed" if task.intent.only_unchanged == "record" and not self._may_be_own_change(task):
@@ -390,7 +390,7 @@ class OutcomePolicy:
         profile = self._target.resources[task.intent.resource].batch
         return task.stored is not None and profile is not None and profile.acknowledged_within_s is not None
 
-    def _is_plain_create(self, intent: Intent) -> bool:
+    def _is_create_without_look_up(self, intent: Intent) -> bool:
         """Return whether *intent* is a create that is not made of a look-up, so that nothing can have changed since."""
         looks_up_first = self._target.resources[intent.resource].endpoint.looks_up_first
         return intent.operation == "create" and "create" not in looks_up_first
@@ -409,8 +409,8 @@ class OutcomePolicy:
             decisions.settle("rejected", intent, replace(outcome, reason="referenced_by"))
         elif intent.operation == "delete" and outcome.status in UNFIT and task.retry_state.refusal is None:
             self._look_up_refused_delete(task, outcome, decisions)
-        elif intent.operation != "create" or not self._look_up_results.decide_conflict(task, outcome, decisions):
-            self._reject_unless_all_are_concerned(task, outcome, decisions)
+        elif intent.operation != "create" or not self._look_up_results.decide_refused_create(task, outcome, decisions):
+            self._reject_one_or_stop_run(task, outcome, decisions)
 
     def _look_up_gone_record(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         """Look a record up that a delete did not find: the path may be wrong, or a gateway may have answered."""
@@ -437,7 +437,7 @@ class OutcomePolicy:
     def _may_be_referred_to(self, resource: str) -> bool:
         return any(resource in kind.parents for kind in self._target.resources.values())
 
-    def _reject_unless_all_are_concerned(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def _reject_one_or_stop_run(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         concerns_all = in_doubt_and_refusal_rules.error_if_refusal_concerns_all(
             task.intent, outcome, self._target, self._accepted
         )

@@ -59,14 +59,14 @@ class RecordsOfRun:
                 self._mark_ended(record)
             self._remove_unneeded_marks()
 
-    def begin_reading(self) -> None:
+    def begin_reading_for_planning(self) -> None:
         """Record that the run begins to read what it will plan."""
         with self._all.lock:
             self._all.time += 1
             self._since = self._all.time
             self._remove_unneeded_marks()
 
-    def mark_all_planned(self) -> None:
+    def note_all_read_is_planned(self) -> None:
         """Record that everything read is planned."""
         with self._all.lock:
             self._since = None

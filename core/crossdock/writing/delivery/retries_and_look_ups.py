@@ -19,11 +19,11 @@ from crossdock.values.raw_rows_and_records import Reason
 from crossdock.writing.delivery import in_doubt_and_refusal_rules
 from crossdock.writing.delivery.delivery_context import DeliveryContext
 from crossdock.writing.delivery.operations_and_intents import (
-    create_intent_after_look_up,
     intent_after_look_up,
     is_take_over,
     member_changed_by_others,
     payload_after,
+    successor_intent_of_create,
 )
 from crossdock.writing.delivery.senders import RetryState, SendTask
 from crossdock.writing.delivery.settlement import Settlement
@@ -187,7 +187,7 @@ class LookUpResults:
         was_tried = task.retry_state.ambiguous or intent.counter > 1  # also if it was rejected or dropped before
         return was_tried or self._run.doubts.restored or intent.identity.stream in self._run.rules.adopting
 
-    def decide_conflict(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> bool:
+    def decide_refused_create(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> bool:
         """Decide about a refused create if another record may be the reason; otherwise return False."""
         is_conflict, expected = outcome.reason == "conflict", self.may_exist_already(task)
         resource = self._target.resources[task.intent.resource]
@@ -199,7 +199,7 @@ class LookUpResults:
         elif is_conflict and task.retry_state.ambiguous:
             self._retries.retry_unless_unsafe_or_hopeless(task, outcome, decisions)
         elif is_conflict and not expected:
-            self.decide_without_look_up(task, outcome, decisions)
+            self.decide_by_conflict_alone(task, outcome, decisions)
         else:
             return False
         return True
@@ -224,7 +224,7 @@ class LookUpResults:
         if unnamed and (write_once or (ours and intent.identity.stream not in self._run.rules.adopting)):
             decisions.settle("delivered", intent, outcome, untouched=not ours)
             return
-        if (lost := self._rejection_if_match_changed(intent, outcome.held)) is not None:
+        if (lost := self._rejection_if_matched_member_changed(intent, outcome.held)) is not None:
             decisions.settle("rejected", intent, lost)
             return
         successor = intent_after_look_up(intent, self._run.target, outcome.held, outcome.etag)
@@ -255,7 +255,7 @@ class LookUpResults:
             return False
         return True
 
-    def _rejection_if_match_changed(self, intent: Intent, held: dict[str, Any]) -> Outcome | None:
+    def _rejection_if_matched_member_changed(self, intent: Intent, held: dict[str, Any]) -> Outcome | None:
         member = self._run.rules.matching.get(intent.identity.stream)
         if member is None or not is_take_over(intent, self._target):
             return None
@@ -312,7 +312,7 @@ class LookUpResults:
 
     def _create_intent_after_look_up(self, intent: Intent, held: dict[str, Any], decisions: DispatchDecisions) -> None:
         try:
-            successor = create_intent_after_look_up(intent, self._target, held)
+            successor = successor_intent_of_create(intent, self._target, held)
         except RecordError as error:
             refused = Outcome("rejected", error.message, reason=cast("Reason", error.code), pointer=error.pointer)
             decisions.settle("rejected", intent, refused)
@@ -332,7 +332,7 @@ class LookUpResults:
         decisions.add_attempt_result(structs.replace(task, purpose="send"), doubt, at=self._run.clock.now())
         decisions.settle("in_doubt", task.intent, doubt)
 
-    def decide_without_look_up(self, task: SendTask, conflict: Outcome, decisions: DispatchDecisions) -> None:
+    def decide_by_conflict_alone(self, task: SendTask, conflict: Outcome, decisions: DispatchDecisions) -> None:
         """Let the *conflict* itself decide, because the conflicting record cannot be looked up."""
         if conflict.pointer == self._target.resources[task.intent.resource].name_pointer:
             self._stop_because_state_forgot_records(task, decisions)

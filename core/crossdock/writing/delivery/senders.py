@@ -33,7 +33,7 @@ from crossdock.writing.targets.target import (
     Client,
     Request,
     Target,
-    unused_external_id,
+    external_id_of_no_record,
 )
 
 T = TypeVar("T")
@@ -249,7 +249,7 @@ class Senders:
     def _verify_look_up_filter(self, client: Client, resource: str) -> tuple[Answer, Outcome] | None:
         """Look up a name that does not exist. The answer shows whether the target ignores the filter."""
         target, kind = self._target, self._target.resources[resource]
-        name = unused_external_id(target, resource)
+        name = external_id_of_no_record(target, resource)
         answer = target.send(client, resource, target.look_up(resource, name, None))
         outcome = _interpret_answer(lambda: target.found(resource, answer, ExpectedRecord(name=name)), answer)
         if outcome.kind == "absent":

@@ -48,7 +48,7 @@ def store_outcomes_and_bindings(
     delivered = [item for item in settled if item.intent.status == "delivered"]
     _write_bindings(tx, delivered, run_id=run_id, at=at, unverified=doubts.unverified)
     if doubts.restored and delivered:
-        _mark_backup_operations_unverified(tx, delivered)
+        _mark_operations_from_backup_unverified(tx, delivered)
     refused = (
         _dead_letter_for_both_steps(tx, make_dead_letter(item)) for item in settled if item.intent.status == "rejected"
     )
@@ -145,13 +145,13 @@ def _write_bindings(
         tx.bindings.mark_deleted(scope, key_hashes, at=at)
 
 
-def _mark_backup_operations_unverified(tx: Transaction, delivered: Sequence[Settlement]) -> None:
+def _mark_operations_from_backup_unverified(tx: Transaction, delivered: Sequence[Settlement]) -> None:
     """Compare again what a restored backup had left: a target answers an idempotency key that it knows as before."""
     last = tx.runs.last_restored_intent()
     for item in delivered:
         if item.intent.id <= last:
             kept = [] if item.intent.operation == "delete" else [_accepted_binding(item)]
-            tx.unverified.mark_bindings(item.intent.scope, kept)
+            tx.unverified.mark_bindings_and_resource(item.intent.scope, kept)
 
 
 def _created_key_hashes(delivered: Sequence[Settlement]) -> dict[Scope, list[int]]:

@@ -117,7 +117,7 @@ class StateWriter:
                 chunk.store_all_but_operations(tx)
             tx.intents.write_as_sending(known)  # the new ones were written as sending
             for batch in leaving:
-                self._store_batch_to_stage(tx, batch, at=now)
+                self._store_batch_before_staging(tx, batch, at=now)
             for batch_id, receipt in decisions.receipts.items():
                 tx.batches.store_receipt(batch_id, receipt)
             self._mark_batches_handed_over(tx, decisions.settled, at=now)
@@ -126,7 +126,7 @@ class StateWriter:
                 tx.runs.store_request_counts(run.id, requests=run.counters.requests, throttled=run.counters.throttled)
 
         if leaving:
-            self._state.write_fence()
+            self._state.write_fence_to_files()
         leave_by = self._clock.monotonic() + self._leave_within_s
         self._state.run_transaction(write)
         for batch in leaving:
@@ -135,7 +135,7 @@ class StateWriter:
                 first, *others = batch.tasks
                 first.assign_stored_batch(others, batch.stored)
 
-    def _store_batch_to_stage(self, tx: Transaction, batch: SendBatch, *, at: datetime) -> None:
+    def _store_batch_before_staging(self, tx: Transaction, batch: SendBatch, *, at: datetime) -> None:
         """Make and store a batch that is about to be staged, unless it is. *tx* may be repeated after its commit."""
         first = batch.tasks[0]
         if first.purpose != "stage" or first.stored is not None:

@@ -116,7 +116,7 @@ class Cell(ConfigModel):
 
     @model_validator(mode="after")
     def _check_cell_options(self) -> Self:
-        given = [name for name in _SOURCES if self._declared_source(name) is not None]
+        given = [name for name in _SOURCES if self._value_of_source_key(name) is not None]
         if len(given) != 1:
             raise ValueError(f"give one of {', '.join(_SOURCES)}")
         source, number = given[0], self.is_number
@@ -146,7 +146,7 @@ class Cell(ConfigModel):
             raise finding_about_key(("cut",), "needs max_length, and is for texts: a number is never cut")
         return self
 
-    def _declared_source(self, name: str) -> str | None:
+    def _value_of_source_key(self, name: str) -> str | None:
         found: str | None = self.from_ if name == "from" else getattr(self, name)
         return found
 
@@ -210,7 +210,7 @@ class Cell(ConfigModel):
             f"has {len(written):,} characters, and at most {self.max_characters:,} are allowed", place
         )
 
-    def value(self, scope: NamedValues, notation: NumberDefaults) -> Any:
+    def json_value(self, scope: NamedValues, notation: NumberDefaults) -> Any:
         """Return the value for JSON: the member as it is, if the cell declares no other text of it.
 
         `MISSING` stands for a cell that would be empty.

@@ -29,11 +29,11 @@ class DelimitedRow(RowPart):
     def cells_and_parts(self) -> Iterator[Cell]:
         yield from (self.columns or {}).values()
 
-    def column_names_by_row(self) -> Iterator[tuple[str, ...]]:
+    def column_names_of_each_row(self) -> Iterator[tuple[str, ...]]:
         if self.columns is not None:
             yield tuple(self.columns)
         for row in self.inner_rows:
-            yield from row.column_names_by_row()
+            yield from row.column_names_of_each_row()
 
 
 class DelimitedContent(FramedContent[DelimitedRow]):
@@ -64,7 +64,7 @@ class DelimitedContent(FramedContent[DelimitedRow]):
             raise finding_about_key(("delimiter",), "must not contain the quote")
         if self.column_names:
             rows = [row for operation in OPERATIONS for row in self.declared_rows_for_operation(operation)]
-            names = [found for row in rows for found in row.column_names_by_row()]
+            names = [found for row in rows for found in row.column_names_of_each_row()]
             if any(each != names[0] for each in names):
                 raise finding_about_key(
                     ("column_names",), "is for rows with the same columns: declare column_names: false"
@@ -79,7 +79,7 @@ class DelimitedContent(FramedContent[DelimitedRow]):
         header, rows, trailer = self.header_record_and_trailer_rows(records, facts)
         lines = [self._line(row, scope) for row, scope in header]
         if self.column_names:
-            names = rows[0][0].columns if rows else next(self.rows[0].column_names_by_row())
+            names = rows[0][0].columns if rows else next(self.rows[0].column_names_of_each_row())
             lines.append(self._joined_fields((name, f"the column name {name!r}") for name in names or ()))
         lines += [self._line(row, scope) for row, scope in [*rows, *trailer]]
         end = line_end_text(self.line_end)

@@ -26,14 +26,14 @@ Separator = Annotated[str, Field(pattern=r"^[^A-Za-z0-9 \x00]$")]
 _FOLDER = files("crossdock.writing.files").joinpath("ready_contents")
 
 
-def _element_kind(value: Any) -> str:
+def _tag_as_cell_or_components(value: Any) -> str:
     return "components" if isinstance(value, list | tuple) else "cell"
 
 
 _Components = Annotated[tuple[Cell, ...], Field(min_length=1, max_length=MAX_ELEMENTS)]
 Element = Annotated[
     Annotated[Cell, Tag("cell")] | Annotated[_Components, Tag("components")],
-    Discriminator(_element_kind),
+    Discriminator(_tag_as_cell_or_components),
 ]
 
 

@@ -17,8 +17,8 @@ from crossdock.writing.files.content_interface import FileRecord, WrittenFileFac
 from crossdock.writing.files.row_declarations import (
     RowPart,
     RowsContent,
-    check_cells_name_no_record,
-    part_or_cell_tag,
+    refuse_cells_showing_record_values,
+    tag_as_part_or_cell,
     values_of_all_records,
 )
 from crossdock.writing.files.values_named_by_cells import NamedValues, invalid_value_error
@@ -29,7 +29,7 @@ _NOTATION = NumberDefaults()
 
 JsonValue = Annotated[
     Annotated[Cell, Tag("cell")] | Annotated["JsonRow", Tag("part")],
-    Discriminator(part_or_cell_tag),
+    Discriminator(tag_as_part_or_cell),
 ]
 
 
@@ -62,7 +62,7 @@ class JsonRow(RowPart):
 
 
 def _value_of_cell_or_part(value: Cell | JsonRow, scope: NamedValues) -> Any:
-    return value.value_as_member(scope) if isinstance(value, JsonRow) else value.value(scope, _NOTATION)
+    return value.value_as_member(scope) if isinstance(value, JsonRow) else value.json_value(scope, _NOTATION)
 
 
 def json_text(value: Any) -> str:
@@ -106,7 +106,7 @@ class JsonContent(RowsContent[JsonRow]):
 
     @model_validator(mode="after")
     def _check_options(self) -> Self:
-        check_cells_name_no_record("header", iter(self.header.values()))
+        refuse_cells_showing_record_values("header", iter(self.header.values()))
         paths = [path_names(path) for path in (self.records, *self.header)]
         for number, path in enumerate(paths):
             for other in paths[number + 1 :]:
@@ -122,7 +122,7 @@ class JsonContent(RowsContent[JsonRow]):
         if self.records:
             document = _with_member({}, path_names(self.records), document)
         for path, cell in self.header.items():
-            if (value := cell.value(scope, _NOTATION)) is not MISSING:
+            if (value := cell.json_value(scope, _NOTATION)) is not MISSING:
                 document = _with_member(document, path_names(path), value)
         return f"{json_text(document)}\n".encode()
 

@@ -121,7 +121,7 @@ class _MemberTexts(Mapping[str, str | None]):
 _PARTS = frozenset({"columns", "object", "value", "rows"})
 
 
-def part_or_cell_tag(value: Any) -> str:
+def tag_as_part_or_cell(value: Any) -> str:
     """Return which of the two a value in a row is, for unions of them with the tags ``part`` and ``cell``."""
     is_part = isinstance(value, RowPart) or (isinstance(value, Mapping) and bool(_PARTS & value.keys()))
     return "part" if is_part else "cell"
@@ -141,9 +141,9 @@ class RowsContent(FileContent, Generic[R]):
     """The rows of a delete, likewise."""
 
     def declared_rows_for_operation(self, operation: FileOperation) -> Sequence[R]:
-        return self._own_rows_of_operation(operation) or self.rows
+        return self._rows_declared_only_for_operation(operation) or self.rows
 
-    def _own_rows_of_operation(self, operation: FileOperation) -> Sequence[R] | None:
+    def _rows_declared_only_for_operation(self, operation: FileOperation) -> Sequence[R] | None:
         return {"create": self.rows, "update": self.update, "delete": self.delete}[operation]
 
     @cached_property
@@ -153,7 +153,9 @@ class RowsContent(FileContent, Generic[R]):
     def _is_operation_expressible(self, operation: FileOperation) -> bool:
         cells = [cell for row in self.declared_rows_for_operation(operation) for cell in row.cells()]
         shown = [told for cell in cells if (told := cell.distinguished_operations())]
-        return all(operation in each for each in shown) and bool(shown or self._own_rows_of_operation(operation))
+        return all(operation in each for each in shown) and bool(
+            shown or self._rows_declared_only_for_operation(operation)
+        )
 
     def cells_outside_records(self) -> Iterator[Cell]:
         """Yield the cells outside of the rows of records."""
@@ -227,7 +229,7 @@ class FramedContent(RowsContent[R], Generic[R]):
     @model_validator(mode="after")
     def _check_header_and_trailer(self) -> Self:
         for key, rows in (("header", self.header), ("trailer", self.trailer)):
-            check_cells_name_no_record(key, (cell for row in rows for cell in row.cells()))
+            refuse_cells_showing_record_values(key, (cell for row in rows for cell in row.cells()))
             if any(row.each is not None or row.when is not None or row.inner_rows for row in rows):
                 raise finding_about_key((key,), "has single rows: each and when are for the rows of records")
         return self
@@ -242,7 +244,7 @@ class FramedContent(RowsContent[R], Generic[R]):
         return [(row, around) for row in self.header], rows, [(row, around) for row in self.trailer]
 
 
-def check_cells_name_no_record(key: str, cells: Iterator[Cell]) -> None:
+def refuse_cells_showing_record_values(key: str, cells: Iterator[Cell]) -> None:
     """Check that *cells* outside of records name no record."""
     for name in (name for cell in cells for name in cell.shown_member_names()):
         if name not in TOTALS:

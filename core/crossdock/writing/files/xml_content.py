@@ -19,8 +19,8 @@ from crossdock.writing.files.content_interface import FileRecord, WrittenFileFac
 from crossdock.writing.files.row_declarations import (
     RowPart,
     RowsContent,
-    check_cells_name_no_record,
-    part_or_cell_tag,
+    refuse_cells_showing_record_values,
+    tag_as_part_or_cell,
     values_of_all_records,
 )
 from crossdock.writing.files.text_encoder import TextEncoder
@@ -45,7 +45,7 @@ XmlPath = Annotated[str, AfterValidator(_checked_column_path)]
 
 XmlValue = Annotated[
     Annotated[Cell, Tag("cell")] | Annotated["XmlRow", Tag("part")],
-    Discriminator(part_or_cell_tag),
+    Discriminator(tag_as_part_or_cell),
 ]
 
 
@@ -164,7 +164,7 @@ class XmlContent(RowsContent[XmlRow]):
     @model_validator(mode="after")
     def _check_options(self) -> Self:
         for key, cells in (("header", self.header), ("trailer", self.trailer)):
-            check_cells_name_no_record(key, iter(cells.values()))
+            refuse_cells_showing_record_values(key, iter(cells.values()))
         rows = [*self.rows, *(self.update or ()), *(self.delete or ())]
         paths = [self.record, *self.header, *self.trailer, *(path for row in rows for path in row.paths())]
         for path in paths:

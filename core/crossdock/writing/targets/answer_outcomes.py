@@ -12,7 +12,7 @@ from crossdock.errors import CrossdockError, RecordError
 from crossdock.mapping.external_id_in_several_members import NameMembers
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.pacing.rate_limit_headers import cache_age_s, cache_hit_header, retry_after_s
-from crossdock.pacing.throttling_wait import wait_before_retry_s
+from crossdock.pacing.throttling_wait import wait_stated_by_answer_s
 from crossdock.reading.sources import api_error_messages
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.transport import problem_answers
@@ -247,14 +247,14 @@ def outcome_of_write(
     wait = retry_after_s(answer.headers)
     kind: OutcomeKind = "in_doubt"
     if status == _THROTTLED:
-        kind, wait = "throttled", wait_before_retry_s(answer.headers, answer.body)
+        kind, wait = "throttled", wait_stated_by_answer_s(answer.headers, answer.body)
     elif status == 401:
         kind = "unauthorized"
     elif status == 412:
         kind = "changed"
     elif status == 503 and wait is not None:
         kind = "unavailable"
-    elif 400 <= status < 500 and not _is_still_running(problem, wait):
+    elif 400 <= status < 500 and not _is_request_still_running(problem, wait):
         return _rejection(problem)
     return Outcome(kind, problem.message, status, wait)
 
@@ -346,10 +346,10 @@ def _outcome_if_missing_by_status(answer: Answer, shape: RecordShape, *, by_id: 
         is_empty = answer.status == _NO_CONTENT and not answer.body
         return outcome_without_record(answer, None, shape, "") if is_empty and shape.no_content_is_absent else None
     is_missing = answer.status in {404, 410} and (judged or not shape.null_is_absent)
-    return _outcome_of_not_found_answer(answer, "" if by_id else shape.absent or "") if is_missing else None
+    return _absent_unless_path_doubtful(answer, "" if by_id else shape.absent or "") if is_missing else None
 
 
-def _outcome_of_not_found_answer(answer: Answer, text: str) -> Outcome:
+def _absent_unless_path_doubtful(answer: Answer, text: str) -> Outcome:
     """Return the outcome of a 404: without *text* it may come from a wrong path, where every record seems missing."""
     if text.casefold() in answer.body.decode("utf-8", "replace").casefold():
         return Outcome("absent", status=answer.status)
@@ -373,13 +373,13 @@ def outcome_of_staging_batch(answer: Answer) -> Outcome:
     """Return the outcome of the first part of a stored batch, which has no effect. Its body is the receipt."""
     if answer.status == _THROTTLED:
         return Outcome(
-            "throttled", "too many requests", answer.status, wait_before_retry_s(answer.headers, answer.body)
+            "throttled", "too many requests", answer.status, wait_stated_by_answer_s(answer.headers, answer.body)
         )
     kind: OutcomeKind = "staged" if 200 <= answer.status < 300 else "unavailable"
     return Outcome(kind, status=answer.status, receipt=answer.body.decode() or None)
 
 
-def _is_still_running(problem: Problem, wait_s: float | None) -> bool:
+def _is_request_still_running(problem: Problem, wait_s: float | None) -> bool:
     """Return True for a time-out, and for a conflict with a running earlier attempt under the same key."""
     return problem.status == 408 or (problem.status == 409 and (wait_s is not None or "idempoten" in problem.kind))
 
@@ -397,7 +397,7 @@ def _outcome_of_success(answer: Answer, subject: ExpectedRecord, shape: RecordSh
         return Outcome("in_doubt", "answered with several results, of which some may be errors", answer.status)
     if (text := _text_of_nothing_done(body, record, subject, shape, judged=judged)) is not None:
         return Outcome("in_doubt", f"answered success, but {text}", answer.status, reason="rejected")
-    return _outcome_by_ids(answer, record, subject, shape)
+    return _outcome_of_error_free_success(answer, record, subject, shape)
 
 
 def _text_of_nothing_done(
@@ -432,14 +432,14 @@ def _has_any_column_of_filter(record: Any, condition: Filter) -> bool:
     return isinstance(record, dict) and any(at_path(record, column) is not MISSING for column in condition.columns())
 
 
-def _outcome_by_ids(answer: Answer, record: Any, subject: ExpectedRecord, shape: RecordShape) -> Outcome:
+def _outcome_of_error_free_success(answer: Answer, record: Any, subject: ExpectedRecord, shape: RecordShape) -> Outcome:
     """Return the outcome of a success that reports no error, by the ids that it has."""
     if shape.id is None:  # the answer may show another record, such as the stock that was adjusted
         return Outcome("delivered", status=answer.status, target_id=subject.name)
     located = _id_in_location(answer.headers.get("location", ""), subject.path)
     stated = [shape.stated_id(record), located, subject.target_id]
     ids = {str(each) for each in stated if isinstance(each, str | int) and not isinstance(each, bool)}
-    if placeholders := {each for each in ids if is_placeholder_id(each)} - {subject.target_id}:
+    if placeholders := {each for each in ids if is_null_like_id(each)} - {subject.target_id}:
         return Outcome("in_doubt", f"answered success with {min(placeholders)} in place of an id", answer.status)
     if not ids:
         return Outcome("in_doubt", "answered success without an id", answer.status)
@@ -453,7 +453,7 @@ def _outcome_by_ids(answer: Answer, record: Any, subject: ExpectedRecord, shape:
     return Outcome("delivered", "", answer.status, None, ids.pop(), _etag(answer), shape.changed_at(record))
 
 
-def is_placeholder_id(target_id: str) -> bool:
+def is_null_like_id(target_id: str) -> bool:
     """Return whether APIs answer with this where a record was not made, in place of an id."""
     return target_id.lower() in _NO_IDS
 

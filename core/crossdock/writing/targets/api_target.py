@@ -21,7 +21,7 @@ from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome, RecordShape, body_of, outcome_of_look_up
 from crossdock.writing.targets.connector_target_base import ConnectorTarget
 from crossdock.writing.targets.errors_in_success_answers import AnswerErrors
-from crossdock.writing.targets.target import Client, Target, unused_external_id
+from crossdock.writing.targets.target import Client, Target, external_id_of_no_record
 
 if TYPE_CHECKING:
     from crossdock.reading.sources.redacting_request_sender import ApiRequestSender
@@ -34,7 +34,7 @@ def outcome_of_look_up_with_deleted(
     ``absent`` by its id. By its external id it is left out beside others, and ``removed`` if there is no other.
     """
     if subject.target_id is not None:
-        return _outcome_by_id_with_deleted(answer, subject, shape, deleted)
+        return _absent_by_id_if_deleted(answer, subject, shape, deleted)
     is_deleted = deleted.json_predicate()
     listed = shape.without_other_records(find_list_at_pointer(body_of(answer), shape.listed or ""), subject)
     kept = []
@@ -47,9 +47,7 @@ def outcome_of_look_up_with_deleted(
     return replace(made, kind="removed") if is_removed else made
 
 
-def _outcome_by_id_with_deleted(
-    answer: Answer, subject: ExpectedRecord, shape: RecordShape, deleted: Filter
-) -> Outcome:
+def _absent_by_id_if_deleted(answer: Answer, subject: ExpectedRecord, shape: RecordShape, deleted: Filter) -> Outcome:
     from crossdock.reading.sources.signs_of_unread_records import member_reporting_failure  # noqa: PLC0415  not in a plan
 
     made, body = outcome_of_look_up(answer, subject, shape), body_of(answer)
@@ -197,7 +195,7 @@ class ApiTarget(ConnectorTarget):
         found = self.api.throttling(read) or (Throttling() if is_told else None)
         if found is None:
             return None
-        wait_s = found.wait_after_answer(answer.headers, answer.body)
+        wait_s = found.wait_after_answer_s(answer.headers, answer.body)
         return Outcome("throttled", "too many requests", answer.status, wait_s)
 
     def _as_api_answer(self, answer: Answer) -> ApiAnswer:
@@ -279,7 +277,7 @@ def _check_unknown_name_is_absent(target: Target, client: Client, resource: str)
     kind = target.resources[resource]
     if not kind.endpoint.look_up or not kind.shape.finds_one:
         return False
-    name = unused_external_id(target, resource)
+    name = external_id_of_no_record(target, resource)
     request = target.look_up(resource, name, None)
     found = target.found(resource, target.send(client, resource, request), ExpectedRecord(name=name))
     if found.kind in {"absent", "throttled", "unauthorized"}:

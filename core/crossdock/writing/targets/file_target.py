@@ -68,7 +68,7 @@ class Acknowledgement(ResourceModel):
         return self
 
 
-def acknowledgement_resource() -> TargetResource:
+def acknowledgement_target_resource() -> TargetResource:
     """Return the resource of a target to which streams bring acknowledgements."""
     endpoint = EndpointProfile(reads=False)
     return TargetResource(
@@ -167,7 +167,10 @@ class FileTarget(ConnectorTarget):
         self.first_number = first_number
         self._files, self._open, self._address, self._zone, self.retry = resources, open_store, address, zone, retry
         own = {name: each.kind for name, each in resources.items()}
-        self.resources = {ACKNOWLEDGEMENTS: acknowledgement_resource(), **own}  # they come first: changes wait for them
+        self.resources = {
+            ACKNOWLEDGEMENTS: acknowledgement_target_resource(),
+            **own,
+        }  # they come first: changes wait for them
 
     @property
     def address(self) -> str:
@@ -270,12 +273,12 @@ class _FileClient:
     ) -> Answer:
         try:
             resource = (headers or {}).get("resource", "")
-            return self._execute_request(method, path.removeprefix("/"), body or b"", resource, may_leave)
+            return self._stage_hand_over_or_ping(method, path.removeprefix("/"), body or b"", resource, may_leave)
         except CrossdockError:
             self.close()
             raise
 
-    def _execute_request(
+    def _stage_hand_over_or_ping(
         self, method: str, name: str, body: bytes, resource: str, may_leave: Callable[[], bool]
     ) -> Answer:
         store, hand_over = self._open_store(), self._files[resource].hand_over

@@ -81,7 +81,7 @@ def check_clock(profile: Profile, clock: Clock, resource: str) -> bool:
     """Compare *clock* with the platform's, so that no run starts for a date that has not come.
 
     Returns False if no answer has a date: the run itself will report why. Raises ClockError as
-    `check_clock_difference`.
+    `refuse_large_clock_difference`.
     """
     if profile.max_clock_skew_s is None:
         return True
@@ -96,7 +96,7 @@ def check_clock(profile: Profile, clock: Clock, resource: str) -> bool:
     ahead_s = _clock_ahead_s(answer, clock)
     if ahead_s is None:
         return False
-    check_clock_difference(profile, ahead_s)
+    refuse_large_clock_difference(profile, ahead_s)
     return True
 
 
@@ -105,7 +105,7 @@ def _clock_ahead_s(answer: Answer, clock: Clock) -> float | None:
     return None if platform_s is None else clock.now().timestamp() - platform_s
 
 
-def check_clock_difference(profile: Profile, ahead_s: float) -> None:
+def refuse_large_clock_difference(profile: Profile, ahead_s: float) -> None:
     """Raise ClockError if the clocks differ by more than ``platform.max_clock_skew_s``."""
     if profile.max_clock_skew_s is not None and abs(ahead_s) > profile.max_clock_skew_s:
         direction = "ahead of" if ahead_s > 0 else "behind"

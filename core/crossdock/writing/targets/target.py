@@ -19,7 +19,7 @@ from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.pacing import rate_limit_headers
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.pacing.rate_limit_estimate import LimitEstimate
+from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
 from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.pacing.rate_limit_settings import LimitSettings
 from crossdock.platform.retry_and_in_flight_settings import Retry
@@ -533,7 +533,7 @@ class Target(Requests, Answers):
         return client.send(request.method, request.path, body=request.body, headers=headers, may_leave=may_leave)
 
 
-def unused_external_id(target: RecordNames, resource: str) -> str | None:
+def external_id_of_no_record(target: RecordNames, resource: str) -> str | None:
     """Return an external id that no record has. It is no longer than the target permits."""
     kind = target.resources[resource]
     most = max(1, kind.name_limit - len(make_external_id_from_form(kind.name_form, _UNKNOWN, "")))

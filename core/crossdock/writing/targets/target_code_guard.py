@@ -19,7 +19,7 @@ from crossdock.values.author_code_errors import (
     place_of_code,
     storable_copy_of_error,
 )
-from crossdock.values.misspelt_attributes import misspelt_attribute
+from crossdock.values.misspelt_attributes import misspelt_attribute_class_and_message
 from crossdock.values.raw_rows_and_records import REASONS
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.api_target import ApiTarget
@@ -54,13 +54,15 @@ def unguarded_target(target: ConnectorTarget) -> ConnectorTarget:
     return target._own if isinstance(target, _GuardedTarget) else target  # noqa: SLF001  of this module
 
 
-def fault_of_class(own: ConnectorTarget) -> str | None:
+def defect_of_target_class(own: ConnectorTarget) -> str | None:
     """Return what is wrong with the class of *own*: a misspelt name, a wrong type, or a missing method; or None."""
-    wrong = misspelt_attribute(own, lambda name, value: _is_of_type(value, _type_of_member(name)))
+    wrong = misspelt_attribute_class_and_message(
+        own, lambda name, value: _is_of_type(value, _declared_type_of_target_member(name))
+    )
     if wrong is not None:
         return f"{wrong[1]}; see class {class_name_with_place(wrong[0])}"
     facts = (
-        (name, _type_problem(getattr(own, name), _type_of_member(name)))
+        (name, _type_problem(getattr(own, name), _declared_type_of_target_member(name)))
         for name in ("retry", "in_flight", "kept_s", "settle_s")
     )
     if problem := next((f"{name} is {problem}" for name, problem in facts if problem), None) or lacking_method(own):
@@ -122,7 +124,7 @@ class _GuardedTarget:
     def _checked_result(self, name: str, value: Any, arguments: Sequence[Any] = ()) -> Any:
         if name == "batch_outcomes" and isinstance(value, list):
             return [self._checked_result("outcome", one, (each,)) for one, each in zip_longest(value, arguments[2])]
-        problem = _type_problem(value, _type_of_member(name)) or _problem_of_result(value, arguments)
+        problem = _type_problem(value, _declared_type_of_target_member(name)) or _problem_of_result(value, arguments)
         if problem is not None:
             what = f"returned {problem}{place_of_code(self._own, name)}"
             raise AuthorCodeError(name, what, where=self._own.__dict__.get("name"))
@@ -154,13 +156,13 @@ def _problem_of_result(value: Any, arguments: Sequence[Any]) -> str | None:
 
 
 @cache
-def _type_of_member(name: str) -> Any:
+def _declared_type_of_target_member(name: str) -> Any:
     for owner in (Target, ApiTarget):
         member = getattr(owner, name, None)
         function = member.fget if isinstance(member, property) else member
         if isinstance(function, types.FunctionType):
             return get_type_hints(function).get("return", Any)
-        if name in (hints := _type_hints(owner)):
+        if name in (hints := _type_hints_of_class(owner)):
             return hints[name]
     return Any
 
@@ -171,7 +173,9 @@ def _type_problem(value: Any, hint: Any, member: str = "") -> str | None:
     if is_dataclass(value) and not isinstance(value, type):
         kind = type(value)
         parts = ((each.name, getattr(value, each.name)) for each in fields(value))
-        found = (_type_problem(part, _type_hints(kind)[name], f"{kind.__name__}.{name}") for name, part in parts)
+        found = (
+            _type_problem(part, _type_hints_of_class(kind)[name], f"{kind.__name__}.{name}") for name, part in parts
+        )
         return next((problem for problem in found if problem), None)
     if isinstance(value, str) and not is_storable(value) and not member.endswith(".message"):
         return f"{_member_prefix(member)}text with NUL or half a character"
@@ -183,7 +187,7 @@ def _member_prefix(member: str) -> str:
 
 
 @cache
-def _type_hints(kind: type) -> Mapping[str, Any]:
+def _type_hints_of_class(kind: type) -> Mapping[str, Any]:
     try:
         return get_type_hints(kind)
     except NameError:  # of a name that is imported for type checkers only

@@ -39,7 +39,7 @@ class Bars(WarningsOnly):
     def __init__(self) -> None:
         self.wholes: list[tuple[str, int, int, str]] = []
 
-    def show_progress_of_all_stages(self, name: str, done: int, total: int, note: str) -> None:
+    def show_overall_progress(self, name: str, done: int, total: int, note: str) -> None:
         self.wholes.append((name, done, total, note))
 
 

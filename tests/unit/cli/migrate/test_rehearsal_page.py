@@ -102,6 +102,6 @@ def test_an_unknown_end_is_said() -> None:
 
 def test_lengths_between_two_classes_are_empty() -> None:
     """The histogram has a place for each class from the shortest to the longest."""
-    assert rehearsal_page._cell_counts_by_length({"1": 2, "16": 3}) == [2, 0, 0, 0, 3]
-    assert rehearsal_page._cell_counts_by_length({"4": 1}) == [1]
-    assert rehearsal_page._cell_counts_by_length({}) == []
+    assert rehearsal_page._length_histogram_counts({"1": 2, "16": 3}) == [2, 0, 0, 0, 3]
+    assert rehearsal_page._length_histogram_counts({"4": 1}) == [1]
+    assert rehearsal_page._length_histogram_counts({}) == []

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from crossdock.errors import RecordError, UnavailableError
 from crossdock.runs.planning.adoptable_records import (
-    LiveIndex,
     LiveMatches,
     LiveValue,
+    LiveValueIndex,
     MatchCounts,
     count_match_decisions,
 )
 
 
-def index(*values: LiveValue) -> LiveIndex:
-    made = LiveIndex()
+def index(*values: LiveValue) -> LiveValueIndex:
+    made = LiveValueIndex()
     made.add(values)
     made.sort()
     return made
@@ -76,15 +76,15 @@ def test_a_record_that_is_listed_again_replaces_the_earlier_one() -> None:
 
 def test_the_list_is_read_once_until_it_expires() -> None:
     """And again at the next decision if it could not be read."""
-    reads: list[LiveIndex] = []
+    reads: list[LiveValueIndex] = []
 
-    def read(live: LiveIndex) -> None:
+    def read(live: LiveValueIndex) -> None:
         reads.append(live)
         if len(reads) == 1:
             raise UnavailableError("gone")
         live.add([LiveValue(f"p{len(reads)}", "A")])
 
-    matches = LiveMatches("sku", LiveIndex(), read)
+    matches = LiveMatches("sku", LiveValueIndex(), read)
     with pytest.raises(UnavailableError):
         matches.read_unless_current()
     for _ in range(3):
@@ -105,7 +105,7 @@ def test_any_catalogues_are_matched_as_a_simple_model_says(
     live: list[tuple[str | None, str]], wanted: list[str | None], size: int
 ) -> None:
     """Duplicates on both sides; pages of any size."""
-    made = LiveIndex()
+    made = LiveValueIndex()
     listed = [
         LiveValue(f"p{number}", None if whose == "others" else value, whose == "ours")
         for number, (value, whose) in enumerate(live)

@@ -51,7 +51,7 @@ def test_a_record_is_ready_once_its_parent_is_bound(state: State) -> None:
     assert (records.find_ready(), records.cycle_breakers()) == ([], [])
     bind(state, "P")
     (ready,) = records.find_ready()
-    assert records.pop_held(ready).record.key == "A"
+    assert records.pop_held_record(ready).record.key == "A"
     assert records.discard_all() == 1
 
 
@@ -66,7 +66,7 @@ def test_an_opened_record_is_ready_once_it_is_bound(state: State) -> None:
     assert records.cycle_breakers() == [hashes["B"]]
     bind(state, "A")
     assert records.find_ready() == [hashes["B"]]
-    records.pop_held(hashes["B"])
+    records.pop_held_record(hashes["B"])
     bind(state, "B")
     assert records.find_ready() == [hashes["A"]]
 

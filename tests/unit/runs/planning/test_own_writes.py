@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 from tests.unit.runs.planning.accounts import bound_accounts, platform_target
 
-from crossdock.delta.changed_records_from_source import KeyedRecord
+from crossdock.delta.second_pass_for_changed_records import KeyedRecord
 from crossdock.runs.planning.own_writes_in_source import Origin, OwnWrites
 from crossdock.state import Binding, RecordIdentity, Scope, State
 from crossdock.values.raw_rows_and_records import JSON, Record
@@ -46,7 +46,7 @@ def test_a_record_is_unchanged_while_it_holds_what_was_written(
             found = Binding(number, f"K{number}", f"acc_{number}", 1, None, "whole", WRITTEN, None, 1)
             tx.bindings.put(scope, [found], run_id=run, at=AT)
         added = Binding(1, "K1", "acc_1", 1, None, "whole", {"currency": "EUR"}, None, 1)
-        tx.bindings.put(scopes[0].contribution_scope("shop.currencies"), [added], run_id=run, at=AT)
+        tx.bindings.put(scopes[0].contribution_scope_of_stream("shop.currencies"), [added], run_id=run, at=AT)
     reads = [read(f"acc_{number}", {**WRITTEN, "currency": "EUR", **change}) for number in (1, 2, 3)]
     assert OwnWrites(bound).origins_by_key_hash(state, reads) == {
         reads[0].identity.key_hash: Origin("K1", is_unchanged)

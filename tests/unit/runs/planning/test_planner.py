@@ -16,8 +16,8 @@ from tests.conftest import PIN
 from tests.unit.runs.planning.accounts import account, bound_accounts, platform_target
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.delta.changed_records_from_source import KeyedRecord
 from crossdock.delta.fingerprint import key_hashes
+from crossdock.delta.second_pass_for_changed_records import KeyedRecord
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.mapping.stream_declaration import FailureLimits
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
@@ -97,7 +97,7 @@ class Run:
         return Planner(self.held, self.tally, self._run, gone=gone, failing=failing, at_once=2)
 
     def execute(self, planner: Planner, reads: Iterator[KeyedRecord]) -> None:
-        chunks: Iterator[PlannedChunk] | None = planner.decide(reads)
+        chunks: Iterator[PlannedChunk] | None = planner.decide_in_chunks(reads)
         while chunks is not None:
             for chunk in chunks:
                 self._end("suppressed", (binding.key for binding in chunk.suppressed))
@@ -279,7 +279,9 @@ def test_removals_are_planned_last(database: State) -> None:
     gone = key_hashes(["b", "c"])
     run.tally.count("gone", 2)
     planner = run.planner(Removals(removed=tuple(gone.values()), source="s.csv"))
-    kinds = [operation.kind for chunk in planner.decide(iter([next(reads)])) for operation in chunk.operations]
+    kinds = [
+        operation.kind for chunk in planner.decide_in_chunks(iter([next(reads)])) for operation in chunk.operations
+    ]
     (removals,) = [list(planner.next_round() or ())]
     kinds += [operation.kind for chunk in removals for operation in chunk.operations]
     assert kinds == ["create", "delete"]

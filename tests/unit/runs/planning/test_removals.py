@@ -155,7 +155,7 @@ class Warehouse:
         held = AwaitingParents(self._bound, self._state, References(self._target.name), {self._bound.scope})
         run = DeliveringRun(self._state, run_id, self._clock, threading.Event())
         planner = Planner(held, tally, run, gone=reading.removals, failing=reading.new_failure_counter())
-        chunks: Iterator[PlannedChunk] | None = planner.decide(reading.records())
+        chunks: Iterator[PlannedChunk] | None = planner.decide_in_chunks(reading.records())
         while chunks is not None:
             for decided in chunks:
                 for operation in decided.operations:
@@ -185,7 +185,7 @@ class Warehouse:
 
     def active(self) -> dict[str, str]:
         """Value by key of every record at the target that is not archived."""
-        keys = [row[0] for row in self._state.key_facts_of_scope(SCOPE).rows()]
+        keys = [row[0] for row in self._state.facts_about_keys_of_scope(SCOPE).rows()]
         with self._state.begin() as tx:
             held = tx.bindings.get(SCOPE, keys)
         return {each.key: each.payload["name"] for each in held.values() if each.payload["active"]}

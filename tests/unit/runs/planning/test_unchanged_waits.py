@@ -21,13 +21,17 @@ from crossdock.connector import Settings
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.row_preparation import FP, KEY_HASH, SAME
 from crossdock.delta.state_comparison import compare
-from crossdock.runs.planning.unchanged_waits import UnchangedWaits, installed_package_versions, waiting_decision_version
+from crossdock.runs.planning.unchanged_waits import (
+    UnchangedWaits,
+    hash_of_waiting_decision_inputs,
+    installed_package_versions,
+)
 from crossdock.state import Binding, Intent, Scope, State, WaitingRecord
 from crossdock.state.sidecar_files import known_fingerprints_by_key
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 BOUND = bound_accounts()
-VERSION = waiting_decision_version(BOUND)
+VERSION = hash_of_waiting_decision_inputs(BOUND)
 
 
 def waiting(state: State, *pairs: tuple[str, str], version: str | None = VERSION) -> None:
@@ -129,7 +133,7 @@ def test_whatever_a_mapping_may_use_ends_the_marks() -> None:
         structs.replace(BOUND, scope=Scope("second", "ledger_account", "w")),
         structs.replace(BOUND, untrimmed_key_scopes=frozenset({BOUND.scope})),
     ]
-    versions = [waiting_decision_version(each) for each in (BOUND, bound_accounts(), *others)]
+    versions = [hash_of_waiting_decision_inputs(each) for each in (BOUND, bound_accounts(), *others)]
     assert versions[0] == versions[1]
     assert None not in versions
     assert len(set(versions)) == 1 + len(others)
@@ -163,7 +167,7 @@ def test_code_beside_the_mapping_ends_the_marks(
             above.__path__ = [str(folder)]
             monkeypatch.setitem(sys.modules, name, above)
         made: type[Accounts] = type("Other", (Accounts,), {"__module__": module.__name__})
-        return waiting_decision_version(structs.replace(BOUND, stream=made()))
+        return hash_of_waiting_decision_inputs(structs.replace(BOUND, stream=made()))
 
     assert version_with("one") != version_with("two")
 
@@ -172,12 +176,12 @@ def test_another_version_of_an_installed_package_ends_the_marks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """crossdock, or one that the mapping uses."""
-    before = waiting_decision_version(BOUND)
+    before = hash_of_waiting_decision_inputs(BOUND)
     (tmp_path / "holidays-2.0.dist-info").mkdir()
     monkeypatch.syspath_prepend(tmp_path)
     installed_package_versions.cache_clear()
     try:
-        assert waiting_decision_version(BOUND) != before
+        assert hash_of_waiting_decision_inputs(BOUND) != before
     finally:
         installed_package_versions.cache_clear()
 
@@ -187,4 +191,4 @@ def test_a_stream_that_gets_its_own_writes_back_has_no_idle_records() -> None:
     bound: BoundStream = structs.replace(
         BOUND, read_target_and_type=("shop", BOUND.resource_type), namespaces_of_target_system=frozenset({"w"})
     )
-    assert waiting_decision_version(bound) is None
+    assert hash_of_waiting_decision_inputs(bound) is None

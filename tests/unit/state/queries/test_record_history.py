@@ -48,8 +48,8 @@ def test_a_record_is_found_by_its_key_in_its_place_only(state: State) -> None:
     other = structs.replace(SCOPE, resource="order")
     with state.begin_read_only() as tx:
         assert (
-            tx.record_history.scopes_of_bindings_and_operations(),
-            tx.record_history.streams_with_rejected_or_waiting(),
+            tx.record_history.all_scopes_in_state(),
+            tx.record_history.all_streams_with_undelivered_records(),
         ) == ({SCOPE}, {STREAM})
         assert tx.record_history.records_with_keys([SCOPE, other], [STREAM], [2, 3]) == {
             FoundRecord(None, STREAM, 2),
@@ -112,8 +112,8 @@ def test_every_query_uses_an_index(state: State) -> None:
         event.listen(connection, "before_cursor_execute", explain)
         tx.record_history.records_by_id_or_idempotency_key("prd_1")
         tx.record_history.records_with_keys(
-            tx.record_history.scopes_of_bindings_and_operations(),
-            tx.record_history.streams_with_rejected_or_waiting(),
+            tx.record_history.all_scopes_in_state(),
+            tx.record_history.all_streams_with_undelivered_records(),
             [1, 2],
         )
         tx.record_history.nearest_records_up_to_line("f.csv", 99)

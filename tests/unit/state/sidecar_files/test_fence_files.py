@@ -31,7 +31,7 @@ def test_a_run_that_sends_leaves_a_mark(state_url: StateUrl, tmp_path: Path) -> 
             pass
     assert not (keys / "fence.json").exists(), "nothing was sent"
     with opened(state_url, keys) as state:
-        state.write_fence()
+        state.write_fence_to_files()
     identity = json.loads((keys / "fence.json").read_bytes())["state"]
     FenceFiles([keys / "fence.json"], identity).write(50)  # by runs that this state does not know
     for _ in range(3):
@@ -74,7 +74,7 @@ def test_a_copy_of_the_whole_folder_is_refused(state_url: StateUrl, tmp_path: Pa
     create_or_upgrade(state_url, PIN)
     for _ in range(2):
         with opened(state_url, tmp_path / "keys") as state:
-            state.write_fence()
+            state.write_fence_to_files()
     identity = json.loads((tmp_path / "keys" / "fence.json").read_bytes())["state"]
     (mine,) = path_in_user_folder(identity, url_without_password(state_url))
     FenceFiles([mine], identity).write(50)

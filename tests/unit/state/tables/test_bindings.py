@@ -35,7 +35,7 @@ def test_bindings_come_back_as_they_went_in(state: State) -> None:
         }
         assert tx.bindings.target_id_by_key_hash(SCOPE, [top]) == {top: f"prd_{top}"}
         assert tx.bindings.get(Scope("platform", "product", "other"), [2]) == {}
-    assert min(state.key_facts_of_scope(SCOPE).rows()) == (2, 12, "2026")
+    assert min(state.facts_about_keys_of_scope(SCOPE).rows()) == (2, 12, "2026")
 
 
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -73,7 +73,7 @@ def test_what_is_accepted_is_bound(state: State) -> None:
 
 def test_a_contribution_renews_the_version_of_the_whole_record(state: State) -> None:
     """And what others have changed since is not known to be of that time any more."""
-    run, part = start(state), SCOPE.contribution_scope("depot.bins")
+    run, part = start(state), SCOPE.contribution_scope_of_stream("depot.bins")
     accepted = AcceptedBinding(part, 1, "K1", "prd_1", None, None, "whole", "{}", '"2"', 2, "then")
     with state.begin() as tx:
         tx.bindings.put(SCOPE, [binding(1, etag='"1"'), binding(2, etag='"1"', changed_at="first")], run_id=run, at=AT)
@@ -93,7 +93,11 @@ def test_a_contribution_renews_the_version_of_the_whole_record(state: State) -> 
 
 def test_pages_of_a_resource_have_contributions_on_request(state: State) -> None:
     """In the order of namespace and key hash, and each once."""
-    run, part, shop = start(state), SCOPE.contribution_scope("depot.bins"), Scope("platform", "product", "shop")
+    run, part, shop = (
+        start(state),
+        SCOPE.contribution_scope_of_stream("depot.bins"),
+        Scope("platform", "product", "shop"),
+    )
     with state.begin() as tx:
         for scope in (part, OTHER, SCOPE, shop):
             tx.bindings.put(scope, [binding(1), binding(2)], run_id=run, at=AT)
@@ -163,13 +167,13 @@ def test_what_something_else_has_changed_is_in_doubt(state: State) -> None:
     doubted = {(scope, number) for scope, each in found.items() for number, one in each.items() if not one.payload}
     assert doubted == {(stock, 1), (others[0], 1), (others[0], 2)}
     assert (found[stock][1].fingerprint, found[stock][1].step, found[stock][1].target_id) == (None, "import", "prd_1")
-    known = {row[0]: row[1] for row in state.key_facts_of_scope(stock).rows()}
+    known = {row[0]: row[1] for row in state.facts_about_keys_of_scope(stock).rows()}
     assert (known[1], known[3]) == (None, 13)
 
 
 def test_contributions_to_records_that_were_created_again_are_found(state: State) -> None:
     """The others are as they were: their record is the same, gone, or not compared with the target yet."""
-    run_id, part = start(state), SCOPE.contribution_scope("wms.prices")
+    run_id, part = start(state), SCOPE.contribution_scope_of_stream("wms.prices")
     with state.begin() as tx:
         tx.bindings.put(SCOPE, [binding(number) for number in range(4)], run_id=run_id, at=AT)
         tx.bindings.put(

@@ -28,7 +28,7 @@ def test_dead_letters_remember_their_first_run(state: State) -> None:
     with state.begin() as tx:
         (found,) = tx.dead_letters.listed(limit=10)
         assert (found["first_run_id"], found["run_id"], found["attempts"]) == (first, second, 2)
-        assert tx.dead_letters.facts_of_stream("s") == [DeadLetterFacts(1, 5, None, "rejected", "whole")]
+        assert tx.dead_letters.facts_of_each_letter("s") == [DeadLetterFacts(1, 5, None, "rejected", "whole")]
         tx.dead_letters.remove_records("s", [1])
         assert tx.dead_letters.listed(limit=10) == []
 

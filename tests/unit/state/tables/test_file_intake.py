@@ -19,7 +19,7 @@ def test_intake_remembers_content_under_a_version(state: State) -> None:
         tx.intake.accept("s", "v1", [facts], at=AT)
         assert tx.intake.finished_files("s", "v1") == {}
         assert tx.intake.unfinished_files("s") == {"c0ffee": facts}
-        tx.intake.finish("s", "v1")
+        tx.intake.finish_accepted_files("s", "v1")
         assert tx.intake.finished_files("s", "v1") == {"c0ffee": facts}
         assert tx.intake.finished_files("s", "v2") == {}
         assert tx.intake.known_files("s") == [facts]
@@ -45,7 +45,7 @@ def test_a_file_accepted_under_an_older_mapping_is_read_on(state: State) -> None
         tx.intake.accept("s", "v1", [facts], at=AT)
         assert set(tx.intake.unfinished_files("s")) == {"c0ffee"}
         tx.intake.accept("s", "v2", [facts], at=AT)
-        tx.intake.finish("s", "v2")
+        tx.intake.finish_accepted_files("s", "v2")
         assert tx.intake.unfinished_files("s") == {}
 
 
@@ -55,8 +55,8 @@ def test_only_the_files_of_a_run_are_taken_back(state: State) -> None:
     with state.begin() as tx:
         for day, facts in enumerate(files):
             tx.intake.accept("s", "v1", [facts], at=AT + timedelta(days=day))
-            tx.intake.finish("s", "v1")
-        tx.intake.mark_undone("s", AT + timedelta(days=1), AT + timedelta(days=1, hours=1))
+            tx.intake.finish_accepted_files("s", "v1")
+        tx.intake.mark_files_of_run_undone("s", AT + timedelta(days=1), AT + timedelta(days=1, hours=1))
         assert [facts.is_undone for facts in tx.intake.known_files("s")] == [False, True, False]
-        tx.intake.mark_undone("s", AT + timedelta(days=2), None)
+        tx.intake.mark_files_of_run_undone("s", AT + timedelta(days=2), None)
         assert [facts.is_undone for facts in tx.intake.known_files("s")] == [False, True, True]

@@ -70,7 +70,7 @@ def test_a_hint_that_comes_while_the_record_is_fetched_stays(state: State, faile
         assert tx.inbox.key_hashes_among("shop.orders", [1, 2**128 - 1]) == (
             {1, 2**128 - 1} if failed else {2**128 - 1}
         )
-        tx.inbox.drop("shop.orders", [ONE.key_hash, TWO.key_hash])
+        tx.inbox.remove_records("shop.orders", [ONE.key_hash, TWO.key_hash])
         assert tx.inbox.next_fetch_time(OF) is None
 
 

@@ -50,7 +50,7 @@ def test_contributions_belong_to_one_namespace(state: State) -> None:
     """A namespace that differs in case only, or begins with the same text, has contributions of its own."""
     upper = Scope(SCOPE.target, SCOPE.resource, SCOPE.namespace.upper())
     longer = Scope(SCOPE.target, SCOPE.resource, f"{SCOPE.namespace}x")
-    parts = {scope: scope.contribution_scope("wms.prices") for scope in (SCOPE, upper, longer)}
+    parts = {scope: scope.contribution_scope_of_stream("wms.prices") for scope in (SCOPE, upper, longer)}
     with state.begin() as tx:
         for part in parts.values():
             tx.stamps.record_changes_of_scope(part, [])

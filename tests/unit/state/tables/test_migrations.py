@@ -30,8 +30,8 @@ def test_one_migration_is_open_until_it_is_signed_off(state: State) -> None:
         last = tx.migrations.last()
         assert last is not None
         assert (last.signed_off_at, last.signed_off_by, last.report_sha256) == (LATER, "bob", "ab" * 32)
-        assert tx.migrations.signed_off_with_report("ab" * 32) == last
-        assert tx.migrations.signed_off_with_report("cd" * 32) is None
+        assert tx.migrations.migration_by_report_digest("ab" * 32) == last
+        assert tx.migrations.migration_by_report_digest("cd" * 32) is None
         second = tx.migrations.begin("again", at=LATER, by="ann@host")
         assert (tx.migrations.current() or last).id == second > first
 

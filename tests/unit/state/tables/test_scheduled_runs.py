@@ -45,7 +45,7 @@ def test_one_that_was_killed_begins_again(state: State) -> None:
         assert found_again is not None
         assert (found_again.status, found_again.note, found_again.attempts) == ("failed", "why", 2)
         assert tx.scheduled_runs.last_finished_run("daily") == found_again
-        assert tx.scheduled_runs.runs_of_date("daily", due.business_date) == [found_again]
+        assert tx.scheduled_runs.runs_of_business_date("daily", due.business_date) == [found_again]
 
 
 def test_one_that_could_not_begin_is_tried_again(state: State) -> None:

@@ -30,8 +30,8 @@ def test_a_condition_selects_one_scope(state: State) -> None:
 
 def test_a_long_name_of_a_contribution_keeps_its_form() -> None:
     """It is stored, so that another form would not be found; a short one has the name of its stream."""
-    assert SCOPE.contribution_scope("shop.prices").namespace.endswith("shop.prices")
-    scope = SCOPE.contribution_scope("s" * 192)
+    assert SCOPE.contribution_scope_of_stream("shop.prices").namespace.endswith("shop.prices")
+    scope = SCOPE.contribution_scope_of_stream("s" * 192)
     name = hashlib.sha256(b"s" * 192).hexdigest()[:32]
     assert (scope.namespace[-33:-32] + name, scope.is_contribution, scope.whole_record_scope) == (
         scope.namespace[-33:],

@@ -22,9 +22,13 @@ def test_the_latest_snapshots_come_newest_first(state: State) -> None:
                 "wms.p", content, PastSnapshot(100 + day, day or None), at=AT + timedelta(days=day)
             )
         tx.snapshots.record_snapshot("wms.q", "d", PastSnapshot(7, 7), at=AT)
-        assert tx.snapshots.latest("wms.p", 2) == [PastSnapshot(103, 3), PastSnapshot(102, 2)]
-        assert tx.snapshots.latest("wms.p", 9) == [PastSnapshot(103, 3), PastSnapshot(102, 2), PastSnapshot(101, 1)]
-        assert tx.snapshots.latest("wms.r", 9) == []
+        assert tx.snapshots.latest_snapshots("wms.p", 2) == [PastSnapshot(103, 3), PastSnapshot(102, 2)]
+        assert tx.snapshots.latest_snapshots("wms.p", 9) == [
+            PastSnapshot(103, 3),
+            PastSnapshot(102, 2),
+            PastSnapshot(101, 1),
+        ]
+        assert tx.snapshots.latest_snapshots("wms.r", 9) == []
         assert (tx.snapshots.was_read_before("wms.p", "b"), tx.snapshots.was_read_before("wms.q", "b")) == (True, False)
 
 
@@ -36,13 +40,13 @@ def test_only_live_records_count(state: State) -> None:
         made = [Binding(key, f"K{key}", "p", None, None, step, {}, None, 1) for key, step in steps.items()]
         tx.bindings.put(SCOPE, made, run_id=run, at=AT)
         tx.bindings.mark_deleted(SCOPE, [3], at=AT)
-        assert sorted(tx.snapshots.steps_of_live_bindings(SCOPE, [1, 2, 3, 4, TOP])) == [
+        assert sorted(tx.snapshots.accepted_steps_of_live_bindings(SCOPE, [1, 2, 3, 4, TOP])) == [
             (1, "whole"),
             (2, "remove"),
             (TOP, "import"),
         ]
-        assert tx.snapshots.count_unarchived_records_at_target(SCOPE) == 2
-        assert tx.snapshots.count_unarchived_records_at_target(Scope("platform", "product", "other")) == 0
+        assert tx.snapshots.count_records_present_at_target(SCOPE) == 2
+        assert tx.snapshots.count_records_present_at_target(Scope("platform", "product", "other")) == 0
 
 
 def test_an_approval_is_of_exactly_what_was_asked(state: State) -> None:
@@ -67,4 +71,4 @@ def test_facts_are_found_in_any_number(state: State, keys: list[int]) -> None:
     with state.begin() as tx:
         run = tx.runs.start(business_date="2026-03-29", at=AT)
         tx.bindings.put(SCOPE, [Binding(k, "K", "p", 9, None, "whole", {}, None, 1) for k in keys], run_id=run, at=AT)
-        assert sorted(tx.snapshots.steps_of_live_bindings(SCOPE, keys)) == [(key, "whole") for key in keys]
+        assert sorted(tx.snapshots.accepted_steps_of_live_bindings(SCOPE, keys)) == [(key, "whole") for key in keys]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.pacing.rate_limit_estimate import LimitEstimate
+from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.state import State
 

@@ -74,7 +74,7 @@ def purge(state: State, url: StateUrl, ages: PurgeTimes = AGES) -> PurgeResult:
     """Purge after a dry run, which must announce the same."""
     with state.begin() as tx:
         announced = tx.retention.count_removable(ages)
-    done = purging.purge_old_rows_and_remnants(state, url, ages)
+    done = purging.purge_rows_and_rewrite_file(state, url, ages)
     assert done == announced
     with state.begin() as tx:
         assert tx.retention.count_removable(ages) == PurgeResult(0, 0, 0, 0)

@@ -64,9 +64,9 @@ def test_a_reader_blocks_the_purge_of_remnants(tmp_path: Path, monkeypatch: pyte
         other.execute("BEGIN")
         other.execute("SELECT * FROM intents").fetchall()
         with pytest.raises(StateError, match="another process is reading the state"):
-            purging.purge_old_rows_and_remnants(state, url, AGES)
+            purging.purge_rows_and_rewrite_file(state, url, AGES)
         other.execute("COMMIT")
-        purging.purge_old_rows_and_remnants(state, url, AGES)
+        purging.purge_rows_and_rewrite_file(state, url, AGES)
     assert CANARY.encode() not in bytes_of(tmp_path)
 
 

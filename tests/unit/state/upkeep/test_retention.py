@@ -87,11 +87,11 @@ def test_old_files_go_and_are_recognised(state: State, state_url: StateUrl) -> N
     with state.begin() as tx:
         for day, (name, stamp) in enumerate({"a": "1", "newest": "9", "b": "2", "listed": "3", "last": "4"}.items()):
             tx.intake.accept("s", "1", [file(name, OLD, stamp)], at=OLD + timedelta(days=day))
-        tx.intake.finish("s", "1")
+        tx.intake.finish_accepted_files("s", "1")
         tx.intake.accept("s", "1", [file("unfinished", OLD, "0")], at=OLD)
         tx.intake.mark_listed_by_source("s", "1", ["hash of listed"], at=YOUNG)
         tx.intake.accept("other", "1", [file("only", OLD, "1")], at=OLD)
-        tx.intake.finish("other", "1")
+        tx.intake.finish_accepted_files("other", "1")
     assert purge(state, state_url) == PurgeResult(files_removed=2)
     with state.begin_read_only() as tx:
         assert [facts.name for facts in tx.intake.finished_files("s", "1").values()] == ["newest", "listed", "last"]
@@ -109,10 +109,10 @@ def test_old_snapshots_go_and_are_recognised(state: State, state_url: StateUrl) 
         for day in range(6):
             tx.snapshots.record_snapshot("s", f"content {day}", PastSnapshot(day, day), at=OLD + timedelta(days=day))
         tx.snapshots.record_snapshot("t", "content", PastSnapshot(1, 1), at=OLD)
-        latest = tx.snapshots.latest("s", 3)
+        latest = tx.snapshots.latest_snapshots("s", 3)
     assert purge(state, state_url) == PurgeResult(snapshots_removed=3)
     with state.begin_read_only() as tx:
-        assert tx.snapshots.latest("s", 9) == latest
+        assert tx.snapshots.latest_snapshots("s", 9) == latest
         assert all(tx.snapshots.was_read_before("s", f"content {day}") for day in range(6))
         assert not tx.snapshots.was_read_before("s", "content 6")
         assert not tx.snapshots.was_read_before("t", "content 1")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from crossdock.reading.formats.guesses.guess import Guess, Setting, count_of_total_text
+from crossdock.reading.formats.guesses.guess_and_sample_types import Guess, Setting, count_of_total_text
 from crossdock.reading.formats.limited_process import cell_errors_as_file_refusals
 from crossdock.reading.formats.parquet_and_arrow_files import ArrowReader, ParquetReader
 from crossdock.reading.formats.parquet_and_arrow_reader_process import FLOAT, NESTED
@@ -40,7 +40,7 @@ def guess_columnar_or_sheet(path: Path, head: bytes) -> Guess:
 
 
 def _guess_columnar(path: Path, reader: ParquetReader | ArrowReader) -> Guess:
-    types, faults, rows = reader.column_types_faults_and_rows(path, name=path.name)
+    types, faults, rows = reader.types_faults_and_row_count(path, name=path.name)
     nested = [name for name, (_, message, _) in faults.items() if message == NESTED]
     floats = [name for name, (_, message, _) in faults.items() if message == FLOAT]
     left_out = [name for name in faults if name not in nested]

@@ -25,7 +25,7 @@ from crossdock.reading.formats.guesses.delimited_guess import guess_delimited, g
 from crossdock.reading.formats.guesses.edi_guess import guess_edi
 from crossdock.reading.formats.guesses.encoding_guess import guess_encoding_and_decode
 from crossdock.reading.formats.guesses.fixed_width_guess import guess_fixed_width
-from crossdock.reading.formats.guesses.guess import Guess, Sample, Setting, TextSample
+from crossdock.reading.formats.guesses.guess_and_sample_types import Guess, Sample, Setting, TextSample
 from crossdock.reading.formats.guesses.json_guess import guess_json, is_json
 from crossdock.reading.formats.guesses.mainframe_guess import guess_mainframe
 from crossdock.reading.formats.guesses.value_forms import ValueForm, guess_value_form
@@ -84,7 +84,7 @@ def guess_file(path: Path) -> FileGuess:
         else _guess_from_first_part(path, head)
     )
     trial = _read_with_guess(path, guess)
-    if not trial.is_read and (other := _same_guess_without_quotes(guess)) is not None:
+    if not trial.is_read and (other := _copy_of_guess_without_quotes(guess)) is not None:
         again = _read_with_guess(path, other)
         guess, trial = (other, again) if again.is_read else (guess, trial)
     columns = {name: _guess_value_form(name, cells) for name, cells in trial.cells.items()}
@@ -177,7 +177,7 @@ def _read_with_guess(path: Path, guess: Guess) -> _Trial:
     return _Trial(cells, rows, not refusal, [remark], lists)
 
 
-def _same_guess_without_quotes(guess: Guess) -> Guess | None:
+def _copy_of_guess_without_quotes(guess: Guess) -> Guess | None:
     """Return the same guess of a delimited file, but with quotes as ordinary characters."""
     if "delimiter" not in guess.format or "quote" in guess.format:
         return None
@@ -193,7 +193,7 @@ def _cells_by_column(rows: pl.DataFrame) -> tuple[Mapping[str, list[str]], Seque
     found: dict[str, list[str]] = {}
     lists: dict[str, None] = {}
     for text in rows[JSON].head(_MOST_ROWS):
-        for name, value in _json_members(json.loads(text, parse_float=str, parse_int=str), ""):
+        for name, value in _json_member_paths_and_texts(json.loads(text, parse_float=str, parse_int=str), ""):
             if value is None:
                 lists[name] = None
             else:
@@ -201,10 +201,10 @@ def _cells_by_column(rows: pl.DataFrame) -> tuple[Mapping[str, list[str]], Seque
     return found, list(lists)
 
 
-def _json_members(value: Any, path: str) -> Iterator[tuple[str, str | None]]:
+def _json_member_paths_and_texts(value: Any, path: str) -> Iterator[tuple[str, str | None]]:
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield from _json_members(inner, f"{path}.{name}" if path else name)
+            yield from _json_member_paths_and_texts(inner, f"{path}.{name}" if path else name)
     elif isinstance(value, list):
         yield path, None
     elif isinstance(value, bool):

@@ -7,7 +7,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from crossdock.reading.formats.guesses.guess import COUNTS, Guess, Setting, TextSample, count_of_total_text
+from crossdock.reading.formats.guesses.guess_and_sample_types import (
+    COUNTS,
+    Guess,
+    Setting,
+    TextSample,
+    count_of_total_text,
+)
 
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
 _OPENING, _CLOSING = ("{", "["), ("}", "]")
@@ -96,7 +102,7 @@ class _DocumentScan:
         elif part in ",:":
             self._is_name = part == "," and self._open[-1:] == ["{"]
         elif self._is_name:
-            self._name = _token_text(part)
+            self._name = _unquoted_token_text(part)
         elif self._open and "[" not in self._open and part.isdigit():
             self.numbers[*self._path, self._name] = int(part)
 
@@ -116,7 +122,7 @@ class _DocumentScan:
             self._path.pop()
 
 
-def _token_text(token: str) -> str:
+def _unquoted_token_text(token: str) -> str:
     try:
         found: Any = json.loads(token)
     except ValueError:

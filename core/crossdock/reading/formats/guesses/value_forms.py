@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from crossdock.reading.formats.guesses.guess import count_of_total_text
+from crossdock.reading.formats.guesses.guess_and_sample_types import count_of_total_text
 
 _LONGEST = 64  # characters of a date or number
 _LIKELY = 90  # percent
@@ -59,17 +59,17 @@ def guess_value_form(cells: Sequence[str]) -> ValueForm:
     if not filled:
         return ValueForm({}, f"empty in {count_of_total_text(len(cells), len(cells), 'row')}")
     if max(map(len, filled)) > _LONGEST:
-        return _form_of_text_column(cells, filled)
+        return _form_of_unrecognized_texts(cells, filled)
     return (
         _boolean_form(filled)
         or _date_form(filled)
         or _instant_form(filled)
         or _number_form(filled)
-        or _form_of_text_column(cells, filled)
+        or _form_of_unrecognized_texts(cells, filled)
     )
 
 
-def _form_of_text_column(cells: Sequence[str], filled: Sequence[str]) -> ValueForm:
+def _form_of_unrecognized_texts(cells: Sequence[str], filled: Sequence[str]) -> ValueForm:
     different = len(set(filled))
     empty = len(cells) - len(filled)
     told = "the same text" if different == 1 else f"{different:,} different texts"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from xml.parsers import expat
 
-from crossdock.reading.formats.guesses.guess import COUNTS, Guess, Sample, Setting, count_of_total_text
+from crossdock.reading.formats.guesses.guess_and_sample_types import COUNTS, Guess, Sample, Setting, count_of_total_text
 from crossdock.reading.formats.xml_layout import BETWEEN
 
 _BEGIN = re.compile(rb"\s*(?:\xef\xbb\xbf)?\s*<(?:\?xml|!--|!DOCTYPE|[A-Za-z_])")
@@ -101,17 +101,17 @@ def _make_guess(seen: _DocumentScan, record: Path, sample: Sample, remarks: list
         passed = [each for each in many if each != rows and path[: len(each)] == each]
         if path[: len(record)] != record or passed or len(columns) >= _MOST_COLUMNS:
             continue
-        text = "/".join(_path_step(name, spaces) for name in path[len(record) :]) or "."
+        text = "/".join(_path_step_with_prefix(name, spaces) for name in path[len(record) :]) or "."
         name = _unused_column_name(path, columns)
         columns[name], bases[name] = (
             text,
             f"{count:,} times in {count_of_total_text(records, records, 'record').partition(' of ')[2]}",
         )
     basis = f"{records:,} of them{'' if sample.is_whole else ' in the first part of the file'}"
-    others = sorted("/" + "/".join(_path_step(n, spaces) for n in path) for path in many if path != rows)
+    others = sorted("/" + "/".join(_path_step_with_prefix(n, spaces) for n in path) for path in many if path != rows)
     settings = [Setting("kind", "xml", "it begins as XML"), Setting("record", _absolute_path(record, spaces), basis)]
     if rows is not None:
-        text = "/".join(_path_step(name, spaces) for name in rows[len(record) :])
+        text = "/".join(_path_step_with_prefix(name, spaces) for name in rows[len(record) :])
         notes = [f"{each} is repeated, too, and is not read" for each in others]
         settings.append(Setting("rows", text, f"up to {seen.most[rows]:,} in one record", notes=notes))
     if spaces:
@@ -135,7 +135,7 @@ def _assign_namespace_prefixes(names: Sequence[str]) -> dict[str, str]:
     return {uri: f"n{number}" for number, uri in enumerate(uris, 1)}
 
 
-def _path_step(name: str, spaces: dict[str, str]) -> str:
+def _path_step_with_prefix(name: str, spaces: dict[str, str]) -> str:
     mark = "@" if name.startswith("@") else ""
     uri, between, local = name.removeprefix("@").rpartition(BETWEEN)
     prefix = spaces.get(uri, "") if between else ""
@@ -143,7 +143,7 @@ def _path_step(name: str, spaces: dict[str, str]) -> str:
 
 
 def _absolute_path(path: Path, spaces: dict[str, str]) -> str:
-    return "/" + "/".join(_path_step(name, spaces) for name in path)
+    return "/" + "/".join(_path_step_with_prefix(name, spaces) for name in path)
 
 
 def _unused_column_name(path: Path, taken: dict[str, str]) -> str:

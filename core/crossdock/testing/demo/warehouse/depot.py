@@ -51,10 +51,10 @@ class Depot:
             with path.open(encoding="utf-8", newline="") as file:
                 rows = list(csv.DictReader(file))
             for number, lines in groupby(rows, lambda row: row["order_id"]):
-                yield from self._book_order(path.name, number, list(lines))
+                yield from self._enter_order_in_book(path.name, number, list(lines))
             path.rename(path.parent / "archive" / path.name)
 
-    def _book_order(self, file: str, number: str, lines: list[Row]) -> Iterable[Row]:
+    def _enter_order_in_book(self, file: str, number: str, lines: list[Row]) -> Iterable[Row]:
         """Write an order of a file into the book. Yield its acknowledgement, unless a person looks at it first."""
         orders, first = self.book["orders"], lines[0]
         answer, state = {"file": file, "order_id": number}, orders.get(number, {"state": "unknown"})["state"]

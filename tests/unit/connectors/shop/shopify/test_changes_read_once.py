@@ -12,7 +12,7 @@ from tests.partners.shopify.order_lines import Line
 from tests.partners.shopify.reading import CONNECTOR, drafts, shop_context
 from tests.partners.shopify.site import Site
 
-from crossdock.mapping.incremental_cursors import OVERLAP_S, format_instant_cursor
+from crossdock.mapping.incremental_cursors import OVERLAP_S, format_iso_instant_cursor
 from crossdock.testing.context_and_stream_reading import read
 from crossdock_connectors.shop.lists_read_once import StoredList
 from crossdock_connectors.shop.shopify.changes_read_once import changed_records, changed_since_moment_search
@@ -45,7 +45,7 @@ def test_a_run_reads_again_what_changed_shortly_before_the_last_one(late_s: int,
     changed_at = site.clock.now()
     site.shop.orders.place(Line(site.lamp), email="bo@example.com")
     site.clock.advance(3600)
-    since = format_instant_cursor(changed_at + timedelta(seconds=OVERLAP_S - late_s))
+    since = format_iso_instant_cursor(changed_at + timedelta(seconds=OVERLAP_S - late_s))
     assert len(drafts(site, "orders", since)) == is_read
 
 
@@ -60,14 +60,14 @@ def test_a_feed_is_read_once_for_all_streams() -> None:
         site.shop.orders.place(Line(site.lamp), email="bo@example.com")
         again = changed_records(ctx, ORDERS, None)
     assert first is again
-    assert first.cursor == format_instant_cursor(began)
+    assert first.cursor == format_iso_instant_cursor(began)
     assert [len(records) for records, _ in first.pages()] == [1]
 
 
 def test_each_list_and_cursor_has_a_feed_of_its_own() -> None:
     """Streams that continue from different cursors do not share what they read."""
     site = aged(days=0)
-    since = format_instant_cursor(site.clock.now() + timedelta(days=1))
+    since = format_iso_instant_cursor(site.clock.now() + timedelta(days=1))
     site.clock.advance(3600)
     ctx = shop_context(site, bulk=False)
     with mock.patch.dict(os.environ, {"SHOP_TOKEN": site.shop.token}):
@@ -84,7 +84,8 @@ def test_a_search_has_whole_seconds_and_quotes() -> None:
     """Shopify takes no notice of times without quotes."""
     moment = Site().clock.now().replace(microsecond=999_999)
     assert (
-        changed_since_moment_search(moment) == f"updated_at:>='{format_instant_cursor(moment.replace(microsecond=0))}'"
+        changed_since_moment_search(moment)
+        == f"updated_at:>='{format_iso_instant_cursor(moment.replace(microsecond=0))}'"
     )
     assert changed_since_moment_search(None) is None
 
@@ -107,7 +108,7 @@ def test_a_first_run_warns_of_orders_that_it_cannot_see(scopes: frozenset[str], 
         for stream in ("customers", "orders", "invoices"):
             read(CONNECTOR, ctx, stream)
         later = shop_context(site, bulk=False, **first)
-        read(CONNECTOR, later, "orders", since=format_instant_cursor(site.clock.now()))
+        read(CONNECTOR, later, "orders", since=format_iso_instant_cursor(site.clock.now()))
     text = "shopify: the token lacks the scope read_all_orders: orders older than 60 days are not seen [scopes_missing]"
     assert ctx.run.warnings == ([text] if warned else [])
     assert later.run.warnings == []

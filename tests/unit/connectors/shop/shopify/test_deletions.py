@@ -10,7 +10,7 @@ from tests.partners.shopify.order_lines import Line
 from tests.partners.shopify.reading import shop_context
 from tests.partners.shopify.site import Site
 
-from crossdock.mapping.incremental_cursors import OVERLAP_S, format_instant_cursor
+from crossdock.mapping.incremental_cursors import OVERLAP_S, format_iso_instant_cursor
 from crossdock.values import exact_json
 from crossdock.values.raw_rows_and_records import JSON
 from crossdock_connectors.shop.shopify.deleted_and_existing_records import (
@@ -33,7 +33,7 @@ def test_deleted_records_are_named_by_their_kind() -> None:
     ada = site.shop.customers.add("ada@example.com")
     site.shop.orders.delete(early)
     site.clock.advance(OVERLAP_S + 1)
-    since = format_instant_cursor(site.clock.now())
+    since = format_iso_instant_cursor(site.clock.now())
     site.shop.orders.delete(order)
     site.shop.customers.delete(ada)
     assert named(site, since, "ORDER") == [str(order.legacy_resource_id)]
@@ -53,14 +53,14 @@ def test_events_are_read_again_for_the_time_of_the_overlap() -> None:
     site = Site()
     order = site.shop.orders.place(Line(site.lamp), email="a@example.com")
     site.shop.orders.delete(order)
-    since = format_instant_cursor(site.clock.now() + timedelta(seconds=OVERLAP_S))
+    since = format_iso_instant_cursor(site.clock.now() + timedelta(seconds=OVERLAP_S))
     assert named(site, since, "ORDER") == [str(order.legacy_resource_id)]
 
 
 def test_events_are_asked_for_once_in_a_run() -> None:
     """Orders and customers are in the same answer, and events of a run stay the same."""
     site = Site()
-    ctx, since = shop_context(site), format_instant_cursor(site.clock.now())
+    ctx, since = shop_context(site), format_iso_instant_cursor(site.clock.now())
     with mock.patch.dict(os.environ, {"SHOP_TOKEN": site.shop.token}):
         before = deletion_events(ctx, since)
         site.shop.orders.delete(site.shop.orders.place(Line(site.lamp), email="a@example.com"))

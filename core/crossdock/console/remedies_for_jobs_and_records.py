@@ -7,7 +7,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from crossdock.console.page_requests import tenant_page_address
+from crossdock.console.page_request_context import tenant_page_address
 from crossdock.console.tenant_overviews import JobCondition, JobOverview, Overview
 from crossdock.errors import add_code_to_first_line
 from crossdock.values.run_messages import RunMessage

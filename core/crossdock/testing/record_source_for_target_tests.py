@@ -93,7 +93,7 @@ def _with_decoded_references(value: Any) -> Any:
     return value
 
 
-def connector_without_target_waits(connector: Connector[Any]) -> Connector[Any]:
+def connector_whose_target_never_waits(connector: Connector[Any]) -> Connector[Any]:
     """Return *connector* with a target that does not wait before it sends again or looks up, nor for a rate limit that
     the connector sets.
     """

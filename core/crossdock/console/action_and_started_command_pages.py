@@ -12,7 +12,7 @@ from starlette.responses import Response
 from crossdock.console.action_definitions import ACTIONS, GENERAL, Action, Fields, Preview, permitted_action_links
 from crossdock.console.audit_log_page import subject_cell
 from crossdock.console.error_code_page import error_codes_in, explanation_links
-from crossdock.console.page_requests import PageError, PageRequest
+from crossdock.console.page_request_context import PageError, PageRequest
 from crossdock.console.page_tables import Link, table
 from crossdock.console.started_commands import WAITS_S, About, AlreadyStartedError, StartedCommand
 from crossdock.printable import is_storable

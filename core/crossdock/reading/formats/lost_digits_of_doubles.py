@@ -31,7 +31,7 @@ def loses_digits_as_double(text: str) -> bool:
     return Decimal(f"{double:.{digits - 1}e}") != number
 
 
-def is_double_value(value: Any) -> bool:
+def is_float_instance(value: Any) -> bool:
     return isinstance(value, float)
 
 

@@ -30,7 +30,7 @@ def drift_variants(record: Record) -> Iterator[tuple[str, Record]]:
     """Yield each variant of *record*, with a description of the change."""
     if JSON in record.row:
         for change, item in drifted_objects(exact_json.loads(record.row[JSON] or "null")):
-            yield change, record_with_replaced_object(record, item)
+            yield change, record_with_other_json_object(record, item)
         return
     for number, row in enumerate(record.rows):
         for name in row:
@@ -51,7 +51,7 @@ def drifted_objects(item: Any) -> Iterator[tuple[str, Any]]:
             yield f"{what} as {place}", copy_with_change(item, path, value)
 
 
-def record_with_replaced_object(record: Record, item: Any) -> Record:
+def record_with_other_json_object(record: Record, item: Any) -> Record:
     """Return *record* with another object in its first row."""
     return replace(record, rows=({**record.row, JSON: exact_json.dumps(item).decode()}, *record.rows[1:]))
 
@@ -71,7 +71,7 @@ def replaceable_numbers(record: Record) -> Iterator[tuple[str, Callable[[Decimal
 
 
 def _record_with_other_number(record: Record, item: Any, path: Path, number: Decimal | str) -> Record:
-    return record_with_replaced_object(
+    return record_with_other_json_object(
         record, copy_with_change(item, path, number_written_like(value_at(item, path), number))
     )
 

@@ -71,7 +71,7 @@ def _read_single_row_records(
         )
 
 
-def records_from_held_rows(
+def records_from_rows_in_memory(
     stream: Stream[Any], name: str, held: pl.DataFrame, wanted: pl.DataFrame, sources: Sequence[str]
 ) -> Iterator[KeyedRecord]:
     """Yield the records of *wanted*, which are rows of `LatestRecords.latest`, from the prepared rows *held*."""

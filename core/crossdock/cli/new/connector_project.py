@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from crossdock.cli.new.templates import PROJECT_FILES, fill_template, template_and_purpose_by_path
 from crossdock.cli.sentence_printing import say
-from crossdock.cli.shared_options import as_json, check_each_utf8, check_utf8, help_example
+from crossdock.cli.shared_options import as_json, check_each_value_is_utf8, check_value_is_utf8, help_example
 from crossdock.cli.terminal_output import print_json
 from crossdock.errors import ConfigError
 from crossdock.values.texts_of_numbers_and_times import count_with_noun
@@ -48,7 +48,7 @@ ENVIRONMENT = {{"{upper}_TOKEN": "token-of-the-tests"}}"""
 
 
 @click.command(epilog=help_example("crossdock new acme-shop", "crossdock new acme-exports --kind files"))
-@click.argument("name", callback=check_utf8)
+@click.argument("name", callback=check_value_is_utf8)
 @click.option(
     "--kind",
     type=click.Choice(list(PROJECT_FILES)),
@@ -70,7 +70,9 @@ ENVIRONMENT = {{"{upper}_TOKEN": "token-of-the-tests"}}"""
     help="Propose streams, credentials and a fake of the vendor, with --target also a target, from this document, which"
     " is OpenAPI 3.0, 3.1 or Swagger 2.0, in JSON or YAML.",
 )
-@click.option("--list", "lists", multiple=True, metavar="PATH", callback=check_each_utf8, help="Only this list of it.")
+@click.option(
+    "--list", "lists", multiple=True, metavar="PATH", callback=check_each_value_is_utf8, help="Only this list of it."
+)
 @as_json
 def new(
     name: str,

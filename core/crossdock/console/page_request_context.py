@@ -26,7 +26,7 @@ from crossdock.values.html_templates import EscapedOnlyText
 from crossdock.values.serving.csrf_protected_forms import Session, SubmittedFields
 
 
-def parse_whole_number(text: str | None) -> int | None:
+def parse_whole_number_or_none(text: str | None) -> int | None:
     """Return the number that a part of an address has; None if it has none, or one that no database stores."""
     return int(text) if text and text.isdecimal() and len(text) < 18 else None
 

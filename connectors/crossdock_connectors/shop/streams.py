@@ -84,25 +84,25 @@ class ShopReader(ABC, Generic[S]):
         """Yield each variant at each location. The member ``counted`` says whether the shop counts its stock there."""
 
     @abstractmethod
-    def products_by_key(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
+    def products_with_keys(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
         """Yield rows as `products` for these variants. All methods `*_by_key` may also yield rows of other records."""
 
     @abstractmethod
-    def customers_by_key(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
+    def customers_with_keys(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
         """Yield rows as `customers` for these accounts, and for the guests of the orders of
         `order_ids_in_guest_keys`.
         """
 
     @abstractmethod
-    def orders_by_key(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
+    def orders_with_keys(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
         """Yield rows as `orders` for these orders."""
 
     @abstractmethod
-    def invoices_by_key(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
+    def invoices_with_keys(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
         """Yield rows as `invoices` for the orders with these keys, and for those with these credit notes."""
 
     @abstractmethod
-    def stock_by_key(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
+    def stock_with_keys(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
         """Yield rows as `stock` for the variants with these keys."""
 
     @abstractmethod
@@ -184,7 +184,7 @@ class Products(ShopStream[S]):
         if charges:
             yield RawBatch.json(charges, source="the setting charges")
         if self.dialect.settings.product_namespace is None:
-            yield from self.dialect.products_by_key(ctx, _only_part_of_each_key(keys))
+            yield from self.dialect.products_with_keys(ctx, _only_part_of_each_key(keys))
 
     def to_resource(self, record: Record) -> ProductDraft:
         if record.at("/charge", str, default=None) is not None:
@@ -208,7 +208,7 @@ class Customers(_StreamWithDeletions[S]):
         yield from self.dialect.all_customer_keys(ctx)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
-        yield from self.dialect.customers_by_key(ctx, _only_part_of_each_key(keys))
+        yield from self.dialect.customers_with_keys(ctx, _only_part_of_each_key(keys))
 
     def to_resource(self, record: Record) -> CustomerDraft:
         return self.dialect.map_customer(record)
@@ -228,7 +228,7 @@ class Orders(_StreamWithDeletions[S]):
         yield from self.dialect.all_order_keys(ctx)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
-        yield from self.dialect.orders_by_key(ctx, _only_part_of_each_key(keys))
+        yield from self.dialect.orders_with_keys(ctx, _only_part_of_each_key(keys))
 
     def to_resource(self, record: Record) -> OrderDraft:
         with use_default_decimal_context():
@@ -250,7 +250,7 @@ class Invoices(ShopStream[S]):
         yield from self.dialect.invoices(ctx, since)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
-        yield from self.dialect.invoices_by_key(ctx, _only_part_of_each_key(keys))
+        yield from self.dialect.invoices_with_keys(ctx, _only_part_of_each_key(keys))
 
     def to_resource(self, record: Record) -> InvoiceDraft:
         is_credit_note = record.key_parts[0].startswith(CREDIT_NOTE)
@@ -287,7 +287,7 @@ class Stock(ShopStream[S]):
         yield from self.dialect.stock(ctx)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
-        yield from self.dialect.stock_by_key(ctx, _only_part_of_each_key(keys))
+        yield from self.dialect.stock_with_keys(ctx, _only_part_of_each_key(keys))
 
     def to_resource(self, record: Record) -> InventoryLotDraft:
         return self.dialect.map_inventory_lot(record)

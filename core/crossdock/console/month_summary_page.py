@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from crossdock.console import page_rendering
 from crossdock.console.bar_plot_and_timeline_shapes import BarPlot, Value, bar_plot
-from crossdock.console.job_calendar_grid import late_files_left_out_note, late_files_table, make_calendar_grid
+from crossdock.console.job_outcomes_by_date_grid import late_files_left_out_note, late_files_table, make_calendar_grid
 from crossdock.console.page_request_context import PageError, PageRequest
 from crossdock.console.page_tables import Addresses, Cell, Link, Table, omit_address_in_file, table
 from crossdock.runs.month_summary import (

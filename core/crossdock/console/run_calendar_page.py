@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 from starlette.responses import Response
 
-from crossdock.console.job_calendar_grid import late_files_left_out_note, late_files_table, make_calendar_grid
+from crossdock.console.job_outcomes_by_date_grid import late_files_left_out_note, late_files_table, make_calendar_grid
 from crossdock.console.page_request_context import PageRequest, parse_business_date
 from crossdock.runs.job_run_calendar import job_calendar
 from crossdock.runs.month_summary import month_name

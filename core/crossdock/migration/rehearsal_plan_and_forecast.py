@@ -25,7 +25,7 @@ from crossdock.migration.waves import NumberedWave, migration_config, waves_numb
 from crossdock.pacing.request_batch_duration_forecast import Forecast
 from crossdock.runs import dry_run
 from crossdock.runs.plan_result import PlanResult
-from crossdock.runs.planning.reference_resolution import placeholder
+from crossdock.runs.planning.target_ids_of_references import placeholder
 from crossdock.state import PinnedTenant
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress

@@ -33,9 +33,9 @@ from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
-from crossdock.runs.planning.reference_resolution import References
 from crossdock.runs.planning.referenced_record_deletes import DeferredDeletes
 from crossdock.runs.planning.removals import Removals, operation_verb
+from crossdock.runs.planning.target_ids_of_references import References
 from crossdock.runs.run_report import settled_tally_term, tally_term_if_target_accepts
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.timings import Timings

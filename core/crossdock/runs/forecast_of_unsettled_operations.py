@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.plan_result import PlanListener
-from crossdock.runs.planning.reference_resolution import placeholder
+from crossdock.runs.planning.target_ids_of_references import placeholder
 from crossdock.runs.run_report import tally_term_if_target_accepts
 from crossdock.state import Binding, ExpectedDelivery, Intent, Scope
 from crossdock.values.tally import Tally

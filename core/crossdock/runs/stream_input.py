@@ -30,9 +30,9 @@ from crossdock.runs.imported_file_log import time_of_mapping_change_text
 from crossdock.runs.parts_between_checkpoints import ReadParts, UnsortedError
 from crossdock.runs.planning.contributions_to_other_streams_records import Contributions
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
-from crossdock.runs.planning.reference_resolution import stored_untrimmed_keys
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.snapshot_proof import Completeness, remember_snapshot, warn_if_unlike_past_snapshots
+from crossdock.runs.planning.target_ids_of_references import stored_untrimmed_keys
 from crossdock.runs.planning.unchanged_waits import IdleWaits, UnchangedWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.runs.records_followed_until_final import FollowedRecordFetch
@@ -414,7 +414,7 @@ class StreamInput:
         assert phases is not None
         try:
             counted = phases.read_part_and_count_rows(
-                self._scan, self._completeness, advance, self._known_keys_in_order_loader
+                self._scan, self._completeness, advance, self._loader_of_known_keys_in_export_order
             )
         except BaseException:
             self._phases = None  # a late file is read again
@@ -430,7 +430,7 @@ class StreamInput:
             return tx.cursors.get_if_same_version(self._bound.name, self._bound.stream.cursor_version)
 
     @property
-    def _known_keys_in_order_loader(
+    def _loader_of_known_keys_in_export_order(
         self,
     ) -> Callable[[], pl.DataFrame | None] | None:  # what a snapshot is compared with
         return partial(self._state.key_facts_unless_too_many, self._bound.scope) if self._lists_all else None

@@ -18,9 +18,9 @@ from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
-from crossdock.runs.planning.reference_resolution import References
 from crossdock.runs.planning.referenced_record_deletes import DeferredDeletes
 from crossdock.runs.planning.removals import Removals
+from crossdock.runs.planning.target_ids_of_references import References
 from crossdock.runs.run_report import Report
 from crossdock.runs.source_or_dead_letters_input import RunInput
 from crossdock.runs.timings import Timings

@@ -12,7 +12,7 @@ from crossdock.errors import ConfigError, RefusedError, add_code_to_first_line
 from crossdock.pacing.request_allowance import Priority
 from crossdock.reading.sources.run_context import WaitingRun
 from crossdock.runs.active_run import ActiveRun
-from crossdock.runs.dead_letter_replay import ReplayInput
+from crossdock.runs.dead_letters_as_stream_input import ReplayInput
 from crossdock.runs.named_record_delivery import NamedRecordDelivery, check_streams_can_fetch
 from crossdock.runs.run_report import Report
 from crossdock.runs.run_requests_and_failed_starts import RunRequest

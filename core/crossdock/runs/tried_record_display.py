@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from crossdock.resources import Reference
-from crossdock.runs.planning.reference_resolution import references_in
+from crossdock.runs.planning.target_ids_of_references import references_in
 from crossdock.runs.stream_trial import TriedRecord
 from crossdock.values import exact_json
 from crossdock.values.raw_rows_and_records import JSON

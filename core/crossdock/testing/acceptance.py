@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from unittest import mock
 
-from crossdock.testing.disturbed_command_checks import MOST_RUNS, DisturbedCommands
+from crossdock.testing.assertions_on_disturbed_commands import MOST_RUNS, DisturbedCommands
 from crossdock.testing.graphql_selection_transport import SelectedMembersTransport
 from crossdock.testing.httpx_transport_server import RESET, Fault, TransportServer, origins_in
 from crossdock.testing.sandbox_effects_comparison import describe_differences

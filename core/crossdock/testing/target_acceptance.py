@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 from unittest import SkipTest, mock
 
 from crossdock.connector import Connector
+from crossdock.testing.assertions_on_disturbed_commands import MOST_RUNS, DisturbedCommands
 from crossdock.testing.crossdock_process import (
     Commands,
     EndedCommand,
     find_connector_module_and_constant,
     write_connector_entry_points,
 )
-from crossdock.testing.disturbed_command_checks import MOST_RUNS, DisturbedCommands
 from crossdock.testing.example_partner import ExamplePartner
 from crossdock.testing.graphql_selection_transport import SelectedMembersTransport
 from crossdock.testing.httpx_transport_server import RESET, Fault, TransportServer, origins_in

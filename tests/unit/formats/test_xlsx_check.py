@@ -8,7 +8,11 @@ from io import BytesIO
 import pytest
 
 from crossdock.reading.formats.limited_process import CellError
-from crossdock.reading.formats.xlsx_check import cell_name, check_cells_and_find_zeros, verify_archive_parts
+from crossdock.reading.formats.xlsx_archive_and_cell_checks import (
+    cell_name,
+    check_cells_and_find_zeros,
+    verify_archive_parts,
+)
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 RELATED = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit_settings import RateLimit
-from crossdock.reading.sources.rate_limit_waits_of_run import SourceAllowance
+from crossdock.reading.sources.request_allowance_of_run import SourceAllowance
 from crossdock.reading.sources.shared_token_buckets import make_api_bucket
 from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.testing.manual_clock import ManualClock

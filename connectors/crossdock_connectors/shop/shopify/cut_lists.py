@@ -16,16 +16,16 @@ def complete_cut_order_lists(ctx: ShopifyContext, order: Any) -> Any:
     These lists have no pages: one that is as long as was asked for may be cut. If it also is when the most
     is asked for, it is marked, and a record that needs it is a dead letter.
     """
-    if not isinstance(order, dict) or not _names_of_cut_lists(order, queries.PARTS, queries.PARCELS):
+    if not isinstance(order, dict) or not _names_of_possibly_cut_lists(order, queries.PARTS, queries.PARCELS):
         return order
     answer = request_query(ctx, queries.PARTS_OF_ORDER, id=order.get("id"))
     found = answer.at("/data/node")
     if not isinstance(found, dict):  # deleted meanwhile: the next run finds that out
-        return {**order, **_cut_marks(_names_of_cut_lists(order, queries.PARTS, queries.PARCELS))}
-    return {**order, **found, **_cut_marks(_names_of_cut_lists(found, queries.MOST, queries.MOST))}
+        return {**order, **_cut_marks(_names_of_possibly_cut_lists(order, queries.PARTS, queries.PARCELS))}
+    return {**order, **found, **_cut_marks(_names_of_possibly_cut_lists(found, queries.MOST, queries.MOST))}
 
 
-def _names_of_cut_lists(order: dict[str, Any], parts: int, parcels: int) -> list[str]:
+def _names_of_possibly_cut_lists(order: dict[str, Any], parts: int, parcels: int) -> list[str]:
     """Return the names of the lists that have as many elements as were asked for."""
     lists = {name: order.get(name) for name in ("refunds", "fulfillments")}
     cut = [name for name, found in lists.items() if isinstance(found, list) and len(found) >= parts]

@@ -157,7 +157,7 @@ class ShopifyReader(ShopReader[ShopifySettings]):
 
     # ---- fetching
 
-    def products_by_key(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+    def products_with_keys(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         by_sku = self.settings.product_key == "sku"
         if by_sku:
             found = records_by_id.variants_of_skus(ctx, keys)
@@ -168,26 +168,26 @@ class ShopifyReader(ShopReader[ShopifySettings]):
             rows = [with_members(self.rows.row_of_variant(variant), currency=currency) for variant in variants]
             yield RawBatch.json(rows, source=source)
 
-    def customers_by_key(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+    def customers_with_keys(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         for accounts, source, missing in records_by_id.request_records(ctx, queries.CUSTOMERS, shop_ids_in_keys(keys)):
             yield RawBatch.json(map(with_gid_number_as_key, accounts), source=source, deleted=missing)
         for orders, source, _ in records_by_id.request_records(ctx, queries.ORDERS, order_ids_in_guest_keys(keys)):
             yield RawBatch.json(self.rows.guest_rows(orders), source=source)
 
-    def orders_by_key(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+    def orders_with_keys(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         for orders, source, missing in records_by_id.request_records(ctx, queries.ORDERS, shop_ids_in_keys(keys)):
             gone = missing if missing and sees_all_orders(granted_scopes(_shop_answer(ctx))) else []
             yield RawBatch.json(
                 map(with_gid_number_as_key, complete_refunds_of_orders(ctx, orders)), source=source, deleted=gone
             )
 
-    def invoices_by_key(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+    def invoices_with_keys(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         refunds = shop_ids_in_keys(keys, f"{CREDIT_NOTE}-")
         wanted = dict.fromkeys([*shop_ids_in_keys(keys), *records_by_id.order_ids_of_refunds(ctx, refunds)])
         for orders, source, _ in records_by_id.request_records(ctx, queries.ORDERS, list(wanted)):
             yield RawBatch.json(self.rows.invoice_rows(complete_refunds_of_orders(ctx, orders)), source=source)
 
-    def stock_by_key(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+    def stock_with_keys(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         items = shop_ids_in_keys([key.partition("-")[0] for key in keys])
         variants = records_by_id.variant_ids_of_inventory_items(ctx, items)
         for records, source, _ in records_by_id.request_records(ctx, queries.STOCK, variants):

@@ -144,7 +144,7 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
 
     # ---- fetching
 
-    def products_by_key(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+    def products_with_keys(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         by_sku = self.settings.product_key == "sku"
         ids = (
             records_by_id.product_ids_of_skus(ctx, keys)
@@ -156,19 +156,19 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
                 [with_members(record, key=self._product_key(record)) for record in records], source=source
             )
 
-    def customers_by_key(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+    def customers_with_keys(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         for records, source in records_by_id.customers(ctx, shop_ids_in_keys(keys)):
             yield RawBatch.json(map(_with_id_as_key, records), source=source)
         for orders, source in records_by_id.orders(ctx, order_ids_in_guest_keys(keys)):
             yield RawBatch.json(self._guest_rows(orders), source=source)
 
-    def orders_by_key(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+    def orders_with_keys(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         for records, source in self._orders_with_refunds_by_id(ctx, shop_ids_in_keys(keys)):
             yield RawBatch.json(
                 [with_members(_with_id_as_key(record), test=False) for record in records], source=source
             )
 
-    def invoices_by_key(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+    def invoices_with_keys(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         refunds = shop_ids_in_keys(keys, f"{CREDIT_NOTE}-")
         wanted = dict.fromkeys([*shop_ids_in_keys(keys), *records_by_id.order_ids_of_refunds(ctx, refunds)])
         for records, source in self._orders_with_refunds_by_id(ctx, list(wanted)):
@@ -180,7 +180,7 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
             yield [lists.read_refunds_into_order(ctx, order, unread) for order in records], source
         unread.raise_first_doubt()
 
-    def stock_by_key(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+    def stock_with_keys(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         for records, source in records_by_id.variants_with_stock(
             ctx, records_by_id.product_ids_of_variants(ctx, shop_ids_in_keys(keys))
         ):

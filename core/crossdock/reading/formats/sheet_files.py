@@ -19,7 +19,7 @@ from crossdock.reading.formats.limited_process import cell_errors_as_file_refusa
 from crossdock.reading.formats.lost_digits_of_doubles import exact_number_text
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_than_sheet
 from crossdock.reading.formats.sheet_reader_process import SheetCells, check_sheet_library_installed, opened_sheet
-from crossdock.reading.formats.xlsx_check import cell_name
+from crossdock.reading.formats.xlsx_archive_and_cell_checks import cell_name
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.raw_rows_and_records import LINE
 

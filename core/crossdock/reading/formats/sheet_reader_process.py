@@ -26,7 +26,11 @@ from crossdock.reading.formats.limited_process import (
 )
 from crossdock.reading.formats.ods_sheet import is_ods, read_ods_sheet
 from crossdock.reading.formats.xlsb_merged_cells import read_merged_cells
-from crossdock.reading.formats.xlsx_check import check_cells_and_find_zeros, no_sheet_error, verify_archive_parts
+from crossdock.reading.formats.xlsx_archive_and_cell_checks import (
+    check_cells_and_find_zeros,
+    no_sheet_error,
+    verify_archive_parts,
+)
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook

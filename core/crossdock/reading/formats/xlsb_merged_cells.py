@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from io import BufferedReader
 from typing import Any, BinaryIO
 
-from crossdock.reading.formats.xlsx_check import opened_archive, part_of_relation
+from crossdock.reading.formats.xlsx_archive_and_cell_checks import opened_archive, part_of_relation
 
 _WORKBOOK, _RELATIONS = "xl/workbook.bin", "xl/_rels/workbook.bin.rels"
 _SHEET, _MERGED = 156, 176  # BrtBundleSh and BrtMergeCell

@@ -33,8 +33,8 @@ from crossdock.reading.sources.list_completeness_evidence import (
     repeated_page_error,
 )
 from crossdock.reading.sources.pagination import AT_FIRST, LinkHeader, Offset, PageNumber, Paginator
-from crossdock.reading.sources.rate_limit_waits_of_run import SourceAllowance
 from crossdock.reading.sources.redacting_request_sender import ApiRequestSender
+from crossdock.reading.sources.request_allowance_of_run import SourceAllowance
 from crossdock.reading.sources.retried_requests import RequestRefusedError, RetriedRequests, Smaller
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.signs_of_unread_records import SignsOfUnreadRecords

@@ -19,7 +19,7 @@ from crossdock.pacing.throttling_wait import Throttling
 from crossdock.reading.sources import api_error_messages, graphql_errors
 from crossdock.reading.sources.api_declaration import succeeds
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest
-from crossdock.reading.sources.rate_limit_waits_of_run import SourceAllowance
+from crossdock.reading.sources.request_allowance_of_run import SourceAllowance
 from crossdock.reading.transport.http_answer_and_error_types import (
     Answer,
     TimedOutError,

@@ -19,7 +19,7 @@ from msgspec import Struct
 from crossdock.errors import CrossdockError, StateError, add_code_to_first_line
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.reading.sources.list_completeness_evidence import OpenLists
-from crossdock.reading.sources.rate_limit_waits_of_run import ApiUsage
+from crossdock.reading.sources.request_allowance_of_run import ApiUsage
 from crossdock.reading.sources.shared_growth_check_pauses import GrowthChecks
 from crossdock.reading.sources.shared_token_buckets import SharedBuckets
 from crossdock.reading.sources.stream_input_report import InputFacts

@@ -446,7 +446,7 @@ def _may_report_error(name: str, value: Any, *, has_records: bool) -> bool:
     if _matches_any(name, _FAULT, _TEXT_OF_FAULT, _WARNING):
         return not says_there_is_no_error(value)
     if _SUCCESS.fullmatch(name):
-        return str(value).lower() in _FALSE or _says_failure(value)
+        return str(value).lower() in _FALSE or _is_failure_word_or_negative(value)
     if isinstance(value, bool | dict | list) or value is None:
         return has_records and value is False and _WHOLE.fullmatch(name) is not None
     number = pagination_members_and_cut_lists.whole_number(value)
@@ -459,7 +459,7 @@ def _may_report_error(name: str, value: Any, *, has_records: bool) -> bool:
         is_unfinished = (
             has_records and _UNFINISHED.fullmatch(pagination_members_and_cut_lists.plain_name(str(value))) is not None
         )
-        return is_code or is_unfinished or _says_failure(value)
+        return is_code or is_unfinished or _is_failure_word_or_negative(value)
     is_unusual = has_records and number != 1 and not says_there_is_no_error(value) and _CODE.fullmatch(name) is not None
     return number != _NOT_FOUND and (400 <= number < 600 or is_unusual)
 
@@ -503,7 +503,7 @@ def _matches_any(name: str, *forms: re.Pattern[str]) -> bool:
     return any(form.fullmatch(name) for form in forms)
 
 
-def _says_failure(value: Any) -> bool:
+def _is_failure_word_or_negative(value: Any) -> bool:
     if isinstance(value, str):
         return _FAILURE.search(_SEPARATORS.sub("_", value.lower())) is not None
     return isinstance(value, int) and value < 0

@@ -13,7 +13,7 @@ from msgspec import Struct
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.second_pass_for_changed_records import KeyedRecord, stored_records_prepared_again
-from crossdock.runs.planning.reference_resolution import References, ScopedKey, references_in
+from crossdock.runs.planning.target_ids_of_references import References, ScopedKey, references_in
 from crossdock.runs.planning.unchanged_waits import IdleWaits, awaited_keys
 from crossdock.state import DeadLetter, RecordIdentity, Scope, State, Transaction
 from crossdock.values.config_base_types import parse_duration

@@ -10,7 +10,7 @@ from msgspec import structs
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.second_pass_for_changed_records import KeyedRecord
 from crossdock.runs.planning.own_writes_in_source import Origin
-from crossdock.runs.planning.reference_resolution import ScopedKey, placeholder
+from crossdock.runs.planning.target_ids_of_references import ScopedKey, placeholder
 from crossdock.state import Binding, RecordIdentity, Transaction
 from crossdock.values.raw_rows_and_records import Record
 from crossdock.writing.delivery.operations_and_intents import FROM_STATE, Operation

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.second_pass_for_changed_records import KeyedRecord
-from crossdock.runs.planning.reference_resolution import ScopedKey
+from crossdock.runs.planning.target_ids_of_references import ScopedKey
 from crossdock.state import Binding, DeadLetter, NamedRecord, Transaction, WaitingRecord
 from crossdock.writing.delivery.operations_and_intents import Operation
 from crossdock.writing.delivery.settlement import Settlement

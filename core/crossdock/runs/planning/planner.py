@@ -19,8 +19,8 @@ from crossdock.runs.planning.contributions_to_other_streams_records import Contr
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter, draft_of_record, target_failure_as_rejection
 from crossdock.runs.planning.own_writes_in_source import Origin, OwnWrites
 from crossdock.runs.planning.planned_chunk import PlannedChunk
-from crossdock.runs.planning.reference_resolution import ScopedKey
 from crossdock.runs.planning.removals import Removals, is_never_removed, removal_operation
+from crossdock.runs.planning.target_ids_of_references import ScopedKey
 from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, Step, Transaction
 from crossdock.values import exact_json
 from crossdock.values.tally import Tally

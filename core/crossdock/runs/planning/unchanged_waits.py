@@ -18,7 +18,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.delta.state_comparison import Delta
-from crossdock.runs.planning.reference_resolution import References, ScopedKey
+from crossdock.runs.planning.target_ids_of_references import References, ScopedKey
 from crossdock.state import Intent, Scope, Transaction, Wait, WaitingRecord
 from crossdock.values import exact_json
 

@@ -20,8 +20,8 @@ from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
-from crossdock.runs.planning.reference_resolution import References
 from crossdock.runs.planning.removals import LISTED, Removals
+from crossdock.runs.planning.target_ids_of_references import References
 from crossdock.state import PendingApproval, Scope, State
 from crossdock.state.tables.pending_approvals import KEY_BYTES, packed_key_hashes
 from crossdock.values import exact_json

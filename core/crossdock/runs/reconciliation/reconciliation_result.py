@@ -16,7 +16,7 @@ from crossdock.mapping.resource_types import RESOURCES, make_platform_external_i
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.difference_and_correction_types import CLASSES, Class, Correction, Difference
 from crossdock.runs.live_comparison import InDoubtResult
-from crossdock.runs.planning.reference_resolution import external_id_in_placeholder
+from crossdock.runs.planning.target_ids_of_references import external_id_in_placeholder
 from crossdock.runs.resource_control_totals import OTHERS, ResourceTotals, add_exactly
 from crossdock.state import Intent, Scope, Transaction
 from crossdock.writing.delivery.operations_and_intents import Operation

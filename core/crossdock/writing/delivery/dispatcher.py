@@ -77,7 +77,7 @@ class Dispatcher:
                 self._policy.resume_intent(intent, decisions)
         for stored, members in self._stored_batches_with_intents(intents):
             self._policy.resume_batch(stored, members, decisions)
-        self._commit(decisions)
+        self._commit_outcomes_and_new_intents(decisions)
         self._delivery.resuming = True
         try:
             yield from self._deliver_queued()
@@ -177,7 +177,7 @@ class Dispatcher:
             self._take_batches_to_send(decisions, only_full=chunk is not None) if self._delivery.stop is None else []
         )
         if chunk or leaving or decisions:
-            self._commit(decisions, chunk, fresh, leaving)
+            self._commit_outcomes_and_new_intents(decisions, chunk, fresh, leaving)
         self._give_to_senders(leaving)
         return bool(chunk or self._in_flight or (self._delivery.stop is None and self._queue))
 
@@ -233,7 +233,7 @@ class Dispatcher:
         for task, outcome in zip(batch.tasks, result.outcomes, strict=True):
             self._policy.decide(task, outcome, decisions, refused_whole=result.refused_whole)
 
-    def _commit(
+    def _commit_outcomes_and_new_intents(
         self,
         decisions: DispatchDecisions,
         chunk: Chunk | None = None,

@@ -74,7 +74,7 @@ class EdiRow(RowPart):
             yield from (element,) if isinstance(element, Cell) else element
 
 
-def _add_layout_alternative_to_schema(schema: dict[str, Any]) -> None:
+def _allow_layout_instead_of_rows_in_schema(schema: dict[str, Any]) -> None:
     """Change the JSON Schema of a content: a ready declaration has what is otherwise required."""
     given = [key for key in schema["required"] if key in {"rows", "set", "message"}]
     schema["required"] = [key for key in schema["required"] if key not in given]
@@ -84,7 +84,7 @@ def _add_layout_alternative_to_schema(schema: dict[str, Any]) -> None:
 class EdiContent(RowsContent[EdiRow]):
     """An interchange with one set or message for each record."""
 
-    model_config = ConfigDict(json_schema_extra=_add_layout_alternative_to_schema)
+    model_config = ConfigDict(json_schema_extra=_allow_layout_instead_of_rows_in_schema)
 
     layout: str | None = None
     """A ready declaration, such as ``x12/940``; keys beside it take the place of its own."""

@@ -9,7 +9,7 @@ from tests.unit.runs.planning.accounts import account, bound_accounts
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.mapping_to_drafts import draft_of_record
-from crossdock.runs.planning.reference_resolution import References, ScopedKey
+from crossdock.runs.planning.target_ids_of_references import References, ScopedKey
 from crossdock.runs.planning.unchanged_waits import IdleWaits
 from crossdock.state import Binding, DeadLetter, Scope, State, WaitingRecord
 

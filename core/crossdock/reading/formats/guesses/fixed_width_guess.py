@@ -32,7 +32,7 @@ def guess_fixed_width(sample: TextSample) -> Guess | None:
     length, usual = lengths.most_common(1)[0]
     typed = _lines_by_type_code(lines)
     if typed is not None:
-        return _guess_record_types(sample, lines, typed)
+        return _make_guess_with_record_types(sample, lines, typed)
     if usual == len(lines):
         return _make_guess(
             sample,
@@ -157,7 +157,7 @@ def _lines_by_type_code(lines: Sequence[str]) -> tuple[int, Mapping[str, Sequenc
     return found
 
 
-def _guess_record_types(
+def _make_guess_with_record_types(
     sample: TextSample, lines: Sequence[str], typed: tuple[int, Mapping[str, Sequence[str]]]
 ) -> Guess:
     size, by_code = typed

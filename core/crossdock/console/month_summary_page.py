@@ -73,7 +73,7 @@ def template_values(month: MonthSummary, *, tenant: str, at: datetime, address: 
         ),
         "jobs": table(_JOBS, (_job_trouble_row(each, address) for each in month.jobs), kind="numbers"),
         "grid": make_calendar_grid(month.calendar, address),
-        "plots": [_daily_bar_plot(month.days, name) for name in ("delivered", "open", "requests", "throttled")],
+        "plots": [_daily_bar_plot(month.days, name) for name in _TITLES if month.days],
         "days": table(_DAYS, (_day_row(each, address) for each in month.days), kind="numbers"),
         "late_files": late_files_table(month.calendar, address),
         "late_files_note": late_files_left_out_note(month.calendar),

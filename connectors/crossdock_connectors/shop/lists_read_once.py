@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -15,6 +16,7 @@ from crossdock.mapping.incremental_cursors import OVERLAP_S, format_iso_instant_
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.sources import Checkpoint
 from crossdock.values import exact_json
+from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.settings import ShopSettings
 
 OVERLAP = timedelta(seconds=OVERLAP_S)
@@ -54,23 +56,40 @@ def read_list_once_per_run(
     since: str | None,
     pages: Callable[[], Pages],
     more: Callable[[], Pages] = lambda: iter(()),
+    *,
+    changed: str = "",
 ) -> StoredList:
-    """Return the records of *pages* and *more*, read once in a run. *more* do not show that the list was read."""
-    return ctx.shared(("shop.feed", name, since), lambda: _store_list(ctx, name, since, pages, more))
+    """Return the records of *pages* and *more*, read once in a run. *more* do not show that the list was read.
+
+    The next run continues when the reading began, by the clock of the shop's answers, or at the latest time in the
+    member *changed* if that is earlier: answers may have the clock of a proxy, and changes that of a shop behind it.
+    """
+    return ctx.shared(("shop.feed", name, since), lambda: _store_list(ctx, name, since, pages, more, changed))
 
 
 def _store_list(
-    ctx: Context[S], name: str, since: str | None, pages: Callable[[], Pages], more: Callable[[], Pages]
+    ctx: Context[S], name: str, since: str | None, pages: Callable[[], Pages], more: Callable[[], Pages], changed: str
 ) -> StoredList:
     path = ctx.run.work / f"{ctx.connection}-{name}-{quote(since or 'all', safe='')}.jsonl"
-    started, has_records, doubt = ctx.run.clock.now(), False, None
+    started, has_records, doubt, latest = ctx.run.clock.now(), False, None, list[datetime]()
     with path.open("wb") as file:
         for read in (pages, more):
             try:
                 for records, source in read():
                     has_records = has_records or (read is pages and bool(records))
+                    latest = sorted([*latest, *_instants(records, changed)])[-1:]
                     file.write(exact_json.dumps({"records": records, "source": source}) + b"\n")
             except DoubtfulListError as error:
                 doubt = doubt or error
-    began = format_iso_instant_cursor(ctx.run.by_clock_of(ctx.connection, started))
-    return StoredList(path, began if has_records else since, doubt)
+    reached = min([ctx.run.by_clock_of(ctx.connection, started), *latest])
+    return StoredList(path, format_iso_instant_cursor(reached) if has_records else since, doubt)
+
+
+def _instants(records: list[Any], member: str) -> Iterator[datetime]:
+    """Yield the instants in *member*; without an offset they are in UTC. Others are refused where they are mapped."""
+    for record in records:
+        text = at_path(record, member) if member else None
+        with suppress(ValueError):
+            found = datetime.fromisoformat(text) if isinstance(text, str) else None
+            if found is not None:
+                yield found.replace(tzinfo=found.tzinfo or UTC)

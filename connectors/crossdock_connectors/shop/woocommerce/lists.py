@@ -59,7 +59,12 @@ def changed_orders(ctx: WooContext, since: str | None) -> StoredList:
     """Return the orders that changed since *since*, with full refunds, including those in the trash."""
     first, *others = STATUSES
     return read_list_once_per_run(
-        ctx, "orders", since, lambda: _order_pages(ctx, since, [first]), lambda: _order_pages(ctx, since, others)
+        ctx,
+        "orders",
+        since,
+        lambda: _order_pages(ctx, since, [first]),
+        lambda: _order_pages(ctx, since, others),
+        changed="date_modified_gmt",
     )
 
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
 
 import jsonschema_rs
 import msgspec
@@ -17,7 +18,8 @@ def check_type(arguments: Sequence[str], output: str) -> None:
     """Fail if a command with these *arguments* has printed JSON with members that its type has not, or without some."""
     if "--json" not in arguments or not output:
         return
-    words = " ".join(each for each in arguments if not each.startswith("-"))
+    configs = {value for option, value in pairwise(arguments) if option in {"-C", "--config"}}
+    words = " ".join(each for each in arguments if not each.startswith("-") and each not in configs)
     commands = {usage: re.sub(r",? (-|[A-Z]).*", "", usage) for usage in DOCUMENTS}
     named = [each for each in commands.values() if f"{words} ".startswith(f"{each} ")]
     assert named, f"{words}: by_command.py has no type of its JSON"

@@ -54,7 +54,7 @@ class FullInputIgnoringEarlierRuns(StreamInput):
         return None
 
     @property
-    def _known_keys_in_order_loader(self) -> Callable[[], pl.DataFrame | None] | None:
+    def _loader_of_known_keys_in_export_order(self) -> Callable[[], pl.DataFrame | None] | None:
         return None
 
     @property

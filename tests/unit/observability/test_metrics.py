@@ -243,7 +243,7 @@ def test_the_library_is_imported_on_demand() -> None:
         "from crossdock.services.observability import monitoring_server\n"
         "from crossdock.services.observability.health_and_metrics import Metrics\n"
         "metrics = Metrics(SystemClock())\nprint('prometheus_client' in sys.modules, end=' ')\n"
-        "metrics.exposition()\nprint('prometheus_client' in sys.modules)"
+        "metrics.prometheus_exposition()\nprint('prometheus_client' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False True\n"

@@ -115,6 +115,10 @@ class OrderSums:
         placed = sum((self._part(line, line["quantity"]) for line in self._lines.values()), Decimal(0))
         return bool(refunded) or received - refunded >= placed + self._shipping(now=False)
 
+    @property
+    def is_left_without_units(self) -> bool:
+        return bool(self._lines) and all(line["quantity"] == line["removed"] for line in self._lines.values())
+
     # ---- what the platform must have
 
     def order(self) -> Bill:
@@ -190,7 +194,7 @@ def faults(shop: Row, effects: Iterable[Row], which: int) -> list[str]:
     compared: dict[str, tuple[Counter[Any], Counter[Any]]] = {
         "orders": (
             Counter(
-                (f"{CONNECTION}:{order['id']}", each.order(), _status(order), tuple(sorted(order["parcels"])))
+                (f"{CONNECTION}:{order['id']}", each.order(), _status(order, each), tuple(sorted(order["parcels"])))
                 for order, each in zip(orders, sums, strict=True)
             ),
             Counter((body["externalId"], held.bill(body), body["status"], _parcels(body)) for body in held.of("order")),
@@ -231,8 +235,10 @@ def faults(shop: Row, effects: Iterable[Row], which: int) -> list[str]:
     ]
 
 
-def _status(order: Row) -> str:
-    return "cancelled" if order["cancelled"] else STATUSES[order["fulfillment_status"]]
+def _status(order: Row, sums: OrderSums) -> str:
+    """An order of which all units were refunded before they left is not to be shipped any more."""
+    status = STATUSES[order["fulfillment_status"]]
+    return "cancelled" if order["cancelled"] or (status == "open" and sums.is_left_without_units) else status
 
 
 def _parcels(body: Row) -> tuple[str, ...]:

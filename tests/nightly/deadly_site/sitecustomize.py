@@ -19,7 +19,7 @@ def _is_parsing() -> bool:
     frame = sys._getframe()  # copying the file must not kill
     while frame.f_back is not None:
         frame = frame.f_back
-        if frame.f_code.co_name == "open_stream":
+        if frame.f_code.co_name == "open_and_unpack_if_gzip":
             return True
     return False
 

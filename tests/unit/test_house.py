@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,25 @@ from crossdock.values.raw_rows_and_records import Record
 ROOT = Path(__file__).parents[2]
 MODULES = sorted([*(ROOT / "core").rglob("*.py"), *(ROOT / "connectors").rglob("*.py")])
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@functools.cache
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
+
+
+@functools.cache
+def classes() -> list[ast.ClassDef]:
+    return [node for tree in trees().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+
+
+@functools.cache
+def bases_of() -> dict[str, set[str]]:
+    """The names of the bases of all classes of a name, without their parameters."""
+    found = dict[str, set[str]]()
+    for each in classes():
+        found.setdefault(each.name, set()).update(ast.unparse(base).partition("[")[0] for base in each.bases)
+    return found
 
 
 def block(language: str) -> str:
@@ -52,24 +72,22 @@ def test_money_never_meets_a_float() -> None:
         "incremental_cursors.py", "stream_declaration.py",
     }  # fmt: skip
     assert {*money, *durations} <= {part for path in MODULES for part in path.parts}
-    for path in MODULES:
+    for path, tree in trees().items():
         if path.name in durations or not any(part in money for part in path.relative_to(ROOT).parts):
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree):
             assert not (isinstance(node, ast.Name) and node.id == "float"), f"{path}:{node.lineno}"
             assert not (isinstance(node, ast.Constant) and isinstance(node.value, float)), f"{path}:{node.lineno}"
 
 
 def test_only_fields_of_structs_are_replaced() -> None:
     """`structs.replace` takes any keyword for mypy, so each one must be a field of some struct."""
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in MODULES]
-    classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     structs = {"Struct"}
-    while more := {each.name for each in classes if structs & {ast.unparse(base) for base in each.bases}} - structs:
+    while more := {name for name, bases in bases_of().items() if structs & bases} - structs:
         structs |= more
-    members = [member for each in classes if each.name in structs for member in each.body]
+    members = [member for each in classes() if each.name in structs for member in each.body]
     fields = {ast.unparse(member.target) for member in members if isinstance(member, ast.AnnAssign)}
-    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    calls = [node for tree in trees().values() for node in ast.walk(tree) if isinstance(node, ast.Call)]
     replaced = [call for call in calls if ast.unparse(call.func) == "structs.replace"]
     assert replaced
     assert not [ast.unparse(each) for each in replaced if {k.arg for k in each.keywords} - {*fields, None}]
@@ -77,20 +95,13 @@ def test_only_fields_of_structs_are_replaced() -> None:
 
 def test_no_validator_replaces_that_of_a_base_class() -> None:
     """pydantic keeps validators by their name: one of the same name in a subclass would run in place of the other."""
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in MODULES]
-    classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    bases = {each.name: {ast.unparse(base).partition("[")[0] for base in each.bases} for each in classes}
     validators = {
-        each.name: {m.name for m in each.body if isinstance(m, ast.FunctionDef) and _validates(m)} for each in classes
+        each.name: {m.name for m in each.body if isinstance(m, ast.FunctionDef) and _validates(m)} for each in classes()
     }
     assert any(validators.values())
-    for name, parents in bases.items():
-        above, found = {*parents}, set[str]()
-        while above:
-            base = above.pop()
-            found |= validators.get(base, set())
-            above |= bases.get(base, set())
-        assert not validators[name] & found, f"{name}: {validators[name] & found}"
+    for name, own in validators.items():
+        replaced = own & set[str]().union(*(validators.get(base, ()) for base in _bases(name)))
+        assert not replaced, f"{name}: {replaced}"
 
 
 def _validates(method: ast.FunctionDef) -> bool:
@@ -99,12 +110,13 @@ def _validates(method: ast.FunctionDef) -> bool:
 
 def test_docstrings_name_what_is_there() -> None:
     """What stands between stars, or as an attribute of a class, is a member, an argument or a variable around it."""
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
-    classes = {node.name: node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    by_name = {each.name: each for each in classes()}
     unknown, found = [], 0
-    for path, tree in trees.items():
-        for node, around in _documented(tree, set()):
-            known = {*around, *_names_in(node, classes)}
+    for path, tree in trees().items():
+        for node, around in _documented(tree, frozenset()):
+            known = around | _names_in(node)
+            if isinstance(node, ast.ClassDef):
+                known = known.union(*(_names_in(by_name[each]) for each in _bases(node.name) if each in by_name))
             text = ast.get_docstring(node) or ""
             named = re.findall(r"(?<![\w*`])\*([a-z_]\w*)\*(?![\w*`])", text)
             _, _, attributes = text.partition("Attributes:\n")
@@ -115,24 +127,35 @@ def test_docstrings_name_what_is_there() -> None:
     assert not unknown
 
 
-def _documented(node: ast.AST, around: set[str]) -> Iterator[tuple[ast.ClassDef | ast.FunctionDef, set[str]]]:
+def _documented(
+    node: ast.AST, around: frozenset[str]
+) -> Iterator[tuple[ast.ClassDef | ast.FunctionDef, frozenset[str]]]:
     for child in ast.iter_child_nodes(node):
         is_documented = isinstance(child, (ast.ClassDef, ast.FunctionDef))
         if isinstance(child, (ast.ClassDef, ast.FunctionDef)):
             yield child, around
-        yield from _documented(child, {*around, *_names_in(child, {})} if is_documented else around)
+        yield from _documented(child, around | _names_in(child) if is_documented else around)
 
 
-def _names_in(node: ast.AST, classes: Mapping[str, ast.ClassDef]) -> set[str]:
-    """The arguments, variables, attributes and functions in *node*, and those of its bases among *classes*."""
+@functools.cache
+def _names_in(node: ast.AST) -> frozenset[str]:
+    """The arguments, variables, attributes and functions in *node*."""
     found = set[str]()
     for each in ast.walk(node):
         match each:
             case ast.arg(arg=name) | ast.Name(id=name) | ast.FunctionDef(name=name) | ast.Attribute(attr=name):
                 found.add(name)
-    bases = [ast.unparse(base).partition("[")[0] for base in node.bases] if isinstance(node, ast.ClassDef) else []
-    others = {name: each for name, each in classes.items() if each is not node}
-    return found.union(*(_names_in(others[name], others) for name in bases if name in others))
+    return frozenset(found)
+
+
+def _bases(name: str) -> set[str]:
+    """The names of all classes above *name*."""
+    found, left = set[str](), {*bases_of().get(name, ())}
+    while left:
+        base = left.pop()
+        left |= bases_of().get(base, set()) - found
+        found.add(base)
+    return found
 
 
 def test_the_facade_gives_what_it_names() -> None:

@@ -462,7 +462,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             return ""
         last = known.row(-1, named=True)
         try:
-            since = cursor.model_copy(update={"overlap": 0, "overlap_s": 0}).pull_since(cursor.value(last))
+            since = cursor.model_copy(update={"overlap": 0}).pull_since(cursor.value(last))
         except RecordError:  # the run refuses it, with its line
             return ""
         if not cursor.sorted or self._pagination.kind in {"page_number", "offset"}:

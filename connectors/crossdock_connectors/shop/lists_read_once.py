@@ -12,7 +12,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from crossdock import Context
-from crossdock.mapping.incremental_cursors import OVERLAP_S, format_iso_instant_cursor
+from crossdock.mapping.incremental_cursors import OVERLAP_S, LateRecords, format_iso_instant_cursor
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.sources import Checkpoint
 from crossdock.values import exact_json
@@ -61,8 +61,8 @@ def read_list_once_per_run(
 ) -> StoredList:
     """Return the records of *pages* and *more*, read once in a run. *more* do not show that the list was read.
 
-    The next run continues when the reading began, by the clock of the shop's answers, or at the latest time in the
-    member *changed* if that is earlier: answers may have the clock of a proxy, and changes that of a shop behind it.
+    The next run continues when the reading began, by the clock of the shop's answers, less what the times in the member
+    *changed* may lie behind it: answers may have the clock of a proxy, and changes that of a shop behind it.
     """
     return ctx.shared(("shop.feed", name, since), lambda: _store_list(ctx, name, since, pages, more, changed))
 
@@ -71,17 +71,20 @@ def _store_list(
     ctx: Context[S], name: str, since: str | None, pages: Callable[[], Pages], more: Callable[[], Pages], changed: str
 ) -> StoredList:
     path = ctx.run.work / f"{ctx.connection}-{name}-{quote(since or 'all', safe='')}.jsonl"
-    started, has_records, doubt, latest = ctx.run.clock.now(), False, None, list[datetime]()
+    started, has_records, doubt, late = ctx.run.clock.now(), False, None, LateRecords(timedelta())
     with path.open("wb") as file:
         for read in (pages, more):
+            asked_at = ctx.run.clock.now()
             try:
                 for records, source in read():
                     has_records = has_records or (read is pages and bool(records))
-                    latest = sorted([*latest, *_instants(records, changed)])[-1:]
+                    for moment in _instants(records, changed):
+                        late.add_request(moment, ctx.run.by_clock_of(ctx.connection, asked_at))
                     file.write(exact_json.dumps({"records": records, "source": source}) + b"\n")
+                    asked_at = ctx.run.clock.now()
             except DoubtfulListError as error:
                 doubt = doubt or error
-    reached = min([ctx.run.by_clock_of(ctx.connection, started), *latest])
+    reached = late.missing_from(ctx.run.by_clock_of(ctx.connection, started))
     return StoredList(path, format_iso_instant_cursor(reached) if has_records else since, doubt)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -17,6 +18,7 @@ from crossdock.values.fixed_decimal_contexts import EXACT
 from crossdock.values.time_format_parsing import TimeFormat
 
 OVERLAP_S = 600.0  # clocks differ, timestamps are coarse, and sources show some changes late
+ANY_TIME_ZONE = timedelta(hours=26)  # the most that two time zones differ
 OverlapS = Annotated[float, Field(ge=0, le=30 * 86_400)]
 OVERLAP = (
     1_000  # a sequence's number is taken before its record can be seen; also some seconds, if the cursor has those
@@ -26,17 +28,17 @@ OVERLAP = (
 class Cursor(OrderBy):
     """The column that tells how far a stream has read.
 
-    `pull` gets the value to continue from, as text: an instant in UTC less `overlap_s` as ISO 8601, a number less
-    `overlap`, other values as the source wrote them. It must ask for records from that value on, the value itself
-    included: records that an earlier run has read are recognised.
+    `pull` gets the value to continue from, as text: an instant in UTC as ISO 8601, a number less `overlap`, other
+    values as the source wrote them. It must ask for records from that value on, the value itself included: records
+    that an earlier run has read are recognised.
     """
 
     sorted: bool = True
     """Whether the source lists its records by this column, ascending. Then a run stores the cursor while it reads;
-    otherwise only at the end, as of the start of the reading, or of the latest cursor read if that is earlier."""
+    otherwise only at the end, to a time before the reading began."""
     overlap_s: OverlapS = OVERLAP_S
-    """How many seconds before the last instant the next run continues: other records may still get an earlier one. More
-    than the difference of the clocks and the delay with which the source shows changes."""
+    """How many seconds before the latest instant of a list the next run continues: the source may show a record with an
+    earlier one late. More than the difference of the clocks and the delay with which the source shows changes."""
     overlap: Annotated[int, Field(ge=0)] = OVERLAP
     """How far before the last value the next run continues with ``as: integer`` or ``as: decimal``: a source that
     counts takes a number before its record can be seen, so that a later number may be seen first."""
@@ -66,15 +68,11 @@ class Cursor(OrderBy):
             return stored
         if self.as_ != "instant":
             return self._number_minus_overlap(stored)
-        seconds, _, fraction = stored.removesuffix("Z").partition(".")
-        moment = datetime.fromisoformat(f"{seconds}.{fraction[:6] or '0'}").replace(tzinfo=UTC)
-        return format_iso_instant_cursor(moment - timedelta(seconds=self.overlap_s))
+        return format_iso_instant_cursor(parse_stored_instant(stored))
 
     def reread_to(self, stored: str) -> str:
-        """Return the position up to which `pull_since` lets rows be read again; empty for texts."""
-        if self.as_ == "instant":
-            return stored
-        return self.position({self.column: stored}) if self.as_ != "text" else ""
+        """Return the position up to which `pull_since` lets rows be read again; empty for instants and texts."""
+        return self.position({self.column: stored}) if self.as_ in {"integer", "decimal"} else ""
 
     def _number_minus_overlap(self, stored: str) -> str:
         """Return the number *overlap* before a stored one, not below zero and with the zeros that fill it up."""
@@ -88,8 +86,50 @@ def format_stored_instant(moment: datetime) -> str:
     return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}000Z"
 
 
+def parse_stored_instant(stored: str) -> datetime:
+    """Return the moment of `Cursor.value`, whose nanoseconds are left out."""
+    seconds, _, fraction = stored.removesuffix("Z").partition(".")
+    return datetime.fromisoformat(f"{seconds}.{fraction[:6] or '0'}").replace(tzinfo=UTC)
+
+
 def format_iso_instant_cursor(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+class LateRecords:
+    """Tells from what time on records may be missing in a list whose source shows them up to *overlap* late.
+
+    The source may write local times as UTC, so that its times lie behind its clock: by no more than the least
+    difference that was seen between its clock and the latest time of the list.
+    """
+
+    def __init__(self, overlap: timedelta) -> None:
+        self._overlap = overlap
+        self._least: timedelta | None = None
+        self._requests = deque[tuple[timedelta, datetime]]()  # those that may have come too early for some record
+
+    def add_request(self, latest: datetime, asked_at: datetime) -> None:
+        """Take into account that *latest* is the latest time of the list as far as it was read by a request."""
+        behind = max(asked_at - latest, timedelta())
+        if self._least is None or behind < self._least:  # otherwise an earlier request counts before this one
+            self._least = behind
+            self._requests.append((behind, asked_at))
+        while self._requests[0][0] > self._least + self._overlap:
+            self._requests.popleft()
+
+    @property
+    def times_are_old(self) -> bool:
+        """Whether all times are so old that the source has shown all records with them, whatever its zone is."""
+        return self._least is not None and self._least > ANY_TIME_ZONE + self._overlap
+
+    def missing_from(self, asked_at: datetime | None = None) -> datetime:
+        """Return that time.
+
+        Args:
+            asked_at: When the list was requested if it is not sorted; otherwise the requests tell that.
+        """
+        first = asked_at or self._requests[0][1]
+        return first - (self._least or timedelta()) - self._overlap
 
 
 @dataclass(frozen=True, slots=True)

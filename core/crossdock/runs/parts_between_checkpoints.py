@@ -16,8 +16,10 @@ from crossdock.mapping.incremental_cursors import (
     OVERLAP_S,
     Checkpoint,
     Cursor,
+    LateRecords,
     format_iso_instant_cursor,
     format_stored_instant,
+    parse_stored_instant,
 )
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.values.clock import Clock
@@ -71,6 +73,7 @@ class ReadParts:
         doubt: Why records may be missing although everything was read; None if there is no reason.
         held: Why the cursor is not moved although the list was read to its end; None if it is moved.
         latest: The latest cursor of a source that is not sorted; empty if there is none.
+        late: What the times that were read show of records that may be missing.
         future: A remark about dates in the future; empty if there are none.
     """
 
@@ -95,7 +98,8 @@ class ReadParts:
         self._asked_at = self._began = clock.now()
         self._highest = self._highest_position = ""
         self.latest = ""
-        self._is_young, self._without = False, 0
+        self.late = LateRecords(timedelta(seconds=declared.overlap_s if declared else OVERLAP_S))
+        self._without = 0
         self.cursor: str | None = None
         self.ended = False
         self.rows = 0
@@ -157,6 +161,8 @@ class ReadParts:
                 is_new = self._highest_position >= self._reread_to
                 if is_checkpoint and is_new and rows >= PART_ROWS and not self._whole:
                     return
+            if self._declared is not None and self._declared.as_ == "instant" and self._highest:
+                self._reached = min(self._reached, format_stored_instant(self.late.missing_from()))
             self.cursor = self._reached or self.cursor
             self.held = self._reason_cursor_is_held()
         except DoubtfulListError as error:
@@ -209,6 +215,8 @@ class ReadParts:
         """Move the cursor to the last row of *batch*. Return False if the source is not sorted."""
         if not cursor.sorted:
             self.latest = max(self.latest, _latest_position_in_batch(batch, cursor))
+            if self.latest:
+                self.late.add_request(parse_stored_instant(self.latest), self._by_its_clock(self._asked_at))
             return False
         places = [*_cursor_positions_of_rows(batch, cursor)]
         known = [(self._highest_position, self._highest, 0), *(place for place in places if place[0])]
@@ -225,13 +233,13 @@ class ReadParts:
         self._highest = known[-1 - future][1]  # the first of *known*, where the last batch ended, is not in the future
         if future:
             self.future = f"the cursor {cursor.column!r} has dates in the future; the next run begins before them"
-        if self._is_young or not self._highest:
+        if not self._highest:
             return self._reached != ""
         self._reached = self._highest
         if cursor.as_ == "instant":
-            asked_at = self._by_its_clock(self._asked_at)
-            self._reached = min(self._highest, format_stored_instant(asked_at))
-            self._is_young = self._highest > format_stored_instant(asked_at - timedelta(seconds=cursor.overlap_s))
+            self.late.add_request(parse_stored_instant(self._highest), self._by_its_clock(self._asked_at))
+            if not self.late.times_are_old:
+                self._reached = format_stored_instant(self.late.missing_from())
         return True
 
 

@@ -247,9 +247,7 @@ class SourcePhases:
         if declared is not None and not declared.sorted:
             if not (parts.ended and parts.has_rows):  # it may be an outage
                 return None
-            begun = format_stored_instant(parts.reading_start_time)
-            reached = min(begun, parts.latest or begun)  # its times may be behind, or it may be an old answer
-            return max(self._since or "", reached)
+            return max(self._since or "", format_stored_instant(parts.late.missing_from(parts.reading_start_time)))
         return parts.cursor if parts.cursor is not None and not scan.cursor else scan.cursor
 
     def store_followed_and_read_time(self, tx: Transaction, *, is_done: bool) -> None:

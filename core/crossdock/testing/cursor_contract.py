@@ -119,6 +119,8 @@ class CursorContract(StreamUnderTest):
     def _since_of_next_run(self, bound: BoundStream) -> str | None:
         """Return the argument of `pull` after a run that reads everything, but without `overlap_s`."""
         declared, clock = bound.stream.cursor, bound.context.run.clock
+        if declared is not None and declared.as_ == "instant":
+            declared = declared.model_copy(update={"overlap_s": 0.0})
         parts = ReadParts(self._pulled_batches_and_checkpoints(bound), declared, clock, whole=True)
         with _reading_errors_as_failures(bound):  # of a list that is not sorted
             for _ in parts.next_part():
@@ -126,8 +128,7 @@ class CursorContract(StreamUnderTest):
         if declared is None:
             return parts.cursor
         at_end = parts.latest or None  # of a source that is not sorted, whose cursor moves after everything was read
-        exact = declared.model_copy(update={"overlap_s": 0.0})
-        return exact.pull_since(parts.cursor if declared.sorted else at_end)
+        return declared.pull_since(parts.cursor if declared.sorted else at_end)
 
     @staticmethod
     def _latest_requested_time(asked: RequestRecorder, observed: LatestTimeInAnswers) -> datetime | None:

@@ -6,9 +6,11 @@ from collections.abc import Generator, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
-from crossdock.mapping.incremental_cursors import Checkpoint, Cursor, format_iso_instant_cursor
+from crossdock.mapping.incremental_cursors import Checkpoint, Cursor, format_iso_instant_cursor, format_stored_instant
 from crossdock.runs import parts_between_checkpoints
 from crossdock.runs.parts_between_checkpoints import ReadParts, UnsortedError
 from crossdock.testing.manual_clock import ManualClock
@@ -65,7 +67,7 @@ def test_a_part_ends_at_a_checkpoint() -> None:
 def test_no_part_ends_among_rows_that_are_read_again() -> None:
     """The first part reaches as far as the earlier run: otherwise a record's replaced version would be sent again."""
     declared = Cursor(column="seq", as_="integer", overlap=8)
-    assert (declared.pull_since("10"), CURSOR.reread_to(at := "2026-03-01T12:00:00.000000000Z")) == ("2", at)
+    assert (declared.pull_since("10"), CURSOR.reread_to("2026-03-01T12:00:00.000000000Z")) == ("2", "")
     numbers = [(2, 3, 4), (5, 6, 7), (8, 9, 10), (11, 12, 13), (14, 15, 16)]
     pages = (RawBatch.json([{"id": each, "seq": each} for each in page], source=str(page[0])) for page in numbers)
     found = ReadParts(pages, declared, ManualClock(NOW), whole=False, reread_to=declared.reread_to("10"))
@@ -95,46 +97,114 @@ def test_a_time_before_which_nothing_was_listed_is_read_again(
 
 
 def test_a_sorted_source_has_a_checkpoint_after_each_page() -> None:
-    """The value of its last row; equal values and rows without one are passed by."""
+    """The overlap before the value of its last row; equal values and rows without one are passed by."""
     found = read(parts([page(1, 1, 1, 2), page(2), page(3, 2, None, 5), page(4, 5)], CURSOR))
     assert found == [
-        (["page 1"], "2026-03-01T11:00:02.000000000Z"),
-        (["page 2", "page 3"], "2026-03-01T11:00:05.000000000Z"),
-        (["page 4"], "2026-03-01T11:00:05.000000000Z"),
+        (["page 1"], "2026-03-01T10:50:02.000000000Z"),
+        (["page 2", "page 3"], "2026-03-01T10:50:05.000000000Z"),
+        (["page 4"], "2026-03-01T10:50:05.000000000Z"),
     ]
 
 
-def test_young_values_are_read_again() -> None:
-    """Another record may still get the time of a page that was passed: the cursor stays before it, also later."""
+def cursors_after_pages(*minutes: int, page_takes: int = 0) -> list[str]:
+    """The cursor after each page, whose records have a time so many minutes after `NOW`, and at the end of the list."""
     clock = ManualClock(NOW)
 
     def pull() -> Generator[RawBatch | Checkpoint, None, None]:
-        for minutes in (60, 30, 5, 3):
-            at = (NOW - timedelta(minutes=minutes)).isoformat()
-            rows = [{"id": f"{minutes}-{place}", "at": at} for place in range(3)]
-            yield RawBatch.json(rows, source=f"{minutes} minutes ago", key=["id"])
-            clock.advance(3_600)
+        for number, minute in enumerate(minutes):
+            clock.advance(page_takes * 60)
+            at = (NOW + timedelta(minutes=minute)).isoformat()
+            yield RawBatch.json([{"id": f"{number}-{each}", "at": at} for each in range(3)], source="page", key=["id"])
 
-    found = read(ReadParts(pull(), Cursor(column="at", as_="instant"), clock, whole=False))
-    cursors = [cursor for _, cursor in found]
-    assert cursors == [
-        f"2026-03-01T{time}.000000000Z" for time in ("12:00:00", "12:30:00", "12:55:00", "12:57:00", "12:57:00")
+    found = ReadParts(pull(), Cursor(column="at", as_="instant"), clock, whole=False)
+    return [f"{cursor}"[5:16] for _, cursor in read(found)]
+
+
+def test_young_values_are_read_again() -> None:
+    """So are those of ten minutes before the first page that may lack a record which the source shows late."""
+    assert cursors_after_pages(-60, -30, -5, -3) == [
+        f"03-01T{at}" for at in ("11:50", "12:20", "12:45", "12:47", "12:47")
     ]
-    clock = ManualClock(NOW - timedelta(hours=2, minutes=1))
-    cursors = [cursor for _, cursor in read(ReadParts(pull(), Cursor(column="at", as_="instant"), clock, whole=False))]
-    assert cursors == [f"2026-03-01T{time}.000000000Z" for time in ("10:59:00",) * 5]
+    assert cursors_after_pages(-8, 4, page_takes=5) == ["03-01T12:42", "03-01T12:49", "03-01T12:49"]
+    assert cursors_after_pages(-3, -2, 57, page_takes=60) == ["03-01T12:47"] * 4
+    assert cursors_after_pages(30, 90, page_takes=60) == ["03-01T12:50"] * 3
 
 
 def test_values_hours_behind_the_clock_are_read_again() -> None:
-    """So are local times that an API writes as UTC: a record that it shows late has a value before the latest."""
-    at = NOW - timedelta(hours=5)
+    """So are local times that an API writes as UTC: the latest page shows how far they lie behind at most."""
+    assert cursors_after_pages(-300, -240, -180, page_takes=60) == ["03-01T07:50"] * 4
 
-    def pull() -> Generator[RawBatch | Checkpoint, None, None]:
-        yield RawBatch.json([{"id": "1", "at": at.isoformat()}], source="page", key=["id"])
 
-    declared = Cursor(column="at", as_="instant")
-    ((_, stored),) = read(ReadParts(pull(), declared, ManualClock(NOW), whole=True))
-    assert declared.pull_since(stored) == format_iso_instant_cursor(at - timedelta(minutes=10))
+def test_only_the_end_of_an_old_list_is_read_again() -> None:
+    """A load that is stopped continues where it was: in no time zone can the source still show such a record late."""
+    day = 24 * 60
+    assert cursors_after_pages(-3 * day, -2 * day) == ["02-26T13:00", "02-27T13:00", "02-27T12:50"]
+
+
+class LateSource:
+    """Shows records late, and writes times that lie behind its clock.
+
+    Args:
+        records: For each one when it was changed, and after how many seconds more it is shown.
+        behind: How many seconds the times lie behind.
+    """
+
+    def __init__(self, records: Sequence[tuple[int, int]], *, behind: int, page_takes: int) -> None:
+        self._records, self._behind, self._page_takes = records, behind, page_takes
+        self.clock = ManualClock(NOW)
+        self.read = set[int]()
+
+    def run(self, stored: str | None, declared: Cursor, stops_after: int) -> str | None:
+        """Read the list from a cursor on until its end, or as many parts, and return the next cursor."""
+        found = ReadParts(self._pull(declared.pull_since(stored)), declared, self.clock, whole=False)
+        while not found.ended and stops_after:
+            self.read |= {int(each) for batch in found.next_part() for each in batch.load()["id"]}
+            stops_after -= 1
+        if declared.sorted:
+            return found.cursor or stored
+        is_read = found.ended and found.has_rows
+        return (
+            max(stored or "", format_stored_instant(found.late.missing_from(found.reading_start_time)))
+            if is_read
+            else stored
+        )
+
+    def _pull(self, since: str | None) -> Generator[RawBatch | Checkpoint, None, None]:
+        place = (since or "", -1)
+        while True:
+            now = (self.clock.now() - NOW).total_seconds()
+            shown = [(self._time(at), number) for number, (at, late) in enumerate(self._records) if at + late <= now]
+            page = sorted(each for each in shown if each > place)[:2]
+            if not page:
+                return
+            place = page[-1]
+            self.clock.advance(self._page_takes)
+            yield RawBatch.json([{"id": f"{number}", "at": at} for at, number in page], source="page", key=["id"])
+
+    def _time(self, at: int) -> str:
+        return format_iso_instant_cursor(NOW + timedelta(seconds=at - self._behind))
+
+
+@given(
+    records=st.lists(st.tuples(st.integers(0, 7_200), st.integers(0, 600)), min_size=1, max_size=12),
+    behind=st.sampled_from([0, 30, 3_600, 18_000, 93_600]),
+    page_takes=st.sampled_from([0, 1, 200, 1_000]),
+    waits=st.lists(st.tuples(st.integers(0, 3_600), st.integers(1, 4)), max_size=6),
+    is_sorted=st.booleans(),
+)
+def test_no_record_is_missed_that_a_source_shows_late(
+    records: list[tuple[int, int]], behind: int, page_takes: int, waits: list[tuple[int, int]], is_sorted: bool
+) -> None:
+    """Whatever its times mean, how slow its pages are, when runs begin, and wherever they are stopped."""
+    source = LateSource(records, behind=behind, page_takes=page_takes)
+    declared = Cursor(column="at", as_="instant", sorted=is_sorted)
+    cursor: str | None = None
+    for seconds, parts_until_stop in waits:
+        source.clock.advance(seconds)
+        cursor = source.run(cursor, declared, parts_until_stop)
+    source.clock.advance(8_000)
+    source.run(cursor, declared, -1)
+    assert source.read == {*range(len(records))}
 
 
 def test_an_unsorted_source_is_one_part() -> None:
@@ -154,6 +224,21 @@ def test_the_latest_cursor_of_an_unsorted_source_is_known(cells: Sequence[str | 
     found = ReadParts((each for each in [batch]), unsorted, ManualClock(NOW), whole=False)
     read(found)
     assert found.latest == latest
+
+
+def test_an_unsorted_list_is_continued_before_its_beginning() -> None:
+    """By ten minutes more, and by what its times lie behind the clock: the first page may lack what changed since."""
+    clock = ManualClock(NOW)
+
+    def pull() -> Generator[RawBatch | Checkpoint, None, None]:
+        for hours in (-5, -3):
+            clock.advance(3_600)
+            item = {"id": f"{hours}", "at": (NOW + timedelta(hours=hours)).isoformat()}
+            yield RawBatch.json([item], source="page", key=["id"])
+
+    found = ReadParts(pull(), Cursor(column="at", as_="instant", sorted=False), clock, whole=False)
+    assert read(found) == [(["page", "page"], None)]
+    assert found.late.missing_from(found.reading_start_time) == NOW.replace(hour=8, minute=50)
 
 
 @pytest.mark.parametrize("pages", [[page(1, 1, 3, 2)], [page(1, 1, 3, 3), page(2, 2)]])
@@ -235,7 +320,7 @@ def test_a_cursor_is_no_time_that_the_clock_of_the_source_has_not_shown() -> Non
         assert by_a_clock_behind([page(1, 0), Checkpoint(kept)]) == [kept]
     rows = [{"id": "1", "change": {"at": "2026-03-01T11:58:00Z"}}]
     assert by_a_clock_behind([RawBatch.json(rows, source="page", key=["id"])], CURSOR) == [
-        "2026-03-01T11:58:00.000000000Z"
+        "2026-03-01T11:48:00.000000000Z"
     ]
 
 

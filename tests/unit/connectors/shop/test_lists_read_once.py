@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from crossdock.config.connector_registry import load_connector
@@ -32,3 +34,21 @@ def test_a_shop_whose_clock_is_behind_loses_no_change(
     ctx = context(load_connector("woocommerce"), settings, clock=clock)
     pages = [([{"id": 1, "changed": each} for each in changes], "page 1")]
     assert read_list_once_per_run(ctx, "orders", None, lambda: iter(pages), changed="changed").cursor == continues
+
+
+def test_a_slow_list_of_a_shop_whose_clock_is_behind_is_continued_before_its_beginning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its latest change is an hour behind the clock of the answers, so the first page was that of an hour before."""
+    monkeypatch.setenv("KEY", "ck_1")
+    monkeypatch.setenv("SECRET", "cs_1")
+    settings = {"base_url": "https://shop.example", "consumer_key": "env:KEY", "consumer_secret": "env:SECRET"}
+    clock = ManualClock()
+
+    def pages() -> Iterator[tuple[list[object], str]]:
+        for changed in ("2025-12-31T22:30:00", "2026-01-01T01:00:00"):
+            clock.advance(7_200)
+            yield [{"id": 1, "changed": changed}], "page"
+
+    ctx = context(load_connector("woocommerce"), settings, clock=clock)
+    assert read_list_once_per_run(ctx, "orders", None, pages, changed="changed").cursor == "2025-12-31T23:00:00Z"

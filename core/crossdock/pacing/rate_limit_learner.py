@@ -92,6 +92,7 @@ CAREFUL_STEP = 0.1  # growth with many requests in flight, unless `MOST_REFUSED`
 MOST_REFUSED = 2  # requests in flight beyond what is added meanwhile
 QUIET_STEP = 0.01  # growth of a known speed, at first
 QUIET_REQUESTS = 1000  # accepted requests until a known rate begins to rise, in case the limit has been raised
+MOST_WAITED = 0.04  # the share of the time that may be lost to waits which the search for a raised limit causes
 REACHED = 0.5  # of a speed; one that is not used shows nothing
 LEAST = 0.9  # of a rate that an earlier run accepted, without being sure
 SLOWEST_PER_S, FASTEST_PER_S = 1e-4, 1e5
@@ -126,6 +127,7 @@ class RateSearch:
         self._times: deque[float] = deque(maxlen=REMEMBERED)  # of accepted requests since the last refused one
         self._refused_per_s = math.inf
         self._step, self._rising = FIRST_STEP, False
+        self._wait_s = 0.0
 
     def adopt_from_other_user(self, rate_per_s: float, speed: float, *, sure: bool) -> None:
         """Adopt what another user of the bucket has learned, and the speed at which it sends."""
@@ -154,7 +156,8 @@ class RateSearch:
         # what is in flight at too high a speed is refused
         self._step = min(self._step, max(CAREFUL_STEP, MOST_REFUSED / max(1, request.others)))
         tokens = max(STEP_TOKENS, reserve / 4) + request.max_sample_error_tokens
-        needed = QUIET_REQUESTS if is_known else tokens / self._step
+        quiet = max(QUIET_REQUESTS, self._wait_s * self.rate_per_s / MOST_WAITED)
+        needed = quiet if is_known else tokens / self._step
         reached = self._at_speed > self.rate_per_s * REACHED * (request.answered_at - self._counted_since)
         if self._at_speed < needed or not (is_known or reached):
             return False
@@ -164,8 +167,9 @@ class RateSearch:
             self._speed_since = request.answered_at
         return True
 
-    def record_refused(self, request: AnsweredRequest) -> None:
-        """Record that a request was refused because the bucket was empty."""
+    def record_refused(self, request: AnsweredRequest, wait_s: float = 0.0) -> None:
+        """Record that a request was refused because the bucket was empty, and that the server demands a wait."""
+        self._wait_s = wait_s
         sample = request.sample
         count = sample.accepted - self._accepted_until_empty
         self._learn_from_refusal(sample.at, count, request.max_sample_error_tokens)
@@ -421,13 +425,13 @@ class LimitLearner:
         self.empty_at = request.answered_at
         self._accepted_when_empty, self._spent_when_empty = request.sample.accepted, self._view.last_state.spent
         self._burst.record_empty_bucket(request.sample)
-        estimate = self._view.last_state.estimate
+        estimate, wait_s = self._view.last_state.estimate, min(MAX_WAIT_S, retry_after_s or 0.0)
         if estimate.rate_from != "reported":
-            self._search_after_refusal(request, estimate.rate_per_s)
+            self._search_after_refusal(request, estimate.rate_per_s, wait_s)
             estimate = self._with_found_rate(estimate)
         estimate = self._with_found_burst(estimate)
         pause_s = self._rate_measuring_pause_s(request, estimate)
-        freeze_s = max(pause_s, min(MAX_WAIT_S, retry_after_s or 0.0))
+        freeze_s = max(pause_s, wait_s)
         debt = max(1, reserve) * (2 ** min(self._in_a_row, 8) - 1)
         speed = self._rate_to_send_at(estimate)
 
@@ -435,7 +439,7 @@ class LimitLearner:
             bucket, until = estimate.bucket(), now + freeze_s
             if estimate.rate_per_s is not None:
                 bucket = structs.replace(bucket, rate_per_s=speed or bucket.rate_per_s).with_level(now + pause_s, -debt)
-                if estimate.rate_from in UNSURE:  # less may be added in the pause than expected
+                if estimate.rate_from in UNSURE and not self._search.sure:  # less may be added than expected
                     bucket = bucket.with_level(until, min(bucket.level(until), reserve + 1))
             frozen_until = max(state.frozen_until, until)
             return structs.replace(state, bucket=bucket, estimate=estimate, frozen_until=frozen_until)
@@ -443,11 +447,11 @@ class LimitLearner:
         self._view.change(change)
         self._seen = _learned_and_send_rate(self._view.last_state)
 
-    def _search_after_refusal(self, request: AnsweredRequest, known: float | None) -> None:
+    def _search_after_refusal(self, request: AnsweredRequest, known: float | None, wait_s: float) -> None:
         """Learn from a refused request. If no rate is *known*, guess a part of the accepted one: with many requests in
         flight many would be refused at full speed.
         """
-        self._search.record_refused(request)
+        self._search.record_refused(request, wait_s)
         self._guessing = False
         if self._search.rate_per_s is not None:
             return

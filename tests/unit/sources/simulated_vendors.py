@@ -115,6 +115,11 @@ def retry_after(vendor: Vendor, accepted: bool) -> Mapping[str, str]:
     return {} if accepted else {"retry-after": str(math.ceil(vendor.wait_s))}
 
 
+def two_seconds(vendor: Vendor, accepted: bool) -> Mapping[str, str]:
+    """A wait that does not depend on the level."""
+    return {} if accepted else {"retry-after": "2.0"}
+
+
 def shopify(vendor: Vendor, accepted: bool) -> Mapping[str, str]:
     return {"x-shopify-shop-api-call-limit": f"{vendor.burst - vendor.left}/{vendor.burst}"}
 

@@ -28,6 +28,7 @@ from tests.unit.sources.simulated_vendors import (
     retry_after,
     shopify,
     silent,
+    two_seconds,
 )
 
 from crossdock.pacing.bucket_store import BucketState
@@ -107,6 +108,15 @@ def test_a_long_run_finds_a_high_limit_that_is_not_reported(rate: float, burst: 
     first, second = reader.run(4_000), reader.run(1_000)
     assert (first.refused <= 40, first.used >= 0.9) == (True, True)
     assert (second.refused <= 3, second.used >= 0.85) == (True, True)
+
+
+@pytest.mark.parametrize(("rate", "least"), [(10.0, (0.99, 0.99)), (40.0, (0.925, 0.975))])
+def test_a_wait_that_the_server_demands_is_used_for_little_else(rate: float, least: tuple[float, float]) -> None:
+    """The bucket is full after it, and is spent at once when its rate is known; a higher rate is tried seldom."""
+    reader = Reader(TokenBucket, rate, 40, two_seconds, latency_s=0.007, jitter=0.3)
+    runs = [reader.run(60 * int(rate)), reader.run(60 * int(rate))]
+    assert [run.used >= share for run, share in zip(runs, least, strict=True)] == [True, True]
+    assert max(run.refused for run in runs) <= 4
 
 
 @pytest.mark.parametrize("new_vendor", WINDOWS)

@@ -323,6 +323,17 @@ def test_times_that_are_behind_hide_no_change(nights: Nights) -> None:
     assert [datetime.fromisoformat(since) for since in asked[2:]] == [latest - timedelta(minutes=10)] * 2
 
 
+def test_windows_of_an_api_that_writes_local_times_hide_no_change(nights: Nights) -> None:
+    """The records of a window show that it had not ended by their times: it is read again in the next night."""
+    shop = nights.shop
+    windows = {"windows": {"size": "2h"}, "params": {"since": "{start}", "to": "{end}"}, "first": nights.at(hours=-9)}
+    nights.begin({**CHANGES, "pagination": {"kind": "single_page"}, **windows})
+    for number in range(4):  # changed a minute after the night before, in New York
+        shop.items += items([number], nights.at(days=-1, hours=-5, minutes=1) if number else nights.at(hours=-5))
+        nights.night()
+        assert nights.held == nights.truth
+
+
 @pytest.mark.parametrize("stand_in", [None, {"id": None}, {"error": "forbidden"}])
 def test_a_row_without_key_of_a_list_of_changes_stays_open(nights: Nights, stand_in: Item | None) -> None:
     """The cursor has moved past the record that it stands for, so that later lists do not show whether it came."""

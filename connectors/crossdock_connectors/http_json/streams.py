@@ -55,6 +55,7 @@ from crossdock_connectors.http_json.moved_rows import COARSE_S, MovedRows
 from crossdock_connectors.http_json.pagination_settings import Pagination
 from crossdock_connectors.http_json.rest_of_graphql_connections import complete_connections
 from crossdock_connectors.http_json.settings import FetchedRecord, HttpJsonSettings, HttpJsonStreamConfig
+from crossdock_connectors.http_json.window_checkpoints import WindowCheckpoints
 
 _REQUEST = {
     "path", "params", "headers", "body", "graphql", "variables", "records", "rest", "expand", "explode", "windows",
@@ -92,9 +93,12 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
     def pull(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
         empty = list[_Asked]()  # since the last list with records
+        checkpoints = WindowCheckpoints(self._config.windows.timezone if self._config.windows else None)
         for asked in self._request_values_by_window(ctx, since):
-            has_rows, (_, window) = False, asked
+            has_rows, (_, window), begun = False, asked, ctx.run.clock.now()
             for batch in self._read_list(ctx, asked):
+                if window is not None:
+                    checkpoints.add_rows(batch.load(), window, ctx.run.by_clock_of(ctx.connection, begun))
                 if not has_rows and batch.load().height > 0:
                     has_rows = True
                     for earlier in empty:  # the API may have been out of order, and responds again
@@ -104,7 +108,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             if not has_rows:
                 empty.append(asked)
             if window is not None:
-                yield window.checkpoint
+                yield checkpoints.checkpoint(window, ctx.run.by_clock_of(ctx.connection, begun))
 
     def _read_list(self, ctx: Context[HttpJsonSettings], asked: _Asked) -> Iterator[RawBatch]:
         values, window = asked

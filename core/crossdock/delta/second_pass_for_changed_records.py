@@ -217,8 +217,9 @@ def in_chunks(reads: Iterator[KeyedRecord], most: int) -> Iterator[list[KeyedRec
     chunk, free_bytes = list[KeyedRecord](), MAX_BYTES
     for read in reads:
         chunk.append(read)
-        cells = [cell or "" for row in read.record.rows for cell in row.values()]
-        free_bytes -= sum(_CELL_BYTES * (1 + cell.count(",")) + len(cell) for cell in cells)
+        rows = read.record.rows
+        text = "".join([cell for row in rows for cell in row.values() if cell])
+        free_bytes -= _CELL_BYTES * (sum(map(len, rows)) + text.count(",")) + len(text)
         if len(chunk) == most or free_bytes <= 0:
             yield chunk
             chunk, free_bytes = [], MAX_BYTES

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, Inexact
 from functools import cache
-from typing import Literal, TypeVar
+from typing import Literal
 
 from msgspec import Struct
 
@@ -28,6 +28,9 @@ _ALSO = {" ": "\u00a0\u202f", "'": "\u2019"}  # no-break spaces, and the apostro
 _MODES = {"half_even": ROUND_HALF_EVEN, "half_up": ROUND_HALF_UP, "down": ROUND_DOWN}
 _UNIT = Decimal(1).scaleb(-MAX_DIGITS_AFTER_POINT)
 _ROUNDING = Context(prec=2 * MAX_DIGITS_BEFORE_POINT)  # more than any result has
+_is_plain_number = re.compile(
+    rf"[0-9]{{1,{MAX_DIGITS_BEFORE_POINT}}}(?:\.[0-9]{{0,{MAX_DIGITS_AFTER_POINT}}})?"
+).fullmatch
 _OVERPUNCHES = digits_by_overpunched_character("utf-8")
 MAX_DECIMALS = 18
 
@@ -58,7 +61,10 @@ class NumberFormat(Struct, frozen=True):
 
     def parse_decimal(self, text: str) -> Decimal:
         """Return the number without zeros after the fourth decimal. Raises ValueError if it cannot be read exactly."""
-        sign, unsigned = self._split_sign(text.strip())
+        text = text.strip()
+        if self.decimal_mark == "." and self.decimals is None and self.factor == 1 and _is_plain_number(text):
+            return Decimal(text)  # as most are written, read in a third of the time
+        sign, unsigned = self._split_sign(text)
         whole, fraction = self._whole_and_fraction(unsigned)
         shown = fraction[:MAX_DIGITS_AFTER_POINT] + fraction[MAX_DIGITS_AFTER_POINT:].rstrip("0")
         number = Decimal(f"{sign}{whole or 0}.{shown}")
@@ -146,7 +152,6 @@ def _number_pattern(decimal_mark: DecimalMark, thousands: Thousands | None) -> r
 
 
 Row = Mapping[str, str | None]
-N = TypeVar("N", Decimal, int)
 
 
 def text(row: Row, column: str) -> str:
@@ -172,9 +177,8 @@ def decimal(
 
     Zeros around these digits, and white space around the number, are ignored.
     """
-    return _number_or_record_error(
-        row, column, NumberFormat(decimal_mark, thousands, sign, round, decimals, factor).parse_decimal
-    )
+    form = NumberFormat(decimal_mark, thousands, sign, round, decimals, factor)
+    return Decimal(number(row, column, form, is_decimal=True))
 
 
 def integer(
@@ -188,13 +192,14 @@ def integer(
     factor: Decimal | int = 1,
 ) -> int:
     """Return a whole number of at most 15 digits, written as `NumberFormat` says; ``5.`` and ``5.000`` are whole."""
-    return _number_or_record_error(
-        row, column, NumberFormat(decimal_mark, thousands, sign, None, decimals, factor).parse_integer
-    )
+    form = NumberFormat(decimal_mark, thousands, sign, None, decimals, factor)
+    return int(number(row, column, form, is_decimal=False))
 
 
-def _number_or_record_error(row: Row, column: str, read: Callable[[str], N]) -> N:
+def number(row: Row, column: str, form: NumberFormat, *, is_decimal: bool) -> Decimal | int:
+    """Return the exact number that *form* says, or a whole one unless it *is_decimal*."""
     try:
+        read: Callable[[str], Decimal | int] = form.parse_decimal if is_decimal else form.parse_integer
         return read(text(row, column))
     except ValueError as error:
         raise RecordError("bad_value", str(error), pointer=column) from None

@@ -249,22 +249,12 @@ class FromColumn(ConfigModel):
 
     def _compile_conversion(self) -> Value | None:
         column = self.from_
-        marks: Any = {
-            "decimal_mark": self.decimal_mark,
-            "thousands": self.thousands,
-            "sign": self.sign or "leading",
-        }
-        factor, decimals = self._factor, self._implied_decimals
         match self.as_:
             case "text":
                 looked_up = self._look_up_in_table if self.table is not None else None
                 return self._join_list if self.join is not None else looked_up
-            case "decimal":
-                return lambda row: convert.decimal(
-                    row, column, **marks, decimals=decimals(row), factor=factor(row), round=self.round
-                )
-            case "integer":
-                return lambda row: convert.integer(row, column, **marks, decimals=self.decimals, factor=factor(row))
+            case "decimal" | "integer":
+                return self._compile_number()
             case "date":
                 return lambda row: convert.day(row, column, layout=self.format or "%Y-%m-%d")
             case "instant":
@@ -272,6 +262,18 @@ class FromColumn(ConfigModel):
                 return lambda row: times.parse_instant(convert.text(row, column), column)
             case "boolean":
                 return lambda row: convert.boolean(row, column, true=self.true_text, false=self.false_text)
+
+    def _compile_number(self) -> Value:
+        column, is_decimal, form_of_row = self.from_, self.as_ == "decimal", self._number_format
+        if [*self.columns()] != [column]:
+            return lambda row: convert.number(row, column, form_of_row(row), is_decimal=is_decimal)
+        form = form_of_row({})  # the same for all rows
+        return lambda row: convert.number(row, column, form, is_decimal=is_decimal)
+
+    def _number_format(self, row: Row) -> convert.NumberFormat:
+        decimals, factor = self._implied_decimals(row), self._factor(row)
+        sign = self.sign or "leading"
+        return convert.NumberFormat(self.decimal_mark, self.thousands, sign, self.round, decimals, factor)
 
     def _factor(self, row: Row) -> Decimal | int:
         if not isinstance(self.factor, str):

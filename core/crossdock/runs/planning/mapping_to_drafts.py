@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 from pydantic import ValidationError
@@ -50,8 +50,10 @@ def draft_of_record(bound: BoundStream, record: Record) -> tuple[dict[str, Any],
             raise
         raise _mapping_error(error, bound, record) from None
     _check_value_counts(members)
-    with target_failure_as_rejection(record):
+    try:
         bound.target.check_key(bound.resource_type.name, bound.namespace, record.key)
+    except AuthorCodeError as error:
+        raise rejection_by_target_code(error, record) from None
     return members, references_in(members)
 
 
@@ -75,13 +77,9 @@ def _mapping_error(error: BaseException, bound: BoundStream, record: Record) -> 
     return RecordError("mapping_failed", f"the mapping raised {what}")
 
 
-@contextmanager
-def target_failure_as_rejection(record: Record) -> Iterator[None]:
-    """Raise a failure of the target's code on *record* as the `RecordError` of its dead letter."""
-    try:
-        yield
-    except AuthorCodeError as error:
-        raise error.as_record_error("target_failed", _cell_values(record)) from None
+def rejection_by_target_code(error: AuthorCodeError, record: Record) -> RecordError:
+    """Return the error of the dead letter for a failure of the target's code on *record*."""
+    return error.as_record_error("target_failed", _cell_values(record))
 
 
 def _cell_values(record: Record) -> Iterator[Any]:

@@ -16,13 +16,14 @@ from crossdock.runs.planning.acknowledged_operations import AcknowledgedOperatio
 from crossdock.runs.planning.adoptable_records import LiveMatches
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.contributions_to_other_streams_records import Contributions
-from crossdock.runs.planning.mapping_to_drafts import FailureCounter, draft_of_record, target_failure_as_rejection
+from crossdock.runs.planning.mapping_to_drafts import FailureCounter, draft_of_record, rejection_by_target_code
 from crossdock.runs.planning.own_writes_in_source import Origin, OwnWrites
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.removals import Removals, is_never_removed, removal_operation
 from crossdock.runs.planning.target_ids_of_references import ScopedKey
 from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, Step, Transaction
 from crossdock.values import exact_json
+from crossdock.values.author_code_errors import AuthorCodeError
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations_and_intents import Kind, Operation, make_intent
 from crossdock.writing.delivery.settlement import Settlement
@@ -377,8 +378,10 @@ class Planner:
             raise RecordError("invalid_draft", f"{kind} has no exact JSON form; use Decimal or text", pointer=pointer)
         if self._contributions.needed:
             return resolved
-        with target_failure_as_rejection(read.record):
+        try:
             return self._target.payload(bound.resource_type.name, bound.namespace, read.record.key, resolved)
+        except AuthorCodeError as error:
+            raise rejection_by_target_code(error, read.record) from None
 
     def _new_operation(
         self, read: KeyedRecord, after: dict[str, Any], binding: Binding | None, *, step: Step = "whole"
@@ -389,6 +392,8 @@ class Planner:
 
     def _reject_if_request_code_fails(self, operation: Operation) -> Operation:
         if self._target.is_of_author:
-            with target_failure_as_rejection(operation.record):
+            try:
                 make_intent(operation, self._target, 0)
+            except AuthorCodeError as error:
+                raise rejection_by_target_code(error, operation.record) from None
         return operation

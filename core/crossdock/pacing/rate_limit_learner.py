@@ -60,6 +60,11 @@ class BurstEstimator:
         """Keep the burst that follows from this rate, whatever the rate becomes."""
         self._known, self._full = self.burst(rate_per_s), False
 
+    @property
+    def accepted_until_empty(self) -> int:
+        """The requests that were accepted until the bucket was first empty; 0 before."""
+        return self._empty.accepted - self._samples[0].accepted + 1 if self._empty is not None else 0
+
     def mean_accepted_per_s(self) -> float:
         """Return the rate of accepted requests, which is above the bucket's, or it would not be empty."""
         if self._empty is None or not self._samples or self._empty.at <= self._samples[0].at:
@@ -300,6 +305,8 @@ def _refill_rate_found_by_simulation(
 FIRST_PER_S = 1.0  # while nothing is known of a bucket whose level is reported
 PAUSE_S, MAX_PAUSE_S = 1.0, 60.0  # after a refused request, until the rate is known from the added tokens
 GUESSED_PART = 3  # of the accepted rate, if none is known and many requests are in flight
+SLOWER_PART = 2  # of the accepted rate, after a wait that the server demands
+FEW = 3  # accepted requests, whose rate tells nothing
 MEASURING_S = 0.5  # the same as `PAUSE_S`, with many requests in flight
 FIRST_IN_FLIGHT, SEARCH_IN_FLIGHT = 8, 40  # with an unknown limit: once the bucket is empty all of them are refused
 SEARCH_PER_S = 400.0  # enough requests for this rate are in flight, or a slow network never empties the bucket
@@ -448,8 +455,9 @@ class LimitLearner:
         self._seen = _learned_and_send_rate(self._view.last_state)
 
     def _search_after_refusal(self, request: AnsweredRequest, known: float | None, wait_s: float) -> None:
-        """Learn from a refused request. If no rate is *known*, guess a part of the accepted one: with many requests in
-        flight many would be refused at full speed.
+        """Learn from a refused request. If no rate is *known*, continue with a part of the accepted one: with many
+        requests in flight many would be refused at full speed, and after a wait the bucket is full as at the start, so
+        that the same speed would show the same.
         """
         self._search.record_refused(request, wait_s)
         self._guessing = False
@@ -460,6 +468,8 @@ class LimitLearner:
         elif request.others:
             self._guessing = True
             self._search.begin_at_unmeasured_rate(self._burst.mean_accepted_per_s() / GUESSED_PART, step=CAREFUL_STEP)
+        elif wait_s >= PAUSE_S and self._burst.accepted_until_empty > FEW:
+            self._search.begin_at_unmeasured_rate(self._burst.mean_accepted_per_s() / SLOWER_PART, step=FIRST_STEP)
 
     def _rate_measuring_pause_s(self, request: AnsweredRequest, estimate: LimitEstimate) -> float:
         """Return the seconds in which a bucket whose rate is unknown fills, so that its rate can be measured."""

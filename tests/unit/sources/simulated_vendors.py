@@ -115,9 +115,9 @@ def retry_after(vendor: Vendor, accepted: bool) -> Mapping[str, str]:
     return {} if accepted else {"retry-after": str(math.ceil(vendor.wait_s))}
 
 
-def two_seconds(vendor: Vendor, accepted: bool) -> Mapping[str, str]:
+def seconds(wait: int) -> Headers:
     """A wait that does not depend on the level."""
-    return {} if accepted else {"retry-after": "2.0"}
+    return lambda _, accepted: {} if accepted else {"retry-after": str(wait)}
 
 
 def shopify(vendor: Vendor, accepted: bool) -> Mapping[str, str]:
@@ -182,10 +182,11 @@ class Reader:
         jitter: float = 0.0,
         limit: RateLimit | None = None,
         earlier: BucketState | None = None,
+        seed: int = 7,
     ) -> None:
         self._new_vendor, self._rate, self._burst, self._headers = new_vendor, rate, burst, headers
         self._latency_s, self._jitter, self._limit = latency_s, jitter, limit or RateLimit()
-        self._clock, self._random = ManualClock(), random.Random(7)
+        self._clock, self._random = ManualClock(), random.Random(seed)
         self._state = earlier
         self.vendor: Vendor
 

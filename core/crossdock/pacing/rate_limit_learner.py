@@ -98,6 +98,8 @@ MOST_REFUSED = 2  # requests in flight beyond what is added meanwhile
 QUIET_STEP = 0.01  # growth of a known speed, at first
 QUIET_REQUESTS = 1000  # accepted requests until a known rate begins to rise, in case the limit has been raised
 MOST_WAITED = 0.04  # the share of the time that may be lost to waits which the search for a raised limit causes
+FILLED_PART = 8  # of the tokens after a wait, which are spent beyond the rate at each speed that is tried first
+HIDING = 10  # tokens after a wait, from which they hide for long that a speed is too high
 REACHED = 0.5  # of a speed; one that is not used shows nothing
 LEAST = 0.9  # of a rate that an earlier run accepted, without being sure
 SLOWEST_PER_S, FASTEST_PER_S = 1e-4, 1e5
@@ -132,7 +134,7 @@ class RateSearch:
         self._times: deque[float] = deque(maxlen=REMEMBERED)  # of accepted requests since the last refused one
         self._refused_per_s = math.inf
         self._step, self._rising = FIRST_STEP, False
-        self._wait_s = 0.0
+        self._wait_s = self._measured_least_per_s = 0.0
 
     def adopt_from_other_user(self, rate_per_s: float, speed: float, *, sure: bool) -> None:
         """Adopt what another user of the bucket has learned, and the speed at which it sends."""
@@ -161,6 +163,8 @@ class RateSearch:
         # what is in flight at too high a speed is refused
         self._step = min(self._step, max(CAREFUL_STEP, MOST_REFUSED / max(1, request.others)))
         tokens = max(STEP_TOKENS, reserve / 4) + request.max_sample_error_tokens
+        if self._empty_at is not None and not self.sure and self._refused_per_s == math.inf:
+            tokens += self._tokens_after_wait(self.rate_per_s) / FILLED_PART
         quiet = max(QUIET_REQUESTS, self._wait_s * self.rate_per_s / MOST_WAITED)
         needed = quiet if is_known else tokens / self._step
         reached = self._at_speed > self.rate_per_s * REACHED * (request.answered_at - self._counted_since)
@@ -174,7 +178,7 @@ class RateSearch:
 
     def record_refused(self, request: AnsweredRequest, wait_s: float = 0.0) -> None:
         """Record that a request was refused because the bucket was empty, and that the server demands a wait."""
-        self._wait_s = wait_s
+        self._wait_s, self._measured_least_per_s = wait_s, 0.0
         sample = request.sample
         count = sample.accepted - self._accepted_until_empty
         self._learn_from_refusal(sample.at, count, request.max_sample_error_tokens)
@@ -190,10 +194,19 @@ class RateSearch:
 
     def _rate_shown_by_acceptance(self, request: AnsweredRequest, reserve: int, speed: float) -> float:
         """Return the rate that is shown by acceptance at *speed* until now."""
-        if reserve + request.max_sample_error_tokens < STEP_TOKENS or self._empty_at is None:
+        filled = self._tokens_after_wait(speed) if self._refused_per_s < math.inf else 0.0
+        is_low = reserve + request.max_sample_error_tokens < STEP_TOKENS and filled < HIDING
+        if is_low or self._empty_at is None:
             return speed  # the level was not enough to hide that it is too fast
         count = request.sample.accepted - self._accepted_until_empty - 1 - request.max_sample_error_tokens
-        return max(self.least_per_s or 0.0, min(speed, count / max(SHORTEST_S, request.sample.at - self._empty_at)))
+        passed_s = request.sample.at - self._empty_at
+        since_wait_per_s = (count - filled) / max(SHORTEST_S, passed_s - self._wait_s)
+        shown = max(count / max(SHORTEST_S, passed_s), since_wait_per_s)
+        return max(self._measured_least_per_s, self.least_per_s or 0.0, min(speed, shown))
+
+    def _tokens_after_wait(self, rate_per_s: float) -> float:
+        """Return the tokens that a bucket of this rate had after the wait that the server has demanded."""
+        return min(self._wait_s * rate_per_s, self._burst.burst(rate_per_s) or 0)
 
     def _raise_rate(self, speed: float, shown_per_s: float) -> None:
         if (self.sure or self._empty_at is None) and not self._rising:
@@ -249,6 +262,7 @@ class RateSearch:
         if self.rate_per_s is not None:  # from an empty bucket only a speed above the rate is refused
             high = max(low, min(high, self.rate_per_s))
         self._refused_per_s, width, self.least_per_s = high, high - low, max(0.0, 2 * low - high)
+        self._measured_least_per_s = low
         if high - low <= 2 * ACCURACY * low:
             self._pin_rate(low)
         elif high > 4 * low:

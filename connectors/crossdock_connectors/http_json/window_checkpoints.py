@@ -1,4 +1,4 @@
-"""Until when windows of time were read whole, if the times of an API may lie behind its clock."""
+"""Until when windows of time were read whole, if the times of an API may be behind its clock."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
-from crossdock.mapping.incremental_cursors import ANY_TIME_ZONE, LateRecords, format_iso_instant_cursor
+from crossdock.mapping.incremental_cursors import ANY_TIME_ZONE, OVERLAP_S, LateRecords
 from crossdock.sources import Checkpoint, Window
 from crossdock.values.raw_rows_and_records import JSON
 
 _TIME = r'"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"'
-_SOON = timedelta(minutes=10)  # later times are of what is to come, such as a delivery
+_SOON = timedelta(seconds=OVERLAP_S)  # later times are of what is to come, such as a delivery
 
 
 class WindowCheckpoints:
     """Makes the checkpoints of the windows of one run.
 
     An API that reads the times of a request as local ones, and writes such, goes on to add records to a window that has
-    ended by its clock. The config names no member with a time, so any member shows how far the times may lie behind.
+    ended by its clock. The config names no member with a time, so any member shows how far the times may be behind.
 
     Args:
         timezone: That of times without an offset; None for UTC.
@@ -44,5 +44,4 @@ class WindowCheckpoints:
     def checkpoint(self, window: Window, asked_at: datetime) -> Checkpoint:
         """Return the end of *window*, or an earlier time if records may be added to it after *asked_at*."""
         whole_until = max(self._late.missing_from(asked_at), asked_at - ANY_TIME_ZONE)
-        end = min(window.end, whole_until)
-        return Checkpoint(format_iso_instant_cursor(end), needs_whole_list=True)
+        return Window(window.start, min(window.end, whole_until)).checkpoint

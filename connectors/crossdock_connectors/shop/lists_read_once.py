@@ -62,7 +62,7 @@ def read_list_once_per_run(
     """Return the records of *pages* and *more*, read once in a run. *more* do not show that the list was read.
 
     The next run continues when the reading began, by the clock of the shop's answers, less what the times in the member
-    *changed* may lie behind it: answers may have the clock of a proxy, and changes that of a shop behind it.
+    *changed* may be behind it: answers may have the clock of a proxy, and changes that of a shop behind it.
     """
     return ctx.shared(("shop.feed", name, since), lambda: _store_list(ctx, name, since, pages, more, changed))
 

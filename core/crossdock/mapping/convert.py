@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, Inexact
 from functools import cache
-from typing import Literal
+from typing import Literal, TypeVar
 
 from msgspec import Struct
 
@@ -152,6 +152,7 @@ def _number_pattern(decimal_mark: DecimalMark, thousands: Thousands | None) -> r
 
 
 Row = Mapping[str, str | None]
+N = TypeVar("N", Decimal, int)
 
 
 def text(row: Row, column: str) -> str:
@@ -177,8 +178,7 @@ def decimal(
 
     Zeros around these digits, and white space around the number, are ignored.
     """
-    form = NumberFormat(decimal_mark, thousands, sign, round, decimals, factor)
-    return Decimal(number(row, column, form, is_decimal=True))
+    return number(row, column, NumberFormat(decimal_mark, thousands, sign, round, decimals, factor).parse_decimal)
 
 
 def integer(
@@ -192,14 +192,12 @@ def integer(
     factor: Decimal | int = 1,
 ) -> int:
     """Return a whole number of at most 15 digits, written as `NumberFormat` says; ``5.`` and ``5.000`` are whole."""
-    form = NumberFormat(decimal_mark, thousands, sign, None, decimals, factor)
-    return int(number(row, column, form, is_decimal=False))
+    return number(row, column, NumberFormat(decimal_mark, thousands, sign, None, decimals, factor).parse_integer)
 
 
-def number(row: Row, column: str, form: NumberFormat, *, is_decimal: bool) -> Decimal | int:
-    """Return the exact number that *form* says, or a whole one unless it *is_decimal*."""
+def number(row: Row, column: str, read: Callable[[str], N]) -> N:
+    """Return what *read*, a method of a `NumberFormat`, makes of the cell."""
     try:
-        read: Callable[[str], Decimal | int] = form.parse_decimal if is_decimal else form.parse_integer
         return read(text(row, column))
     except ValueError as error:
         raise RecordError("bad_value", str(error), pointer=column) from None

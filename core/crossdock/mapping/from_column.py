@@ -264,16 +264,16 @@ class FromColumn(ConfigModel):
                 return lambda row: convert.boolean(row, column, true=self.true_text, false=self.false_text)
 
     def _compile_number(self) -> Value:
-        column, is_decimal, form_of_row = self.from_, self.as_ == "decimal", self._number_format
+        column, reader = self.from_, self._number_reader
         if [*self.columns()] != [column]:
-            return lambda row: convert.number(row, column, form_of_row(row), is_decimal=is_decimal)
-        form = form_of_row({})  # the same for all rows
-        return lambda row: convert.number(row, column, form, is_decimal=is_decimal)
+            return lambda row: convert.number(row, column, reader(row))
+        read = reader({})  # the same for all rows
+        return lambda row: convert.number(row, column, read)
 
-    def _number_format(self, row: Row) -> convert.NumberFormat:
-        decimals, factor = self._implied_decimals(row), self._factor(row)
-        sign = self.sign or "leading"
-        return convert.NumberFormat(self.decimal_mark, self.thousands, sign, self.round, decimals, factor)
+    def _number_reader(self, row: Row) -> Callable[[str], Any]:
+        decimals, factor, sign = self._implied_decimals(row), self._factor(row), self.sign or "leading"
+        form = convert.NumberFormat(self.decimal_mark, self.thousands, sign, self.round, decimals, factor)
+        return form.parse_decimal if self.as_ == "decimal" else form.parse_integer
 
     def _factor(self, row: Row) -> Decimal | int:
         if not isinstance(self.factor, str):

@@ -99,7 +99,7 @@ def format_iso_instant_cursor(moment: datetime) -> str:
 class LateRecords:
     """Tells from what time on records may be missing in a list whose source shows them up to *overlap* late.
 
-    The source may write local times as UTC, so that its times lie behind its clock: by no more than the least
+    The source may write local times as UTC, so that its times are behind its clock: by no more than the least
     difference that was seen between its clock and the latest time of the list.
     """
 

@@ -21,13 +21,13 @@ from tests.chaos.mappings import Bench, BenchSettings, open_bench
 from tests.hints import work_on_hints
 
 from crossdock import Context, OrderBy, RawBatch, Record, Stream
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.runs.active_run import ActiveRun
-from crossdock.runs.named_record_delivery import named_records
 from crossdock.runs.session_shared_by_runs import Session, open_session
 from crossdock.services.inbox import webhook_record_delivery
 from crossdock.services.inbox.webhook_record_delivery import InboxWorker
 from crossdock.sources import Checkpoint
-from crossdock.state import ReceivedWebhook, StateUrl
+from crossdock.state import ReceivedWebhook, StateUrl, StreamAndKey
 from crossdock.values.progress import SilentProgress
 from crossdock.webhooks import Webhooks
 
@@ -212,11 +212,10 @@ class HintedShop:
         arriving = self._rng.randrange(len(self._waiting) + 1)
         arrived, self._waiting = self._waiting[:arriving], self._waiting[arriving:]
         received = [
-            ReceivedWebhook("b", name, "changed", records=tuple(named_records("b.customers", [key])))
-            for name, key in arrived
+            ReceivedWebhook("b", name, "changed", records=(StreamAndKey("b.customers", key),)) for name, key in arrived
         ]
         with session.state.begin() as tx:
-            tx.inbox.receive(received, at=self._bench.clock.now())
+            tx.inbox.receive(received, key_hashes([key for _, key in arrived]), at=self._bench.clock.now())
 
     def _nightly(self, session: Session) -> None:
         project = self._bench._project

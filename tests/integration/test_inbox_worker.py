@@ -332,7 +332,7 @@ def test_a_run_tells_of_how_many_changes_no_webhook_has_told(desk: InboxDesk) ->
         _nightly(desk, session)
         assert _told(desk, session) == [], "no webhook was ever received"
         with session.state.begin() as tx:
-            tx.inbox.receive([ReceivedWebhook("b", "msg_1", "customer.changed")], at=desk.bench.clock.now())
+            tx.inbox.receive([ReceivedWebhook("b", "msg_1", "customer.changed")], {}, at=desk.bench.clock.now())
         for number in range(3):
             desk.customers.put(f"C{number}", name="Bob")
         desk.hint(session, "customers", "C0")

@@ -43,6 +43,7 @@ SWITCH_S = 0.0005
 """How long a thread may keep the interpreter. An answer to a webhook takes several turns of two threads, each of which
 would wait for 5 ms while a run computes.
 """
+GARBAGE_AT = 10_000  # objects; a collection of the 200,000 of other commands stops all threads for 70 ms
 
 
 health_option = address_option("--health", help="Serve /healthz, /readyz and /metrics; by default on 127.0.0.1 only.")
@@ -80,6 +81,7 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
     listens = options.listen is not None
     if listens:
         sys.setswitchinterval(SWITCH_S)
+        gc.set_threshold(GARBAGE_AT)
     clock, daemon = SystemClock(), Daemon(options.at_once + listens * WORKS_AT_ONCE)
     loaded = _without_jobs_if_only_listening(loaded, options)
     metrics, refused = Metrics(clock), RefusedCounts()

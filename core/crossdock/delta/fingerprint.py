@@ -61,6 +61,8 @@ def group_fingerprints(rows: pl.DataFrame, key: str, fingerprint: str, algorithm
 
 def key_hashes(keys: list[str]) -> dict[str, int]:
     """Hash record keys in text form, as `KEY_HASH` of prepared rows: with 128 bits and seed 0."""
+    if not keys:
+        return {}
     column = pl.Series(keys, dtype=pl.String)
     hashes = pl.select(text_hashes(pl.lit(column), "xxh3_128"))
     return dict(zip(keys, hashes.to_series().to_list(), strict=True))

@@ -27,7 +27,12 @@ from crossdock.state.tables.system_migrations import Migration, MigrationPart, M
 from crossdock.state.tables.token_buckets import SharedBucket
 from crossdock.state.tables.unrecorded_references_by_target_records import UnrecordedReference
 from crossdock.state.tables.waiting_records import Wait, WaitingCount, WaitingRecord
-from crossdock.state.tables.webhooks_and_records_to_fetch import InboxRecord, NamedRecord, ReceivedWebhook
+from crossdock.state.tables.webhooks_and_records_to_fetch import (
+    InboxRecord,
+    NamedRecord,
+    ReceivedWebhook,
+    StreamAndKey,
+)
 
 __all__ = [
     "AcceptedBinding",
@@ -76,6 +81,7 @@ __all__ = [
     "StateUrl",
     "Step",
     "StoredBatch",
+    "StreamAndKey",
     "Transaction",
     "Unchanged",
     "UnrecordedReference",

@@ -17,7 +17,7 @@ from crossdock.console.visitors_and_roles import Role
 from crossdock.errors import add_code_to_first_line
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
-from crossdock.state import NamedRecord, ReceivedWebhook, RunResult
+from crossdock.state import ReceivedWebhook, RunResult, StreamAndKey
 from crossdock.state.tables.file_intake import FileFacts
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.tally import Tally
@@ -66,12 +66,11 @@ def fill(config: Path) -> None:
         tx.runs.finish(run, ended, at=NOW - timedelta(hours=3, minutes=58))
         estimate = LimitEstimate(100.0, "reported", 2_000, "reported")
         tx.buckets.put("platform", BucketState(estimate.bucket((NOW + timedelta(seconds=5)).timestamp()), estimate))
-        hint = NamedRecord("wms.products", "K1", 7)
         received = [
-            ReceivedWebhook("shop", "d1", "orders/paid", None, (hint,)),
+            ReceivedWebhook("shop", "d1", "orders/paid", None, (StreamAndKey("wms.products", "K1"),)),
             ReceivedWebhook("shop", "d2", "orders/<b>", "the body is not JSON"),
         ]
-        tx.inbox.receive(received, at=NOW - timedelta(hours=1))
+        tx.inbox.receive(received, {"K1": 7}, at=NOW - timedelta(hours=1))
 
 
 def test_a_connection_is_described_without_opening_it(config: Path) -> None:

@@ -11,11 +11,10 @@ from crossdock.config.project.connections import Connection
 from crossdock.config.project.records_named_by_webhooks import checked_webhook_hints
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.printable import is_storable, printable
-from crossdock.runs.named_record_delivery import named_records
-from crossdock.state import NamedRecord, ReceivedWebhook
+from crossdock.state import ReceivedWebhook, StreamAndKey
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
-from crossdock.values.record_keys import MAX_KEY_BYTES
+from crossdock.values.record_keys import MAX_KEY_BYTES, key_text
 from crossdock.webhooks import Delivery, Webhook, Webhooks, WebhookVerifier
 
 MOST_HINTS = 1_000  # of one webhook
@@ -48,7 +47,7 @@ class WebhookEndpoint:
         delivery = self._verifier_for_signature_header(headers).verify(body, headers)
         fields = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
         topic = next((fields[name.lower()] for name in self._webhooks.topic_headers if name.lower() in fields), "")
-        records: tuple[NamedRecord, ...] = ()
+        records: tuple[StreamAndKey, ...] = ()
         problem: str | None = None
         try:
             webhook = self._parse(body, fields, topic)
@@ -77,15 +76,15 @@ class WebhookEndpoint:
             return webhook
         return Webhook(webhook.at(self._webhooks.topic_member, str), fields, webhook.body)
 
-    def _named_records(self, webhook: Webhook) -> tuple[NamedRecord, ...]:
-        found: dict[str, list[tuple[str, ...]]] = {}
+    def _named_records(self, webhook: Webhook) -> tuple[StreamAndKey, ...]:
+        found: dict[StreamAndKey, None] = {}
         for number, hint in enumerate(checked_webhook_hints(self._connection, self._webhooks, webhook), 1):
             if number > MOST_HINTS:
                 raise RecordError("bad_value", f"it is about more than {MOST_HINTS:,} records")
             if not _is_usable_record_key(hint.key):
                 raise RecordError("bad_value", f"a key of {hint.stream} is empty, too long or not storable")
-            found.setdefault(f"{self._connection.name}.{hint.stream}", []).append(hint.key)
-        return tuple(record for stream, keys in found.items() for record in named_records(stream, keys))
+            found[StreamAndKey(f"{self._connection.name}.{hint.stream}", key_text(hint.key))] = None
+        return tuple(found)
 
 
 def _is_usable_record_key(key: tuple[str, ...]) -> bool:

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from datetime import timedelta
 
+from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import CrossdockError, StateError, as_crossdock_error, text_with_code
 from crossdock.state import ReceivedWebhook, State
 from crossdock.state.tables.webhooks_and_records_to_fetch import REMOVED_AT_ONCE
@@ -135,7 +136,8 @@ class WebhookWriter:
 
     def _write(self, received: list[ReceivedWebhook]) -> None:
         at = self._clock.now()
-        self._open_state().run_transaction(lambda tx: tx.inbox.receive(received, at=at))
+        hashes = key_hashes([record.key for each in received for record in each.records])
+        self._open_state().run_transaction(lambda tx: tx.inbox.receive(received, hashes, at=at))
 
     def _remove_old_webhooks(self) -> None:
         """Remove webhooks so old that no copy can come any more, occasionally and a part at a time."""

@@ -6,7 +6,7 @@ fetched again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -30,6 +30,13 @@ class NamedRecord(NamedTuple):
     key_hash: int
 
 
+class StreamAndKey(NamedTuple):
+    """A record by its key as text. Its hash is computed with those of others: one alone takes as long as a thousand."""
+
+    stream: str
+    key: str
+
+
 class ReceivedWebhook(Struct, frozen=True):
     """A received webhook, without its body. All copies of it share *delivery*."""
 
@@ -37,7 +44,7 @@ class ReceivedWebhook(Struct, frozen=True):
     delivery: str
     topic: str
     problem: str | None = None
-    records: tuple[NamedRecord, ...] = ()
+    records: tuple[StreamAndKey, ...] = ()
 
 
 class ReceivedCount(NamedTuple):
@@ -146,10 +153,14 @@ class Inbox:
 
     # ---- received
 
-    def receive(self, received: Sequence[ReceivedWebhook], *, at: datetime) -> None:
-        """Store webhooks and their records. A copy only replaces one that could not be read."""
-        new = [each for each in received if self._store_if_new(each, at)]
-        self.schedule_fetch_of_records([record for each in new for record in each.records], at=at)
+    def receive(self, received: Sequence[ReceivedWebhook], key_hashes: Mapping[str, int], *, at: datetime) -> None:
+        """Store webhooks and their records. A copy only replaces one that could not be read.
+
+        Args:
+            key_hashes: By the keys of all their records.
+        """
+        new = (record for each in received if self._store_if_new(each, at) for record in each.records)
+        self.schedule_fetch_of_records([NamedRecord(*record, key_hashes[record.key]) for record in new], at=at)
 
     def _store_if_new(self, received: ReceivedWebhook, at: datetime) -> bool:
         values = received.connection, received.delivery, at, received.topic, received.problem

@@ -8,24 +8,26 @@ import pytest
 from msgspec import structs
 from tests.unit.state.samples import AT
 
-from crossdock.state import NamedRecord, ReceivedWebhook, State
+from crossdock.state import NamedRecord, ReceivedWebhook, State, StreamAndKey
 from crossdock.state.tables.webhooks_and_records_to_fetch import UnreadableWebhook
 
 LATER = AT + timedelta(minutes=1)
 OF = ["shop.orders"]
 ONE, TWO = NamedRecord("shop.orders", "1", 2**128 - 1), NamedRecord("shop.orders", "2", 1)
+HASHES = {record.key: record.key_hash for record in (ONE, TWO)}
 
 
 def _received(delivery: str, *records: NamedRecord) -> ReceivedWebhook:
-    return ReceivedWebhook("shop", delivery, "orders/updated", records=records)
+    named = tuple(StreamAndKey(record.stream, record.key) for record in records)
+    return ReceivedWebhook("shop", delivery, "orders/updated", records=named)
 
 
 def test_a_copy_of_a_webhook_changes_nothing(state: State) -> None:
     """A delivery that was received before leaves no second hint, also within one transaction."""
     with state.begin() as tx:
-        tx.inbox.receive([_received("a", ONE), _received("a", ONE), _received("b", TWO)], at=AT)
+        tx.inbox.receive([_received("a", ONE), _received("a", ONE), _received("b", TWO)], HASHES, at=AT)
     with state.begin() as tx:
-        tx.inbox.receive([_received("a", ONE, TWO)], at=LATER)
+        tx.inbox.receive([_received("a", ONE, TWO)], HASHES, at=LATER)
     with state.begin_read_only() as tx:
         found = tx.inbox.records_to_fetch_now(AT, OF, limit=5)
     assert [(each.named_record, each.number, each.last_at) for each in found] == [(TWO, 1, AT), (ONE, 1, AT)]
@@ -36,7 +38,7 @@ def test_a_copy_of_an_unreadable_webhook_replaces_it(state: State) -> None:
     unreadable = structs.replace(_received("a"), problem="/id is missing")
     for received, number in ((unreadable, 0), (unreadable, 0), (_received("a", ONE), 1), (_received("a", ONE), 1)):
         with state.begin() as tx:
-            tx.inbox.receive([received], at=AT)
+            tx.inbox.receive([received], HASHES, at=AT)
             assert [each.number for each in tx.inbox.records_to_fetch_now(AT, OF, limit=5)] == [1] * number
             assert len(tx.inbox.unreadable_webhooks(limit=5)) == 1 - number
 
@@ -44,13 +46,13 @@ def test_a_copy_of_an_unreadable_webhook_replaces_it(state: State) -> None:
 def test_many_hints_for_a_record_are_one(state: State) -> None:
     """The number of a record grows with each hint, and it is due at once even after failures."""
     with state.begin() as tx:
-        tx.inbox.receive([_received("a", ONE)], at=AT)
+        tx.inbox.receive([_received("a", ONE)], HASHES, at=AT)
         (first,) = tx.inbox.records_to_fetch_now(AT, OF, limit=5)
         tx.inbox.retry_later([structs.replace(first, due_at=LATER, attempts=1, error="unavailable")])
         assert tx.inbox.records_to_fetch_now(AT, OF, limit=5) == []
         assert tx.inbox.next_fetch_time(OF) == LATER
         assert list(tx.inbox.failing_record_counts()) == [("shop.orders", 1)]
-        tx.inbox.receive([_received("b", ONE)], at=AT + timedelta(seconds=1))
+        tx.inbox.receive([_received("b", ONE)], HASHES, at=AT + timedelta(seconds=1))
         (again,) = tx.inbox.records_to_fetch_now(AT + timedelta(seconds=1), OF, limit=5)
     assert (again.number, again.attempts, again.first_at, again.error) == (2, 0, AT, "unavailable")
 
@@ -94,8 +96,8 @@ def test_what_is_due_is_told_of_each_stream(state: State) -> None:
 def test_webhooks_are_forgotten_by_age(state: State) -> None:
     """Old webhooks are removed, and their hints stay."""
     with state.begin() as tx:
-        tx.inbox.receive([_received("a", ONE)], at=AT)
-        tx.inbox.receive([structs.replace(_received("b"), problem="/id is missing")], at=LATER)
+        tx.inbox.receive([_received("a", ONE)], HASHES, at=AT)
+        tx.inbox.receive([structs.replace(_received("b"), problem="/id is missing")], HASHES, at=LATER)
         assert tx.inbox.unreadable_webhooks(limit=5) == [
             UnreadableWebhook(LATER, "shop", "orders/updated", "/id is missing")
         ]

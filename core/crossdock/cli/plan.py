@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from crossdock.runs.plan_result import PlanResult
     from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
     from crossdock.writing.delivery.operations_and_intents import Operation
-    from crossdock.writing.delivery.senders import PersonalDataMasks
+    from crossdock.writing.delivery.personal_data_masks import PersonalDataMasks
 
 
 _SHOWN = 50  # records without --limit

@@ -9,36 +9,23 @@ import re
 from collections import UserString
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC
 from decimal import Decimal
-from email.utils import parsedate_to_datetime
 from functools import lru_cache, partial
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
+
+from crossdock.values.cache_and_date_headers import (
+    cache_age_s,
+    cache_hit_header,
+    field_unless_too_long,
+    parse_http_date,
+    parsed_structured_field,
+)
 
 MAX_WAIT_S = 900.0  # longest wait that a server can demand
 MOST = 1e9  # a larger number is a mistake or an attack
-_DATE_IS_ROUNDED_S = 2.0
-_BELIEVED_S = 26 * 3_600.0  # a clock may be in a wrong time zone
-LONGEST_FIELD = 256  # the slowest text of this length takes an eighth of a millisecond to parse
 _RESETS = ("ratelimit-reset", "x-ratelimit-reset", "x-rate-limit-reset")
 _YEAR_2001_S = 1_000_000_000  # a larger number counts since 1970, as GitHub's; a smaller one from now, as ShipStation's
 _WINDOWS = ("w", "window")  # the second name is that of the first drafts, and still in use
-
-_CACHES = (
-    *("x-cache", "x-cache-status", "cf-cache-status", "x-proxy-cache", "x-proxy-cache-status", "x-nginx-cache"),
-    *("x-nginx-cache-status", "x-fastcgi-cache", "x-litespeed-cache", "x-varnish-cache", "x-vercel-cache", "cdn-cache"),
-    *(
-        "x-cdn-cache",
-        "x-cdn-cache-status",
-        "x-edge-cache",
-        "x-edge-cache-status",
-        "x-drupal-cache",
-        "x-kong-cache-status",
-    ),
-)
-_HIT = re.compile(  # a later cache may add its own word to that of an earlier one
-    r"(?:^|,)\s*+(?:originshield|tcp_(?!refresh_)(?:[a-z]+_)?)?(?:hit|stale|updating)\b", re.IGNORECASE
-)
 
 _is_seconds = re.compile(r"[0-9]+(?:\.[0-9]+)?").fullmatch
 _is_whole = re.compile(r"[0-9]{1,12}").fullmatch
@@ -82,12 +69,12 @@ class _Policy(NamedTuple):
 
 def _read_ratelimit_field(headers: Mapping[str, str]) -> RateHeaders | None:
     """Read the field ``RateLimit``: a dictionary up to draft 07, a list since."""
-    text = _field_unless_too_long(headers, "ratelimit")
+    text = field_unless_too_long(headers, "ratelimit")
     if not text:
         return None
-    policies = _policies(_field_unless_too_long(headers, "ratelimit-policy"))
+    policies = _policies(field_unless_too_long(headers, "ratelimit-policy"))
     if not text.startswith('"') and "=" in text.partition(";")[0]:
-        members = _parsed_structured_field(text, "dictionary") or {}
+        members = parsed_structured_field(text, "dictionary") or {}
         limit, remaining = (_number_if_in_bounds(members.get(name, (None,))[0]) for name in ("limit", "remaining"))
         return _with_policy_rate("draft07", limit, remaining, policies)
     return _read_draft10_limits(text, policies)
@@ -97,7 +84,7 @@ def _read_draft10_limits(text: str, policies: tuple[_Policy, ...]) -> RateHeader
     """Return the limit with the least remaining in proportion to its policy's quota."""
     by_name = {policy.name: policy for policy in reversed(policies)}
     limits = []
-    for value, parameters in _parsed_structured_field(text, "list") or ():
+    for value, parameters in parsed_structured_field(text, "list") or ():
         name, remaining = _policy_name(value), _number_if_in_bounds(parameters.get("r"))
         policy = by_name.get(name)
         if name is None or remaining is None or (policy and not policy.of_requests):
@@ -115,9 +102,9 @@ def _read_separate_fields(dialect: str, prefix: str, headers: Mapping[str, str])
     """Read separate fields. The limit may be followed by its policies (``100, 100;w=10``)."""
     if prefix + "limit" not in headers and prefix + "remaining" not in headers:
         return None
-    limits = _policies(_field_unless_too_long(headers, prefix + "limit"))
+    limits = _policies(field_unless_too_long(headers, prefix + "limit"))
     remaining = _decimal_field(headers, prefix + "remaining")
-    policies = (*limits, *_policies(_field_unless_too_long(headers, prefix + "policy")))
+    policies = (*limits, *_policies(field_unless_too_long(headers, prefix + "policy")))
     return _with_policy_rate(dialect, limits[0].quota if limits else None, remaining, policies)
 
 
@@ -134,7 +121,7 @@ def _with_policy_rate(
 
 
 def _read_policy_field(headers: Mapping[str, str]) -> RateHeaders | None:
-    for policy in _policies(_field_unless_too_long(headers, "ratelimit-policy")):
+    for policy in _policies(field_unless_too_long(headers, "ratelimit-policy")):
         if policy.of_requests:
             return _rate_headers_within_bounds(
                 "draft07" if policy.name is None else "draft10", None, policy.quota, policy.rate_per_s
@@ -143,7 +130,7 @@ def _read_policy_field(headers: Mapping[str, str]) -> RateHeaders | None:
 
 
 def _shopify(headers: Mapping[str, str]) -> RateHeaders | None:
-    used, _, capacity = _field_unless_too_long(headers, "x-shopify-shop-api-call-limit").partition("/")
+    used, _, capacity = field_unless_too_long(headers, "x-shopify-shop-api-call-limit").partition("/")
     spent, burst = _decimal(used), _decimal(capacity)
     return _rate_headers_within_bounds(
         "shopify", None if spent is None or burst is None else max(0.0, burst - spent), burst
@@ -193,7 +180,7 @@ def _rate_headers_within_bounds(
 def _policies(text: str) -> tuple[_Policy, ...]:
     """Parse the policies of a list, named (``"default";q=100;w=10``) or not (``100;w=10``)."""
     found = []
-    for value, parameters in _parsed_structured_field(text, "list") or ():
+    for value, parameters in parsed_structured_field(text, "list") or ():
         name = _policy_name(value)
         quota = _number_if_in_bounds(value if name is None else parameters.get("q"))
         if quota is None:
@@ -204,28 +191,13 @@ def _policies(text: str) -> tuple[_Policy, ...]:
     return tuple(found)
 
 
-def _parsed_structured_field(text: str, kind: Literal["list", "dictionary"]) -> Any:
-    """Parse a structured field (RFC 9651), each value with its parameters; None if it is malformed."""
-    import http_sf  # noqa: PLC0415  most APIs send no structured fields
-
-    try:
-        return http_sf.parse(text.encode("ascii"), tltype=kind)
-    except ValueError:
-        return None
-
-
 def _policy_name(value: object) -> str | None:
     """Return the name, which is a string; many servers omit the quotes."""
     return str(value) if isinstance(value, str | UserString) else None
 
 
-def _field_unless_too_long(headers: Mapping[str, str], name: str) -> str:
-    text = headers.get(name, "")
-    return text.strip() if len(text) <= LONGEST_FIELD else ""
-
-
 def _decimal_field(headers: Mapping[str, str], name: str) -> float | None:
-    return _decimal(_field_unless_too_long(headers, name))
+    return _decimal(field_unless_too_long(headers, name))
 
 
 def _decimal(text: str) -> float | None:
@@ -248,7 +220,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     Args:
         headers: Names in lower case.
     """
-    value = _field_unless_too_long(headers, "retry-after") or _field_unless_too_long(
+    value = field_unless_too_long(headers, "retry-after") or field_unless_too_long(
         headers, "x-retry-after"
     )  # the second one is ShipBob's
     if _is_seconds(value):
@@ -270,74 +242,10 @@ def until_reset_s(headers: Mapping[str, str]) -> float | None:
     rest_ms = _decimal_field(headers, "x-rate-limit-time-reset-ms")
     if rest_ms is not None:
         return min(rest_ms / 1000, MAX_WAIT_S)
-    text = next((_field_unless_too_long(headers, name) for name in _RESETS if name in headers), "")
+    text = next((field_unless_too_long(headers, name) for name in _RESETS if name in headers), "")
     if not _is_whole(text):
         return None
     reset_s, date = float(text), parse_http_date(headers.get("date", ""))
     if reset_s < _YEAR_2001_S:
         return min(reset_s, MAX_WAIT_S)
     return None if date is None else min(max(reset_s - date, 0.0), MAX_WAIT_S)
-
-
-def cache_age_s(headers: Mapping[str, str]) -> int | None:
-    """Return the age of an answer from a cache in seconds, by ``Age`` (RFC 9111 section 5.1).
-
-    Args:
-        headers: Names in lower case.
-
-    Returns:
-        0 if the answer comes from no cache; None if the header is invalid.
-    """
-    age = headers.get("age", "0").strip()
-    return int(age) if age.isascii() and age.isdigit() and len(age) < 10 else None
-
-
-def cache_hit_header(headers: Mapping[str, str]) -> str | None:
-    """Return what says that a cache gave the answer without asking the API, such as ``x-cache: HIT``; None if nothing.
-
-    By ``Cache-Status`` (RFC 9211), and by the headers of nginx, Varnish, Squid, Fastly, CloudFront, Cloudflare, Akamai,
-    Azure and others. Not those that the API confirmed (``REVALIDATED``, ``RefreshHit``, ``TCP_REFRESH_HIT``).
-
-    Args:
-        headers: Names in lower case.
-    """
-    if "cache-status" in headers:
-        status = _parsed_structured_field(_field_unless_too_long(headers, "cache-status"), "list") or ()
-        if any(parameters.get("hit") is True for _, parameters in status):
-            return "cache-status: hit"
-    found = ((name, _HIT.search(_field_unless_too_long(headers, name))) for name in _CACHES if name in headers)
-    return next((f"{name}: {hit[0].strip(', ')}" for name, hit in found if hit), None)
-
-
-def server_clock_lag_s(headers: Mapping[str, str], now: float) -> float | None:
-    """Return by how many seconds the server's clock is behind the local one, by ``Date`` and ``Age`` of an answer.
-
-    A difference of two seconds counts as none: a ``Date`` has whole seconds, and an answer takes time.
-
-    Args:
-        headers: Names in lower case.
-        now: The local time since the epoch, in seconds.
-
-    Returns:
-        0 if it is not behind; None if the answer does not show it, comes from a cache that does not state its age, or
-        shows more than a day because it was stored somewhere.
-    """
-    date, age = parse_http_date(headers.get("date", "")), cache_age_s(headers)
-    if date is None or age is None or (not age and cache_hit_header(headers)):
-        return None
-    found = now - date - age - _DATE_IS_ROUNDED_S
-    return max(0.0, found) if found <= _BELIEVED_S else None
-
-
-def parse_http_date(text: str) -> float | None:
-    """Parse a date in one of HTTP's three forms (RFC 9110 section 5.6.7) to seconds since the epoch; None if invalid.
-
-    The date is in UTC, stated or not. A text longer than 256 characters is invalid.
-    """
-    if len(text) > LONGEST_FIELD:
-        return None
-    try:
-        date = parsedate_to_datetime(text)
-        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        return None

@@ -20,6 +20,7 @@ from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.runs.session_shared_by_runs import open_session
 from crossdock.state import Intent, State
 from crossdock.values import exact_json
+from crossdock.values.cache_and_date_headers import server_clock_lag_s
 from crossdock.values.clock import Clock
 from crossdock.values.fixed_decimal_contexts import EXACT, exact_sum
 from crossdock.values.times_as_json_text import time_text
@@ -132,7 +133,7 @@ class LookUps:
         if not isinstance(target, PlatformTarget):
             return [], False
         ping = self._send(resource, target.ping(resource))
-        behind_s = rate_limit_headers.server_clock_lag_s(ping.headers, self._clock.now().timestamp()) or 0
+        behind_s = server_clock_lag_s(ping.headers, self._clock.now().timestamp()) or 0
         since = (intent.first_sent_at or self._clock.now()) - BEFORE - timedelta(seconds=behind_s)
         cursor, similar = None, list[Candidate]()
         for _ in range(PAGES):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 
-from crossdock.delta.latest_records import RepeatedKeys
+from crossdock.delta.repeated_keys import RepeatedKeys
 from crossdock.errors import CrossdockError, worst_exit_code
 from crossdock.pacing.request_batch_duration_forecast import Forecast
 from crossdock.reading.sources.run_context import Observe

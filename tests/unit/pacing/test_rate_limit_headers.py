@@ -11,9 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crossdock.pacing import rate_limit_headers as read_headers
-from crossdock.pacing.rate_limit_headers import RateHeaders, parse_http_date, read
+from crossdock.pacing.rate_limit_headers import RateHeaders, read
 from crossdock.sandbox import rate_limiter
 from crossdock.sandbox.rate_limiter import Dialect, Quota
+from crossdock.values import cache_and_date_headers
 
 NOW = 1_800_000_000.0
 DATE = "Fri, 15 Jan 2027 08:00:00 GMT"  # the same instant
@@ -157,7 +158,7 @@ def test_separate_fields(
 )
 def test_http_date(text: str, seconds: int | None) -> None:
     """The three formats of HTTP are read; other texts are not dates."""
-    assert parse_http_date(text) == seconds
+    assert cache_and_date_headers.parse_http_date(text) == seconds
 
 
 def test_separate_fields_with_a_policy_field() -> None:
@@ -270,9 +271,9 @@ def test_an_answer_from_a_cache_is_ignored(age: str, counts: bool) -> None:
 def test_a_cache_shows_itself_by_its_own_headers(name: str, value: str, hit: str | None) -> None:
     """An answer that it gave without asking the API tells neither the rate limit nor the time of now."""
     headers = {name: value, "ratelimit": LISTED, "date": DATE}
-    assert read_headers.cache_hit_header(headers) == (None if hit is None else f"{name}: {hit}")
+    assert cache_and_date_headers.cache_hit_header(headers) == (None if hit is None else f"{name}: {hit}")
     assert (read(headers) is None) == (hit is not None)
-    assert (read_headers.server_clock_lag_s(headers, NOW + 60) is None) == (hit is not None)
+    assert (cache_and_date_headers.server_clock_lag_s(headers, NOW + 60) is None) == (hit is not None)
 
 
 counts = st.integers(0, 10**6)
@@ -329,7 +330,7 @@ def test_a_long_field_is_not_parsed(name: str, monkeypatch: pytest.MonkeyPatch) 
     """A field's parsing time is bounded by its length: a longer one reaches no parser."""
     seen: list[str] = []
     monkeypatch.setattr(read_headers, "_is_decimal", seen.append)
-    monkeypatch.setattr(read_headers, "_parsed_structured_field", lambda text, _kind: seen.append(text))
+    monkeypatch.setattr(read_headers, "parsed_structured_field", lambda text, _kind: seen.append(text))
     assert read({name: " " * 250 + "1234567"}) is None
     assert not any(seen)
 
@@ -409,4 +410,4 @@ def test_retry_after_of_shipbob() -> None:
 def test_how_far_a_clock_is_behind(headers: dict[str, str], seconds: float | None) -> None:
     """Date and Age of an answer show it; one that is days old was stored somewhere, and shows nothing."""
     at_0849_37 = datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC).timestamp()
-    assert read_headers.server_clock_lag_s(headers, at_0849_37) == seconds
+    assert cache_and_date_headers.server_clock_lag_s(headers, at_0849_37) == seconds

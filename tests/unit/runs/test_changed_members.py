@@ -13,7 +13,7 @@ from tests.unit.state.samples import intent
 from crossdock.runs import members_changed_by_run as module
 from crossdock.runs.members_changed_by_run import changed_members
 from crossdock.state import State
-from crossdock.writing.delivery.senders import PersonalDataMasks
+from crossdock.writing.delivery.personal_data_masks import PersonalDataMasks
 
 BEFORE = {"name": "Bolt", "unitPrice": "1.50", "items": [{"quantity": 1}, {"quantity": 2}]}
 

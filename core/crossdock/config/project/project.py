@@ -48,7 +48,7 @@ from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.config_base_types import parse_duration
 from crossdock.values.config_file import ConfigSource, Document
 from crossdock.values.yaml_reader import Place
-from crossdock.writing.delivery.senders import PersonalDataMasks
+from crossdock.writing.delivery.personal_data_masks import PersonalDataMasks
 from crossdock.writing.targets.platform_target import PlatformTarget
 from crossdock.writing.targets.target import Target
 

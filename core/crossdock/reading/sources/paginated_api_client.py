@@ -21,7 +21,6 @@ from crossdock.errors import (
     UnauthorizedError,
     UnavailableError,
 )
-from crossdock.pacing.rate_limit_headers import cache_age_s, cache_hit_header, server_clock_lag_s
 from crossdock.reading.sources import api_error_messages, graphql_errors, path_filling_and_answered_records
 from crossdock.reading.sources.api_declaration import Api
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest, Params, parameter_pairs
@@ -39,6 +38,7 @@ from crossdock.reading.sources.retried_requests import RequestRefusedError, Retr
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.signs_of_unread_records import SignsOfUnreadRecords
 from crossdock.values.author_code_errors import described_value_type
+from crossdock.values.cache_and_date_headers import cache_age_s, cache_hit_header, server_clock_lag_s
 from crossdock.values.clock import InterruptibleClock
 from crossdock.values.json_paths import (
     MISSING,

@@ -24,6 +24,7 @@ from crossdock.runs.named_record_delivery import NamedDeliveryResult, NamedRecor
 from crossdock.runs.planning.removals import withheld_removals_error
 from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.runs.session_shared_by_runs import Session
+from crossdock.runs.stop_requests import RunInterrupt
 from crossdock.state import InboxRecord, NamedRecord, Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
@@ -73,21 +74,12 @@ class WorkResult(Struct, frozen=True):
     throttled: int = 0
 
 
-class _StopEvent(threading.Event):
-    def __init__(self, interrupt: threading.Event) -> None:
-        super().__init__()
-        self._interrupt = interrupt
-
-    def is_set(self) -> bool:
-        return super().is_set() or self._interrupt.is_set()
-
-
 class _Work:
     """One work in progress. *is_reported* is set once its present part was reported as slow."""
 
     def __init__(self, partners: Partners, streams: Collection[str], interrupt: threading.Event, now: float) -> None:
         self.partners, self.streams = partners, streams
-        self.ending, self.news = _StopEvent(interrupt), threading.Event()
+        self.ending, self.news = RunInterrupt(interrupt), threading.Event()
         self.begin_part(now)
 
     def begin_part(self, now: float) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from crossdock.errors import CrossdockError, RecordError
 from crossdock.mapping.external_id_in_several_members import NameMembers
 from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.pacing.rate_limit_headers import cache_age_s, cache_hit_header, retry_after_s
+from crossdock.pacing.rate_limit_headers import retry_after_s
 from crossdock.pacing.throttling_wait import wait_stated_by_answer_s
 from crossdock.reading.sources import api_error_messages
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
@@ -19,6 +19,7 @@ from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.http_answer_and_error_types import AmbiguousError, Answer, ExpiredError, NotSentError
 from crossdock.reading.transport.problem_answers import Problem
 from crossdock.values import exact_json
+from crossdock.values.cache_and_date_headers import cache_age_s, cache_hit_header
 from crossdock.values.field_types import is_valid_target_id
 from crossdock.values.json_paths import (
     MISSING,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sqlite3
 import subprocess
 import tempfile
@@ -23,6 +22,7 @@ from tests.ended_commands import Done
 from crossdock.sandbox import SandboxServer
 from crossdock.testing import postgres_server
 from crossdock.testing.postgres_server import PostgresServer
+from crossdock.values.process_names import own_process_name
 
 PLATFORM, FOLDER = "http://platform.example", "/srv/project"  # stand for what differs between machines
 NIGHT = "2026-11-28"
@@ -189,7 +189,7 @@ def _made(folder: Path, state: str) -> dict[str, str]:
         assert project.run("schedule", "--once", NIGHT).exit_code == 4
         assert project.run("records", "drop", "wms.invoices", "5", "--yes").exit_code == 0
         assert project.run("jobs", "pause", "nightly").exit_code == 0
-        process = f"{socket.gethostname()}:{os.getpid()}"
+        process = own_process_name()
         return {front.base_url: PLATFORM, str(project.folder): FOLDER, process: "host:1"}
 
 

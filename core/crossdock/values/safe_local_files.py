@@ -125,13 +125,3 @@ def _reason_not_private(path: Path) -> str | None:
     if found.st_mode & _OTHERS:
         return f"is open to other users (mode {stat.S_IMODE(found.st_mode):o})"
     return None
-
-
-def is_process_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

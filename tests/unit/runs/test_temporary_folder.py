@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
+import errno
+import fcntl
 import stat
 import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from crossdock.reading.sources.run_context import create_run_folder
-from crossdock.values.safe_local_files import is_process_alive
-
-
-def ended_process() -> int:
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return process.pid
 
 
 def test_the_folder_is_private_and_removed(tmp_path: Path) -> None:
@@ -31,15 +27,39 @@ def test_the_folder_is_private_and_removed(tmp_path: Path) -> None:
 
 
 def test_folders_of_killed_runs_are_removed(tmp_path: Path) -> None:
-    """Those of running processes, and what has another name, stay."""
-    killed, own, other = f"run-{ended_process()}-a", f"run-{os.getpid()}-b", "run-x-c"
-    tmp_path.chmod(0o700)
-    for name in (killed, own, other):
-        (tmp_path / name).mkdir()
+    """Those of other runs in progress stay, whatever the numbers of their processes, and what has another name."""
+    spool, killed = tmp_path / "spool", tmp_path / "spool" / "run-1-a"
     with ExitStack() as stack:
-        create_run_folder(stack, tmp_path)
-        assert {each.name for each in tmp_path.iterdir()} >= {own, other}
-        assert not (tmp_path / killed).exists()
+        mine = create_run_folder(stack, spool)
+        program = f"from {create_run_folder.__module__} import *; import sys; from contextlib import ExitStack"
+        program += f"; print(create_run_folder(ExitStack(), Path({str(spool)!r})), flush=True); sys.stdin.read()"
+        command = [sys.executable, "-c", program]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            other = Path(process.stdout.readline().strip())
+            killed.mkdir()
+            (spool / "kept").mkdir()
+            with ExitStack() as later:
+                create_run_folder(later, spool)
+                assert {*spool.iterdir()} >= {mine, other, spool / "kept"}
+                assert not killed.exists()
+            process.kill()
+        with ExitStack() as later:
+            create_run_folder(later, spool)
+        assert {*spool.iterdir()} == {mine, spool / "kept"}
+
+
+def test_a_spool_whose_folders_cannot_be_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run works there, and no run removes what may be another one's."""
+
+    def unsupported(_descriptor: int, _operation: int) -> None:
+        raise OSError(errno.EBADF, "as NFS answers for a folder")
+
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+    spool = tmp_path / "spool"
+    with ExitStack() as first, ExitStack() as second:
+        folders = {create_run_folder(first, spool), create_run_folder(second, spool)}
+        assert {*spool.iterdir()} == folders
 
 
 def test_a_plan_uses_the_temporary_folder() -> None:
@@ -48,9 +68,3 @@ def test_a_plan_uses_the_temporary_folder() -> None:
         folder = create_run_folder(stack, None)
         assert folder.is_dir()
     assert not folder.exists()
-
-
-def test_a_process_is_alive_until_it_ends() -> None:
-    """This process is alive, an ended one is not."""
-    assert is_process_alive(os.getpid())
-    assert not is_process_alive(ended_process())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -47,6 +46,7 @@ from crossdock.values import config_file
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.config_base_types import parse_duration
 from crossdock.values.config_file import ConfigSource, Document
+from crossdock.values.process_names import own_process_name
 from crossdock.values.yaml_reader import Place
 from crossdock.writing.delivery.personal_data_masks import PersonalDataMasks
 from crossdock.writing.targets.platform_target import PlatformTarget
@@ -357,7 +357,7 @@ def _written_resource(stream: Stream[Any]) -> ResourceName:
 
 
 def _exclusive_use(state: State, *, restored: bool) -> AbstractContextManager[None]:
-    return state.hold_run_lease(host_and_process_id(), restored=restored, waits_s=_wait_for_run_s())
+    return state.hold_run_lease(own_process_name(), restored=restored, waits_s=_wait_for_run_s())
 
 
 def _wait_for_run_s() -> int:
@@ -368,10 +368,6 @@ def _wait_for_run_s() -> int:
             "must be a whole number of seconds, at most 9999", where=WAIT_FOR_RUN, code="option_value_invalid"
         )
     return int(text)
-
-
-def host_and_process_id() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def load(first: ConfigSource, *overrides: ConfigSource) -> Project:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
@@ -29,7 +30,7 @@ from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 from crossdock.values.raw_rows_and_records import RawBatch
 from crossdock.values.run_messages import RunMessages, warning_texts, warnings_and_notes_by_stream
-from crossdock.values.safe_local_files import create_private_folder, is_process_alive
+from crossdock.values.safe_local_files import create_private_folder
 
 if TYPE_CHECKING:
     import httpx
@@ -245,13 +246,48 @@ def create_run_folder(stack: ExitStack, spool: Path | None) -> Path:
         if spool is not None:
             create_private_folder(spool)
             _remove_abandoned_run_folders(spool)
-        folder = Path(tempfile.mkdtemp(prefix=f"run-{os.getpid()}-", dir=spool))
+        folder = _create_locked_folder(stack, spool)
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
+def _create_locked_folder(stack: ExitStack, spool: Path | None) -> Path:
+    """Create a folder that is locked until *stack* unwinds or the process ends: a lock also counts between containers.
+
+    Where folders cannot be locked, as on NFS, it is not, and nobody removes it if this process is killed.
+    """
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix="run-", dir=spool))
+        try:
+            lock = _locked_folder(folder)
+        except FileNotFoundError:
+            continue  # another process removes it, which was not locked yet
+        except OSError:
+            return folder
+        if lock is not None and folder.exists():
+            stack.callback(os.close, lock)
+            return folder
+        if lock is not None:
+            os.close(lock)
+
+
 def _remove_abandoned_run_folders(spool: Path) -> None:
     for folder in spool.glob("run-*"):
-        owner = folder.name.split("-")[1]
-        if owner.isdecimal() and not is_process_alive(int(owner)):
-            shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            if (lock := _locked_folder(folder)) is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(lock)
+
+
+def _locked_folder(folder: Path) -> int | None:
+    """Lock *folder* by an open file descriptor, which is returned; None if it is locked already."""
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    except OSError:
+        os.close(lock)
+        raise
+    return lock

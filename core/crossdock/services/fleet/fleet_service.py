@@ -12,7 +12,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from crossdock.config.project.project import host_and_process_id
 from crossdock.config.schedules.due_times import Due
 from crossdock.config.schedules.job_and_schedule_config import Schedule
 from crossdock.errors import CrossdockError, StateBusyError, StateError
@@ -27,6 +26,7 @@ from crossdock.services.scheduler import run_event_builders
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
 from crossdock.state.fleet_leadership_and_jobs import FleetDatabase, JobFacts, Leader
 from crossdock.values.clock import Clock
+from crossdock.values.process_names import own_process_name
 from crossdock.values.run_messages import RunMessage, warning_and_note_texts
 
 ALL_JOBS = "(all jobs)"
@@ -246,7 +246,7 @@ class FleetService:
         try:
             database = self._open_database()
             self._resources.callback(database.close)
-            self._leader = self._resources.enter_context(database.lead_fleet(host_and_process_id()))
+            self._leader = self._resources.enter_context(database.lead_fleet(own_process_name()))
             self._facts = database.job_facts_by_tenant()
             gone = [tenant for tenant in self._facts if tenant not in self._files.tenants]
             self._leader.forget_tenants(gone)

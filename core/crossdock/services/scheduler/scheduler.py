@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from crossdock.config.project.project import Project, host_and_process_id
+from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due
 from crossdock.errors import CrossdockError, StateBusyError, StateError, as_crossdock_error, text_with_code
 from crossdock.runs import session_shared_by_runs
@@ -22,6 +22,7 @@ from crossdock.services.scheduler.due_and_skipped_runs import DueJob, DueJobs
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
 from crossdock.state import DueRun, ScheduledRun, State, Transaction
 from crossdock.values.clock import Clock
+from crossdock.values.process_names import own_process_name
 from crossdock.writing.targets.platform_access_and_clock_checks import check_clock
 
 ON_TIME = timedelta(minutes=5)  # runs due this short before a scheduler started were not missed
@@ -293,7 +294,7 @@ class Scheduler:
             self._session.state.run_transaction(write)
         else:
             try:
-                with state.hold_run_lease(host_and_process_id()):
+                with state.hold_run_lease(own_process_name()):
                     state.run_transaction(write)
             except StateBusyError:
                 return  # the process that is running writes them, or a later call does

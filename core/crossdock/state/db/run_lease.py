@@ -8,7 +8,6 @@ the paused run.
 from __future__ import annotations
 
 import fcntl
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -29,7 +28,8 @@ from crossdock.state.db.schema import leases as table
 from crossdock.state.db.schema_migrations import LONG_AGO
 from crossdock.values.clock import SystemClock
 from crossdock.values.periodic_background_calls import call_periodically_in_thread
-from crossdock.values.safe_local_files import is_process_alive, open_or_create_private
+from crossdock.values.process_names import has_process_ended, host_and_number
+from crossdock.values.safe_local_files import open_or_create_private
 
 LEASE_S = 60.0
 _GRACE_S = 1.0  # a process that has the lock but no lease for longer than this is paused, not starting
@@ -86,8 +86,7 @@ def _is_held(connection: Connection, last: Row[Any]) -> bool:
     now = _shared_clock_time(connection)
     if not now < last.until <= now + timedelta(seconds=LEASE_S):
         return False
-    host, _, process = last.owner.rpartition(":")
-    return not (host == socket.gethostname() and process.isdecimal() and not is_process_alive(int(process)))
+    return not has_process_ended(last.owner)
 
 
 @contextmanager
@@ -156,7 +155,7 @@ def _refuse_if_held(last: Row[Any], now: datetime, url: URL) -> None:
     """A lease that ends more than `LEASE_S` from now is void: the clock was set back since."""
     if now < last.until <= now + timedelta(seconds=LEASE_S):
         raise StateBusyError(
-            f"another run is using this state ({last.owner})",
+            f"another run is using this state ({host_and_number(last.owner)})",
             where=url_without_password(url),
             hint="wait until it ends; 'crossdock runs' shows it",
         )

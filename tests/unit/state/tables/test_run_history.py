@@ -9,6 +9,7 @@ import pytest
 from crossdock.state import RunResult, State
 from crossdock.state.db import run_lease
 from crossdock.state.tables.run_history import UNRECORDED
+from crossdock.values.process_names import own_process_name
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 COURSE = {"steps": [["reading é", 0, 1_234]], "samples": [[1_000, 2_000]]}
@@ -62,6 +63,19 @@ def test_a_run_that_was_killed_on_another_host_has_ended_with_its_lease(
             with state.begin_read_only() as tx:
                 assert [each.id for each in tx.runs.listed(limit=9, status=status)] == [run]
         monkeypatch.undo()
+
+
+def test_the_number_of_a_process_counts_only_where_it_was_given(state: State) -> None:
+    """A run in another container, or on another machine of the same name, is in progress; an ended one here is not."""
+    unused = 1 << 22  # process numbers are smaller
+    host, place = own_process_name().partition("#")[::2]
+    here = f"{host.rpartition(':')[0]}:{unused}"
+    for owner, status in ((f"{here}#elsewhere", "running"), (here, "running"), (f"{here}#{place}", "incomplete")):
+        with state.hold_run_lease(owner):
+            with state.begin() as tx:
+                run = tx.runs.start(business_date="2026-03-29", at=AT)
+            with state.begin_read_only() as tx:
+                assert run in [each.id for each in tx.runs.listed(limit=9, status=status)]
 
 
 def test_a_run_has_its_job_or_its_command(state: State) -> None:

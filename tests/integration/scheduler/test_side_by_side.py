@@ -65,13 +65,16 @@ class ScheduledRuns:
         self.clock = clock
         self.gates = {name: threading.Event() for name in ("one", "two", "three", "four")}
         self.lock, self.now, self.together = threading.Lock(), set[str](), set[frozenset[str]]()
-        self.per_session = Counter[int]()
+        self.sessions = list[Session]()  # of each run; kept, so that no later one has the identity of an ended one
+
+    def numbers_per_session(self) -> list[int]:
+        return sorted(Counter(map(id, self.sessions)).values())
 
     def run(self, session: Session, due_run: DueRun) -> Report | None:
         with self.lock:
             self.now.add(due_run.job)
             self.together.add(frozenset(self.now))
-            self.per_session[id(session)] += 1
+            self.sessions.append(session)
         with session.state.begin() as tx:
             assert tx.scheduled_runs.begin_unless_finished(due_run, at=self.clock.now())
             run_id = tx.runs.start(business_date=str(due_run.business_date), at=self.clock.now())
@@ -109,7 +112,7 @@ def test_jobs_without_a_connection_in_common_run_side_by_side(loaded: Project, t
         assert not scheduler.busy
     assert [ended.job for ended in finished] == ["one", "two", "three", "four"]
     assert not any({"one", "three"} <= some or ("four" in some and len(some) > 1) for some in scheduled_runs.together)
-    assert sorted(scheduled_runs.per_session.values()) == [1, 3]
+    assert scheduled_runs.numbers_per_session() == [1, 3]
 
 
 def test_runs_side_by_side_share_what_may_be_on_its_way(loaded: Project) -> None:
@@ -132,4 +135,4 @@ def test_one_at_once_is_what_it_says(loaded: Project, threads: ThreadPoolExecuto
         clock.advance(3600)
         eventually(lambda: not scheduler.report_ended_or_start_due() and not scheduler.busy)
     assert max(map(len, scheduled_runs.together)) == 1
-    assert sum(scheduled_runs.per_session.values()) == 4
+    assert len(scheduled_runs.sessions) == 4

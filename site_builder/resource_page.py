@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from crossdock.mapping.resource_types import WRITTEN, personal_members
-from crossdock.values.schema_descriptions_from_docstrings import DocumentedModel
+from crossdock.values.schema_descriptions_from_docstrings import SchemaGeneratorWithDescriptions
 from site_builder.markdown_text import code, escaped, paragraphs, table
 from site_builder.schema_types import Types
 
@@ -36,7 +36,10 @@ class _Part(NamedTuple):
 def pages() -> Iterator[tuple[str, str]]:
     """Yield the path and the text of the page."""
     parts: dict[str, Any] = {}
-    schemas = {name: kind.draft.model_json_schema(schema_generator=DocumentedModel) for name, kind in WRITTEN.items()}
+    schemas = {
+        name: kind.draft.model_json_schema(schema_generator=SchemaGeneratorWithDescriptions)
+        for name, kind in WRITTEN.items()
+    }
     for schema in schemas.values():
         parts |= schema.get("$defs", {})
     parts.pop(_REFERENCE)

@@ -8,7 +8,7 @@ from crossdock.values.json_access import JsonAccess, JsonElement
 from crossdock.values.json_paths import MISSING
 
 
-def with_members(item: Any, **members: Any) -> Any:
+def with_added_members(item: Any, **members: Any) -> Any:
     """Return a record with more *members*. What is no object stays, so that its row is rejected."""
     return {**item, **members} if isinstance(item, dict) else item
 

@@ -30,7 +30,7 @@ def unreadable_look_up_outcome(error: RecordError) -> Outcome:
     return Outcome("in_doubt", f"answered a look-up that cannot be read: {error}", 200)
 
 
-def read_part_or_reason(name: str, read: Callable[[], Any]) -> dict[str, Any]:
+def read_as_member_or_reason(name: str, read: Callable[[], Any]) -> dict[str, Any]:
     """Return the member *name* of a record as *read* requests it, or the reason for `check_part_was_read` if it cannot
     be read.
 
@@ -46,7 +46,7 @@ def read_part_or_reason(name: str, read: Callable[[], Any]) -> dict[str, Any]:
 
 
 def check_part_was_read(record: JsonAccess, pointer: str) -> None:
-    """Raise RecordError if the `read_part_or_reason` at *pointer* could not be read."""
+    """Raise RecordError if what `read_as_member_or_reason` was to read at *pointer* could not be read."""
     reason = record.at(f"/{_UNREAD}", str, default=None)
     if reason is not None:
         raise RecordError("unmatched", f"could not be read: {reason}", pointer=pointer)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from crossdock.errors import ConfigError, RemoteError, UnavailableError
     from crossdock.mapping.external_id_recognition import NameForm, Ours
     from crossdock.mapping.incremental_cursors import Checkpoint, Cursor, Window, windows
-    from crossdock.mapping.lookups_and_joins import Join, Lookup
+    from crossdock.mapping.lookup_and_join_settings import Join, Lookup
     from crossdock.mapping.stream_declaration import AdoptBy, OpenUntil, Reread
     from crossdock.pacing.rate_limit_settings import RateLimit
     from crossdock.pacing.throttling_wait import stated_wait_s
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from crossdock.reading.sources.file_order import NameOrder, Order
     from crossdock.reading.sources.file_source import FileSource, StreamId
     from crossdock.reading.sources.graphql_errors import GraphQLError
-    from crossdock.reading.sources.late_file_deadlines import Wait
     from crossdock.reading.sources.listing_of_complete_files import check_intake
     from crossdock.reading.sources.manifests_and_done_markers import Manifest, MarkerTemplate
     from crossdock.reading.sources.overlap_paging import OverlappingPages
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     )
     from crossdock.reading.sources.retried_requests import NotFoundError
     from crossdock.reading.sources.run_context import SourceContext
+    from crossdock.reading.sources.waiting_for_late_files import Wait
     from crossdock.reading.sources.warnings_about_damaged_cells import warnings_about_newest
     from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
     from crossdock.reading.transport.client_assertions import ClientAssertion, SignatureAlgorithm
@@ -68,7 +68,7 @@ _NAMES = {
     "reading.formats.delimited_layout": "DelimitedFormat",
     "reading.formats.file_formats": "FileFormat",
     "config.http_api_connector_settings": "HttpSettings",
-    "mapping.lookups_and_joins": "Join Lookup",
+    "mapping.lookup_and_join_settings": "Join Lookup",
     "mapping.external_id_recognition": "NameForm Ours",
     "mapping.stream_declaration": "AdoptBy OpenUntil Reread",
     "values.json_access": "JsonAccess",
@@ -93,7 +93,7 @@ _NAMES = {
     "reading.sources.file_order": "NameOrder Order",
     "reading.sources.file_source": "FileSource StreamId",
     "reading.sources.file_lookups_and_joins": "Joined JoinedFiles Part Rule",
-    "reading.sources.late_file_deadlines": "Wait",
+    "reading.sources.waiting_for_late_files": "Wait",
     "reading.sources.manifests_and_done_markers": "Manifest MarkerTemplate",
     "reading.sources.warnings_about_damaged_cells": "warnings_about_newest",
     "reading.sources.retried_requests": "NotFoundError",

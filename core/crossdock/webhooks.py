@@ -108,7 +108,7 @@ class Webhook(JsonAccess):
     body: Any
 
     @property
-    def _json_root(self) -> Any:
+    def _json_document(self) -> Any:
         return self.body
 
     def _full_pointer(self, pointer: str) -> str:
@@ -366,7 +366,7 @@ class WebhookVerifier:
         scheme = self.scheme
         if len(body) > scheme.max_body_bytes:
             raise WebhookError("too_large", f"the body has more than {scheme.max_body_bytes:,} bytes")
-        found = _values_of_scheme_headers(headers, scheme)
+        found = _required_header_values_by_name(headers, scheme)
         signatures = found[scheme.signature_header].split(" ")
         if len(signatures) > MAX_SIGNATURES:
             raise WebhookError(
@@ -478,7 +478,7 @@ def _secret_bytes(secret: str, scheme: WebhookScheme) -> bytes:
     return key
 
 
-def _values_of_scheme_headers(headers: Headers, scheme: WebhookScheme) -> dict[str, str]:
+def _required_header_values_by_name(headers: Headers, scheme: WebhookScheme) -> dict[str, str]:
     wanted = {
         name.lower(): name for name in (scheme.signature_header, scheme.id_header, scheme.timestamp_header) if name
     }
@@ -500,11 +500,11 @@ def _header_text(value: str | bytes) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else value
 
 
-def _checked_header(form: re.Pattern[str], fields: Mapping[str, str], name: str | None) -> str | None:
+def _checked_header(pattern: re.Pattern[str], fields: Mapping[str, str], name: str | None) -> str | None:
     if name is None:
         return None
     value = fields.get(name, "")
-    if not form.fullmatch(value):
+    if not pattern.fullmatch(value):
         raise WebhookError("malformed_header", f"{name} has an invalid value")
     return value
 

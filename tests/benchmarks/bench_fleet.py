@@ -66,13 +66,13 @@ def measure(url: StateUrl, tenants: int, *, equal: bool) -> Measured:
     """Store what is known of so many tenants, and take over."""
     names = [f"t{number:05}" for number in range(tenants)]
     jobs = [{"nightly": job(number, equal=equal)} for number in range(tenants)]
-    with closing(FleetDatabase(url)) as database, database.lead_fleet("before") as leader:
+    with closing(FleetDatabase(url)) as database, database.hold_leadership("before") as leader:
         leader.forget_tenants(list(database.job_facts_by_tenant()))
         leader.write_job_facts({name: [known(number)] for number, name in enumerate(names)})
     began, connections = time.perf_counter(), list[object]()
     with closing(FleetDatabase(url)) as database:
         event.listen(database._engine, "connect", lambda raw, _: connections.append(raw))
-        with database.lead_fleet("after"):
+        with database.hold_leadership("after"):
             facts, schedule = database.job_facts_by_tenant(), FleetSchedule()
             for name, configs in zip(names, jobs, strict=True):
                 schedule.add_or_replace_tenant(name, configs, facts[name].values(), NOW)

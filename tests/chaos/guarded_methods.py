@@ -76,7 +76,7 @@ class Nights:
         assert report.balanced
         assert max(self.depot.creates.values(), default=0) <= 1, self.depot.creates
         assert {f"b:{row['K']}" for row in self.customers.rows} <= set(self.bench.created())
-        self.said += [str(error) for error in report.messages.all_errors]
+        self.said += [str(error) for error in report.messages.exceptions_of_this_run]
         self.said += [message for (message,) in self._in_state("SELECT message FROM said")]
         self.said += self.bench.attempts()
         return report
@@ -104,7 +104,10 @@ class Nights:
             report = self.sync()
         # a record that was rejected before it was gone, and is delivered by the replay, may need an approval to go
         assert all("is gone, more than" in str(error) for error in report.errors.values()), report.errors
-        assert report.exit_code == (4 if report.errors else 0), (report.accounts(), report.messages.all_errors)
+        assert report.exit_code == (4 if report.errors else 0), (
+            report.accounts(),
+            report.messages.exceptions_of_this_run,
+        )
         assert not self.bench.dead_letters()
         stored = [each for each in self.depot.stored.values() if each["reference"] != "b:1" or not report.errors]
         held = Counter((each["kind"], each["reference"], each.get("quantity")) for each in stored)

@@ -10,7 +10,7 @@ import pytest
 
 from crossdock.config.project import project
 from crossdock.runs import sync_and_replay
-from crossdock.testing.demo.shop import shop_demo
+from crossdock.testing.demo.shop import shop_demo_folder_and_servers
 from crossdock.values.clock import SystemClock
 from crossdock.values.progress import SilentProgress
 
@@ -19,13 +19,13 @@ MERGE = {"content-type": "application/merge-patch+json"}
 
 @pytest.mark.parametrize("kind", ["shopify", "woocommerce"])
 def test_the_3pl_is_told_of_a_cancellation(
-    tmp_path: Path, kind: shop_demo.Kind, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, kind: shop_demo_folder_and_servers.Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It cancels the order, and ships the others; one that it has shipped is a dead letter, which says so."""
-    with shop_demo.create_and_serve_shop_demo(tmp_path / "demo", kind) as demo:
+    with shop_demo_folder_and_servers.create_and_serve_shop_demo(tmp_path / "demo", kind) as demo:
         for name, value in demo.variables.items():
             monkeypatch.setenv(name, value)
-        synced = project.load(tmp_path / "demo" / shop_demo.CONFIG)
+        synced = project.load(tmp_path / "demo" / shop_demo_folder_and_servers.CONFIG)
         synced.create_or_upgrade_state()
 
         def sync(stream: str) -> int:

@@ -212,7 +212,7 @@ def test_the_effects_check_can_fail(copy: Path, change: str, effects: int, match
         SandboxServer(copy / "sandbox"),
         nullcontext() if matches else pytest.raises(InternalError, match="do not match"),
     ):
-        assert effects_and_reports_comparison.check_effects_match_reports(
+        assert effects_and_reports_comparison.check_and_count_effects(
             project.load(copy / "crossdock.yaml"), [report]
         ) == {
             "create": 387,

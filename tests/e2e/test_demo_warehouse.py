@@ -18,7 +18,7 @@ import pytest
 from crossdock.cli.main import main
 from crossdock.cli.safe_terminal_console import PlainConsole
 from crossdock.sandbox import SandboxServer
-from crossdock.testing.demo.warehouse import depot
+from crossdock.testing.demo.warehouse import warehouse_working_on_order_files
 
 CONFIG = Path(__file__).parents[2] / "configs" / "warehouse_exchange.yaml"
 
@@ -69,7 +69,7 @@ def test_orders_go_to_the_warehouse_once_and_come_back_acknowledged_and_shipped(
     left = Counter(json.loads((warehouse / "book.json").read_text())["stock"])
     for row in rows(warehouse / "out", "shp_*.csv"):
         left[row["sku"]] += int(row["shipped_qty"])
-    assert left == depot.STOCK
+    assert left == warehouse_working_on_order_files.STOCK
     code, listed = crossdock("runs", "--json")
     nights = [(run["status"], run["open"]) for run in reversed(json.loads(listed))]
     assert [(status, {name: n for name, n in found.items() if n}) for status, found in nights] == [
@@ -80,7 +80,7 @@ def test_orders_go_to_the_warehouse_once_and_come_back_acknowledged_and_shipped(
     assert "DOES NOT" not in shown
 
     address = httpx.URL(_variables()["PLATFORM_URL"])
-    depot.Depot(warehouse).work_for_a_day(datetime.now(UTC))
+    warehouse_working_on_order_files.Depot(warehouse).work_for_a_day(datetime.now(UTC))
     Path("at-once.yaml").write_text("connections: {wms: {settle_s: 0}}")
     with SandboxServer(Path("sandbox"), port=address.port or 0) as platform:
         code, report = crossdock("-C", "crossdock.yaml", "-C", "at-once.yaml", "sync", "--json")

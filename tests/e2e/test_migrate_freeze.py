@@ -12,7 +12,7 @@ from tests.e2e.migrated_folder import MigratedFolder
 
 from crossdock.config.project import project
 from crossdock.errors import RefusedError, StoppedError
-from crossdock.migration.freeze_check import FreezeCheck, check_sources_unchanged_over_wait
+from crossdock.migration.freeze_check import FreezeCheck, verify_and_store_source_freeze
 from crossdock.sandbox import SandboxServer
 from crossdock.values.clock import SystemClock
 
@@ -40,7 +40,7 @@ class Waiting(Event):
 
 def checked(migrated: MigratedFolder, waiting: Waiting) -> FreezeCheck:
     loaded = project.load(migrated.config)
-    return check_sources_unchanged_over_wait(loaded, timedelta(minutes=10), clock=SystemClock(), interrupt=waiting)
+    return verify_and_store_source_freeze(loaded, timedelta(minutes=10), clock=SystemClock(), interrupt=waiting)
 
 
 @pytest.mark.nightly

@@ -16,7 +16,7 @@ from tests.e2e.migrated_folder import MigratedFolder
 from tests.report_page import Page
 
 from crossdock.config.project import project
-from crossdock.migration.freeze_check import check_sources_unchanged_over_wait
+from crossdock.migration.freeze_check import verify_and_store_source_freeze
 from crossdock.sandbox import SandboxServer
 from crossdock.state.tables.system_migrations import Migrations
 from crossdock.values.clock import SystemClock
@@ -37,7 +37,7 @@ class Ready:
         self.migrated, self.report = migrated, migrated.folder / "signed.html"
 
     def freeze(self) -> None:
-        check_sources_unchanged_over_wait(
+        verify_and_store_source_freeze(
             project.load(self.migrated.config), timedelta(), clock=SystemClock(), interrupt=Event()
         )
 

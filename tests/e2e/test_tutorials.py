@@ -16,7 +16,7 @@ from tests.unit.test_docs import blocks
 
 import crossdock
 from crossdock.sandbox import SandboxServer
-from crossdock.testing.demo.shop import shop_demo
+from crossdock.testing.demo.shop import shop_demo_folder_and_servers
 
 CONNECTOR = DOCS / "tutorials" / "connector.md"
 SHOP_TO_3PL = DOCS / "tutorials" / "shop_to_3pl.md"
@@ -73,7 +73,9 @@ def test_the_connector_of_the_tutorial_sends_what_changed(tmp_path: Path, monkey
 
 def test_the_config_of_the_tutorial_brings_parcels_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The numbers are those that the page shows, and the run after all others sends nothing."""
-    with shop_demo.create_and_serve_shop_demo(tmp_path / "demo", "shopify", ships_when_asked=True) as demo:
+    with shop_demo_folder_and_servers.create_and_serve_shop_demo(
+        tmp_path / "demo", "shopify", ships_when_shipments_are_listed=True
+    ) as demo:
         for name, value in demo.variables.items():
             monkeypatch.setenv(name, value)
         config = tmp_path / "lamps.yaml"

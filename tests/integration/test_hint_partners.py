@@ -113,16 +113,16 @@ def test_works_end_together_now_and_then_and_wait_for_none_that_is_stuck() -> No
         one, other = (
             stack.enter_context(worker._registering_work(Partners(name, "platform"), [])) for name in ("a", "b")
         )
-        assert not worker._must_end_for_common_break(one)
+        assert not worker._join_common_break_if_due(one)
         clock.advance(webhook_record_delivery.WORKS_S)
         with mock.patch.object(webhook_record_delivery, "BREAK_S", 0.0):
-            assert not worker._must_end_for_common_break(one), "the other one is stuck"
+            assert not worker._join_common_break_if_due(one), "the other one is stuck"
         clock.advance(1)
-        assert not worker._must_end_for_common_break(one)
+        assert not worker._join_common_break_if_due(one)
         with mock.patch.object(webhook_record_delivery, "BREAK_S", 60.0):
-            late = pool.submit(worker._must_end_for_common_break, other)
+            late = pool.submit(worker._join_common_break_if_due, other)
             eventually(lambda: worker._ready == 1)
-            assert worker._must_end_for_common_break(one)
+            assert worker._join_common_break_if_due(one)
             assert late.result(60)
 
 
@@ -130,6 +130,8 @@ def test_planning_for_one_target_waits_for_no_other() -> None:
     """A run that plans may read its target meanwhile, which may take long."""
     records = RecordsOfSession()
     one, other = records.begin_run(), records.begin_run()
-    one.begin_planning(Scope("platform", "order", "shop"), [1])
+    one.begin_planning_and_find_busy(Scope("platform", "order", "shop"), [1])
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(other.begin_planning, Scope("depot", "labels", "shop"), [1]).result(60) == set()
+        assert (
+            pool.submit(other.begin_planning_and_find_busy, Scope("depot", "labels", "shop"), [1]).result(60) == set()
+        )

@@ -20,7 +20,7 @@ from crossdock.services.inbox import webhook_record_delivery
 from crossdock.services.inbox.webhook_record_delivery import WorkResult
 from crossdock.state import NamedRecord, ReceivedWebhook, StateUrl
 from crossdock.values.progress import SilentProgress
-from crossdock.values.run_messages import warnings_and_notes_by_stream
+from crossdock.values.run_messages import warning_and_note_texts_by_stream
 from crossdock.writing.delivery.records_of_concurrent_runs import _Mark
 
 
@@ -342,4 +342,4 @@ def test_a_run_tells_of_how_many_changes_no_webhook_has_told(desk: InboxDesk) ->
 
 def _told(desk: InboxDesk, session: Session) -> list[str]:
     """The remarks of the last run on the customers."""
-    return warnings_and_notes_by_stream(desk.runs(session)[0].messages).get("b.customers", [])
+    return warning_and_note_texts_by_stream(desk.runs(session)[0].messages).get("b.customers", [])

@@ -26,7 +26,7 @@ from crossdock.runs.checked_batches import batches_of_existing_records, fetched_
 from crossdock.runs.planning.mapping_to_drafts import draft_of_record
 from crossdock.values.author_code_errors import (
     AuthorCodeError,
-    as_author_code_error,
+    author_code_error_or_none,
     convert_author_errors,
     described_exception,
     shortened_text,
@@ -321,10 +321,10 @@ def test_an_exception_that_no_guard_met_is_an_authors_if_its_code_is_on_the_way(
     """Only what a frame of an author has raised is told as such: anything else is a defect of ours."""
     with pytest.raises(ValueError, match="bad") as caught:
         raises(ValueError("bad"))()
-    found = as_author_code_error(caught.value)
+    found = author_code_error_or_none(caught.value)
     assert found is not None
     assert found.exit_code == 3
-    assert as_author_code_error(ValueError("bad")) is None
+    assert author_code_error_or_none(ValueError("bad")) is None
 
 
 def test_the_most_frequent_mistake_is_told() -> None:

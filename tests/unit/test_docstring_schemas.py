@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from crossdock.config import connector_registry
 from crossdock.config.project.config_schema import config_schema
-from crossdock.values.schema_descriptions_from_docstrings import DocumentedModel, field_docstrings
+from crossdock.values.schema_descriptions_from_docstrings import SchemaGeneratorWithDescriptions, field_docstrings
 
 
 class Mixin:
@@ -34,7 +34,7 @@ def test_fields_have_their_docstrings() -> None:
     """Those of bases and of plain classes included; a description in the field wins."""
     expected = {"shared": "Of a plain class.", "name": "Of a base.", "size": "Over\ntwo lines.", "own": "Not used."}
     assert field_docstrings(Model) == expected
-    written = Model.model_json_schema(schema_generator=DocumentedModel)["properties"]
+    written = Model.model_json_schema(schema_generator=SchemaGeneratorWithDescriptions)["properties"]
     assert {name: member.get("description") for name, member in written.items()} == {
         "shared": "Of a plain class.",
         "name": "Of a base.",

@@ -139,7 +139,7 @@ def test_a_document_is_read_alike_by_all_readers(members: list[tuple[str, str]])
             assert repr(quick) == repr(slow)
         elif slow is not None:  # limits that the slow reader has beside it
             assert "\\u" in text or text.count("[") > exact_json.MAX_DEPTH
-        together = exact_json.canonical_object_texts([text.encode(), text.encode() + b"\r"])
+        together = exact_json.canonicalize_json_object_lines([text.encode(), text.encode() + b"\r"])
         if together is not None:
             assert together == [exact_json.dumps(quick).decode()] * 2
 
@@ -172,8 +172,8 @@ def finding(read: Any) -> Any:
 )
 def test_lines_that_are_no_objects_are_left_to_the_slow_reader(line: str) -> None:
     """One of them leaves all to it, and what it accepts is then read by it."""
-    assert exact_json.canonical_object_texts([b'{"a":1}', line.encode()]) is None
-    assert exact_json.canonical_object_texts([b'{"b":1.50,"a":"\\u00e9\\""}']) == ['{"a":"é\\"","b":1.5}']
+    assert exact_json.canonicalize_json_object_lines([b'{"a":1}', line.encode()]) is None
+    assert exact_json.canonicalize_json_object_lines([b'{"b":1.50,"a":"\\u00e9\\""}']) == ['{"a":"é\\"","b":1.5}']
 
 
 @pytest.mark.parametrize("name", [1, None, b"a", 1.5])

@@ -16,11 +16,11 @@ from crossdock.values.exact_json import BEYOND
 from crossdock.values.json_paths import (
     MISSING,
     at_path,
-    at_pointer,
     check_type,
     column_text,
     exact_number,
-    explode_list,
+    explode_list_with_pointers,
+    value_or_missing_at_pointer,
     with_value_at_path,
 )
 
@@ -58,14 +58,14 @@ def everything_in(value: Any, pointer: str = "") -> list[tuple[str, Any]]:
 def test_a_pointer_finds_every_value(document: Any) -> None:
     """Whatever the names of members contain."""
     for pointer, value in everything_in(document):
-        assert at_pointer(document, pointer) is value
+        assert value_or_missing_at_pointer(document, pointer) is value
 
 
 @given(document=VALUES, pointer=st.lists(NAMES, max_size=4))
 def test_a_pointer_finds_a_value_or_says_where_there_is_none(document: Any, pointer: list[str]) -> None:
     """There is no other exception, and the place of the error is a part of the pointer."""
     text = "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in pointer)
-    error = refusal(lambda: at_pointer(document, text))
+    error = refusal(lambda: value_or_missing_at_pointer(document, text))
     assert error is None or (error.code == "bad_value" and text.startswith(error.pointer or ""))
 
 
@@ -96,14 +96,14 @@ def test_a_value_is_of_its_type_or_refused(value: Any, kind: type[Any]) -> None:
 def test_a_value_without_members_is_no_missing_value(document: Any, pointer: str, message: str) -> None:
     """A default must not hide that a source has changed its form."""
     with pytest.raises(RecordError, match=f"^{message}$"):
-        at_pointer(document, pointer)
+        value_or_missing_at_pointer(document, pointer)
 
 
 @pytest.mark.parametrize("pointer", ["a", "a/b", "/a~2", "/~"])
 def test_a_wrong_pointer_is_a_defect_of_the_mapping(pointer: str) -> None:
     """It is no record's fault."""
     with pytest.raises(ValueError, match="is not a JSON pointer"):
-        at_pointer({}, pointer)
+        value_or_missing_at_pointer({}, pointer)
 
 
 def test_a_wrong_type_is_a_defect_of_the_mapping() -> None:
@@ -211,27 +211,27 @@ def test_each_value_has_one_text(value: Any, text: str | None) -> None:
 def test_a_list_becomes_its_elements_and_nothing_else_is_lost(item: Any, path: str) -> None:
     """Each row is the object with one element at the place of the list; the object itself does not change."""
     before, elements = exact_json.dumps(item), at_path(item, path)
-    rows = list(explode_list(item, path))
+    rows = list(explode_list_with_pointers(item, path))
     assert exact_json.dumps(item) == before
     if elements is None:
         assert not rows
     elif not isinstance(elements, list):
         assert rows == [(item, None)]
     else:
-        assert [at_pointer(item, pointer or "?") for _, pointer in rows] == elements
+        assert [value_or_missing_at_pointer(item, pointer or "?") for _, pointer in rows] == elements
         assert [at_path(row, path) for row, _ in rows] == elements
 
 
 def test_an_empty_list_that_is_cut_is_no_empty_list() -> None:
     """The record stays, without a key of an element, so that it is rejected."""
     item = {"id": 1, "lines": {"nodes": [], "totalCount": 2}}
-    assert list(explode_list(item, "lines.nodes")) == [(item, None)]
+    assert list(explode_list_with_pointers(item, "lines.nodes")) == [(item, None)]
 
 
 def test_a_row_has_what_surrounds_its_list() -> None:
     """Also where the list is deep inside, and in another list."""
     item = {"id": 1, "parts": [{"x": 2, "lines": [{"sku": "a"}, {"sku": "b"}]}, 3]}
-    assert list(explode_list(item, "parts.0.lines")) == [
+    assert list(explode_list_with_pointers(item, "parts.0.lines")) == [
         ({"id": 1, "parts": [{"x": 2, "lines": {"sku": "a"}}, 3]}, "/parts/0/lines/0"),
         ({"id": 1, "parts": [{"x": 2, "lines": {"sku": "b"}}, 3]}, "/parts/0/lines/1"),
     ]

@@ -32,7 +32,7 @@ def test_a_stream_may_have_several_errors() -> None:
         ("wms.products", "refused", "f.csv:12", "ask for it anew"),
         ("wms.products", "unavailable", "sftp://wms", None),
     ]
-    assert (said.first_error_by_stream, said.exit_code) == ({"wms.products": SHORT}, 3)
+    assert (said.first_exception_by_stream, said.exit_code) == ({"wms.products": SHORT}, 3)
     assert streams_and_messages_document({}, said)["errors"] == {
         "wms.products": "f.csv:12: has 10 rows\n  ask for it anew\nsftp://wms: no answer"
     }

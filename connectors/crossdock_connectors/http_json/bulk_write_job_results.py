@@ -11,7 +11,7 @@ from typing import Any
 
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
-from crossdock.reading.sources.signs_of_unread_records import signs_beside_empty_list
+from crossdock.reading.sources.signs_of_unread_records import collect_signs_beside_empty_list
 from crossdock.reading.wrappers.stream_compression import GZIP, GzipSettings, UnpackedStream
 from crossdock.reading.wrappers.unpacking_limits import UnpackingMeter
 from crossdock.targets import Answer, ExpectedRecord, Outcome, body_of
@@ -42,7 +42,7 @@ def sign_of_next_page(answer: Answer, each: JobResults) -> str | None:
     """Return what in an *answer* with results tells of a next page of them, or None."""
     body = body_of(answer) if each.format == "json" else None
     read = ApiAnswer("", body, answer.status, answer.headers)
-    return signs_beside_empty_list(read, each.records).sign_of_next_page
+    return collect_signs_beside_empty_list(read, each.records).sign_of_next_page
 
 
 def _key_of_result(row: Any, each: JobResults) -> str | None:

@@ -35,7 +35,7 @@ class HttpJsonJobTarget(HttpJsonTarget):
     def __init__(self, config: TargetConfig, declared: Mapping[str, JobResourceConfig]) -> None:
         super().__init__(config)
         self._jobs = {name: each.job for name, each in declared.items()}
-        self._forms = {name: _resource_sent_in_files(name, each) for name, each in declared.items()}
+        self._forms = {name: _file_form_of_resource(name, each) for name, each in declared.items()}
         kinds = {**self.resources, **{name: form.kind for name, form in self._forms.items()}}
         self.resources = {name: kinds[name] for name in config.resources}
 
@@ -96,7 +96,7 @@ class HttpJsonJobTarget(HttpJsonTarget):
     def failed(self, resource: str, answer: ApiAnswer) -> int | None:
         if resource not in self._forms:
             return super().failed(resource, answer)
-        if status := self._declared_failure(answer.body):
+        if status := self._status_of_declared_failure(answer.body):
             return status
         return REFUSED if error_members_in(answer.body) or _has_user_errors(answer.body) else None
 
@@ -113,7 +113,7 @@ class HttpJsonJobTarget(HttpJsonTarget):
     ) -> Answer:
         if request.method not in _PARTS:
             return super().send(client, resource, request, idempotency_key, if_match, may_leave)
-        return bulk_write_jobs.upload_start_or_continue_job(
+        return bulk_write_jobs.upload_or_start_or_continue_job(
             self, resource, self._jobs[resource], client, request, may_leave
         )
 
@@ -127,7 +127,7 @@ def target(settings: HttpJsonSettings) -> HttpJsonTarget | None:
     return HttpJsonJobTarget(config, declared) if declared else HttpJsonTarget(config)
 
 
-def _resource_sent_in_files(name: str, config: JobResourceConfig) -> FileForm:
+def _file_form_of_resource(name: str, config: JobResourceConfig) -> FileForm:
     waits = config.job.wait_s
     kind = file_target_resource(name, config, config.name_form, config.records_per_file, results_within_s=waits)
     return FileForm(kind, f"{name}_{{number:6}}", config.content)

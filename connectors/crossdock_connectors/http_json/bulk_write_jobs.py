@@ -71,7 +71,7 @@ class _GoneError(RefusedError):
     """The API has no such job."""
 
 
-def upload_start_or_continue_job(
+def upload_or_start_or_continue_job(
     target: ApiTarget, resource: str, config: BulkJob, client: Client, request: Request, may_leave: Callable[[], bool]
 ) -> Answer:
     """Send a part of a stored batch.
@@ -92,7 +92,7 @@ def upload_start_or_continue_job(
         return (
             exchange.start_job(may_leave)
             if request.method == HAND_OVER
-            else exchange.check_state_and_continue(may_leave)
+            else exchange.start_or_read_results_by_state(may_leave)
         )
     except _EndedError as ended:
         return ended.answer
@@ -101,7 +101,7 @@ def upload_start_or_continue_job(
 def outcomes_of_job_answer(
     answer: Answer, config: BulkJob, expected: Sequence[ExpectedRecord]
 ) -> Outcome | list[Outcome]:
-    """Return what an answer of `upload_start_or_continue_job` to the second part says of each record, or of all."""
+    """Return what an answer of `upload_or_start_or_continue_job` to the second part says of each record, or of all."""
     match answer.status:
         case 429:
             return outcome_of_write_with_reason(answer, ExpectedRecord(), RecordShape())
@@ -132,7 +132,7 @@ class _JobExchange:
         self._send_or_fetch_file(upload, upload.method, "upload", content, headers)
         return self._answer_with_receipt(200)
 
-    def check_state_and_continue(self, may_leave: Callable[[], bool]) -> Answer:
+    def start_or_read_results_by_state(self, may_leave: Callable[[], bool]) -> Answer:
         state = self._config.state
         if self._lacks_value_used_by(state):
             lost = "the answer to the start of the job was lost, so that the API cannot be asked for it"

@@ -289,22 +289,22 @@ class AuthorizationCode(_GrantedToken):
         )
 
 
-def _resolve_secret_references(value: Any, info: ValidationInfo) -> Any:
+def _resolve_references_refuse_literals(value: Any, info: ValidationInfo) -> Any:
     """Convert references in *value* to secrets. Raises ValueError if a usual name of a secret has a text."""
     if isinstance(value, Mapping):
         refuse_literal_secrets(
             {name: each for name, each in value.items() if _discriminator_of_text_or_reference(each) == "text"}
         )
-        return {name: _resolve_secret_references(each, info) for name, each in value.items()}
+        return {name: _resolve_references_refuse_literals(each, info) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_resolve_secret_references(each, info) for each in value]
+        return [_resolve_references_refuse_literals(each, info) for each in value]
     if isinstance(value, str) and _discriminator_of_text_or_reference(value) == "reference":
         return _REFERENCE.validate_python(value, context=info.context)
     return value
 
 
 _REFERENCE: TypeAdapter[Secret] = TypeAdapter(SecretRef)
-_Credentials = Annotated[Mapping[str, Any], Field(min_length=1), AfterValidator(_resolve_secret_references)]
+_Credentials = Annotated[Mapping[str, Any], Field(min_length=1), AfterValidator(_resolve_references_refuse_literals)]
 
 
 class LoginRequest(_TokenCredential):

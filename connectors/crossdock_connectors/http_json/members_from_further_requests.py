@@ -59,12 +59,12 @@ def add_requested_members(
     members: Mapping[str, ExpandedMember],
     paging: Pagination,
     key: str,
-    answers: dict[str, ApiAnswer],
+    latest_answers: dict[str, ApiAnswer],
 ) -> Any:
     """Return *item* with what the requests of *members* have answered, in their order; a later one may use an earlier.
 
     What the API refuses, or answers in another form, is an error of this record alone: `error_of_expansion` finds it.
-    *key* is the place of *members* in the config, and *answers* keeps the latest one with a record for each of them.
+    *key* is the place of *members* in the config, and *latest_answers* keeps that with a record for each of them.
 
     Raises:
         UnauthorizedError, UnavailableError: As `ctx.api.request`.
@@ -74,7 +74,9 @@ def add_requested_members(
         if ctx.run.interrupt.is_set():
             raise StoppedError("stopped between two records", hint="run again to continue")
         try:
-            value = _request_member_value(ctx, item, member, member.pagination or paging, f"{key}.{name}", answers)
+            value = _request_member_value(
+                ctx, item, member, member.pagination or paging, f"{key}.{name}", latest_answers
+            )
         except (UnauthorizedError, UnavailableError):
             raise
         except (RefusedError, RemoteError) as error:

@@ -146,12 +146,12 @@ class _SizedPages(_Pages):
         return self
 
     @property
-    def param_names(self) -> Mapping[str, str]:
+    def param_name_by_setting(self) -> Mapping[str, str]:
         sent = ["param", *([] if self.size is None else ["size_param"])]
         return {key: getattr(self, key) for key in sent}
 
     @property
-    def first_page_param_values(self) -> Mapping[str, int]:
+    def first_page_value_by_setting(self) -> Mapping[str, int]:
         return {} if self.size is None else {"size_param": self.size}
 
 
@@ -210,8 +210,8 @@ class PageNumberPages(_SizedPages):
     needs_records = True
 
     @property
-    def first_page_param_values(self) -> Mapping[str, int]:
-        return {**super().first_page_param_values, "param": self.start}
+    def first_page_value_by_setting(self) -> Mapping[str, int]:
+        return {**super().first_page_value_by_setting, "param": self.start}
 
 
 class OffsetPages(_SizedPages):
@@ -228,8 +228,8 @@ class OffsetPages(_SizedPages):
     needs_records = True
 
     @property
-    def first_page_param_values(self) -> Mapping[str, int]:
-        return {**super().first_page_param_values, "param": self.start}
+    def first_page_value_by_setting(self) -> Mapping[str, int]:
+        return {**super().first_page_value_by_setting, "param": self.start}
 
 
 class GraphQLPages(_Pages):
@@ -253,11 +253,11 @@ class GraphQLPages(_Pages):
         )
 
     @property
-    def param_names(self) -> Mapping[str, str]:
+    def param_name_by_setting(self) -> Mapping[str, str]:
         return {"cursor": self.cursor} | ({} if self.size is None else {"size_variable": self.size_variable})
 
     @property
-    def first_page_param_values(self) -> Mapping[str, int]:
+    def first_page_value_by_setting(self) -> Mapping[str, int]:
         return {} if self.size is None else {"size_variable": self.size}
 
 
@@ -298,7 +298,7 @@ def check_parameter_place(
     def wrong(key: str, message: str) -> PydanticCustomError:
         return finding_about_key((*place, key), f"{message} (for the stream {stream})" if stream else message)
 
-    names, is_post = paging.param_names, graphql is not None or body is not None
+    names, is_post = paging.param_name_by_setting, graphql is not None or body is not None
     where = "variables" if isinstance(paging, GraphQLPages) else paging.place
     if is_post and where is None:
         fitting = "body" if graphql is None else "variables"
@@ -318,7 +318,7 @@ def check_parameter_place(
         except ValueError as error:
             raise wrong(key, f"has no place in {where}: what is around it {error}") from None
         held = at_path(documents[where], name) if where in documents else (params or {}).get(name)
-        sent = paging.first_page_param_values.get(key)
+        sent = paging.first_page_value_by_setting.get(key)
         if sent is not None and isinstance(held, int | str) and str(held) != str(sent):
             part = where if where in documents else "params"
             message = f"{name} is {held} in {part}, and the first request would have {sent}: name another place, or"

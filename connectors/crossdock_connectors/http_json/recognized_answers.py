@@ -70,7 +70,7 @@ class FailedAnswer(ConfigModel):
     """The status that such an answer stands for, by a part of its text, in upper or lower case; the first that is found
     counts. Default: 422, a refusal."""
 
-    def status_by_text(self, body: Any) -> int:
+    def status_of_failed_body(self, body: Any) -> int:
         """Return the status that a failed answer stands for."""
         text = exact_json.dumps(body).decode().casefold()
         return next((status for part, status in self.statuses.items() if part.casefold() in text), REFUSED)

@@ -56,7 +56,7 @@ def texts_in(value: Any) -> Iterator[str]:
                 yield from texts_in(inner)
 
 
-def placeholders_in(value: Any) -> Iterator[str]:
+def since_start_end_placeholders_in(value: Any) -> Iterator[str]:
     for text in texts_in(value):
         yield from _PLACE.findall(text)
 
@@ -97,7 +97,7 @@ def fill_or_remove_placeholders(value: Any, values: Mapping[str, str | None], nu
 def _fill_or_missing(value: Any, values: Mapping[str, str | None], numbers: Collection[str]) -> Any:
     match value:
         case str():
-            if any(values.get(name) is None for name in placeholders_in(value)):
+            if any(values.get(name) is None for name in since_start_end_placeholders_in(value)):
                 return MISSING
             if (name := value[1:-1]) in numbers and value == f"{{{name}}}":
                 return _number_value(name, values[name] or "")

@@ -159,7 +159,7 @@ class HttpJsonStreamConfig(StreamConfig):
     def fetches(self) -> bool:
         return self.fetch is not None
 
-    def requests_of_further_lists(self) -> Iterator[tuple[tuple[str, ...], ListedKeys | ExpandedMember]]:
+    def further_list_requests_with_places(self) -> Iterator[tuple[tuple[str, ...], ListedKeys | ExpandedMember]]:
         """Yield the lists besides the stream's own, each with its place in the config."""
         if self.existing is not None:
             yield ("existing",), self.existing
@@ -236,7 +236,9 @@ class HttpJsonStreamConfig(StreamConfig):
             raise finding_about_key(
                 ("cursor",), "cannot be used with windows: the stream continues at the end of the last one"
             )
-        used = set(request_templates.placeholders_in([self.params, self.headers, self.body, self.variables]))
+        used = set(
+            request_templates.since_start_end_placeholders_in([self.params, self.headers, self.body, self.variables])
+        )
         wanted = {"since"} if self.cursor else {"start", "end"} if self.windows else set()
         key = "cursor" if self.cursor else "windows"
         if missing := sorted(wanted - used):
@@ -319,7 +321,7 @@ class HttpJsonSettings(HttpSettings):
                 message = "says how the API splits the list into pages: set it here or in the connection; " + _NOT_SPLIT
                 raise finding_about_key(place, message)
             self._check_paging(stream, stream.pagination, place, name)
-            for around, other in stream.requests_of_further_lists():
+            for around, other in stream.further_list_requests_with_places():
                 if other.pagination is None and is_for_post(paging) and not other.is_post:
                     message = "needs a pagination of its own: this list is requested with GET"
                     raise finding_about_key(("streams", name, *around), message)
@@ -372,7 +374,7 @@ class HttpJsonSettings(HttpSettings):
 
         def status_of(answer: ApiAnswer) -> int | None:
             if failed is not None and is_failed(answer.body):
-                return failed.status_by_text(answer.body)
+                return failed.status_of_failed_body(answer.body)
             return None if is_ok(answer.body) else REFUSED
 
         return status_of

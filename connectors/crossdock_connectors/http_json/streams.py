@@ -34,10 +34,10 @@ from crossdock.values.config_base_types import parse_duration
 from crossdock.values.json_paths import (
     MISSING,
     at_path,
-    at_path_or_error,
+    at_path_refusing_wrong_containers,
     column_text,
     find_at_pointer,
-    find_list_at_pointer,
+    find_at_pointer_with_asterisk,
     names_in_path,
     unescaped_pointer_part,
 )
@@ -50,12 +50,12 @@ from crossdock.values.raw_rows_and_records import (
 )
 from crossdock_connectors import request_time_formats
 from crossdock_connectors.http_json import members_from_further_requests, request_templates
+from crossdock_connectors.http_json.checkpoints_despite_late_records import WindowCheckpoints
 from crossdock_connectors.http_json.failing_record_requests_set_aside import FailingRecords
 from crossdock_connectors.http_json.moved_rows import COARSE_S, MovedRows
 from crossdock_connectors.http_json.pagination_settings import Pagination
 from crossdock_connectors.http_json.rest_of_graphql_connections import complete_connections
 from crossdock_connectors.http_json.settings import FetchedRecord, HttpJsonSettings, HttpJsonStreamConfig
-from crossdock_connectors.http_json.window_checkpoints import WindowCheckpoints
 
 _REQUEST = {
     "path", "params", "headers", "body", "graphql", "variables", "records", "rest", "expand", "explode", "windows",
@@ -114,7 +114,8 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         values, window = asked
         until = f" until {window.checkpoint.cursor}" if window else ""
         pages = (
-            self.batch_of_page(ctx, page, f"{page.address}{until}", expand=None) for page in self.pages(ctx, values)
+            self.batch_of_page(ctx, page, f"{page.address}{until}", expanded_count=None)
+            for page in self.pages(ctx, values)
         )
         began = ctx.run.clock.now()
         moved = MovedRows(self.key, self.cursor) if self.cursor and self._may_rows_share_key else None
@@ -125,7 +126,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         if (
             moved
             and ctx.run.open_lists.needs_second_reading
-            and moved.any_moved_since(self._instant_by_api_clock(ctx, began))
+            and moved.any_moved_since(self._cursor_text_by_api_clock(ctx, began))
         ):
             raise list_changed_error("a record on two pages was changed meanwhile", batch.source)
 
@@ -134,7 +135,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         """Whether a list may have several rows of one key, so that only times show that it changed meanwhile."""
         return self.cursor is not None and self.cursor.as_ == "instant" and not self._unique_key_columns
 
-    def _instant_by_api_clock(self, ctx: Context[HttpJsonSettings], at: datetime) -> str:
+    def _cursor_text_by_api_clock(self, ctx: Context[HttpJsonSettings], at: datetime) -> str:
         """Return *at* by the clock of the API, in the cursor's stored form."""
         return format_stored_instant(ctx.run.by_clock_of(ctx.connection, at) - timedelta(seconds=COARSE_S))
 
@@ -186,10 +187,10 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return () if self._config.explode or self.group_by or self.order_by else self.key
 
     def batch_of_page(
-        self, ctx: Context[HttpJsonSettings], page: ApiAnswer, source: str, *, expand: int | None = 0
+        self, ctx: Context[HttpJsonSettings], page: ApiAnswer, source: str, *, expanded_count: int | None = 0
     ) -> RawBatch:
-        """Return the rows of a page. Of its records, the first *expand* are expanded; None: all of them."""
-        items = find_list_at_pointer(page.body, self._config.records)
+        """Return the rows of a page. Of its records, the first *expanded_count* are expanded; None: all of them."""
+        items = find_at_pointer_with_asterisk(page.body, self._config.records)
         if not isinstance(items, list):
             key = f"connections.{ctx.connection}.streams.{self.name}.records"
             message = f"has no list at {self._config.records or 'the top'}, as {key} says"
@@ -199,8 +200,8 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 hint=_members_at_path_text(page, self._config.records),
                 code="answer_misplaced",
             )
-        number = len(items) if expand is None else expand
-        items = [*self._expanded(ctx, items[:number]), *items[number:]]
+        number = len(items) if expanded_count is None else expanded_count
+        items = [*self._with_connections_and_members(ctx, items[:number]), *items[number:]]
         explode, is_proof = self._config.explode, self.on_gone != "nothing" and self.mode == "snapshot"
         if explode and is_proof and (number := sum(at_path(item, explode) is None for item in items)):
             text = f"{explode} is null in {number:,} records, which does not show that their elements are gone"
@@ -216,7 +217,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         is_group = self.group_by is not None  # which has a key of its own, by which its dead letter is known
         return RawBatch.json(items, source=source, key=self.key, explode=self._config.explode, keeps_empty=is_group)
 
-    def _expanded(self, ctx: Context[HttpJsonSettings], items: Sequence[Any]) -> Sequence[Any]:
+    def _with_connections_and_members(self, ctx: Context[HttpJsonSettings], items: Sequence[Any]) -> Sequence[Any]:
         """Return *items* with what further requests for each read."""
         if not self._config.expand:
             return [complete_connections(ctx, item, self._config.rest) for item in items]
@@ -245,7 +246,12 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         ):
             raise error
         explode, is_element = self._config.explode, record.row.get(ELEMENT) is not None
-        if explode and self.group_by and not is_element and at_path_or_error(record.json(), explode) in (None, MISSING):
+        if (
+            explode
+            and self.group_by
+            and not is_element
+            and at_path_refusing_wrong_containers(record.json(), explode) in (None, MISSING)
+        ):
             hint = f"skip: {{none: {{field: {explode}, empty: true}}}} leaves out such records"
             raise RecordError("bad_value", f"has no elements, of which the record is made; {hint}", pointer=explode)
         return super().to_resource(record)
@@ -398,7 +404,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 message, where=answer.address, hint=_members_at_path_text(answer, place), code="answer_misplaced"
             )
         found = found if isinstance(found, list) else [found]
-        return self._items_as_batch(self._expanded(ctx, found), answer.address)
+        return self._items_as_batch(self._with_connections_and_members(ctx, found), answer.address)
 
     def check(self, ctx: Context[HttpJsonSettings]) -> Finding:
         """Request the first two pages as the first run does, describe them, and request from a record's time on."""
@@ -409,7 +415,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         page = next(pages, None)
         if page is None:
             return Finding(ok=True, text=f"{self.name}: {self._config.path} responds that there are no records")
-        rows = self.batch_of_page(ctx, page, page.address, expand=1).load()
+        rows = self.batch_of_page(ctx, page, page.address, expanded_count=1).load()
         if rows.height and (
             error := members_from_further_requests.error_of_expansion(
                 exact_json.loads(rows[JSON][0]), self._config.expand

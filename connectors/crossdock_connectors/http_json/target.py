@@ -264,20 +264,20 @@ class HttpJsonTarget(ApiTarget):
         return find_at_pointer(body, look_up.records) is MISSING and find_at_pointer(body, look_up.total) == 0
 
     def failed(self, resource: str, answer: ApiAnswer) -> int | None:
-        if status := self._declared_failure(answer.body):
+        if status := self._status_of_declared_failure(answer.body):
             return status
         body, failed = answer.body, self._config.failed
         if not (
             isinstance(body, dict) and self._single[resource].has_graphql_or_call_requests and error_members_in(body)
         ):
             return None
-        return REFUSED if failed is None else failed.status_by_text(body)
+        return REFUSED if failed is None else failed.status_of_failed_body(body)
 
-    def _declared_failure(self, body: Any) -> int | None:
+    def _status_of_declared_failure(self, body: Any) -> int | None:
         failed = self._config.failed
         if failed is None or self._failed is None or not isinstance(body, dict) or not self._failed(body):
             return None
-        return failed.status_by_text(body)
+        return failed.status_of_failed_body(body)
 
     def advice(self, resource: str, status: int | None) -> str:
         match status:

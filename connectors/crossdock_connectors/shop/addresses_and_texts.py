@@ -71,13 +71,15 @@ class TextReader:
 
     def customer_address(self, pointer: str) -> Address | None:
         """Return the address of a customer, for whom orders and invoices must not wait because of it."""
-        members = self._checked_address_members(pointer, leave_out=self._settings.incomplete_addresses != "reject")
+        members = self._checked_address_members(
+            pointer, none_if_invalid=self._settings.incomplete_addresses != "reject"
+        )
         return None if members is None else Address.model_validate(members)
 
     def order_address(self, pointer: str, name: str | None, phone: str | None) -> ShippingAddress | None:
         """Return the address that an order goes to, or raise RecordError."""
         members = self._checked_address_members(
-            pointer, leave_out=self._settings.incomplete_addresses == "leave_out", name=name
+            pointer, none_if_invalid=self._settings.incomplete_addresses == "leave_out", name=name
         )
         if members is None:
             return None
@@ -86,7 +88,7 @@ class TextReader:
         return ShippingAddress.model_validate({**members, "name": name, "phone": phone})
 
     def _checked_address_members(
-        self, pointer: str, *, leave_out: bool, name: str | None = None
+        self, pointer: str, *, none_if_invalid: bool, name: str | None = None
     ) -> dict[str, Any] | None:
         found = self._read_address_members(pointer, name)
         if found is None:
@@ -94,7 +96,7 @@ class TextReader:
         try:
             self._check_address_members(found, pointer)
         except RecordError:
-            if not leave_out:
+            if not none_if_invalid:
                 raise
             self._record.count("address left out")
             return None

@@ -45,7 +45,7 @@ class StoredList(Struct, frozen=True):
             raise self.doubt
 
 
-def checkpoint_if_cursor_given(cursor: str | None) -> Iterator[Checkpoint]:
+def yield_checkpoint_if_cursor_given(cursor: str | None) -> Iterator[Checkpoint]:
     if cursor is not None:
         yield Checkpoint(cursor)
 
@@ -57,14 +57,16 @@ def read_list_once_per_run(
     pages: Callable[[], Pages],
     more: Callable[[], Pages] = lambda: iter(()),
     *,
-    changed: str = "",
+    change_time_member: str = "",
 ) -> StoredList:
     """Return the records of *pages* and *more*, read once in a run. *more* do not show that the list was read.
 
     The next run continues when the reading began, by the clock of the shop's answers, less what the times in the member
-    *changed* may be behind it: answers may have the clock of a proxy, and changes that of a shop behind it.
+    *change_time_member* may be behind it: answers may have the clock of a proxy, and changes that of a shop behind it.
     """
-    return ctx.shared(("shop.feed", name, since), lambda: _store_list(ctx, name, since, pages, more, changed))
+    return ctx.shared(
+        ("shop.feed", name, since), lambda: _store_list(ctx, name, since, pages, more, change_time_member)
+    )
 
 
 def _store_list(

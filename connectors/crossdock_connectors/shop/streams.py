@@ -106,13 +106,13 @@ class ShopReader(ABC, Generic[S]):
         """Yield rows as `stock` for the variants with these keys."""
 
     @abstractmethod
-    def all_product_keys(self, ctx: Context[S]) -> Iterator[RawBatch]: ...
+    def batches_of_all_product_keys(self, ctx: Context[S]) -> Iterator[RawBatch]: ...
 
-    def all_customer_keys(self, ctx: Context[S]) -> Iterator[RawBatch]:
+    def batches_of_all_customer_keys(self, ctx: Context[S]) -> Iterator[RawBatch]:
         """Yield all customers, including guests. Needed unless `tells_deleted`."""
         raise NotImplementedError
 
-    def all_order_keys(self, ctx: Context[S]) -> Iterator[RawBatch]:
+    def batches_of_all_order_keys(self, ctx: Context[S]) -> Iterator[RawBatch]:
         """Yield all orders. Needed unless `tells_deleted`."""
         raise NotImplementedError
 
@@ -177,7 +177,7 @@ class Products(ShopStream[S]):
     def existing(self, ctx: Context[S]) -> Iterator[RawBatch]:
         yield RawBatch.json(self.dialect.charge_product_rows(), source="the setting charges")
         if self.dialect.settings.product_namespace is None:
-            yield from self.dialect.all_product_keys(ctx)
+            yield from self.dialect.batches_of_all_product_keys(ctx)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
         charges = [row for row in self.dialect.charge_product_rows() if (row["key"],) in keys]
@@ -205,7 +205,7 @@ class Customers(_StreamWithDeletions[S]):
         yield from self.dialect.customers(ctx, since)
 
     def existing(self, ctx: Context[S]) -> Iterator[RawBatch]:
-        yield from self.dialect.all_customer_keys(ctx)
+        yield from self.dialect.batches_of_all_customer_keys(ctx)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
         yield from self.dialect.customers_with_keys(ctx, _only_part_of_each_key(keys))
@@ -225,7 +225,7 @@ class Orders(_StreamWithDeletions[S]):
         yield from self.dialect.orders(ctx, since)
 
     def existing(self, ctx: Context[S]) -> Iterator[RawBatch]:
-        yield from self.dialect.all_order_keys(ctx)
+        yield from self.dialect.batches_of_all_order_keys(ctx)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
         yield from self.dialect.orders_with_keys(ctx, _only_part_of_each_key(keys))

@@ -21,8 +21,8 @@ class RepeatedSkus:
         self._variants: dict[int, int] = {}  # hashes, since the texts of a large shop could take a gigabyte
         self._warned = 0
 
-    def warn_of_repeated(self, variants: Iterable[tuple[Any, Any]]) -> None:
-        for sku, variant in variants:
+    def warn_of_repeated(self, skus_with_variant_ids: Iterable[tuple[Any, Any]]) -> None:
+        for sku, variant in skus_with_variant_ids:
             if not isinstance(sku, str):
                 continue  # a row without a key, which is rejected
             first = self._variants.setdefault(hash(sku), hash(str(variant)))

@@ -22,12 +22,12 @@ def key_of_external_id(name: Any, namespace: str) -> str | None:
     """Return the record key in an order's external id, ``NAMESPACE:KEY``; None if the order has another name."""
     if not isinstance(name, str):
         return None
-    key = _own_external_id_rule(namespace).key_in(name)
+    key = _own_external_id_recognizer(namespace).key_in(name)
     return None if key is None else unquote(key)
 
 
 @cache
-def _own_external_id_rule(namespace: str) -> Ours:
+def _own_external_id_recognizer(namespace: str) -> Ours:
     return Ours(member="name", namespace=namespace)
 
 

@@ -191,9 +191,9 @@ def target(settings: WarehouseSettings, open_store: Callable[[], WritableStore],
     return of_files.target(settings.target, open_store, address)
 
 
-def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Finding]:
+def check(settings: W, open_store: OpenStore[W], opened_text: str) -> Iterator[Finding]:
     with open_store(settings) as store:
-        yield Finding(ok=True, text=opened)
+        yield Finding(ok=True, text=opened_text)
         for warning in _session_warnings(store):
             yield Finding(ok=True, text=f"warning: {warning}", code="connection_weak")
         made = streams(settings, open_store)
@@ -270,16 +270,16 @@ class JoinedStream:
             lambda rows: self._with_trimmed_key_columns(_with_repaired_cells(rows, self._repairs), names),
             self._stream.expectation,
         )
-        lookups = {name: self._source_of_lookup(name, rule) for name, rule in self._config.lookup.items()}
-        joins = {name: self._source_of_join(name, rule) for name, rule in self._config.join.items()}
+        lookups = {name: self._joined_for_lookup(name, rule) for name, rule in self._config.lookup.items()}
+        joins = {name: self._joined_for_join(name, rule) for name, rule in self._config.join.items()}
         return JoinedFiles(main, lookups, joins, self._ctx.run, snapshot=self._snapshot)
 
-    def _source_of_lookup(self, name: str, rule: Lookup) -> Joined:
+    def _joined_for_lookup(self, name: str, rule: Lookup) -> Joined:
         used = self._used_lookup_columns(name)
         columns = None if used is None else [*rule.columns.values(), *used]
         return self._source_with_matching_rule(name, rule, Rule(rule.columns), columns, kept=timedelta(), snapshot=True)
 
-    def _source_of_join(self, name: str, rule: Join) -> Joined:
+    def _joined_for_join(self, name: str, rule: Join) -> Joined:
         used = self._stream.joined_columns
         columns = None if used is None else [*rule.columns.values(), *rule.key, *used.get(name, ())]
         # a record that is kept has all its rows: also those that arrived `within` before it

@@ -55,14 +55,18 @@ def connect(
     api, auth = _declared_api_and_auth(loaded, config, name)
     auth.prepare()
     path, clock = auth.file.path, SystemClock()
-    with logged_multi_transaction_change(loaded, "connect", f"connection {name}", clock=clock, unlogged=warn) as change:
+    with logged_multi_transaction_change(
+        loaded, "connect", f"connection {name}", clock=clock, warn_unlogged=warn
+    ) as change:
         was_connected = path.exists()
         if auth.device_url is not None:
             from crossdock.reading.sources import account_owner_consent
 
             account_owner_consent.give_access_by_device_code(api, auth, clock, _show_device_code, within_s)
         else:
-            _authorize_in_browser(api, auth, redirect_url or auth.redirect_url, within_s, opens=not no_browser)
+            _authorize_in_browser_and_store_tokens(
+                api, auth, redirect_url or auth.redirect_url, within_s, opens=not no_browser
+            )
         change.set_before_and_after(before={"connected": was_connected}, after={"connected": True})
     document = {"connection": name, "tokens": str(path), "status": auth.status()}
     terminal_output.print_result(document, f"{name} is connected; its tokens are in {path}", as_json=as_json)
@@ -87,7 +91,7 @@ def _declared_api_and_auth(loaded: Project, config: Path, name: str) -> tuple[Ap
     return api, api.auth
 
 
-def _authorize_in_browser(
+def _authorize_in_browser_and_store_tokens(
     api: Api, auth: AuthorizationCodeAuth, redirect_url: str | None, within_s: float, *, opens: bool
 ) -> None:
     from crossdock.reading.sources import account_owner_consent

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from crossdock.config.project.project import Project
     from crossdock.runs.run_report import Report
-    from crossdock.testing.demo.shop.shop_demo import Kind
+    from crossdock.testing.demo.shop.shop_demo_folder_and_servers import Kind
     from crossdock.values.clock import Clock
 
 
@@ -96,7 +96,7 @@ def _run_exports_demo(ctx: click.Context, console: Console, folder: Path, *, as_
     from crossdock.testing.demo import demo_folder_and_servers, effects_and_reports_comparison
     from crossdock.writing.targets import platform_access_and_clock_checks
 
-    with interruptible() as interrupt, demo_folder_and_servers.run_sandbox_and_warehouse_servers(folder) as warehouse:
+    with interruptible() as interrupt, demo_folder_and_servers.create_and_serve_demo(folder) as warehouse:
         loaded = project.load(config := folder / demo_folder_and_servers.CONFIG)
         loaded.create_or_upgrade_state()
         platform_access_and_clock_checks.check_access(loaded.platform, loaded.access_test_resources)
@@ -116,7 +116,7 @@ def _run_exports_demo(ctx: click.Context, console: Console, folder: Path, *, as_
                 ctx.invoke(open_records_list.list_, config=config)
                 terminal_output.print_lines(console, f"\n{_AFTER[day]}")
         demo_folder_and_servers.write_exports(3, folder / "day-3")
-        effects = effects_and_reports_comparison.check_effects_match_reports(loaded, reports)
+        effects = effects_and_reports_comparison.check_and_count_effects(loaded, reports)
     _print_heading(console, "The sandbox's effects log", _CHECKED.format(all=effects.total(), **effects))
     _print_heading(console, "Next steps", _NEXT_STEPS.format(cd=quote(str(folder))))
     return {"folder": str(folder), "runs": [report.as_json() for report in reports], "effects": dict(effects)}

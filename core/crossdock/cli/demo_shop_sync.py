@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from crossdock.config.project.project import Project
-    from crossdock.testing.demo.shop.shop_demo import Kind, ShopDemo
+    from crossdock.testing.demo.shop.shop_demo_folder_and_servers import Kind, ShopDemo
 
 Sync = Callable[..., Any]
 
@@ -33,11 +33,11 @@ def run(
 ) -> dict[str, object]:
     from crossdock.cli import plan, terminal_output
     from crossdock.config.project import project
-    from crossdock.testing.demo.shop import shop_demo
+    from crossdock.testing.demo.shop import shop_demo_folder_and_servers
     from crossdock.writing.targets import platform_access_and_clock_checks
 
-    with interruptible() as interrupt, shop_demo.create_and_serve_shop_demo(folder, kind) as demo:
-        loaded = project.load(config := folder / shop_demo.CONFIG)
+    with interruptible() as interrupt, shop_demo_folder_and_servers.create_and_serve_shop_demo(folder, kind) as demo:
+        loaded = project.load(config := folder / shop_demo_folder_and_servers.CONFIG)
         loaded.create_or_upgrade_state()
         platform_access_and_clock_checks.check_access(loaded.platform, loaded.access_test_resources)
         terminal_output.print_lines(console, _INTRODUCTION.format(folder=folder, **demo.variables))
@@ -63,11 +63,13 @@ def run(
 def serve_without_sync(console: Console, folder: Path, kind: Kind, *, as_json: bool) -> None:
     """Run a platform, a shop and a 3PL in a new *folder* until Ctrl-C. The 3PL ships everything on request."""
     from crossdock.cli import terminal_output
-    from crossdock.testing.demo.shop import shop_demo
+    from crossdock.testing.demo.shop import shop_demo_folder_and_servers
 
     with (
         interruptible() as interrupt,
-        shop_demo.create_and_serve_shop_demo(folder, kind, ships_when_asked=True) as demo,
+        shop_demo_folder_and_servers.create_and_serve_shop_demo(
+            folder, kind, ships_when_shipments_are_listed=True
+        ) as demo,
     ):
         if as_json:
             addresses = {name: text for name, text in demo.variables.items() if name.endswith("_URL")}

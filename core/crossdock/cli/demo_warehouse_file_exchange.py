@@ -41,7 +41,7 @@ def run(
         terminal_output.print_lines(console, _INTRODUCTION.format(folder=folder, **demo.variables))
         reports = []
         for number, before in enumerate(_NIGHTS, 1):
-            night = warehouse_demo.NightClock(days_ago=len(_NIGHTS) - number)
+            night = warehouse_demo.SimulatedNightClock(days_ago=len(_NIGHTS) - number)
             if number == len(_NIGHTS):
                 demo.correct_order_country_on_platform(loaded, "1003")
             heading(console, f"Night {number}: crossdock sync", before)
@@ -51,7 +51,7 @@ def run(
                 heading(console, f"Night {number}: crossdock records list")
                 ctx.invoke(open_records_list.list_, config=config)
             if number < len(_NIGHTS):
-                demo.let_warehouse_work(night)
+                demo.let_warehouse_work_next_day(night)
         orders = list(_orders_at_warehouse_and_platform(loaded, demo))
     heading(console, "What became of each order", _COMPARED)
     console.print(_order_comparison_table(orders))
@@ -63,7 +63,7 @@ def run(
 def _orders_at_warehouse_and_platform(loaded: Project, demo: WarehouseDemo) -> Iterator[dict[str, Any]]:
     """Yield each order as the warehouse's own book and the platform have it."""
     from crossdock.testing import sandbox_effects_comparison
-    from crossdock.testing.demo.warehouse.depot import Depot
+    from crossdock.testing.demo.warehouse.warehouse_working_on_order_files import Depot
 
     stored = {each["id"]: each["body"] for each in sandbox_effects_comparison.list_effects_of_tenant(loaded.platform)}
     book = Depot(demo.folder / "depot").book["orders"]

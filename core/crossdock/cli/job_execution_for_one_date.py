@@ -30,7 +30,7 @@ from crossdock.services.scheduler.stderr_log import LogFormat, RunLog
 from crossdock.state import DueRun, ScheduledRun
 from crossdock.values.clock import SystemClock
 from crossdock.values.run_messages import RunMessage
-from crossdock.writing.targets.platform_access_and_clock_checks import check_clock
+from crossdock.writing.targets.platform_access_and_clock_checks import check_clock_if_known
 
 LATEST = "latest"
 _ACTION = "schedule --once"
@@ -135,7 +135,7 @@ class _JobRuns:
                     at.business_date, f"not run: the job is paused; 'crossdock jobs resume {self._job}' resumes it"
                 )
                 return None
-            check_clock(self._loaded.platform, self._clock, self._loaded.access_test_resources[0])
+            check_clock_if_known(self._loaded.platform, self._clock, self._loaded.access_test_resources[0])
             send = notification_sender_of_project(self._loaded, self._clock)
             self._log_failed_notifications(
                 pending_notices.notify_of_killed_run(self._loaded, send, self._clock, self._job), log

@@ -85,7 +85,7 @@ def resume(job: str, config: Path) -> None:
 
 def _set_paused(job: str, config: Path, *, paused: bool) -> None:
     from crossdock.errors import ConfigError
-    from crossdock.runs.audited_changes import logged_change
+    from crossdock.runs.audited_changes import change_with_failure_logged
     from crossdock.values.clock import SystemClock
 
     loaded = load_project(config)
@@ -95,7 +95,7 @@ def _set_paused(job: str, config: Path, *, paused: bool) -> None:
         )
     clock, action, states = SystemClock(), "pause" if paused else "resume", ("active", "paused")
     with (
-        logged_change(loaded, f"jobs {action}", f"job {job}", clock=clock) as change,
+        change_with_failure_logged(loaded, f"jobs {action}", f"job {job}", clock=clock) as change,
         closing(loaded.open_state()) as state,
         state.begin() as tx,
     ):

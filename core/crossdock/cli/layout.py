@@ -187,16 +187,16 @@ def show_first_records(
 
 def _first_records(file: Path, config: Path, stream: str, limit: int) -> list[FirstRecords]:
     """Return the first records of a file, or of each file that is wrapped in it, up to one that is refused."""
-    from crossdock.reading.formats.file_preview import FirstRecords, first_records
+    from crossdock.reading.formats.file_preview import FirstRecords, read_first_records_and_count_rows
     from crossdock.reading.wrappers.wrapping_and_unwrapping import unwrap_file
 
     layout, wrapped = _declared_layout_and_wrappers(config, stream)
     if not wrapped:
-        return [first_records(file, layout, limit, name=file.name)]
+        return [read_first_records_and_count_rows(file, layout, limit, name=file.name)]
     read = list[FirstRecords]()
     with TemporaryDirectory() as folder:
         for part in unwrap_file(file, wrapped, name=file.name, folder=Path(folder)):
-            read.append(first_records(part.content, layout, limit, name=part.name))
+            read.append(read_first_records_and_count_rows(part.content, layout, limit, name=part.name))
             if read[-1].error is not None:
                 break
     return read

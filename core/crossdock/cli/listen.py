@@ -134,7 +134,7 @@ def _audited_access_to_subscriptions(
     with (
         _access_to_subscriptions(loaded, connection) as subscriptions,
         logged_multi_transaction_change(
-            loaded, action, f"connection {connection}", clock=SystemClock(), unlogged=warn
+            loaded, action, f"connection {connection}", clock=SystemClock(), warn_unlogged=warn
         ) as change,
     ):
         yield subscriptions, change

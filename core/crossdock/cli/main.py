@@ -189,9 +189,9 @@ def _run_and_report_errors(command: Callable[[], Any]) -> int:
 
 def _show_author_error_or_defect(error: BaseException) -> int:
     """Show an author's exception as a sentence, and a defect of crossdock with its traceback. Return the code."""
-    from crossdock.values.author_code_errors import as_author_code_error
+    from crossdock.values.author_code_errors import author_code_error_or_none
 
-    found = as_author_code_error(error)
+    found = author_code_error_or_none(error)
     if found is not None:
         say(*f"crossdock: {text_with_code(found)}".split("\n"), err=True)
         return found.exit_code

@@ -182,12 +182,12 @@ def drop_(
     What is in doubt cannot be dropped: settle it with 'crossdock records resolve'. Dropped records stay visible:
     'crossdock records list --state dropped'. Those of the inbox are not fetched, until another webhook comes.
     """
-    from crossdock.runs.audited_changes import logged_change
+    from crossdock.runs.audited_changes import change_with_failure_logged
     from crossdock.runs.open_records import filter_of_options
 
     loaded, choice = load_project(config), filter_of_options(stream, key, reason, None, file)
     subject = f"stream {stream}" if choice.key is None else f"record {stream} {choice.key}"
-    with logged_change(loaded, "records drop", subject, clock=SystemClock()) as change:
+    with change_with_failure_logged(loaded, "records drop", subject, clock=SystemClock()) as change:
         if state == INBOX:
             text = count_with_noun(number := _drop_from_inbox(loaded, choice, change, yes=yes), "record")
         else:

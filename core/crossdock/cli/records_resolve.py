@@ -61,7 +61,7 @@ def resolve_(
     Applies to all records in doubt or overdue of STREAM, or to the one with KEY. With KEY and no decision, list what
     the platform has that may be this record. 'crossdock records reopen' reverses a decision.
     """
-    from crossdock.runs.audited_changes import logged_change
+    from crossdock.runs.audited_changes import change_with_failure_logged
     from crossdock.runs.open_records import filter_of_options
     from crossdock.writing.delivery import operator_decisions
 
@@ -79,7 +79,7 @@ def resolve_(
         _show_candidates(loaded, _intents_in_doubt(loaded, choice)[0], as_json=as_json)
         return
     subject = f"stream {stream}" if choice.key is None else f"record {stream} {choice.key}"
-    with logged_change(loaded, "records resolve", subject, clock=SystemClock()) as change:
+    with change_with_failure_logged(loaded, "records resolve", subject, clock=SystemClock()) as change:
         intents = _intents_in_doubt(loaded, choice)
         if not not_delivered:
             operator_decisions.check_target_id(intents, delivered_as)
@@ -190,7 +190,7 @@ def _look_up_and_describe_id(loaded: Project, intents: list[Intent], target_id: 
     found = ""
     if not no_lookup:
         with begin_look_ups_at_target(loaded, SystemClock(), intent.scope.target) as target:
-            found = f" ({_candidate_text(target.checked_candidate(intent, target_id))})"
+            found = f" ({_candidate_text(target.look_up_candidate_or_refuse(intent, target_id))})"
     return f"the {intent.operation} of {identity.stream} {identity.key} was delivered as {target_id}{found}"
 
 

@@ -155,11 +155,14 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
 
 
 def _rejections_and_changes_document(tx: Transaction, run: RunRecord) -> dict[str, Any]:
-    from crossdock.runs import members_changed_by_run
+    from crossdock.runs import counts_of_changed_members
 
     reasons = [structs.asdict(each) for each in tx.run_details.rejections_by_stream_until_run(run.id)]
-    changes = members_changed_by_run.changed_members(tx.run_details, run.id)
-    return {"rejected_by_reason": reasons, "changed_members": members_changed_by_run.changed_members_document(changes)}
+    changes = counts_of_changed_members.changed_members(tx.run_details, run.id)
+    return {
+        "rejected_by_reason": reasons,
+        "changed_members": counts_of_changed_members.changed_members_document(changes),
+    }
 
 
 def run_or_newest(tx: Transaction, run: int | None) -> RunRecord:

@@ -243,9 +243,9 @@ def _serve_fleet(pattern: str, base_files: Sequence[Path], options: FleetOptions
             interrupt,
             metrics,
             GroupedNotices(_notifier(base)),
-            _scheduler_maker(base, options, executor, clock, daemon.wake),
+            _fleet_scheduler_factory(base, options, executor, clock, daemon.wake),
         )
-        asked = stack.enter_context(_reload_on_sighup(service))
+        asked = stack.enter_context(_poll_for_reload_on_sighup(service))
         gc.freeze()  # what is imported stays
         try:
             daemon.run(service, interrupt, asked)
@@ -254,7 +254,7 @@ def _serve_fleet(pattern: str, base_files: Sequence[Path], options: FleetOptions
     return 0
 
 
-def _scheduler_maker(
+def _fleet_scheduler_factory(
     base: FleetBase, options: FleetOptions, executor: ChosenExecutor, clock: Clock, wake: Callable[[], None]
 ) -> Callable[[Listener, Callable[[str, Iterable[JobFacts]], None]], FleetScheduler]:
     from crossdock.services.fleet.fleet_scheduler import FleetScheduler
@@ -295,7 +295,7 @@ def _notifier(base: FleetBase) -> Notifier | None:
 
 
 @contextmanager
-def _reload_on_sighup(service: FleetService) -> Iterator[Callable[[], Callable[[], None] | None]]:
+def _poll_for_reload_on_sighup(service: FleetService) -> Iterator[Callable[[], Callable[[], None] | None]]:
     asked: list[Callable[[], None]] = []
 
     def ask(_number: int, _frame: FrameType | None) -> None:

@@ -114,7 +114,7 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
             receiver = stack.enter_context(
                 _serve_receiver(loaded, options.listen, refused, worker.wake_works_on_streams)
             )
-        reloaded = stack.enter_context(_reload_on_sighup((config, *loaded.overrides), options, receiver))
+        reloaded = stack.enter_context(_poll_for_reload_on_sighup((config, *loaded.overrides), options, receiver))
         if loaded.jobs:
             stderr_log.LOGGER.info("watching %s", ", ".join(loaded.jobs))
         service = MonitoredScheduler(
@@ -201,7 +201,7 @@ class _Reloaded(NamedTuple):
 
 
 @contextmanager
-def _reload_on_sighup(
+def _poll_for_reload_on_sighup(
     files: Sequence[Path], options: ServiceOptions, receiver: Receiver | None
 ) -> Iterator[Callable[[], _Reloaded | None]]:
     """Yield a function that returns the config reloaded after SIGHUP. An invalid one is logged and ignored."""

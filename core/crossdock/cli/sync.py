@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from crossdock.runs.named_record_delivery import Key
     from crossdock.runs.plan_and_apply import PlanFile
     from crossdock.runs.run_report import Report
-    from crossdock.values.json_documents.runs import EndedUndo
+    from crossdock.values.json_documents.plans_and_runs import EndedUndo
 
 
 @click.command(

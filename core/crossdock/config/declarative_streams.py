@@ -23,11 +23,11 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from crossdock.connector import Settings, Stream
-from crossdock.mapping import lookups_and_joins
+from crossdock.mapping import lookup_and_join_settings
 from crossdock.mapping.declarative import Const, Each, Form, Nested, RecordMap, Total, When
 from crossdock.mapping.external_id_recognition import ours_problem
 from crossdock.mapping.from_column import FromColumn
-from crossdock.mapping.lookups_and_joins import Join, Lookup
+from crossdock.mapping.lookup_and_join_settings import Join, Lookup
 from crossdock.mapping.python_function import PythonFunction, load
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.mapping.stream_declaration import (
@@ -121,7 +121,7 @@ class StreamConfig(ConfigModel, StreamDeclaration):
             raise finding_about_key(("gone", "every"), EVERY_WITHOUT_LIST)
         other = "deleted" if self.deleted is not None else "existing" if self.lists_existing else ""
         if second := reread_and_open_until_problem(
-            self.mode, self.reread, self.open_until, fetches=self.fetches, finds_deleted=other
+            self.mode, self.reread, self.open_until, fetches=self.fetches, other_deletion_setting=other
         ):
             raise finding_about_key(*second)
         if targets is not None and (reason := reads_problem(self, self.read_resource, targets)):
@@ -274,7 +274,7 @@ class DeclaredStream(Stream[S]):
             setattr(self, attribute, getattr(config, attribute))
         self.target_resource, self.reads = config.resource_type, config.read_resource
         self._lookups, self._joins = lookups, joins
-        self.incomplete = lookups_and_joins.main_row_missing_filter(joins)
+        self.incomplete = lookup_and_join_settings.main_row_missing_filter(joins)
         self.joined_columns: Mapping[str, Sequence[str]] | None = None
         self.mapped_members: Mapping[str, Sequence[str]] = {}
         if isinstance(config.map, PythonFunction):
@@ -291,6 +291,6 @@ class DeclaredStream(Stream[S]):
         self.mapping_version = hashlib.sha256(exact_json.dumps({"layout": layout, **forms})).hexdigest()
 
     def to_resource(self, record: Record) -> ResourceModel | Mapping[str, Any]:
-        lookups_and_joins.refuse_failed_lookups_and_joins(record, self._lookups, self._joins)
+        lookup_and_join_settings.refuse_failed_lookups_and_joins(record, self._lookups, self._joins)
         made: ResourceModel | Mapping[str, Any] = self._map(record)
         return made

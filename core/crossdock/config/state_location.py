@@ -12,7 +12,7 @@ from pathlib import Path
 from crossdock.errors import ConfigError
 from crossdock.state import PinnedTenant, StateUrl, parse_url
 from crossdock.values import config_file
-from crossdock.values.web_address_checks import check_base_url
+from crossdock.values.web_address_checks import checked_base_url_without_slash
 
 DEFAULT_STATE = "sqlite:///crossdock.db"
 
@@ -27,6 +27,6 @@ def locate_state(path: Path, *overrides: Path) -> tuple[StateUrl, PinnedTenant] 
     if not isinstance(base_url, str) or not isinstance(tenant, str):
         return None
     try:
-        return parse_url(state, document.folder), PinnedTenant(check_base_url(base_url), tenant)
+        return parse_url(state, document.folder), PinnedTenant(checked_base_url_without_slash(base_url), tenant)
     except (ConfigError, ValueError):
         return None

@@ -83,7 +83,7 @@ def facts_of_connection(
     tx: Transaction, project: Project, connection: Connection, runs: Sequence[RunRecord], now: datetime
 ) -> ConnectionFacts:
     name = connection.name
-    reading = stored_rate_limits.read(tx, [name], project.connections_reading_platform)
+    reading = stored_rate_limits.read(tx, [name], project.names_of_connections_reading_platform)
     buckets = {"reading": reading.get(name), "writing": tx.buckets.get(name)}
     limits = [
         f"{use}: {bucket_level_text(bucket, now)}; {limit_text(bucket.estimate)}"

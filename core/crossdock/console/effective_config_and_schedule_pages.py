@@ -22,7 +22,7 @@ from crossdock.console.next_runs_calendar import DAYS, make_next_runs_calendar
 from crossdock.console.page_request_context import PageRequest
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.errors import ConfigError, text_with_code
-from crossdock.runs.imported_file_log import time_of_mapping_change_text
+from crossdock.runs.imported_file_log import mapping_changed_since_text
 from crossdock.state import RunConfig, Transaction
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text
 
@@ -136,7 +136,7 @@ def _stream_mapping_version_rows(visit: PageRequest, tx: Transaction, project: P
     for connection in project.connections:
         for name, stream in connection.enabled_streams_with_full_names():
             version, finished = stream.version, tx.intake.last_finished_import(name)
-            changed = time_of_mapping_change_text(tx, name, version)
+            changed = mapping_changed_since_text(tx, name, version)
             was_read = finished is not None or tx.cursors.mapping_version_of_cursor(name) is not None
             yield (
                 Link(name, visit.link("records", stream=name)),

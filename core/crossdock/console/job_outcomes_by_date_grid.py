@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from crossdock.console.page_tables import Addresses, Cell, Link, Table, table
 from crossdock.runs.job_run_calendar import CalendarDay, CalendarRow, JobCalendar, LateFile, Missed
-from crossdock.runs.month_summary import month_name
+from crossdock.runs.month_summary import year_month_text
 from crossdock.values.state_words import RunState, StateWord
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text
 
@@ -51,7 +51,7 @@ class Grid(Struct, frozen=True):
 def make_calendar_grid(calendar: JobCalendar, address: Addresses) -> Grid:
     """Make the grid with its links: to the run of a date, or to the list of its runs if there are several."""
     return Grid(
-        [(name, len(list(days))) for name, days in groupby(calendar.dates, month_name)],
+        [(name, len(list(days))) for name, days in groupby(calendar.dates, year_month_text)],
         [(day.day, day.weekday() >= 5) for day in calendar.dates],
         [(_job_runs_link(row, address), [_cell(row, day, address) for day in calendar.dates]) for row in calendar.rows],
         list(_legend(calendar)),

@@ -16,8 +16,8 @@ from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.self_contained_sign_off_report import source_state_platform_totals_table
 from crossdock.migration.migration_status import MigrationStatus, migration_status
 from crossdock.migration.rehearsed_load_check import parse_stored_rehearsal
-from crossdock.migration.sign_off import Requirement, requirements, unaccepted_exceptions
-from crossdock.migration.sign_off_report import collect_differing_and_open_records
+from crossdock.migration.sign_off import Requirement, obstacle_if_exceptions_unaccepted, requirements
+from crossdock.migration.sign_off_report import summarize_differing_and_open_records
 from crossdock.migration.wave_status import WaveStatus
 from crossdock.runs.difference_and_correction_types import MEANINGS
 from crossdock.state import Migration, RunRecord, Transaction, WaveApproval
@@ -120,10 +120,10 @@ def _read_facts(tx: Transaction, project: Project, now: datetime) -> MigrationFa
         for name, wave in rehearsal.waves.items() if rehearsal else ():
             rehearsed[name] = sum(stream.records for stream in wave.streams.values())
         if migration.signed_off_at is None:
-            exceptions = collect_differing_and_open_records(tx, project, migration, streams)
+            exceptions = summarize_differing_and_open_records(tx, project, migration, streams)
             required = [
                 *requirements(tx, migration, status.waves, project.scope_by_stream, None),
-                Requirement(_EXCEPTIONS, list(unaccepted_exceptions(exceptions, None))),
+                Requirement(_EXCEPTIONS, list(obstacle_if_exceptions_unaccepted(exceptions, None))),
             ]
     writers = {scope: name for name, scope in project.scope_by_stream.items()}
     return MigrationFacts(

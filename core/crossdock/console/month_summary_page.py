@@ -18,11 +18,11 @@ from crossdock.runs.month_summary import (
     JobTroubleTimes,
     MonthSummary,
     Trend,
+    first_day_or_none,
     month_after,
     month_before,
-    month_name,
     month_summary,
-    parse_month,
+    year_month_text,
 )
 from crossdock.values.texts_of_numbers_and_times import duration_text, instant_text
 
@@ -32,7 +32,7 @@ _JOBS = ("job", "time in degraded", "outages", "longest outage", "which began")
 
 def show_month(visit: PageRequest) -> Response:
     """Show the month in the address."""
-    first = parse_month(visit.path_params["month"])
+    first = first_day_or_none(visit.path_params["month"])
     if first is None or not 1990 <= first.year < 2200:
         raise PageError(400, f"{visit.path_params['month']} is not a month such as 2026-11.")
     jobs, problem = visit.jobs_or_problem()
@@ -44,8 +44,10 @@ def show_month(visit: PageRequest) -> Response:
         f"{visit.required_tenant.name} in {month.name}",
         **template_values(month, tenant=visit.required_tenant.name, at=visit.now, address=visit.link),
         problem=problem,
-        before=visit.link("month", month_name(month_before(first))),
-        after=visit.link("month", month_name(month_after(first))) if month_after(first) <= visit.now.date() else "",
+        before=visit.link("month", year_month_text(month_before(first))),
+        after=visit.link("month", year_month_text(month_after(first)))
+        if month_after(first) <= visit.now.date()
+        else "",
     )
 
 
@@ -81,7 +83,7 @@ def template_values(month: MonthSummary, *, tenant: str, at: datetime, address: 
 
 
 def _trends_table(month: MonthSummary, trends: Sequence[Trend], addresses: dict[str, str]) -> Table:
-    columns = ("", month.name, month_name(month_before(month.first)), "change")
+    columns = ("", month.name, year_month_text(month_before(month.first)), "change")
     rows = (
         (each.name, Link(f"{each.number:,}", addresses.get(each.name, "")), each.before, _change_text(each))
         for each in trends

@@ -14,7 +14,7 @@ from crossdock.console.page_tables import Table, table
 from crossdock.services.scheduler.schedule_preview import MOST_COUNTED, PreviewedDay, previewed_runs_by_day
 from crossdock.state import Transaction
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text
-from crossdock.values.time_zones import clock_changes
+from crossdock.values.time_zones import clock_change_instants_and_shifts
 
 DAYS = 14
 _EACH = 3  # most runs of a day that are listed one by one
@@ -94,7 +94,7 @@ def _clock_changes(
     zone_name: str, jobs: Mapping[str, JobConfig], now: datetime, until: datetime
 ) -> Iterator[tuple[date, str]]:
     zone = next(job.schedule.zone for job in jobs.values() if job.schedule.time_zone == zone_name)
-    for instant, by in clock_changes(zone, now, until):
+    for instant, by in clock_change_instants_and_shifts(zone, now, until):
         before, after = (instant - timedelta(seconds=1)).astimezone(zone), instant.astimezone(zone)
         way = "forward" if by > timedelta() else "back"
         meant = "times between are skipped" if by > timedelta() else "times between come twice"

@@ -36,7 +36,7 @@ def show_counts_or_search(visit: PageRequest) -> Response:
     found, first_line, elsewhere, files = list[RecordHistory](), None, list[tuple[str, Table]](), 0
     with visit.read_transaction() as tx:
         if not wanted:
-            counts = _read_state_counts(visit, tx, RecordFilter(), project)
+            counts = _read_state_counts_table(visit, tx, RecordFilter(), project)
             return _render_counts_or_search(visit, counts=counts, problem=problem)
         if not in_messages:
             found, first_line = RecordSearch(tx, scopes).find(wanted)
@@ -44,8 +44,8 @@ def show_counts_or_search(visit: PageRequest) -> Response:
             return visit.redirect(record_address(visit, found[0]))
         if not found:
             listed = [
-                (title, _read_state_counts(visit, tx, choice, project))
-                for title, choice in _filters_by_searched_text(wanted)
+                (title, _read_state_counts_table(visit, tx, choice, project))
+                for title, choice in _source_batch_and_message_filters(wanted)
             ]
             named = open_records.filter_of_options(None, wanted, None, None)
             if not in_messages and (
@@ -77,13 +77,15 @@ def _render_counts_or_search(visit: PageRequest, **values: Any) -> Response:
     return visit.render_page("records.html", f"Records of {visit.required_tenant.name}", **{**nothing, **values})
 
 
-def _filters_by_searched_text(wanted: str) -> Iterator[tuple[str, RecordFilter]]:
+def _source_batch_and_message_filters(wanted: str) -> Iterator[tuple[str, RecordFilter]]:
     yield f"Read from {wanted}", RecordFilter(source=wanted)
     yield f"Handed over in {wanted}", RecordFilter(handed_over_in=wanted)
     yield f"With “{wanted}” in the message", RecordFilter(text=wanted)
 
 
-def _read_state_counts(visit: PageRequest, tx: Transaction, choice: RecordFilter, project: Project | None) -> Table:
+def _read_state_counts_table(
+    visit: PageRequest, tx: Transaction, choice: RecordFilter, project: Project | None
+) -> Table:
     """Return the number of records of *choice* in each state; all states without a choice, else those with records."""
     scopes = {} if project is None else open_records.stream_by_unverified_scope(project, choice)
     return _state_counts_table(visit, open_records.counts_by_state(tx, choice, scopes), choice)

@@ -35,7 +35,7 @@ def check_and_log_access(visit: PageRequest, subject: str) -> bool:
     with acting_as(Actor(visit.person.name, visit.address)):
         entry = AuditEntry.new_by_current_actor(VIEWED, subject, at=visit.now)
     try:
-        with closing(visit.required_tenant.open_state(waits_s=_WAITS_S)) as state, state.begin() as tx:
+        with closing(visit.required_tenant.open_state(write_waits_s=_WAITS_S)) as state, state.begin() as tx:
             tx.audit_log.put(entry)
     except CrossdockError as error:
         message = "The personal data is not shown, because the audit log could not be written."

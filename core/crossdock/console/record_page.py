@@ -94,7 +94,7 @@ def _page(
                 row["changed"] = []  # without the config it is not known what is personal
         else:
             record_history_lines.add_changed_members(project, tx, history)
-        difference = _rejected_changes_after_delivery(project, tx, history)
+        difference = _delivered_and_rejected_value_rows(project, tx, history)
         data = _read_stored_data(tx, history)
     shows_data = check_and_log_access(visit, f"record {next(iter(history.streams), '')} {named['key']}")
     personal = frozenset() if shows_data else _personal_members(project, history)
@@ -245,7 +245,7 @@ def _actions(
             yield sync.title, visit.link("do", sync.name, stream=stream, key=history.key)
 
 
-def _rejected_changes_after_delivery(
+def _delivered_and_rejected_value_rows(
     project: Project | None, tx: Transaction, history: RecordHistory
 ) -> Iterator[tuple[str, str, str]]:
     rows = [each for each in history.dead_letters if each["code"] == "changed_after_delivery"]

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from crossdock.console.job_outcomes_by_date_grid import late_files_left_out_note, late_files_table, make_calendar_grid
 from crossdock.console.page_request_context import PageRequest, parse_business_date
 from crossdock.runs.job_run_calendar import job_calendar
-from crossdock.runs.month_summary import month_name
+from crossdock.runs.month_summary import year_month_text
 
 _SHOWN = 35  # business dates: five weeks
 
@@ -31,5 +31,7 @@ def show_calendar(visit: PageRequest) -> Response:
         until=until.isoformat(),
         earlier=visit.link("runs", "calendar", until=until - timedelta(days=_SHOWN)),
         later=visit.link("runs", "calendar", until=until + timedelta(days=_SHOWN)) if until < newest else "",
-        months=[(name, visit.link("month", name)) for name in dict.fromkeys(map(month_name, reversed(found.dates)))],
+        months=[
+            (name, visit.link("month", name)) for name in dict.fromkeys(map(year_month_text, reversed(found.dates)))
+        ],
     )

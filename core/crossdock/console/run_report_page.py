@@ -30,7 +30,7 @@ from crossdock.runs import (
     tables_and_sentences_of_run,
 )
 from crossdock.runs.comparison_with_earlier_runs import Comparison, Measure
-from crossdock.runs.members_changed_by_run import ChangedMember, changed_members
+from crossdock.runs.counts_of_changed_members import ChangedMember, changed_members
 from crossdock.runs.record_history_lines import value_text
 from crossdock.runs.tables_and_sentences_of_run import BalanceSheet
 from crossdock.state import FileFacts, RunRecord, Transaction
@@ -133,11 +133,11 @@ def template_values(
         "accounts": tally_tables(streams),
         "sheets": list(_balance_sheets(run.id, streams, reader.address)),
         "is_balanced": balanced is True,
-        "changes": _changed_member_counts(state, run, reader),
+        "changes": _changed_members_template_values(state, run, reader),
         "comparison": _comparison_with_earlier_runs(tx, run, reader.address),
         "steps": _steps_table(run),
         "allowance": _allowance_values(run),
-        "deliveries": _deliveries_table(state.delivery_times_by_stream(run)),
+        "deliveries": _delivery_times_by_stream_table(state.delivery_times_by_stream(run)),
         "log": table(
             _LOG, ((each.level, each.stream, each.text_with_place_and_advice.split("\n")) for each in run.messages)
         ),
@@ -235,7 +235,7 @@ def _term_and_number_cells(
     return shown, f"{number:,}"
 
 
-def _changed_member_counts(state: RunDetails, run: RunRecord, reader: ReportViewer) -> dict[str, Any] | None:
+def _changed_members_template_values(state: RunDetails, run: RunRecord, reader: ReportViewer) -> dict[str, Any] | None:
     found = changed_members(state, run.id, reader.masks)
     if not found.members:
         return None
@@ -321,7 +321,7 @@ def _allowance_values(run: RunRecord) -> dict[str, Any] | None:
     }
 
 
-def _deliveries_table(found: Sequence[StreamDelivery]) -> Table:
+def _delivery_times_by_stream_table(found: Sequence[StreamDelivery]) -> Table:
     return table(
         _DELIVERIES,
         ((each.stream, each.operations, *_start_end_and_duration_texts(each)) for each in found),
@@ -339,7 +339,7 @@ def open_records(state: RunDetails, run: RunRecord, reader: ReportViewer = OF_A_
     reasons = state.rejections_by_stream_until_run(run.id)
     number = len({each.code for each in reasons})
     lists = _OpenRecordLists(state, reader, _LISTS_BYTES // (number + 3))
-    unsent = state.count_left_to_next_run()
+    unsent = state.count_all_unsent_operations()
     return {
         "rejected": lists.rejected(run, reasons),
         "waiting": lists.waiting(),

@@ -49,7 +49,7 @@ def serve(
     served = build_web_app(console, PAGES, names, sign_in.person_of_session if sign_in else lambda _, __: user)
     guarded, tls = protection.wrap_app_with_proxy_checks(served), protection.self_renewing_tls_context()
     try:
-        with serve_in_thread(guarded, _LIMITS, host, port, name="console", refused=refused, tls=tls) as base_url:
+        with serve_in_thread(guarded, _LIMITS, host, port, name="console", address_error=refused, tls=tls) as base_url:
             yield base_url
     finally:
         console.overviews.stop_background_reading()

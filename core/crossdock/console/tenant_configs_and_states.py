@@ -47,13 +47,13 @@ class Tenant(Struct):
                 self._loaded = stamp, project.load(*self.files)
             return self._loaded[1]
 
-    def open_state(self, *, waits_s: float | None = None) -> State:
+    def open_state(self, *, write_waits_s: float | None = None) -> State:
         """Open the state to read it, which also works while other settings of the config are wrong.
 
-        With *waits_s*, open it to write short transactions, which wait so long for others.
+        With *write_waits_s*, open it to write short transactions, which wait so long for others.
         """
         place = self._locate_state()
-        return State(*place, read_only=True) if waits_s is None else State(*place, waits_s=waits_s)
+        return State(*place, read_only=True) if write_waits_s is None else State(*place, waits_s=write_waits_s)
 
     def _locate_state(self) -> tuple[StateUrl, PinnedTenant]:
         known = self._loaded

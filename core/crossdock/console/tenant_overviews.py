@@ -16,7 +16,7 @@ from crossdock.console.run_progress import progress_text
 from crossdock.console.tenant_configs_and_states import Tenant, Tenants
 from crossdock.errors import CrossdockError, text_with_code
 from crossdock.services.scheduler.due_and_skipped_runs import DueJobs
-from crossdock.services.scheduler.start_delay_reason import StartDelay, find_start_delay_reason
+from crossdock.services.scheduler.start_delay_reason import StartDelay, explain_start_delay
 from crossdock.state import AuditFilter, OverdueBatch, RunRecord, ScheduledRun, Transaction
 from crossdock.state.queries.record_counts import OpenRecordTotal
 from crossdock.values.clock import Clock
@@ -138,7 +138,7 @@ def _job_overviews(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime
             else ""
             if last is None
             else last.note or "",
-            delay=find_start_delay_reason(tx, jobs, name, missed.business_date, now) if missed else None,
+            delay=explain_start_delay(tx, jobs, name, missed.business_date, now) if missed else None,
             progress=progress_text(tx, run, now) if run and condition is JobCondition.RUNNING else "",
             is_paused=name in paused,
         )

@@ -90,7 +90,7 @@ class _PageEndpoints:
                     return session.set_cookie_if_missing(
                         self._response_asking_to_sign_in(page, request, visit), **_cookie_attributes(request)
                     )
-                visit = await self._authorize_page_request(page, request, visit)
+                visit = await self._authorized_request_with_tenant(page, request, visit)
                 form = await session.read_form(request) if page.is_form else None
                 limiter = self._for_anybody if page.role is None else self._for_people
                 response = await to_thread.run_sync(page.handler, structs.replace(visit, form=form), limiter=limiter)
@@ -134,7 +134,7 @@ class _PageEndpoints:
         response.headers.update(error.headers or {})
         return response
 
-    async def _authorize_page_request(self, page: Page, request: Request, visit: PageRequest) -> PageRequest:
+    async def _authorized_request_with_tenant(self, page: Page, request: Request, visit: PageRequest) -> PageRequest:
         """Return *visit* with its tenant, or raise PageError if the person may not see the page, or there is none."""
         name = request.path_params.get("tenant")
         if not all(map(is_storable, (*visit.query.values(), *visit.path_params.values()))):

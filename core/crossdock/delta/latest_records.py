@@ -47,7 +47,7 @@ from crossdock.delta.state_comparison import KeyOrder
 from crossdock.errors import RefusedError
 from crossdock.mapping.external_id_recognition import NOT_OURS
 from crossdock.mapping.row_order_columns import as_order_by
-from crossdock.reading.formats.suspicious_cells import Suspicion, suspicious_cells
+from crossdock.reading.formats.suspicious_cells import Suspicion, suspicions_by_column
 from crossdock.state import DeadLetter
 from crossdock.values.raw_rows_and_records import (
     ELEMENT,
@@ -231,7 +231,7 @@ class LatestRecords:
             frame = frame.filter(pl.col(SKIP).is_null())
         frame = self._reject_rows_without_key(frame, tally)
         self._times.check(self._units[-1].source, frame)
-        return self.suspicious.examine_rows(self._units[-1].source, frame)
+        return self.suspicious.collect_and_refuse_suspicious_cells(self._units[-1].source, frame)
 
     def _count_external_ids_partner_changed(self, frame: pl.DataFrame) -> int:
         """Return how many rows of others have a name that may be ours and changed by the partner."""
@@ -382,7 +382,7 @@ class LatestRecords:
     def release_rows(self) -> None:
         self.latest, self.key_order = self.latest.clear(), None
 
-    def filtered_keys_among(self, keys: pl.Series) -> tuple[pl.Series, int]:
+    def read_filtered_keys_among(self, keys: pl.Series) -> tuple[pl.Series, int]:
         """Read all rows. Return those of *keys* that the filtered ones have, and how many of these have no key."""
         wanted, found, without_key = keys.to_frame(KEY_HASH), [keys.clear()], 0
         for unit in self._units:
@@ -415,13 +415,13 @@ class SuspiciousCells:
         self._stream, self._limit = stream, stream.suspicious
         self.found: list[Suspicion] = []
 
-    def examine_rows(self, source: str, rows: pl.DataFrame) -> pl.DataFrame:
+    def collect_and_refuse_suspicious_cells(self, source: str, rows: pl.DataFrame) -> pl.DataFrame:
         """Return *rows* after examining the columns that the stream uses, or all if it may use any."""
         if self._limit is None:
             return rows
         stream = self._stream
         names = rows.columns if stream.uses is None else sorted(stream.used_columns)
-        for each in suspicious_cells(rows, [name for name in names if name != JSON and not is_added_column(name)]):
+        for each in suspicions_by_column(rows, [name for name in names if name != JSON and not is_added_column(name)]):
             self.found.append(each)
             if self.cell_count > self._limit.at_most:
                 hint = "Have the sender correct the export; suspicious.at_most is how many such cells are accepted."

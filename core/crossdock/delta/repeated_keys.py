@@ -42,8 +42,8 @@ class RepeatedRows:
 
     def repeated_keys(
         self,
-        records: Callable[[pl.DataFrame], Iterator[KeyedRecord]],
-        place: Callable[[int, int], str],
+        read_records: Callable[[pl.DataFrame], Iterator[KeyedRecord]],
+        place_of_row: Callable[[int, int], str],
         *,
         with_examples: bool,
     ) -> RepeatedKeys:
@@ -51,21 +51,21 @@ class RepeatedRows:
         if not with_examples or not self._last.height:
             return RepeatedKeys(self._number)
         examples = []
-        for each in records(self._last):
+        for each in read_records(self._last):
             rows = self._listed.filter(pl.col(KEY_HASH) == pl.lit(each.identity.key_hash, pl.UInt128))
-            places = [place(*row) for row in rows.sort(UNIT, LINE)[[UNIT, LINE]].rows()]
+            places = [place_of_row(*row) for row in rows.sort(UNIT, LINE)[[UNIT, LINE]].rows()]
             kept = places if len(places) <= _PLACES else [*places[: _PLACES - 1], places[-1]]
             examples.append(RepeatedKey(each.identity.key, tuple(kept)))
         return RepeatedKeys(self._number, tuple(examples))
 
 
-def refuse_contradicting_duplicates(listed: pl.DataFrame, place: Callable[[int, int], str]) -> None:
+def refuse_contradicting_duplicates(listed: pl.DataFrame, place_of_row: Callable[[int, int], str]) -> None:
     """Refuse a list of everything in which two rows of a key differ. Identical rows are accepted."""
     differing = listed.filter(pl.col(FP).n_unique().over(KEY_HASH) > 1).sort(UNIT, LINE)
     if differing.height:
         # with its type: polars infers at most 127 bits for a literal
         is_first = pl.col(KEY_HASH) == pl.lit(differing[KEY_HASH][0], fingerprint.HASH)
-        first, second = (place(*row) for row in differing.filter(is_first)[[UNIT, LINE]].rows()[:2])
+        first, second = (place_of_row(*row) for row in differing.filter(is_first)[[UNIT, LINE]].rows()[:2])
         hint = "Ask the sender which row is right; order_by or duplicates can say which one counts, if one always does."
         raise RefusedError(
             f"duplicate of the record at {first}, with different content",

@@ -117,7 +117,7 @@ class SmallBatches:
         self._bytes -= int(batch.load().estimated_size())
         return [batch]
 
-    def prepare_all(self, trimmed_rows: Callable[[int], object]) -> pl.DataFrame:
+    def prepare_all(self, report_trimmed_count: Callable[[int], object]) -> pl.DataFrame:
         """Prepare all rows as `prepare` does, each with its `UNIT`, and empty the collection."""
         batches, units = self._batches, self.units
         self._batches, self.units, self._rows, self._bytes = [], [], 0, 0
@@ -132,5 +132,5 @@ class SmallBatches:
                 prepare(self.stream, batch.source, rows)  # raises the error with the name of the file
             raise
         for number in trimmed:
-            trimmed_rows(number)
+            report_trimmed_count(number)
         return frame.with_columns(numbers.explode(UNIT)[UNIT].drop_nulls())

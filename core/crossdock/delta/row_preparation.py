@@ -51,7 +51,7 @@ _DEAD_LETTER_BYTES, _CELL_BYTES = 1_000, 64  # of each dead letter and each of i
 
 
 def prepare(
-    stream: Stream[Any], source: str, frame: pl.DataFrame, trimmed_rows: Callable[[int], object] = int
+    stream: Stream[Any], source: str, frame: pl.DataFrame, report_trimmed_count: Callable[[int], object] = int
 ) -> pl.DataFrame:
     """Repair and filter rows of *source*, and compute their keys.
 
@@ -63,7 +63,7 @@ def prepare(
     frame = _add_and_require_used_columns(stream, source, frame)
     text = [name for name in frame.columns if not is_added_column(name)]
     frame = _with_keys_from_external_ids(stream.ours, frame)
-    (frame, plain), order_by = _repaired(stream, frame, trimmed_rows), as_order_by(stream.order_by)
+    (frame, plain), order_by = _repaired(stream, frame, report_trimmed_count), as_order_by(stream.order_by)
     everything = [JSON] if JSON in text else sorted(text)
     used = everything if stream.uses is None else sorted({*stream.uses, *stream.key})
     incomplete = pl.lit(value=False) if stream.incomplete is None else stream.incomplete.expression()

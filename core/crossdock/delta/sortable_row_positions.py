@@ -66,13 +66,13 @@ def _position(item: OrderBy, cell: str | None) -> str | None:
         return None
 
 
-def are_comparable(one: str, other: str) -> pl.Expr:
+def comparable_positions_expression(one: str, other: str) -> pl.Expr:
     """Return whether two positions were made by the same ``order_by``. Those of text always are."""
     kinds = (pl.col(name).str.extract(f"^(\x1e[0-9a-f]{{{KIND_LENGTH}}})").fill_null("") for name in (one, other))
     return next(kinds) == next(kinds)
 
 
-def zones_of_positions_differ(one: str, other: str) -> pl.Expr:
+def differing_zones_expression(one: str, other: str) -> pl.Expr:
     def zones(name: str) -> pl.Expr:
         times = pl.col(name).str.extract_all(_CLOCK + _ZONE)
         return times.list.eval(pl.element().str.extract(f"({_ZONE})$")).list.join(" ")

@@ -162,13 +162,15 @@ def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequenc
         return flag(pl.col(FP) == pl.col(kind + _FP), kind)
 
     def older_than(position: str) -> pl.Expr:
-        older = (pl.col(POSITION) < pl.col(position)) & sortable_row_positions.are_comparable(POSITION, position)
+        older = (pl.col(POSITION) < pl.col(position)) & sortable_row_positions.comparable_positions_expression(
+            POSITION, position
+        )
         return flag(older, position, POSITION)
 
     def in_another_zone(position: str) -> pl.Expr:
-        differs = sortable_row_positions.zones_of_positions_differ(
+        differs = sortable_row_positions.differing_zones_expression(
             POSITION, position
-        ) & sortable_row_positions.are_comparable(POSITION, position)
+        ) & sortable_row_positions.comparable_positions_expression(POSITION, position)
         return flag(differs, position, POSITION)
 
     unchanged = flag(pl.col(FP) == pl.col(KNOWN_FP)) | same_as(_UNSETTLED)
@@ -273,10 +275,10 @@ class KeyOrder:
         found.append(_false_series(rows.height - done))
         return pl.concat(found)
 
-    def keys_if_reordered(self, keys: pl.Series, known: int) -> pl.Series | None:
-        """Return *keys* if too many of the *known* ones are out of order; None otherwise, and after a first load."""
-        new = len(keys) - known
-        return None if new > known or (self.steps + new) * _IN_ORDER <= len(keys) else keys
+    def keys_if_reordered(self, keys: pl.Series, known_count: int) -> pl.Series | None:
+        """Return *keys* if too many of *known_count* are out of order; None otherwise, and after a first load."""
+        new = len(keys) - known_count
+        return None if new > known_count or (self.steps + new) * _IN_ORDER <= len(keys) else keys
 
     def _realign(self, rows: pl.DataFrame, known: pl.Series) -> int:
         """Move to the first of *rows* that is a known key. Return how many rows precede it."""

@@ -16,7 +16,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from crossdock.errors import RecordError
-from crossdock.mapping import convert, lookups_and_joins
+from crossdock.mapping import convert, lookup_and_join_settings
 from crossdock.mapping.convert import Row
 from crossdock.mapping.from_column import (
     FromColumn,
@@ -32,7 +32,15 @@ from crossdock.printable import BLANKS
 from crossdock.resources import Reference, ResourceModel, ResourceName
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import NOT_NULL, ConfigModel, Name, finding_about_key
-from crossdock.values.json_paths import CUT, MISSING, at_path, at_path_or_error, column_text, exact_number, is_list_cut
+from crossdock.values.json_paths import (
+    CUT,
+    MISSING,
+    at_path,
+    at_path_refusing_wrong_containers,
+    column_text,
+    exact_number,
+    is_list_cut,
+)
 from crossdock.values.raw_rows_and_records import ELEMENT, JSON, Record
 
 MAX_ELEMENTS = 50_000
@@ -437,7 +445,7 @@ def _elements_at(document: Any, path: str, outside: str = "") -> list[tuple[str,
     """
     outer, _, inner = path.partition(_OF_EACH)
     try:
-        found, place = at_path_or_error(document, outer), outside + outer
+        found, place = at_path_refusing_wrong_containers(document, outer), outside + outer
     except RecordError as error:
         raise RecordError(error.code, error.message, pointer=outside + outer) from None
     if found is None or found is MISSING:
@@ -488,7 +496,7 @@ def _objects_from_join(record: Record, join: str, form: _CompiledEach) -> list[d
         try:
             members += [form.build(row)] if form.wanted(row) else []
         except RecordError as error:
-            message = f"{error.message} ({lookups_and_joins.joined_row_place(record, join, place)})"
+            message = f"{error.message} ({lookup_and_join_settings.joined_row_place(record, join, place)})"
             raise RecordError(error.code, message, pointer=f"{join}.{error.pointer}") from None
     return members
 

@@ -78,23 +78,25 @@ class NameMembers(Struct, frozen=True):
         parts = [values[field] for field in sorted(values) if field != "namespace"]
         return make_external_id_from_form(self.whole, values.get("namespace", ""), "|".join(parts))
 
-    def drop_records_of_other_ids(self, records: Sequence[Any], name: str, asked: str) -> list[Any]:
-        """Leave out those of *records* that have the member of this external id at the JSON pointer *asked*, and
+    def drop_records_of_other_ids(self, records: Sequence[Any], name: str, queried_pointer: str) -> list[Any]:
+        """Leave out those of *records* that have the member of this external id at *queried_pointer*, and
         another text in another member.
 
         A member that is missing, or has another type, case or encoding, may be ours as the target shows it.
         """
         own = self.members_of_external_id(name)
-        wanted = find_at_pointer(own, asked)
+        wanted = find_at_pointer(own, queried_pointer)
         return [
-            each for each in records if find_at_pointer(each, asked) != wanted or not _has_member_of_other_id(each, own)
+            each
+            for each in records
+            if find_at_pointer(each, queried_pointer) != wanted or not _contradicts_expected_members(each, own)
         ]
 
 
-def _has_member_of_other_id(record: Mapping[str, Any], members: Mapping[str, str]) -> bool:
-    held = {name: record.get(name) for name in members}
+def _contradicts_expected_members(record: Mapping[str, Any], expected: Mapping[str, str]) -> bool:
+    held = {name: record.get(name) for name in expected}
     return any(
-        isinstance(text, str) and normalized_external_id(text) != normalized_external_id(members[name])
+        isinstance(text, str) and normalized_external_id(text) != normalized_external_id(expected[name])
         for name, text in held.items()
     )
 

@@ -106,7 +106,7 @@ def keys_or_their_external_ids(own: Ours | None, keys: Sequence[tuple[str, ...]]
     return keys if own is None else [(own.name_of(key_text(key)),) for key in keys]
 
 
-def recognized_key_texts(own: Ours | None, keys: Iterable[Sequence[str | None]]) -> Iterator[str]:
+def key_texts_without_foreign_records(own: Ours | None, keys: Iterable[Sequence[str | None]]) -> Iterator[str]:
     """Yield the text forms of keys as a source names them, without those of records of others."""
     for key in keys:
         text = key_text([part or "" for part in key]) if own is None else own.key_in(key[0])

@@ -29,10 +29,10 @@ from crossdock.values.field_types import MAX_DIGITS_BEFORE_POINT, find_minor_uni
 from crossdock.values.json_paths import (
     MISSING,
     at_path,
-    at_path_or_error,
+    at_path_refusing_wrong_containers,
     column_text,
-    is_empty_value,
     is_index,
+    is_null_false_or_empty,
     names_in_path,
     path_of_names,
 )
@@ -70,7 +70,7 @@ class JsonCells(dict[str, str | None]):
     def __getitem__(self, column: str) -> str | None:
         cell = super().__getitem__(column)
         if cell is None and column.partition(".")[0] not in self._others:
-            at_path_or_error(self.document, column)
+            at_path_refusing_wrong_containers(self.document, column)
         return cell
 
     def count_left_out_object(self, around: str | None) -> None:
@@ -120,7 +120,7 @@ def _list_paths_with_indexes(columns: Iterable[str]) -> Iterator[tuple[str, int]
 
 def _has_content(value: Any) -> bool:
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    return not is_empty_value(value) if inner is None else any(_has_content(each) for each in inner)
+    return not is_null_false_or_empty(value) if inner is None else any(_has_content(each) for each in inner)
 
 
 Value = Callable[[Row], Any]  # None leaves the member out
@@ -307,7 +307,7 @@ class FromColumn(ConfigModel):
             found = None
         if not isinstance(found, list):
             raise RecordError("bad_value", "is not a list in JSON, and join is for lists", pointer=self.from_)
-        wanted = [each for each in found[self.start or 0 :] if not is_empty_value(each)]
+        wanted = [each for each in found[self.start or 0 :] if not is_null_false_or_empty(each)]
         if not all(isinstance(each, str | int | Decimal) for each in wanted):
             raise RecordError("bad_value", "has an element that is not a text or a number", pointer=self.from_)
         return (self.join or "").join(column_text(each) or "" for each in wanted) or None

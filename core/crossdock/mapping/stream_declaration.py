@@ -99,16 +99,19 @@ MARKS_IN_SNAPSHOT = "is for other modes; a snapshot lists every record that exis
 
 
 def reread_and_open_until_problem(
-    mode: Mode, reread: Reread | None, open_until: OpenUntil | None, *, fetches: bool, finds_deleted: str
+    mode: Mode, reread: Reread | None, open_until: OpenUntil | None, *, fetches: bool, other_deletion_setting: str
 ) -> tuple[tuple[str, ...], str] | None:
-    """Return the key to correct and the reason, or None. *finds_deleted* names another way to find deletions."""
+    """Return the key to correct and the reason, or None. *other_deletion_setting* also finds deletions."""
     for name, wanted in (("reread", reread), ("open_until", open_until)):
         if wanted is not None and mode != "incremental":
             return (name,), "needs mode: incremental; other modes read everything"
     if open_until is not None and not fetches:
         return ("open_until",), "needs a way to read one record by its key: fetch"
-    if reread is not None and reread.finds_gone and finds_deleted:
-        return ("reread", "finds_gone"), f"cannot be used with {finds_deleted}: choose one way to find deleted records"
+    if reread is not None and reread.finds_gone and other_deletion_setting:
+        return (
+            "reread",
+            "finds_gone",
+        ), f"cannot be used with {other_deletion_setting}: choose one way to find deleted records"
     return None
 
 

@@ -61,7 +61,7 @@ def with_cell_classes(values: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def cell_findings(values: pl.DataFrame) -> dict[Finding, pl.DataFrame]:
+def rows_by_finding(values: pl.DataFrame) -> dict[Finding, pl.DataFrame]:
     """Return the rows of *values*, which `with_cell_classes` has made, by finding; for dates, one row for each day."""
     numbers = values.filter((pl.col(WHOLE) | pl.col(DECIMAL)) & (pl.col(CHARACTERS) > _AFTER))
     special, days = values.filter(~pl.col(ASCII)), _day_texts_with_parsed_dates(values)
@@ -246,7 +246,7 @@ def _profile(values: pl.DataFrame, sources: Sequence[str]) -> ColumnProfile:
         smallest=str(values[VALUE].min())[:SHOWN],
         largest=str(values[VALUE].max())[:SHOWN],
         findings={
-            name: _finding_examples(rows, sources) for name, rows in cell_findings(values).items() if rows.height
+            name: _finding_examples(rows, sources) for name, rows in rows_by_finding(values).items() if rows.height
         },
     )
 

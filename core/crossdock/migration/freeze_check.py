@@ -13,7 +13,7 @@ from crossdock.errors import RefusedError, StoppedError
 from crossdock.migration.load_dry_run import dry_run_load
 from crossdock.migration.pause_resume_and_approve import transaction_on_open_migration
 from crossdock.migration.waves import migration_config, streams_of_all_waves
-from crossdock.runs.audited_changes import Change, logged_change
+from crossdock.runs.audited_changes import Change, change_with_failure_logged
 from crossdock.runs.plan_result import PlanResult
 from crossdock.values.clock import Clock
 from crossdock.values.texts_of_numbers_and_times import duration_text
@@ -37,14 +37,16 @@ class FreezeCheck(Struct, frozen=True):
         }
 
 
-def check_sources_unchanged_over_wait(
+def verify_and_store_source_freeze(
     project: Project, wait: timedelta, *, clock: Clock, interrupt: threading.Event
 ) -> FreezeCheck:
     """Read all streams of all waves, wait, read them again, and store that they have not changed.
 
     Raise RefusedError and store nothing if a source has changed, or if a load would still send something.
     """
-    with logged_change(project, "migrate freeze", f"migration {migration_config(project).name}", clock=clock) as change:
+    with change_with_failure_logged(
+        project, "migrate freeze", f"migration {migration_config(project).name}", clock=clock
+    ) as change:
         return _check_and_store(project, wait, change, clock=clock, interrupt=interrupt)
 
 

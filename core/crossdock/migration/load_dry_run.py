@@ -32,7 +32,9 @@ def dry_run_load(
         with closing(project.open_state(read_only=True)) as opened:
             return dry_run_load(project, streams, clock=clock, interrupt=interrupt, state=opened)
     names, progress = sorted(streams), _InterruptibleProgress(interrupt)
-    planned = dry_run.plan_with_state(project, state, names, PlanListener.ignoring(), clock, progress, summed=True)
+    planned = dry_run.plan_with_state(
+        project, state, names, PlanListener.ignoring(), clock, progress, hash_sources=True
+    )
     for error in planned.errors.values():
         raise error
     return planned

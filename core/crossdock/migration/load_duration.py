@@ -22,7 +22,7 @@ def next_change_of_hours(config: MigrationConfig, at: datetime) -> datetime | No
     return min((instant for instant in instants if instant > at), default=None)
 
 
-def next_allowed_instant(config: MigrationConfig, at: datetime) -> datetime | None:
+def next_start_of_allowed_hours(config: MigrationConfig, at: datetime) -> datetime | None:
     """Return the first instant after *at* at which the hours allow requests; None if they never do."""
     end, present = at + timedelta(days=2), next_change_of_hours(config, at)
     while present is not None and present <= end:

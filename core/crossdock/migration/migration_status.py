@@ -78,7 +78,7 @@ class MigrationStatus(Struct, frozen=True):
     left: RemainingWork | None
 
     @property
-    def next_wave(self) -> WaveStatus | None:
+    def first_wave_not_past_gate(self) -> WaveStatus | None:
         return next((each for each in self.waves if not each.has_passed_gate), None)
 
     @property
@@ -97,7 +97,7 @@ class MigrationStatus(Struct, frozen=True):
         return f"left of what was rehearsed: {count_with_noun(left.requests, 'request')}{lasts}"
 
     def as_json(self) -> dict[str, Any]:
-        migration, following, left = self.migration, self.next_wave, self.left
+        migration, following, left = self.migration, self.first_wave_not_past_gate, self.left
         return {
             "migration": {name: getattr(migration, name) for name in _FACTS} if migration else None,
             "rehearsed": migration is not None and migration.rehearsal is not None,

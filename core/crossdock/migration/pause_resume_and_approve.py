@@ -10,7 +10,7 @@ from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import NumberedWave, migration_config
-from crossdock.runs.audited_changes import logged_change
+from crossdock.runs.audited_changes import change_with_failure_logged
 from crossdock.state import Migration, Transaction, WaveApproval
 from crossdock.values.clock import Clock
 from crossdock.values.texts_of_numbers_and_times import instant_text
@@ -44,7 +44,7 @@ def pause(project: Project, *, clock: Clock, by: str) -> Migration:
     """Make a load wait, a running one within about two seconds. The first person who paused it stays recorded."""
     subject = f"migration {migration_config(project).name}"
     with (
-        logged_change(project, "migrate pause", subject, clock=clock) as change,
+        change_with_failure_logged(project, "migrate pause", subject, clock=clock) as change,
         transaction_on_open_migration(project) as (tx, migration),
     ):
         if migration.paused_at is None:
@@ -58,7 +58,7 @@ def pause(project: Project, *, clock: Clock, by: str) -> Migration:
 def resume(project: Project, *, clock: Clock) -> Migration:
     subject = f"migration {migration_config(project).name}"
     with (
-        logged_change(project, "migrate resume", subject, clock=clock) as change,
+        change_with_failure_logged(project, "migrate resume", subject, clock=clock) as change,
         transaction_on_open_migration(project) as (tx, migration),
     ):
         tx.migrations.resume(migration.id)
@@ -70,7 +70,7 @@ def approve_loaded_wave(project: Project, wave: NumberedWave, *, clock: Clock, b
     """Let the migration continue after *wave* with the records that are open now, and return its new status."""
     subject = f"wave {wave.name}"
     with (
-        logged_change(project, "migrate go", subject, clock=clock) as change,
+        change_with_failure_logged(project, "migrate go", subject, clock=clock) as change,
         transaction_on_open_migration(project) as (tx, migration),
     ):
         status = wave_status(tx, project, migration, wave)

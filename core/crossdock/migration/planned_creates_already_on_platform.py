@@ -119,7 +119,7 @@ def find_already_on_platform(
             if name in creates.members
         }
     conflicts = {
-        name: _keys_with_taken_external_ids(project, name, creates, found, matched) for name, found in named.items()
+        name: _keys_of_external_id_conflicts(project, name, creates, found, matched) for name, found in named.items()
     }
     shown = {name: SameExternalIds(len(found), list(islice(found.values(), EXAMPLES))) for name, found in named.items()}
     return AlreadyOnPlatform(shown, matched, conflicts)
@@ -148,7 +148,7 @@ def _match_by_member(
     return MatchedByMember(counts, taken_over, ambiguous)
 
 
-def _keys_with_taken_external_ids(
+def _keys_of_external_id_conflicts(
     project: Project, name: str, creates: PlannedCreates, named: _ByKey, matched: Mapping[str, MatchedByMember]
 ) -> list[str]:
     if name in project.streams_adopting_by_external_id:
@@ -172,7 +172,7 @@ def _match_by_external_id(
             }
             for page in live.pages(cast("ResourceName", resource)):
                 run.progress.advance(len(page))
-                holders = _live_external_ids_by_namespace(page)
+                holders = _matches_by_namespace_and_key_hash(page)
                 for name, hashes in planned.items():
                     own = holders[scopes[name].namespace]
                     listed = pl.Series(list(own), dtype=pl.UInt64)
@@ -180,7 +180,7 @@ def _match_by_external_id(
     return {name: found[name] for name in scopes}
 
 
-def _live_external_ids_by_namespace(page: list[dict[str, Any]]) -> dict[str, _ByKey]:
+def _matches_by_namespace_and_key_hash(page: list[dict[str, Any]]) -> dict[str, _ByKey]:
     ids: dict[str, dict[str, str]] = defaultdict(dict)
     for record in page:
         namespace, colon, key = str(record.get("externalId") or "").partition(":")

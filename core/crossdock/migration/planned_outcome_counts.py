@@ -55,7 +55,7 @@ class StreamCounts(Struct):
 
 
 class PlanCounts:
-    """Counts the decisions of a plan. *later* comes from `later_waves_by_placeholder_prefix`."""
+    """Counts the decisions of a plan. *later* comes from `later_waves_by_stream_and_placeholder_prefix`."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class PlanCounts:
 
     def listener(self, observe: Observe | None = None) -> PlanListener:
         listening = (
-            self._count_creates_and_forward_references,
+            self._add_create_and_count_later_wave_references,
             self._count_rejected,
             self._count_waiting,
             _ignore_operation_of_earlier_run,
@@ -85,7 +85,7 @@ class PlanCounts:
             return "rejected"
         return "waiting" if parent in self._waiting else "not read"
 
-    def _count_creates_and_forward_references(self, operation: Operation) -> None:
+    def _add_create_and_count_later_wave_references(self, operation: Operation) -> None:
         stream = operation.identity.stream
         if self._creates is not None:
             self._creates.add(operation)

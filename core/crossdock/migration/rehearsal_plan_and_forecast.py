@@ -12,7 +12,7 @@ from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, strip_traceback_and_causes
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.migration.load_duration import next_allowed_instant, time_to_send_requests
+from crossdock.migration.load_duration import next_start_of_allowed_hours, time_to_send_requests
 from crossdock.migration.planned_creates_already_on_platform import (
     AlreadyOnPlatform,
     PlannedCreates,
@@ -93,7 +93,9 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
     """
     migration, waves = migration_config(project), waves_numbered_in_config_order(project)
     creates = PlannedCreates(project.adoption_member_by_stream) if against_platform else None
-    decisions = PlanCounts(project.scope_by_stream, later_waves_by_placeholder_prefix(project, waves), creates)
+    decisions = PlanCounts(
+        project.scope_by_stream, later_waves_by_stream_and_placeholder_prefix(project, waves), creates
+    )
     profiles: dict[str, SourceProfile] = defaultdict(SourceProfile)
     joined: dict[str, dict[str, SourceProfile]] = defaultdict(lambda: defaultdict(SourceProfile))
 
@@ -104,7 +106,9 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
             profiles[stream].add_batch(batch, joined[stream])
 
     began, names = clock.now(), [name for wave in waves for name in wave.streams]
-    planned = dry_run.plan(project, names, decisions.listener(observe), clock=clock, progress=progress, summed=True)
+    planned = dry_run.plan(
+        project, names, decisions.listener(observe), clock=clock, progress=progress, hash_sources=True
+    )
     for profile in (*profiles.values(), *(part for parts in joined.values() for part in parts.values())):
         profile.profile_buffered_rows()
     forecasts = tuple(wave_forecasts(migration, waves, planned, began))
@@ -130,7 +134,9 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
     )
 
 
-def later_waves_by_placeholder_prefix(project: Project, waves: Sequence[NumberedWave]) -> dict[str, dict[str, str]]:
+def later_waves_by_stream_and_placeholder_prefix(
+    project: Project, waves: Sequence[NumberedWave]
+) -> dict[str, dict[str, str]]:
     """Map streams that may refer to records of later waves to the prefixes of their placeholders and these waves."""
     scopes, wave_of = project.scope_by_stream, {name: wave for wave in waves for name in sorted(wave.streams)}
     found: dict[str, dict[str, str]] = {}
@@ -190,7 +196,11 @@ class _TargetLoad:
         """Return when *requests* more are sent, the first of them at *begins* or later."""
         if self._rate_per_s is None:
             return None
-        allowed = begins if self._migration.allowance_percent(begins) else next_allowed_instant(self._migration, begins)
+        allowed = (
+            begins
+            if self._migration.allowance_percent(begins)
+            else next_start_of_allowed_hours(self._migration, begins)
+        )
         if allowed is None:
             return None
         at_once = min(requests, self._at_once)

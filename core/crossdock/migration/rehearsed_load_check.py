@@ -45,7 +45,7 @@ def parse_stored_rehearsal(rehearsal: dict[str, Any] | None) -> Rehearsal | None
     return None if rehearsal is None else Rehearsal.model_validate(rehearsal)
 
 
-def input_factory_checking_rehearsal(
+def check_rehearsal_and_make_input_factory(
     session: Session, migration: Migration, wave: NumberedWave, interrupt: threading.Event
 ) -> RunInputFactory | None:
     """Return the source of the records of *wave*; None for the streams' own sources.

@@ -15,7 +15,7 @@ from crossdock.migration.load_dry_run import dry_run_load
 from crossdock.migration.sign_off_report import Document, Signature, counts_of_exceptions_to_accept, sign_off_report
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import migration_config, streams_of_all_waves, waves_numbered_in_config_order
-from crossdock.runs.audited_changes import logged_change
+from crossdock.runs.audited_changes import change_with_failure_logged
 from crossdock.runs.plan_result import PlanResult
 from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.session_shared_by_runs import open_session
@@ -40,7 +40,7 @@ def sign_off(
     waves, streams = waves_numbered_in_config_order(project), streams_of_all_waves(project)
     subject = f"migration {migration_config(project).name}"
     with (
-        logged_change(project, "migrate sign-off", subject, clock=clock) as change,
+        change_with_failure_logged(project, "migrate sign-off", subject, clock=clock) as change,
         open_session(project, clock, attempt=None) as session,
     ):
         with session.state.begin_read_only() as tx:
@@ -52,7 +52,7 @@ def sign_off(
             signature = Signature(by, clock.now(), accepted)
             document = sign_off_report(tx, project, migration, found, now.sources, signature)
             missing = obstacles(tx, migration, found, project.scope_by_stream, now)
-            if reasons := [*missing, *unaccepted_exceptions(document["exceptions"], accepted)]:
+            if reasons := [*missing, *obstacle_if_exceptions_unaccepted(document["exceptions"], accepted)]:
                 raise SignOffIncompleteError(migration.name, reasons)
             digest = write(document)
             tx.migrations.sign_off(migration.id, at=signature.at, by=by, report_sha256=digest)
@@ -110,10 +110,14 @@ class Requirement(NamedTuple):
 
 
 def obstacles(
-    tx: Transaction, migration: Migration, waves: Sequence[WaveStatus], scopes: Mapping[str, Scope], now: PlanResult
+    tx: Transaction,
+    migration: Migration,
+    waves: Sequence[WaveStatus],
+    scopes: Mapping[str, Scope],
+    present_plan: PlanResult,
 ) -> Iterator[Obstacle]:
-    """Yield missing facts, which no person can accept. *now* is what a load would read and send now."""
-    for requirement in requirements(tx, migration, waves, scopes, now):
+    """Yield missing facts, which no person can accept. *present_plan* is what a load would read and send now."""
+    for requirement in requirements(tx, migration, waves, scopes, present_plan):
         yield from requirement.obstacles
 
 
@@ -122,23 +126,23 @@ def requirements(
     migration: Migration,
     waves: Sequence[WaveStatus],
     scopes: Mapping[str, Scope],
-    now: PlanResult | None,
+    present_plan: PlanResult | None,
 ) -> Iterator[Requirement]:
-    """Yield what the state must have. Without *now* nothing is known about the present content of the sources."""
+    """Yield what the state must have. Without *present_plan* the present content of the sources is unknown."""
     yield Requirement("The migration is not paused", list(_paused_migration_obstacles(migration)))
     yield Requirement("No undo is unfinished", list(_unfinished_undo_obstacles(tx)))
     for wave in waves:
         title = f"{str(wave.wave).capitalize()}: loaded, its gate has passed, and nothing is pending or in doubt"
         yield Requirement(title, list(_wave_obstacles(wave)))
-    yield Requirement("The sources are frozen", list(_freeze_obstacles(tx, migration, now)))
+    yield Requirement("The sources are frozen", list(_freeze_obstacles(tx, migration, present_plan)))
     compared = {name: scopes[name] for each in waves for name in each.wave.streams}
     title = "Sources, state and platform are reconciled since the last load, repair or undo"
     yield Requirement(title, list(_reconciliation_obstacles(tx, migration, compared)))
 
 
-def unaccepted_exceptions(exceptions: Document, accepted: str | None) -> Iterator[Obstacle]:
+def obstacle_if_exceptions_unaccepted(exceptions: Document, acceptance_reason: str | None) -> Iterator[Obstacle]:
     counts = counts_of_exceptions_to_accept(exceptions)
-    if counts and accepted is None:
+    if counts and acceptance_reason is None:
         shown = ", ".join(f"{number:,} {name}" for name, number in counts.items())
         repair = f"repair them: {_RECONCILE} -o repair.plan; drop what no source has any more: crossdock records drop"
         yield Obstacle(f"exceptions: {shown}", f"{repair}; or accept them: --accept-exceptions REASON")
@@ -168,15 +172,17 @@ def _wave_obstacles(status: WaveStatus) -> Iterator[Obstacle]:
         yield Obstacle(f"{wave}: {left.in_doubt:,} operations are in doubt", hint)
 
 
-def _freeze_obstacles(tx: Transaction, migration: Migration, now: PlanResult | None) -> Iterator[Obstacle]:
-    if now is not None and (operations := now.operations.total()):
+def _freeze_obstacles(tx: Transaction, migration: Migration, present_plan: PlanResult | None) -> Iterator[Obstacle]:
+    if present_plan is not None and (operations := present_plan.operations.total()):
         requests = "1 request" if operations == 1 else f"{operations:,} requests"
         yield Obstacle(f"a load would still send {requests}", "crossdock migrate load")
     if migration.freeze is None:
         yield Obstacle("no freeze check has passed", "crossdock migrate freeze")
         return
     at = _instant_text(migration.freeze["at"])
-    if now is not None and (changed := _sources_changed_since_freeze(migration.freeze["sources"], now.sources)):
+    if present_plan is not None and (
+        changed := _sources_changed_since_freeze(migration.freeze["sources"], present_plan.sources)
+    ):
         hint = "crossdock migrate load; crossdock migrate freeze"
         if _was_undone_since(tx, migration, datetime.fromisoformat(migration.freeze["at"])):
             what = f"it was undone after the freeze check of {at}, so a load reads the sources from their beginning"

@@ -39,7 +39,7 @@ def sign_off_report(
 ) -> Document:
     """Make the report for canonical JSON: times as instants, numbers exact. *sources* has a hash for each stream."""
     streams = sorted(name for wave in waves for name in wave.wave.streams)
-    exceptions = collect_differing_and_open_records(tx, project, migration, streams)
+    exceptions = summarize_differing_and_open_records(tx, project, migration, streams)
     return {
         "format": FORMAT,
         "crossdock": version("crossdock"),
@@ -130,7 +130,7 @@ def _reconciliation_without_ids(facts: Mapping[str, Any] | None) -> Document | N
     return {**facts, "totals": totals}
 
 
-def collect_differing_and_open_records(
+def summarize_differing_and_open_records(
     tx: Transaction, project: Project, migration: Migration, streams: Sequence[str]
 ) -> Document:
     """Return what differs, was rejected or waits, of the last reconciliation and of the state now."""
@@ -140,11 +140,13 @@ def collect_differing_and_open_records(
         "differences": found["differences"],
         "kept": found["kept"],
         "waiting": [each for name in streams for each in _waiting_counts(tx, name)],
-        **_dead_letters(tx, streams, reads_files),
+        **_dead_letter_counts_and_places(tx, streams, reads_files),
     }
 
 
-def _dead_letters(tx: Transaction, streams: Sequence[str], reads_files: Collection[str]) -> dict[str, list[Document]]:
+def _dead_letter_counts_and_places(
+    tx: Transaction, streams: Sequence[str], reads_files: Collection[str]
+) -> dict[str, list[Document]]:
     found: dict[str, list[Document]] = {"rejected": [], "dropped": []}
     for group in tx.migration_outcome.dead_letter_counts(streams):
         is_file = group.stream in reads_files

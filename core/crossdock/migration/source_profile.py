@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from crossdock.mapping.lookups_and_joins import NO_MAIN_ROW
+from crossdock.mapping.lookup_and_join_settings import NO_MAIN_ROW
 from crossdock.migration.column_profile import ColumnProfile, pack_source_and_line, profile_columns
 from crossdock.values import exact_json
 from crossdock.values.json_paths import column_text

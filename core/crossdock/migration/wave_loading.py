@@ -18,12 +18,12 @@ from msgspec import Struct, field
 from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, StateError, StoppedError
-from crossdock.migration.load_duration import next_allowed_instant
+from crossdock.migration.load_duration import next_start_of_allowed_hours
 from crossdock.migration.load_progress import DeliveryRate, LoadListener, LoadProgress, delivered_and_rehearsed_counts
 from crossdock.migration.rehearsal_file import Rehearsal
 from crossdock.migration.rehearsed_load_check import (
+    check_rehearsal_and_make_input_factory,
     check_same_platform_and_waves,
-    input_factory_checking_rehearsal,
     parse_stored_rehearsal,
 )
 from crossdock.migration.wave_status import WaveStatus, wave_status
@@ -48,7 +48,7 @@ def pause_reason(migration: Migration | None, config: MigrationConfig, at: datet
         return f"paused by {migration.paused_by} since {since}; 'crossdock migrate resume' lets it go on"
     if config.allowance_percent(at) > 0:
         return None
-    until = next_allowed_instant(config, at)
+    until = next_start_of_allowed_hours(config, at)
     if until is None:
         return "the hours of the config allow no requests at any time"
     return (
@@ -71,7 +71,7 @@ class LoadPauses:
         return pause_reason(tx.migrations.current(), self._config, self._clock.now())
 
     @contextmanager
-    def stop_run_at_pause(self, state: State) -> Iterator[LoadPause]:
+    def watch_for_pause_and_stop_run(self, state: State) -> Iterator[LoadPause]:
         """Look every second during the block. The first reason to wait, or the interrupt, stops the run."""
         pause, looked_at = LoadPause(), self._clock.monotonic()
 
@@ -145,10 +145,10 @@ class LoadResult(Struct):
             return self.error.exit_code
         if self.wave is not None:
             return self.runs[-1].report.exit_code
-        return 1 if self.open_counts.total else 0
+        return 1 if self.total_open_counts.total else 0
 
     @property
-    def open_counts(self) -> OpenCounts:
+    def total_open_counts(self) -> OpenCounts:
         last = {each.status.wave.name: each.status.open for each in self.runs}
         return sum(last.values(), NOTHING_OPEN)
 
@@ -212,7 +212,7 @@ class _Loader:
             attempt=RunRequest(command="migrate load", action="migrate load"),
         ) as session:
             migration = self._begin_or_continue_migration(session)
-            with self._pauses.stop_run_at_pause(session.state) as pause:
+            with self._pauses.watch_for_pause_and_stop_run(session.state) as pause:
                 yield session, migration, pause
 
     def _refuse_second_migration(self, current: Migration | None) -> None:
@@ -265,7 +265,7 @@ class _Loader:
         )
         try:
             report = run.execute(
-                set(wave.streams), input_factory_checking_rehearsal(session, migration, wave, pause.stop)
+                set(wave.streams), check_rehearsal_and_make_input_factory(session, migration, wave, pause.stop)
             )
         except StoppedError:
             if pause.why is not None:

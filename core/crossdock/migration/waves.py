@@ -46,7 +46,7 @@ def waves_numbered_in_config_order(project: Project) -> list[NumberedWave]:
 def streams_of_all_waves(project: Project) -> set[str]:
     """Return the streams of all waves. Raise ConfigError if the config has no migration."""
     migration_config(project)
-    return project.migrated_streams
+    return project.names_of_migrated_streams
 
 
 def wave_named(waves: Sequence[NumberedWave], name: str) -> NumberedWave:

@@ -86,7 +86,9 @@ class ReportedLevels:
         self._base = self._next = self._rate_per_s = None
         self._leaps.clear()
 
-    def measured_rate(self, request: AnsweredRequest, reported: BucketSample, burst: int | None) -> float | None:
+    def record_level_and_measure_rate(
+        self, request: AnsweredRequest, reported: BucketSample, burst: int | None
+    ) -> float | None:
         """Return tokens per second, at most the real rate, or None while that is unknown.
 
         Levels are whole numbers, so the rate that they show is too low by up to one token, and never too high.
@@ -142,12 +144,12 @@ class LevelTracker:
         if least_per_s is None or estimate.burst is None:
             return math.inf
         added, spent = least_per_s * (sample.at - start.at), sample.accepted - start.accepted
-        return min(start.level + added - spent, estimate.spendable_burst)
+        return min(start.level + added - spent, estimate.burst_with_safety_margin)
 
     def has_trusted_reports(self, now: float) -> bool:
         return self._reports.were_trusted_recently(now)
 
-    def record_taken(self, taken: TakenTokens, now: float) -> None:
+    def record_first_take_from_full_bucket(self, taken: TakenTokens, now: float) -> None:
         """Record that tokens were taken *now*, on the monotonic clock."""
         bucket = taken.bucket_state.bucket
         self._level_at_configured_limit()
@@ -191,7 +193,9 @@ class LevelTracker:
         if is_small or self._reports.record_and_check_level(reported, most_per_s, request.latency_s, now):
             if not is_small and headers.rate_per_s is None and estimate.rate_from in UNSURE:
                 self._rate_shown = True
-                self._learner.adopt_rate_shown_by_levels(self._reports.measured_rate(request, reported, estimate.burst))
+                self._learner.adopt_rate_shown_by_levels(
+                    self._reports.record_level_and_measure_rate(request, reported, estimate.burst)
+                )
             self._adopt_level_outside_tolerance(remaining, request, rate_per_s, exactly=exactly)
         elif not self._reports.are_trusted(now):
             if self._rate_shown:

@@ -71,7 +71,7 @@ class BucketState(Struct, frozen=True):
         """Return the state for the next run: with its *estimate*, and an empty bucket at worst."""
         kept = self.adjusted_to_clock(now)
         bucket = estimate.bucket(
-            min(kept.bucket.spent_until, now + estimate.spendable_burst / estimate.bucket().rate_per_s)
+            min(kept.bucket.spent_until, now + estimate.burst_with_safety_margin / estimate.bucket().rate_per_s)
         )
         return structs.replace(kept, bucket=bucket, estimate=estimate)
 

@@ -60,7 +60,7 @@ class LimitEstimate(Struct, frozen=True):
         return estimate
 
     @property
-    def spendable_burst(self) -> int:
+    def burst_with_safety_margin(self) -> int:
         """The part of the burst to spend at once; `UNLIMITED` while the burst is unknown."""
         if self.burst is None:
             return UNLIMITED
@@ -78,11 +78,11 @@ class LimitEstimate(Struct, frozen=True):
         if self.most_per_s == math.inf and self.most_at_once == UNLIMITED:
             return None
         rate_per_s = self.most_per_s if self.most_per_s < math.inf else self.rate_per_s or DEFAULT_PER_S
-        return Bucket(rate_per_s, self.spendable_burst)
+        return Bucket(rate_per_s, self.burst_with_safety_margin)
 
-    def bucket(self, spent_until: float = -math.inf) -> Bucket:
-        """Return a bucket of this size that is full again at *spent_until*, on the caller's clock."""
-        return Bucket(self.rate_per_s or DEFAULT_PER_S, self.spendable_burst, spent_until)
+    def bucket(self, full_again_at: float = -math.inf) -> Bucket:
+        """Return a bucket of this size that is full again at *full_again_at*, on the caller's clock."""
+        return Bucket(self.rate_per_s or DEFAULT_PER_S, self.burst_with_safety_margin, full_again_at)
 
 
 def limit_text(known: LimitEstimate) -> str:

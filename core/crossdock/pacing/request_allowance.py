@@ -144,18 +144,18 @@ class Allowance:
         )
         self._learner.adopt_from_other_users()
         self._reduced.take(taken.count)
-        self._level_tracker.record_taken(taken, now)
+        self._level_tracker.record_first_take_from_full_bucket(taken, now)
         last, others = taken.bucket_state.spent, len(self._in_flight)
         numbers = range(last - taken.count + 1, last + 1)
         paced, self._is_short = self._is_short, taken.count < wanted
         self._in_flight.update(numbers)
         return [Token(number, now, paced, others + number - numbers[0]) for number in numbers]
 
-    def wait_s(self, first: int = 0) -> float:
-        """Return seconds until a token is available after *first* others, as far as this process knows."""
+    def wait_s(self, tokens_needed_before: int = 0) -> float:
+        """Return seconds until a token is left after *tokens_needed_before* others, as far as this process knows."""
         state, now = self._view.last_state, self._view.now
-        if first:
-            state = structs.replace(state, bucket=state.bucket.after_taking_tokens(now, first))
+        if tokens_needed_before:
+            state = structs.replace(state, bucket=state.bucket.after_taking_tokens(now, tokens_needed_before))
         return max(
             state.wait_s(now, self._reserve_reduced_by_checks()), self._reduced.wait_s(*self._bucket_and_level())
         )

@@ -42,7 +42,7 @@ class OpenApi:
             beside = {name: inner for name, inner in value.items() if name != "$ref"}
             value = {**self._follow_reference(reference), **beside}
         raise ConfigError(
-            "a $ref refers to itself", where=self._place_containing_reference(reference), code="openapi_unsuitable"
+            "a $ref refers to itself", where=self._location_text_of_reference(reference), code="openapi_unsuitable"
         )
 
     def merged_schema(self, value: object) -> Json:
@@ -79,7 +79,7 @@ class OpenApi:
             message = f"$ref: {reference} is outside of this document"
             hint = "bundle the document into one file first"
             raise ConfigError(
-                message, where=self._place_containing_reference(reference), hint=hint, code="openapi_unsuitable"
+                message, where=self._location_text_of_reference(reference), hint=hint, code="openapi_unsuitable"
             )
         value: Any = self.data
         for part in reference[2:].split("/"):
@@ -88,12 +88,12 @@ class OpenApi:
         if not isinstance(value, Mapping):
             raise ConfigError(
                 f"$ref: there is nothing at {reference}",
-                where=self._place_containing_reference(reference),
+                where=self._location_text_of_reference(reference),
                 code="openapi_unsuitable",
             )
         return value
 
-    def _place_containing_reference(self, reference: object) -> str:
+    def _location_text_of_reference(self, reference: object) -> str:
         """Return the file and the JSON pointer of the first place with this ``$ref``."""
         left: list[tuple[str, Any]] = [("", self.data)]
         while left:
@@ -136,16 +136,16 @@ def parsed_json_or_yaml_file(path: Path) -> object:
     return _parsed_text(text, name)
 
 
-def checked_document(data: object, name: str) -> OpenApi:
-    """Return *data* as a document, if it is one of version 3.0 or 3.1."""
-    version = data.get("openapi") if isinstance(data, Mapping) else None
-    if not isinstance(data, Mapping) or not str(version).startswith(("3.0", "3.1")):
+def checked_document(parsed_value: object, name: str) -> OpenApi:
+    """Return *parsed_value* as a document, if it is one of version 3.0 or 3.1."""
+    version = parsed_value.get("openapi") if isinstance(parsed_value, Mapping) else None
+    if not isinstance(parsed_value, Mapping) or not str(version).startswith(("3.0", "3.1")):
         raise ConfigError(
             "is not an OpenAPI 3.0 or 3.1 document: see its member openapi", where=name, code="openapi_unsuitable"
         )
-    if not isinstance(data.get("paths"), Mapping):
+    if not isinstance(parsed_value.get("paths"), Mapping):
         raise ConfigError("has no paths", where=name, code="openapi_unsuitable")
-    return OpenApi(name, data)
+    return OpenApi(name, parsed_value)
 
 
 def _parsed_text(text: str, name: str) -> object:

@@ -65,7 +65,7 @@ class _ProfileComparison:
             updates = self._update_differences(resource, path, below)
             yield from (each for each in updates if (_member_place(each), each.what) not in said)
         if is_deleted and "delete" not in below:
-            yield Difference(f"DELETE {path}/{{id}}", _described_methods_text(below))
+            yield Difference(f"DELETE {path}/{{id}}", _missing_operation_text(below))
         if self._profile.can_look_up(resource):
             yield from self._look_up_differences(path, item, is_needed=needs_look_up)
 
@@ -81,7 +81,7 @@ class _ProfileComparison:
     def _differences_of_create_operation(self, resource: str, path: str, item: Json) -> Iterator[Difference]:
         where, create = f"POST {path}", self._operation(item, "post")
         if create is None:
-            yield Difference(where, _described_methods_text(item))
+            yield Difference(where, _missing_operation_text(item))
             return
         yield from self._header_differences(where, item, create)
         body = self._json_body_schema(create)
@@ -106,7 +106,7 @@ class _ProfileComparison:
     def _update_differences(self, resource: str, path: str, below: Json) -> Iterator[Difference]:
         where, update = f"PATCH {path}/{{id}}", self._operation(below, "patch")
         if update is None:
-            yield Difference(where, _described_methods_text(below))
+            yield Difference(where, _missing_operation_text(below))
             return
         yield from self._header_differences(where, below, update)
         body = self._json_body_schema(update)
@@ -138,7 +138,7 @@ class _ProfileComparison:
     def _look_up_differences(self, path: str, item: Json, *, is_needed: bool) -> Iterator[Difference]:
         where, look_up = f"GET {path}", self._operation(item, "get")
         if look_up is None:
-            yield Difference(where, _described_methods_text(item), is_error=is_needed)
+            yield Difference(where, _missing_operation_text(item), is_error=is_needed)
             return
         parameter, known = self._profile.lookup.parameter, self._required_by_parameter_name(item, look_up, "query")
         if parameter not in known:
@@ -172,7 +172,7 @@ class _ProfileComparison:
 
     @staticmethod
     def _wire_model_schema(resource: str) -> Json:
-        return sent_members_check_against_openapi.wire_model_schema_and_document(resource)[1]
+        return sent_members_check_against_openapi.document_and_wire_model_schema(resource)[1]
 
     def _json_body_schema(self, holder: Json) -> object | None:
         inner = self._document.resolved(mapping_or_empty(holder["requestBody"])) if "requestBody" in holder else holder
@@ -199,6 +199,6 @@ def _without_parameter_names(path: str) -> str:
     return "/".join("{}" if part.startswith("{") else part for part in path.split("/"))
 
 
-def _described_methods_text(item: Json) -> str:
+def _missing_operation_text(item: Json) -> str:
     methods = [method.upper() for method in METHODS if method in item]
     return f"is not described; the path has {', '.join(methods)}" if methods else "is not described"

@@ -35,7 +35,7 @@ class Difference(Struct, frozen=True):
     is_error: bool = True
 
 
-def wire_model_schema_and_document(resource: str) -> tuple[OpenApi, Json]:
+def document_and_wire_model_schema(resource: str) -> tuple[OpenApi, Json]:
     """Return the schema of what is sent to create a record, and the document that it refers to."""
     document = _sent_schemas()
     return document, document.merged_schema({"$ref": f"#/$defs/{RESOURCES[resource].wire.__name__}"})

@@ -43,7 +43,7 @@ from crossdock.state import (
     Transaction,
     Unchanged,
 )
-from crossdock.values.author_code_errors import AuthorCodeError, as_author_code_error
+from crossdock.values.author_code_errors import AuthorCodeError, author_code_error_or_none
 from crossdock.values.progress import Progress
 from crossdock.values.run_messages import RunMessages
 from crossdock.values.tally import Tally
@@ -119,20 +119,20 @@ class ActiveRun:
     def execute(
         self,
         names: set[str],
-        source: RunInputFactory | None = None,
+        input_factory: RunInputFactory | None = None,
         *,
         reads: bool = True,
-        answers_for: set[str] | None = None,
+        count_open_records_of: set[str] | None = None,
         children_first: bool = False,
     ) -> Report:
-        """Run streams at once, from the beginning of the run to its end. *source* replaces `StreamInput`."""
-        with self.recording_start_and_end(names, answers_for=answers_for):
+        """Run streams at once, from the beginning of the run to its end. *input_factory* replaces `StreamInput`."""
+        with self.recording_start_and_end(names, count_open_records_of=count_open_records_of):
             for name, refusal in self.refused.items():
                 self.report.messages.add_error(name, refusal)
             self.records.begin_reading_for_planning()
             whole = reads and names == self._session.project.selected_streams([])
             self.settle_then_deliver_streams(
-                self.streams[:: -1 if children_first else 1], source or self._new_stream_input, whole=whole
+                self.streams[:: -1 if children_first else 1], input_factory or self._new_stream_input, whole=whole
             )
         return self.report
 
@@ -140,12 +140,14 @@ class ActiveRun:
         return StreamInput(bound, self._session.state, tally, run)
 
     @contextmanager
-    def recording_start_and_end(self, names: set[str], *, answers_for: set[str] | None = None) -> Iterator[None]:
+    def recording_start_and_end(
+        self, names: set[str], *, count_open_records_of: set[str] | None = None
+    ) -> Iterator[None]:
         """Record the start of the run, and its end after the block.
 
         Args:
             names: The names of its streams; if empty, only operations that the last run left are sent.
-            answers_for: Streams whose open records the report counts; None for *names*.
+            count_open_records_of: Streams whose open records the report counts; None for *names*.
         """
         with self._session.storing_failed_start(self._attempt):
             self._defects = self._session.unusable_targets(names)
@@ -162,11 +164,11 @@ class ActiveRun:
                 yield
         except BaseException as error:
             self.report.is_partial = True
-            self.report.messages.add_error("", as_author_code_error(error) or as_crossdock_error(error))
+            self.report.messages.add_error("", author_code_error_or_none(error) or as_crossdock_error(error))
             raise
         finally:
             self.report.lasted = self._before + self._timings.end_run_and_return_duration()
-            self._record_end(names if answers_for is None else answers_for)
+            self._record_end(names if count_open_records_of is None else count_open_records_of)
 
     def _note_stop_request(self) -> None:
         self.note("", "it was asked to stop, and settles what is in flight")
@@ -176,7 +178,7 @@ class ActiveRun:
         self.report.messages.add_note(stream, text)
 
     def settle_then_deliver_streams(
-        self, streams: Sequence[BoundStream], source: RunInputFactory, *, whole: bool = False
+        self, streams: Sequence[BoundStream], input_factory: RunInputFactory, *, whole: bool = False
     ) -> None:
         """Settle the operations of earlier runs, then read *streams* and deliver what is new or changed.
 
@@ -184,7 +186,7 @@ class ActiveRun:
         """
         self._matches.mark_outdated()
         self._running = self._new_running_streams(streams)
-        self._running.run(source, whole=whole)
+        self._running.run(input_factory, covers_all_streams=whole)
 
     def show_idle(self, why: str) -> None:
         self._timings.begin_part(why, None)
@@ -229,7 +231,9 @@ class ActiveRun:
         session, spool, report = self._session, self._session.project.spool, self.report
         connections = {name.partition(".")[0] for name in names}
         with session.state.begin_read_only() as tx:
-            self._api_limits = stored_rate_limits.read(tx, connections, session.project.connections_reading_platform)
+            self._api_limits = stored_rate_limits.read(
+                tx, connections, session.project.names_of_connections_reading_platform
+            )
             self.refused = (
                 {}
                 if self._purpose.undoes
@@ -244,7 +248,7 @@ class ActiveRun:
             report.counters,
             self._purpose.only_unchanged,
             warn=partial(self.note, ""),
-            may_pause=lambda: self._running is not None and self._running.has_several_targets,
+            may_pause=lambda: self._running is not None and self._running.has_several_running_targets,
         )
         work = create_run_folder(stack, spool)
         context = SourceContext(
@@ -275,7 +279,7 @@ class ActiveRun:
         if due_run is None:
             return None
         with self._session.state.begin_read_only() as tx:
-            last = tx.scheduled_runs.last_executed(due_run)
+            last = tx.scheduled_runs.last_executed_run_of_job(due_run)
         return JobRun(due_run.due) if last is None else JobRun(due_run.due, last.finished_at, last.due)
 
     # ---- deliver
@@ -411,7 +415,9 @@ class ActiveRun:
             if self._entry is not None:
                 tx.audit_log.put(_audit_entry_at_end(self._entry, report))
             stopped = self._interrupt.is_set() and not report.completed
-            is_continued = stopped or any(isinstance(each, StateError) for each in report.messages.all_errors)
+            is_continued = stopped or any(
+                isinstance(each, StateError) for each in report.messages.exceptions_of_this_run
+            )
             due_run = self._attempt.due_run
             if due_run and not is_continued:
                 note = f"open: {report.all_open}" if report.status == "degraded" else None

@@ -39,7 +39,7 @@ class Change:
 
 
 @contextmanager
-def logged_change(project: Project, action: str, subject: str, *, clock: Clock) -> Iterator[Change]:
+def change_with_failure_logged(project: Project, action: str, subject: str, *, clock: Clock) -> Iterator[Change]:
     """Log a change of one transaction, which calls `Change.store_audit_entry`. An error of the block is logged in place
     of it.
     """
@@ -64,7 +64,7 @@ def change_exclusively(
 ) -> T:
     """Run *work* in one transaction while no run uses the state. It calls `Change.store_audit_entry`."""
     with (
-        logged_change(project, action, subject, clock=clock) as change,
+        change_with_failure_logged(project, action, subject, clock=clock) as change,
         project.open_state_exclusively(restored=restored) as state,
     ):
         return state.run_transaction(lambda tx: work(tx, change))
@@ -72,20 +72,20 @@ def change_exclusively(
 
 @contextmanager
 def logged_multi_transaction_change(
-    project: Project, action: str, subject: str, *, clock: Clock, unlogged: Callable[[str], None] | None = None
+    project: Project, action: str, subject: str, *, clock: Clock, warn_unlogged: Callable[[str], None] | None = None
 ) -> Iterator[Change]:
     """Log the beginning and the end of a change that is not one transaction; the block calls
     `Change.set_before_and_after`.
 
-    *unlogged* is told if the state cannot be used, for a change that does not need it. Without it, nothing is done.
+    *warn_unlogged* is called if the state cannot be used, for a change that does not need it. Without it, none is made.
     """
     change = Change(AuditEntry.new_by_current_actor(action, subject, at=clock.now()))
     try:
         _store_entry_in_own_transaction(project, structs.replace(change.entry, outcome="begun"))
     except StateError as error:
-        if unlogged is None:
+        if warn_unlogged is None:
             raise
-        unlogged(f"the audit log does not have this: {error.message}")
+        warn_unlogged(f"the audit log does not have this: {error.message}")
         yield change
         return
     try:

@@ -76,7 +76,7 @@ class LookUps:
             )
         return outcome
 
-    def checked_candidate(self, intent: Intent, target_id: str) -> Candidate:
+    def look_up_candidate_or_refuse(self, intent: Intent, target_id: str) -> Candidate:
         """Return the record of this id. If it is missing, or another one than that of *intent*, raise ConfigError."""
         try:
             outcome = self._look_up(intent.resource, target_id)

@@ -59,11 +59,11 @@ def plan(
     *,
     clock: Clock,
     progress: Progress,
-    summed: bool = False,
+    hash_sources: bool = False,
 ) -> PlanResult:
     """Pass to *listener* what `crossdock.runs.sync_and_replay.sync` would do. Errors of sources are in the result."""
     with closing(project.open_state(read_only=True)) as state:
-        return plan_with_state(project, state, selection, listener, clock, progress, summed=summed)
+        return plan_with_state(project, state, selection, listener, clock, progress, hash_sources=hash_sources)
 
 
 class CorrectedState(Struct, frozen=True):
@@ -81,20 +81,22 @@ def plan_with_state(
     clock: Clock,
     progress: Progress,
     *,
-    summed: bool = False,
-    corrected: CorrectedState | None = None,
+    hash_sources: bool = False,
+    corrected_state: CorrectedState | None = None,
 ) -> PlanResult:
-    """Plan on an open state, which is only read, or on *corrected*. If *summed*, hash the sources."""
+    """Plan on an open state, which is only read, or on *corrected_state*. If *hash_sources*, hash the sources."""
     left = list[CrossdockError]()
     with ExitStack() as stack:
         work = create_run_folder(stack, None)
         names = project.selected_streams(selection)
         with state.begin_read_only() as tx:
             limits = stored_rate_limits.read(
-                tx, {name.partition(".")[0] for name in names}, project.connections_reading_platform
+                tx, {name.partition(".")[0] for name in names}, project.names_of_connections_reading_platform
             )
-            refused = {} if corrected else undo_in_progress.undo_refusals(tx, names, project.scope_by_stream)
-        intake = NoIntake() if corrected else IntakeLogReader(state)  # without an intake log, all files are read again
+            refused = {} if corrected_state else undo_in_progress.undo_refusals(tx, names, project.scope_by_stream)
+        intake = (
+            NoIntake() if corrected_state else IntakeLogReader(state)
+        )  # without an intake log, all files are read again
         folders = work / "spool", work, project.spool
         at_end = stack.enter_context(ClosingStack(left.append))
         timings = Timings.reuse_or_wrap_progress(progress, clock)
@@ -103,16 +105,16 @@ def plan_with_state(
         )
         targets = project.targets(clock)
         streams = project.bind_streams(names - refused.keys(), targets=targets, run=context)
-        source = corrected.source if corrected else None
+        source = corrected_state.source if corrected_state else None
         preview = _Preview(targets, state, listener, clock.now(), streams, source)
         preview.result.errors.update(refused)
         preview.result.unread += len(refused)
-        for correction in corrected.corrections if corrected else ():
+        for correction in corrected_state.corrections if corrected_state else ():
             preview.expected.add(correction)
         with state.assuming_delivered(preview.expected):
             for bound in streams:
-                preview.plan_stream(bound, summed=summed)
-            preview.decide_held_records()
+                preview.plan_stream(bound, hash_source=hash_sources)
+            preview.decide_held_records_and_deletes()
         # A rehearsal, which observes, says it in its own words.
         for bound in streams if listener.observe is None else ():
             note_possible_adoptions(bound, preview.result.tallies.get(bound.name, Tally()).records["created"])
@@ -221,7 +223,7 @@ class _Preview:
 
     # ---- streams
 
-    def plan_stream(self, bound: BoundStream, *, summed: bool) -> None:
+    def plan_stream(self, bound: BoundStream, *, hash_source: bool) -> None:
         if bound.resource_type.write_once:
             self._expect_delivered(self._held)
             self._held = []
@@ -229,7 +231,7 @@ class _Preview:
             self._expect_repeated_contributions(bound)
         tally = self._tally_of_stream(bound.name)
         if self._source is None:
-            stream_input = StreamInput(bound, self._state, tally, 0, digested=summed, whole=True)
+            stream_input = StreamInput(bound, self._state, tally, 0, digested=hash_source, whole=True)
         else:
             stream_input = self._source(bound, tally)
         held = AwaitingParents(bound, self._state, self._references[bound.scope.target], self._coming)
@@ -254,7 +256,7 @@ class _Preview:
             again = structs.replace(mine[key_hash], fingerprint=None)
             self.expected.add(ExpectedDelivery(bound.name, bound.scope, key_hash, again, is_whole=False))
 
-    def decide_held_records(self) -> None:
+    def decide_held_records_and_deletes(self) -> None:
         """Decide about records that waited for a later stream, and then about deletes. The rest waits."""
         is_done = False
         while not is_done:
@@ -339,7 +341,9 @@ class _Preview:
         """Return True if the stream would update too many records. They are listed as withheld, and none is planned."""
         found = stream_input.updates_for_limit_check()
         try:
-            withheld = update_limits.withheld_updates(self._state, bound, found, self._known, at=self._now)
+            withheld = update_limits.find_unapproved_updates_over_limits(
+                self._state, bound, found, self._known, at=self._now
+            )
             if withheld is None:
                 return False
             self._record_stream_error(bound, withheld.refusal)

@@ -74,7 +74,7 @@ class UnsettledOperations(Struct):
         return left
 
     def count_and_report(
-        self, tally: Callable[[str], Tally], listener: PlanListener, targets: Mapping[str, Target]
+        self, tally_of_stream: Callable[[str], Tally], listener: PlanListener, targets: Mapping[str, Target]
     ) -> set[tuple[Scope, int]]:
         """Count and report the results as if the targets accept everything. Return the records with a first step."""
         first_steps = set[tuple[Scope, int]]()
@@ -83,8 +83,8 @@ class UnsettledOperations(Struct):
         for intent in self.in_doubt:
             listener.in_doubt(intent.identity)
             if intent.step != "open":
-                tally(intent.identity.stream).count("carried_over")
-                tally(intent.identity.stream).count("carried_on")
+                tally_of_stream(intent.identity.stream).count("carried_over")
+                tally_of_stream(intent.identity.stream).count("carried_on")
         for intent in (*self.sent_first, *self.held):
             listener.resend(intent)
             record = intent.scope, intent.identity.key_hash
@@ -92,11 +92,11 @@ class UnsettledOperations(Struct):
                 first_steps.add(record)
                 continue
             is_first = intent.operation == "create" or record in first_steps
-            tally(intent.identity.stream).count("carried_over")
+            tally_of_stream(intent.identity.stream).count("carried_over")
             term = tally_term_if_target_accepts(
                 targets[intent.scope.target], intent.resource, intent.operation, first_time=is_first
             )
-            tally(intent.identity.stream).count(term)
+            tally_of_stream(intent.identity.stream).count(term)
         return first_steps
 
 

@@ -17,7 +17,7 @@ from msgspec import Struct, field, structs
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import DELETED, FP, KEY, KEY_HASH, POSITION, compute_keys
-from crossdock.delta.sortable_row_positions import are_comparable
+from crossdock.delta.sortable_row_positions import comparable_positions_expression
 from crossdock.delta.state_comparison import Delta, keys_not_listed
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, IncompleteListError
@@ -61,7 +61,7 @@ class SecondReading:
                 self._first.append(self._keys_of_batch(batch))
             yield batch
 
-    def reread_and_compare_keys(self, missing: pl.Series) -> CrossdockError | None:
+    def error_if_reread_keys_differ(self, missing: pl.Series) -> CrossdockError | None:
         """Return why the list may lack existing records: it may be cut or old, or a second reading differs."""
         bound, lists = self._bound, self._bound.context.run.open_lists
         if (text := lists.doubted.get(bound.name)) is not None:
@@ -85,7 +85,7 @@ class SecondReading:
             else DoubtfulListError(_CHANGED.format(sign), where=bound.name, hint=_HINT, code="list_changed")
         )
 
-    def reread_and_compare_changed_rows(self, changed: pl.DataFrame) -> tuple[pl.DataFrame, CrossdockError] | None:
+    def records_differing_when_reread(self, changed: pl.DataFrame) -> tuple[pl.DataFrame, CrossdockError] | None:
         """Return those of *changed* whose rows differ in a second reading, and why none of them is delivered, or None.
 
         A row that changes while a list is read may be on two pages, in two versions, or move another one to a page
@@ -198,7 +198,7 @@ class GoneRecords:
             return 0
         before = scan.latest.height
         for marks in self._marks:
-            is_older = (pl.col(POSITION) < pl.col(_MARKED)) & are_comparable(POSITION, _MARKED)
+            is_older = (pl.col(POSITION) < pl.col(_MARKED)) & comparable_positions_expression(POSITION, _MARKED)
             older = scan.latest.join(marks, on=KEY_HASH).filter(is_older)
             scan.latest = scan.latest.join(older, on=KEY_HASH, how="anti", maintain_order="left")
         marks = scan.latest.filter(pl.col(DELETED) & pl.col(POSITION).is_not_null())
@@ -251,7 +251,7 @@ class GoneRecords:
         bound.context.run.progress.begin(f"listing the records of {bound.name} that exist", None)
         proof, listed = Completeness(), _ExistingKeys()
         look = SecondReading(bound, lambda: batches_of_existing_records(bound))
-        proof.look_again = look.reread_and_compare_keys
+        proof.look_again = look.error_if_reread_keys_differ
         try:
             for batch in proof.collect_proofs(look.keep_keys_of_first_reading(batches_of_existing_records(bound))):
                 listed.add(bound, batch)
@@ -322,7 +322,7 @@ def _snapshot_facts(
         proof,
         waiting,
         unsettled,
-        filtered=scan.filtered_keys_among if any(rows.rows_filtered.values()) else None,
+        filtered=scan.read_filtered_keys_among if any(rows.rows_filtered.values()) else None,
         name=name,
     )
 

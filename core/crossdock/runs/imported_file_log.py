@@ -87,7 +87,7 @@ class StateIntake(IntakeLogReader):
             tx.intake.finish_accepted_files(stream, version)
 
 
-def time_of_mapping_change_text(tx: Transaction, name: str, version: str) -> str:
+def mapping_changed_since_text(tx: Transaction, name: str, version: str) -> str:
     """Return since when a stream has another mapping than its last import had; empty if it has not."""
     finished = tx.intake.last_finished_import(name)
     if finished is not None:

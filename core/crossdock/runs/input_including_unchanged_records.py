@@ -58,7 +58,7 @@ class FullInputIgnoringEarlierRuns(StreamInput):
         return None
 
     @property
-    def _is_snapshot(self) -> bool:
+    def _has_read_snapshot(self) -> bool:
         return False
 
     def _time_of_mapping_change_text(self, tx: Transaction) -> str:  # noqa: ARG002  everything is mapped in any case

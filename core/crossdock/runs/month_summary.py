@@ -75,14 +75,14 @@ class MonthSummary(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        return month_name(self.first)
+        return year_month_text(self.first)
 
 
-def month_name(day: date) -> str:
+def year_month_text(day: date) -> str:
     return f"{day:%Y-%m}"
 
 
-def parse_month(text: str) -> date | None:
+def first_day_or_none(text: str) -> date | None:
     """Return the first day of a month such as ``2026-11``; None if *text* is none."""
     try:
         return date.fromisoformat(f"{text}-01") if len(text) == len("2026-11") else None
@@ -110,7 +110,8 @@ def month_summary(
     )
     reasons = tx.run_details.rejection_counts_by_month(earlier, last)
     by_reason = [
-        Counter({code: n for (of, code), n in reasons.items() if of == month_name(each)}) for each in (first, earlier)
+        Counter({code: n for (of, code), n in reasons.items() if of == year_month_text(each)})
+        for each in (first, earlier)
     ]
     return MonthSummary(
         first,

@@ -255,7 +255,7 @@ class FetchedInput(StreamInput):
                 )
         return super()._compare_with_state(unsettled)
 
-    def _begin_phase(self) -> bool:
+    def _begin_part_and_return_decides_waiting(self) -> bool:
         return False
 
     def _read_part(self, advance: Callable[[int], None]) -> Tally:
@@ -266,7 +266,7 @@ class FetchedInput(StreamInput):
         return counted
 
     @property
-    def _sources_of_renewed_keyless_rows(self) -> Sequence[str]:
+    def _sources_whose_keyless_rows_are_replaced(self) -> Sequence[str]:
         return self._scan.source_names
 
     @property

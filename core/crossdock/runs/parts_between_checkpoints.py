@@ -137,7 +137,7 @@ class ReadParts:
         remedy = "declare it with as: instant" + ("" if is_time else ", and format: unix or unix_ms")
         return f"the cursor {cursor.column!r} has times, and what the source shows late is not read: {remedy}"
 
-    def next_part(self) -> Iterator[RawBatch]:
+    def batches_of_next_part(self) -> Iterator[RawBatch]:
         """Yield the batches until the next checkpoint that ends a part."""
         rows, is_shown = 0, False
         try:
@@ -164,7 +164,7 @@ class ReadParts:
             if self._declared is not None and self._declared.as_ == "instant" and self._highest:
                 self._reached = min(self._reached, format_stored_instant(self.late.missing_from()))
             self.cursor = self._reached or self.cursor
-            self.held = self._reason_cursor_is_held()
+            self.held = self._held_cursor_error()
         except DoubtfulListError as error:
             self.doubt = error
         self.ended = True
@@ -172,7 +172,7 @@ class ReadParts:
     def close(self) -> None:
         self._items.close()
 
-    def _reason_cursor_is_held(self) -> DoubtfulListError | None:
+    def _held_cursor_error(self) -> DoubtfulListError | None:
         text = self._doubt_of_list()
         is_unsorted = self._declared is not None and not self._declared.sorted
         return (
@@ -206,10 +206,10 @@ class ReadParts:
         if cursor.as_ == "instant":
             return 0
         tomorrow = (self._clock.now() + timedelta(days=1)).date().isoformat()
-        dates = (_date_in_cursor(value, cursor) for _, value, _ in reversed(known))
+        dates = (_date_text_in_cursor(value, cursor) for _, value, _ in reversed(known))
         future = sum(1 for _ in takewhile(lambda day: day > tomorrow, dates))
         before = known[-1 - future][1] if future < len(known) else ""
-        return future if _DATE.match(known[-1][1]) or _date_in_cursor(before, cursor) else 0
+        return future if _DATE.match(known[-1][1]) or _date_text_in_cursor(before, cursor) else 0
 
     def _move_cursor(self, batch: RawBatch, cursor: Cursor) -> bool:
         """Move the cursor to the last row of *batch*. Return False if the source is not sorted."""
@@ -243,7 +243,7 @@ class ReadParts:
         return True
 
 
-def _date_in_cursor(value: str, cursor: Cursor) -> str:
+def _date_text_in_cursor(value: str, cursor: Cursor) -> str:
     """Return the date of a cursor: at its beginning, as YYYYMMDD, or as a UNIX time; empty if there is none."""
     if cursor.as_ == "text":
         found = _DATE.match(value) or _COMPACT.fullmatch(value)

@@ -108,7 +108,9 @@ def plan(
 ) -> tuple[PlanResult, PlanFile]:
     """Plan, as `crossdock.runs.dry_run.plan` does, and hash the plan."""
     digest = DecisionHash.wrapping_listener(listener)
-    planned = dry_run.plan(project, list(selection), digest.as_listener(), clock=clock, progress=progress, summed=True)
+    planned = dry_run.plan(
+        project, list(selection), digest.as_listener(), clock=clock, progress=progress, hash_sources=True
+    )
     return planned, _plan_file_with_hashes(project, selection, planned, digest)
 
 
@@ -127,7 +129,7 @@ def apply(
             undo_in_progress.check_no_undo_in_progress(tx)
         digest = DecisionHash.wrapping_listener(PlanListener.ignoring())
         planned = dry_run.plan_with_state(
-            project, state, list(approved.selection), digest.as_listener(), clock, SilentProgress(), summed=True
+            project, state, list(approved.selection), digest.as_listener(), clock, SilentProgress(), hash_sources=True
         )
         for error in planned.errors.values():
             raise error

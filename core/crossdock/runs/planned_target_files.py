@@ -70,7 +70,7 @@ class PlannedFiles(Struct):
         known = tx.batches.facts_by_id({batch for _, batch in self._left})
         found = [PlannedFile(target, known[batch].name, number) for (target, batch), number in self._left.items()]
         numbers = {
-            target: tx.batches.next_number(target, self.targets[target].first_number) for target, *_ in self._new
+            target: tx.batches.next_unused_number(target, self.targets[target].first_number) for target, *_ in self._new
         }
         groups = [(key, each) for key, files in self._new.items() for each in files]
         for (target, resource, *_), records in sorted(groups, key=lambda each: (each[0][2], each[1].first)):

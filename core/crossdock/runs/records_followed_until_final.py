@@ -11,7 +11,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.row_preparation import KEY, KEY_HASH, compute_keys
 from crossdock.errors import CrossdockError, StateError, StoppedError
-from crossdock.mapping.external_id_recognition import recognized_key_texts
+from crossdock.mapping.external_id_recognition import key_texts_without_foreign_records
 from crossdock.mapping.stream_declaration import OpenUntil
 from crossdock.runs.checked_batches import fetched_batches
 from crossdock.state import FollowedRecord, State, Transaction
@@ -52,7 +52,9 @@ class FollowedRecordFetch:
 
     def _track_batch(self, batch: RawBatch, rule: OpenUntil) -> None:
         stream, rows = self._bound.stream, batch.load()
-        self._mark_followed_as_final(key_hashes(list(recognized_key_texts(stream.own_keys, batch.deleted))).values())
+        self._mark_followed_as_final(
+            key_hashes(list(key_texts_without_foreign_records(stream.own_keys, batch.deleted))).values()
+        )
         marks = stream.deleted
         try:
             frame = with_path_columns(rows, [rule.field, *(marks.columns() if marks is not None else ())])
@@ -90,9 +92,9 @@ class FollowedRecordFetch:
             self._bound.context.run.note(self._bound.name, text)
         return bool(chosen)
 
-    def fetch_chosen(self, read: Collection[int]) -> Iterator[RawBatch]:
-        """Yield the chosen records, without those of *read*, which the run has read already."""
-        wanted = [each for key_hash, each in self._chosen.items() if key_hash not in read]
+    def fetch_chosen(self, already_read: Collection[int]) -> Iterator[RawBatch]:
+        """Yield the chosen records, without those of *already_read*, which the run has read already."""
+        wanted = [each for key_hash, each in self._chosen.items() if key_hash not in already_read]
         size, failed_alone = self._bound.stream.fetch_size, 0
         for start in range(0, len(wanted), size):
             for answer in self._fetch_part(wanted[start : start + size]):

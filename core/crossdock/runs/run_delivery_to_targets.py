@@ -11,7 +11,7 @@ from msgspec import Struct
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.reading.sources.late_file_deadlines import LateError
+from crossdock.reading.sources.waiting_for_late_files import LateError
 from crossdock.runs.comparison_after_restore import resources_written_by_streams
 from crossdock.runs.run_report import Report, SettlementCount
 from crossdock.runs.session_shared_by_runs import Session
@@ -56,13 +56,13 @@ class RunningStreams:
         self._running: dict[str, Generator[None, None, None]] = {}
 
     @property
-    def has_several_targets(self) -> bool:
+    def has_several_running_targets(self) -> bool:
         return len(self._running) > 1
 
-    def run(self, source: RunInputFactory, *, whole: bool) -> None:
-        """Run all streams. *whole* means all streams of the config, read from their own sources."""
+    def run(self, new_input_of_stream: RunInputFactory, *, covers_all_streams: bool) -> None:
+        """Run all streams. *covers_all_streams* means all streams of the config, read from their own sources."""
         self._running = {
-            name: self._deliver_everything_to_target(name, delivery, source)
+            name: self._deliver_everything_to_target(name, delivery, new_input_of_stream)
             for name, delivery in self._deliveries.items()
         }
         try:
@@ -71,7 +71,7 @@ class RunningStreams:
             for steps in self._running.values():
                 steps.close()
         has_read = any(tally.rows_read for tally in self._report.tallies.values())
-        if whole and has_read and not self._report.errors:
+        if covers_all_streams and has_read and not self._report.errors:
             self._session.state.run_transaction(self._trust_restored_state_if_compared)
 
     def _trust_restored_state_if_compared(self, tx: Transaction) -> None:
@@ -94,11 +94,11 @@ class RunningStreams:
             tx.unverified.clear_all()
         elif carried_on == in_doubt_and_refusal_rules.count_in_doubt_since_backup(
             tx
-        ) and not self._count_rejected_write_once_records(tx):
+        ) and not self._rejected_write_once_record_count(tx):
             tx.runs.mark_restored_state_compared(at=self._session.clock.now())
             in_doubt_and_refusal_rules.trust_restored_state_if_verified(tx)
 
-    def _count_rejected_write_once_records(self, tx: Transaction) -> int:
+    def _rejected_write_once_record_count(self, tx: Transaction) -> int:
         scopes, platform = self._session.project.scope_by_stream, self._session.targets[PLATFORM]
         writers = {
             scope: name
@@ -169,7 +169,7 @@ class RunningStreams:
         self.counts.count_carried_over(left)
         self._timings.begin_part("sending what the last run left", len(left))
         names = {bound.name for bound in delivery.streams}
-        steps = delivery.dispatcher.resume_unsettled_intents(left, later=names)
+        steps = delivery.dispatcher.resume_unsettled_intents(left, held_back_streams=names)
         self.counts.resuming.update(intent.id for intent in left)
         return (yield from delivery.runner.repeat_dispatcher_work_until_done(lambda: next(steps, _ENDED) is _ENDED))
 
@@ -221,7 +221,7 @@ class StreamOrder:
             bound = next(filter(self._may_run, self._pending), None)
             if bound is None:
                 bound = min((one for one in self._pending if one.name in self._again), key=self._time_until_retry)
-                self._wait_for_late_files(bound)
+                self._pause_before_retry(bound)
                 if self._time_until_retry(bound) > timedelta() and not self._interrupt.is_set():
                     yield None
                     continue
@@ -248,7 +248,7 @@ class StreamOrder:
             (o.scope.target, o.scope.resource) in scopes for o in late
         )
 
-    def _wait_for_late_files(self, bound: BoundStream) -> None:
+    def _pause_before_retry(self, bound: BoundStream) -> None:
         if self._waiting_for != bound.name:
             self._progress.begin(f"waiting for files of {bound.name}", None)
             self._waiting_for = bound.name

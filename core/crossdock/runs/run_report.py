@@ -18,8 +18,8 @@ from crossdock.values.run_messages import (
     RunMessages,
     error_texts,
     streams_and_messages_document,
+    warning_and_note_texts_by_stream,
     warning_texts,
-    warnings_and_notes_by_stream,
 )
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts, Tally, Term
 from crossdock.writing.delivery.delivery_context import RequestCounters
@@ -70,11 +70,11 @@ class Report:
     @property
     def errors(self) -> Mapping[str, CrossdockError]:
         """The first error that stopped each stream, by name, or the run, under an empty name."""
-        return self.messages.first_error_by_stream
+        return self.messages.first_exception_by_stream
 
     @property
     def notes(self) -> dict[str, list[str]]:
-        return warnings_and_notes_by_stream(self.messages)
+        return warning_and_note_texts_by_stream(self.messages)
 
     @property
     def warnings(self) -> list[str]:

@@ -22,7 +22,7 @@ from crossdock.runs import run_requests_and_failed_starts
 from crossdock.runs.crashing_input_detection import open_crash_marker, planning_kills_trial_process
 from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.state import Intent, State
-from crossdock.values.author_code_errors import AuthorCodeError, as_author_code_error, convert_author_errors
+from crossdock.values.author_code_errors import AuthorCodeError, author_code_error_or_none, convert_author_errors
 from crossdock.values.clock import Clock
 from crossdock.writing.delivery.records_of_concurrent_runs import RecordsOfSession
 from crossdock.writing.targets.target import Target
@@ -72,9 +72,9 @@ class Session:
         """The effective config; None for a project that was not made from one."""
         return None if self.project.config_sections is None else effective_config_of_project(self.project)
 
-    def unusable_targets(self, names: set[str]) -> dict[str, AuthorCodeError]:
-        """Return the targets of the streams *names* (the platform if there are none) that cannot make a client."""
-        used = {self.project.scope_by_stream[name].target for name in names} or {PLATFORM}
+    def unusable_targets(self, stream_names: set[str]) -> dict[str, AuthorCodeError]:
+        """Return the targets of *stream_names* (the platform if there are none) that cannot make a client."""
+        used = {self.project.scope_by_stream[name].target for name in stream_names} or {PLATFORM}
         defects = dict[str, AuthorCodeError]()
         for target in self.targets.values():
             try:
@@ -150,7 +150,7 @@ def open_session(
         is_usage = session is not None and isinstance(error, ConfigError)
         if attempt is not None and not is_usage and (session is None or not session.begun):
             run_requests_and_failed_starts.store_failed_start(
-                project, clock, as_author_code_error(error) or as_crossdock_error(error), attempt
+                project, clock, author_code_error_or_none(error) or as_crossdock_error(error), attempt
             )
         raise
 
@@ -160,7 +160,7 @@ def _new_session_ending_killed_runs(
 ) -> Session:
     targets = project.targets(clock)
     with state.begin() as tx:
-        for run in tx.runs.end_killed_runs(at=clock.now()):
+        for run in tx.runs.mark_running_runs_as_killed(at=clock.now()):
             tx.audit_log.record_killed_run(run.id)
             if run.job is not None:
                 day = date.fromisoformat(run.business_date)

@@ -26,13 +26,13 @@ from crossdock.mapping.incremental_cursors import Cursor, format_stored_instant
 from crossdock.reading.sources.list_completeness_evidence import IncompleteListError
 from crossdock.runs.checked_batches import converting_errors_of_stream_method, pulled_batches
 from crossdock.runs.gone_records import GoneRecords, SecondReading, is_list_due_again
-from crossdock.runs.imported_file_log import time_of_mapping_change_text
+from crossdock.runs.imported_file_log import mapping_changed_since_text
 from crossdock.runs.parts_between_checkpoints import ReadParts, UnsortedError
 from crossdock.runs.planning.contributions_to_other_streams_records import Contributions
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.snapshot_proof import Completeness, remember_snapshot, warn_if_unlike_past_snapshots
-from crossdock.runs.planning.target_ids_of_references import stored_untrimmed_keys
+from crossdock.runs.planning.target_ids_of_references import stored_key_by_trimmed_key
 from crossdock.runs.planning.unchanged_waits import IdleWaits, UnchangedWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.runs.records_followed_until_final import FollowedRecordFetch
@@ -158,7 +158,7 @@ class SourcePhases:
             return (
                 self._batches_of_full_list(self._changes, proof)
                 if bound.stream.mode == "snapshot"
-                else self._changes.next_part()
+                else self._changes.batches_of_next_part()
             )
         if self.phase == "open":
             run.progress.begin(f"fetching the records of {name} that are not final", None)
@@ -173,9 +173,9 @@ class SourcePhases:
     def _batches_of_full_list(self, parts: ReadParts, proof: Completeness) -> Iterable[RawBatch]:
         """Yield the batches of a full list, which may be read again before a missing record counts as gone."""
         if self._bound.stream.on_gone == "nothing":
-            return parts.next_part()
-        proof.look_again = self._look.reread_and_compare_keys
-        return self._look.keep_keys_of_first_reading(parts.next_part())
+            return parts.batches_of_next_part()
+        proof.look_again = self._look.error_if_reread_keys_differ
+        return self._look.keep_keys_of_first_reading(parts.batches_of_next_part())
 
     def remove_already_read(self, scan: LatestRecords) -> int:
         """Remove from *scan* the records that an earlier phase has read, and count them."""
@@ -189,7 +189,7 @@ class SourcePhases:
 
     def remove_records_with_doubtful_rows(self, scan: LatestRecords, changed: pl.DataFrame, proof: Completeness) -> int:
         """Remove from *scan* those of *changed* whose rows may not be theirs alone or not all, and count them."""
-        found = None if self.phase == "open" else self._look.reread_and_compare_changed_rows(changed)
+        found = None if self.phase == "open" else self._look.records_differing_when_reread(changed)
         if found is None:
             return 0
         unproved, doubt = found
@@ -313,20 +313,20 @@ class StreamInput:
 
     def read_next_part(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
         """Read the source, compare it with the state, and count what needs no decision. A failure imports nothing."""
-        bound, name, decides_waiting = self._bound, self._bound.name, self._begin_phase()
+        bound, name, decides_waiting = self._bound, self._bound.name, self._begin_part_and_return_decides_waiting()
         self._begin_part()
         with self._state.begin_read_only() as tx:
             if self._phases and decides_waiting:
                 seen = set(self._phases.keys_of_earlier_phases[KEY_HASH].to_list())
-                self._waiting = self._waits.waiting_to_decide(tx, unsettled, seen=seen)
+                self._waiting = self._waits.separate_idle_and_return_others(tx, unsettled, seen=seen)
             mapping_changed = self._time_of_mapping_change_text(tx)
         bound.context.run.progress.begin(f"reading {name}", None)
         counted = self._read_part(advance)
-        if not self._is_snapshot:
+        if not self._has_read_snapshot:
             self._tally.count("ignored", self._gone.remove_rows_older_than_deletion(self._scan))
         if not decides_waiting:
             with self._state.begin_read_only() as tx:
-                self._waiting = self._waits.waiting_to_decide(
+                self._waiting = self._waits.separate_idle_and_return_others(
                     tx, unsettled, among=self._scan.latest[KEY_HASH].to_list()
                 )
         found = self._compare_with_state(unsettled)
@@ -357,18 +357,18 @@ class StreamInput:
         self._order = key_order.keys_if_reordered(latest[KEY_HASH], found.known) if key_order else None
         self._scan.release_rows()
         self._rows = counted.rows_read
-        if self._is_snapshot:
+        if self._has_read_snapshot:
             new = found.changed.height - self._known_changed
             warn_if_unlike_past_snapshots(
                 bound, self._state, self._completeness, self._rows, self._known_count, len(found.gone), new
             )
-        self._tally.take_rows(counted)
+        self._tally.add_all_counts_of(counted)
         if self.removals.warning is not None:
             bound.context.run.note(name, self.removals.warning)
         busy = {intent.identity.key_hash for intent in unsettled} - set(found.replaced)
         self._left_alone = busy & {each.identity.key_hash for each in self._waiting}
         self._left_alone |= find_and_note_newly_filtered(bound, "waiting", [*self._waiting_decided_now()])
-        self._count_decided(found)
+        self._count_records_needing_no_decision(found)
         if bound.stream.contributes and self.finds_changes_without_webhooks and not self.has_more:
             self.prepared_operations = self._contributions_to_recreated(found, busy)
 
@@ -379,12 +379,12 @@ class StreamInput:
             return [*Contributions(self._bound).operations_for_recreated(tx, left_out)]
 
     def _time_of_mapping_change_text(self, tx: Transaction) -> str:
-        return time_of_mapping_change_text(tx, self._bound.name, self._bound.stream.version)
+        return mapping_changed_since_text(tx, self._bound.name, self._bound.stream.version)
 
     def _decide_removals(self, found: state_comparison.Delta, counted: Tally, unsettled: list[Intent]) -> Removals:
         """Decide about the records that are gone; where parts are read, with the last one."""
         gone, phases, waits = self._gone, self._phases, [*self._waiting, *self.idle_waits.records]
-        if self._is_snapshot:
+        if self._has_read_snapshot:
             return gone.decide_by_snapshot(self._scan, found, counted, self._completeness, waits, unsettled)
         self._tally.count("ignored", gone.add_part_and_count_revived(self._scan, found))
         if self.has_more or phases is None:
@@ -401,7 +401,7 @@ class StreamInput:
             )
         return structs.replace(decided, refusal=decided.refusal or phases.reading_error_at_end)
 
-    def _begin_phase(self) -> bool:
+    def _begin_part_and_return_decides_waiting(self) -> bool:
         if self._phases is None:
             only_changes, since = self._digested or self.only_changes, self._stored_cursor()
             self._phases = SourcePhases(self._bound, self._state, since, whole=self._whole, only_changes=only_changes)
@@ -444,7 +444,7 @@ class StreamInput:
         return self._phases is not None and self._phases.has_more
 
     def _compare_with_state(self, unsettled: list[Intent]) -> state_comparison.Delta:
-        scan, snapshot = self._scan, self._is_snapshot
+        scan, snapshot = self._scan, self._has_read_snapshot
         nothing = not scan.latest.height and not snapshot
         known = known_fingerprints_by_key.empty_index() if nothing else self._known_records()
         with self._state.begin_read_only() as tx:
@@ -470,10 +470,10 @@ class StreamInput:
         return self._bound.stream.mode == "snapshot"
 
     @property
-    def _is_snapshot(self) -> bool:
+    def _has_read_snapshot(self) -> bool:
         return self._lists_all and bool(self._scan.source_names)
 
-    def _count_decided(self, found: state_comparison.Delta) -> None:
+    def _count_records_needing_no_decision(self, found: state_comparison.Delta) -> None:
         self._tally.count("carried_over", len(self.formerly_waiting_key_hashes))
         found.count_needing_no_decision(self._tally)
         self._tally.records.update(self.removals.terms)
@@ -573,15 +573,19 @@ class StreamInput:
         assert self._delta is not None
         name, at = self._bound.name, self._bound.context.run.clock.now()
         tx.dead_letters.replace_keyless(
-            name, self._scan.dead_letters_without_key, self._sources_of_renewed_keyless_rows, run_id=self._run_id, at=at
+            name,
+            self._scan.dead_letters_without_key,
+            self._sources_whose_keyless_rows_are_replaced,
+            run_id=self._run_id,
+            at=at,
         )
         tx.dead_letters.remove_records(name, self._delta.cured)
         tx.waiting_records.remove_records(name, self._delta.unmoved)
 
     @property
-    def _sources_of_renewed_keyless_rows(self) -> Sequence[str] | None:
+    def _sources_whose_keyless_rows_are_replaced(self) -> Sequence[str] | None:
         """The sources whose rows without a key are known anew; None for all."""
-        if self._is_snapshot:
+        if self._has_read_snapshot:
             return None
         if self._bound.stream.mode != "incremental":
             return self._scan.source_names
@@ -599,7 +603,7 @@ class StreamInput:
         if self._delta.postponed or self.removals.unsettled:
             return False
         is_unproved = self.removals.unproved
-        if (self._is_snapshot or listed) and (withheld is None or is_unproved):
+        if (self._has_read_snapshot or listed) and (withheld is None or is_unproved):
             rows = self._rows if self._gone.listed_rows is None else self._gone.listed_rows
             remember_snapshot(tx, self._bound, rows, self._completeness, self._run_id, unproved=is_unproved)
         return listed or not (withheld or is_unproved)  # a list of existing records is read in each run
@@ -616,7 +620,7 @@ def load_untrimmed_keys(bound: BoundStream, state: State) -> None:
     """Let the stream keep the names of records that the state stored before keys were trimmed."""
     if bound.stream.trim_keys:
         with state.begin_read_only() as tx:
-            bound.stream.earlier_keys = stored_untrimmed_keys(tx, bound.scope, bound.name)
+            bound.stream.earlier_keys = stored_key_by_trimmed_key(tx, bound.scope, bound.name)
 
 
 def note_trimmed_and_damaged_texts(bound: BoundStream, scan: LatestRecords) -> None:
@@ -635,12 +639,12 @@ def note_trimmed_and_damaged_texts(bound: BoundStream, scan: LatestRecords) -> N
 
 
 def find_and_note_newly_filtered(
-    bound: BoundStream, state: str, kept: Sequence[WaitingRecord | DeadLetter]
+    bound: BoundStream, state_name: str, kept: Sequence[WaitingRecord | DeadLetter]
 ) -> set[int]:
-    """Return the key hashes of *kept* records that a filter excludes now, and note that they stay in *state*."""
+    """Return the key hashes of *kept* records that a filter excludes now, and note that they stay in *state_name*."""
     found = keys_filtered_out_now(bound.stream, [(each.identity, each.raw) for each in kept])
     if found:
-        which = f"1 record that is {state}" if len(found) == 1 else f"{len(found):,} records that are {state}"
+        which = f"1 record that is {state_name}" if len(found) == 1 else f"{len(found):,} records that are {state_name}"
         text = f"filters (skip) exclude {which}, so that nothing was sent"
         bound.context.run.note(bound.name, f"{text}; 'crossdock records drop {bound.name} KEY' removes one")
     return found

@@ -11,7 +11,7 @@ from functools import partial
 
 from crossdock.config.project.connections import BoundStream, guard_author_code_of_stream
 from crossdock.errors import CrossdockError, StateError, StoppedError
-from crossdock.reading.sources.late_file_deadlines import LateError
+from crossdock.reading.sources.waiting_for_late_files import LateError
 from crossdock.runs.adoptable_record_reading import RunAdoptions
 from crossdock.runs.planning import update_limits
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
@@ -95,7 +95,7 @@ class StreamRunner:
                 overdue = self._planner(held, Removals(), FailureCounter(bound, None)).plan_rejections(
                     held.pop_late_as_dead_letters()
                 )
-                if held.start_of_overdue_waits and not (yield from self._deliver_chunks(overdue)):
+                if held.wait_start_by_overdue_record and not (yield from self._deliver_chunks(overdue)):
                     return False
                 held.make_held_records_idle()
         return True
@@ -145,7 +145,7 @@ class StreamRunner:
             )
         try:
             with guard_author_code_of_stream(bound):
-                source.read_next_part(unsettled, self._show_progress_unless_interrupted)
+                source.read_next_part(unsettled, self._advance_progress_or_raise_if_interrupted)
         except (StateError, LateError):
             raise
         except CrossdockError as error:
@@ -167,7 +167,9 @@ class StreamRunner:
         at = bound.context.run.clock.now()
         try:
             found, before = source.updates_for_limit_check(), self._updates[bound.name]
-            withheld = update_limits.withheld_updates(self._state, bound, found, set(), at=at, before=before)
+            withheld = update_limits.find_unapproved_updates_over_limits(
+                self._state, bound, found, set(), at=at, before=before
+            )
         except StateError:
             raise
         except CrossdockError as error:
@@ -247,7 +249,7 @@ class StreamRunner:
         if source.removals.refusal is not None:
             self._report.messages.add_error(bound.name, source.removals.refusal)
 
-    def _show_progress_unless_interrupted(self, rows: int) -> None:
+    def _advance_progress_or_raise_if_interrupted(self, rows: int) -> None:
         if self._run.interrupt.is_set():
             raise StoppedError(
                 "stopped while reading", hint="nothing from this source was imported; run again to continue"

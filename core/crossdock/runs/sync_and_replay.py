@@ -66,7 +66,7 @@ def _sync_named_records(
     with open_session(project, clock, attempt=attempt) as session:
         run = ActiveRun(session, progress, interrupt, priority, attempt=attempt)
         with run.recording_start_and_end(
-            project.streams_fetching_by_key, answers_for={record.stream for record in records}
+            project.streams_fetching_by_key, count_open_records_of={record.stream for record in records}
         ):
             delivered = NamedRecordDelivery(session, run).deliver(records)
             for record in sorted(delivered.postponed):
@@ -119,7 +119,7 @@ def replay(
         def dead_letters(bound: BoundStream, tally: Tally, _: int) -> ReplayInput:
             return ReplayInput(bound, session.state, tally, choice)
 
-        return run.execute(names, dead_letters, reads=False, answers_for=known)
+        return run.execute(names, dead_letters, reads=False, count_open_records_of=known)
 
 
 def _command_text_of_choice(choice: RecordFilter) -> str:

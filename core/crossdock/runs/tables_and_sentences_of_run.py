@@ -140,11 +140,11 @@ def state_words_to_explain(run: RunRecord) -> list[StateWord]:
     return [RunState(run.status), *states, *(term for term in RecordTerm if term.display_text in used)]
 
 
-def is_run_balanced(balanced: Sequence[bool | None] | None) -> bool | None:
+def is_run_balanced(stream_balances: Sequence[bool | None] | None) -> bool | None:
     """Return whether a run balances, from whether its streams do; None if it has no tally, or a partial one."""
-    if balanced is None:
+    if stream_balances is None:
         return None
-    return False if False in balanced else None if None in balanced else True
+    return False if False in stream_balances else None if None in stream_balances else True
 
 
 def open_record_lines(streams: Mapping[str, Any]) -> list[str]:

@@ -71,7 +71,7 @@ class Keyring(contextlib.AbstractContextManager["Keyring"]):
         now = time.time()
         with contextlib.closing(database.connect(self._path)) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            general_ledger.ensure_default_accounts(
+            general_ledger.get_or_create_default_accounts(
                 connection, tenant, now
             )  # the first key of a tenant creates the tenant
             connection.execute(

@@ -39,7 +39,7 @@ def _in_ten_thousandths(number: int | Decimal) -> int:
     return int(f"{Decimal(number):.{_DECIMALS}f}".replace(".", ""))
 
 
-def ensure_default_accounts(connection: sqlite3.Connection, tenant: str, now: float) -> list[str]:
+def get_or_create_default_accounts(connection: sqlite3.Connection, tenant: str, now: float) -> list[str]:
     """Return the ids of *tenant*'s receivable and revenue account, and create them if they do not exist."""
     return [
         find_id_by_external_id(connection, tenant, _ACCOUNTS, account["externalId"])
@@ -48,11 +48,11 @@ def ensure_default_accounts(connection: sqlite3.Connection, tenant: str, now: fl
     ]
 
 
-def _create_default_account(connection: sqlite3.Connection, tenant: str, now: float, number: int) -> str:
-    account, account_id, at = _DEFAULT_ACCOUNTS[number], new_id(_ACCOUNTS.prefix, now), instant_text(now)
+def _create_default_account(connection: sqlite3.Connection, tenant: str, now: float, index: int) -> str:
+    account, account_id, at = _DEFAULT_ACCOUNTS[index], new_id(_ACCOUNTS.prefix, now), instant_text(now)
     text = strict_json.write({**account, "id": account_id, "createdAt": at, "updatedAt": at})
     # Lists are ordered by the number of the last effect; accounts without one are numbered below all effects.
-    changed = number - len(_DEFAULT_ACCOUNTS)
+    changed = index - len(_DEFAULT_ACCOUNTS)
     values = (account_id, tenant, _ACCOUNTS.kind.name, account["externalId"], at, changed, text)
     connection.execute("INSERT INTO stored VALUES (?, ?, ?, ?, ?, ?, ?)", values)
     return account_id
@@ -62,7 +62,7 @@ def check_caller_may_post(connection: sqlite3.Connection, call: ApiCall) -> None
     """Raise 403 if the scopes of the caller are narrowed to other accounts. ``invoices:write`` alone is sufficient."""
     permitted = record_level_access.permitted_ids(connection, call.caller, _ACCOUNTS.kind.name, "write")
     if permitted is not None and not permitted.issuperset(
-        ensure_default_accounts(connection, call.caller.tenant, call.now)
+        get_or_create_default_accounts(connection, call.caller.tenant, call.now)
     ):
         raise insufficient_scope_error(" ".join(f"accounts:{each['code']}:write" for each in _DEFAULT_ACCOUNTS))
 
@@ -70,7 +70,7 @@ def check_caller_may_post(connection: sqlite3.Connection, call: ApiCall) -> None
 def post_invoice(connection: sqlite3.Connection, call: ApiCall, invoice: Mapping[str, Any]) -> None:
     amount: Decimal = invoice["total"]
     sides = ("credit", "debit") if amount < 0 else ("debit", "credit")
-    accounts = ensure_default_accounts(connection, call.caller.tenant, call.now)
+    accounts = get_or_create_default_accounts(connection, call.caller.tenant, call.now)
     for account, side in zip(accounts, sides, strict=True):
         entry = {
             "id": new_id("ent", call.now),

@@ -90,7 +90,7 @@ class OAuthClients(contextlib.AbstractContextManager["OAuthClients"]):
         client = OAuthClient(name, tenant, _hash(secret), validated_scope_text(scopes))
         with contextlib.closing(database.connect(self._path)) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            general_ledger.ensure_default_accounts(connection, tenant, now)
+            general_ledger.get_or_create_default_accounts(connection, tenant, now)
             try:
                 connection.execute("INSERT INTO oauth_clients VALUES (?, ?, ?, ?, ?)", (*client, instant_text(now)))
             except sqlite3.IntegrityError:

@@ -83,7 +83,7 @@ def document() -> Json:
 
 def _paths(collection: Collection) -> Iterator[tuple[str, Json]]:
     name, resource = collection.kind.wire.__name__, collection.kind.name
-    noun, tenant = _noun(collection), {"$ref": "#/components/parameters/Tenant"}
+    noun, tenant = _noun_with_article(collection), {"$ref": "#/components/parameters/Tenant"}
     filters = ["Limit", "Cursor", "UpdatedSince", *(["ExternalId"] if collection.kind.has_external_id else [])]
     stored = _response("The resource as stored.", f"Stored{name}", "ETag")
     created = _response("The resource as stored.", f"Stored{name}", "Location", "ETag", "Idempotent-Replayed")
@@ -148,7 +148,7 @@ def _tag_name(collection: Collection) -> str:
     return f"{collection.kind.name.replace('_', ' ').capitalize()}s"
 
 
-def _noun(collection: Collection) -> str:
+def _noun_with_article(collection: Collection) -> str:
     noun = collection.kind.name.replace("_", " ")
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 

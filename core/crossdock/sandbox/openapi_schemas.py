@@ -19,7 +19,7 @@ from pydantic.json_schema import models_json_schema
 from crossdock.sandbox import webhook_openapi
 from crossdock.sandbox.body_validation import REFERENCES, WHOLE_CURRENCIES, Movement, text_pattern_of_member
 from crossdock.sandbox.resource_paths import COLLECTIONS, Collection
-from crossdock.values.schema_descriptions_from_docstrings import DocumentedModel
+from crossdock.values.schema_descriptions_from_docstrings import SchemaGeneratorWithDescriptions
 
 _TEXT = files("crossdock.sandbox").joinpath("openapi_examples.yaml").read_text("utf-8")
 _DATA: Mapping[str, Mapping[str, Any]] = yaml.safe_load(_TEXT)
@@ -96,7 +96,11 @@ ADDRESSES = ("Address", "ShippingAddress")
 def components() -> Json:
     inputs = [each.kind.wire for each in COLLECTIONS.values()]
     models = [(model, "validation") for model in (*inputs, Movement)]
-    _, generated = models_json_schema(models, ref_template=_REFS + "{model}", schema_generator=DocumentedModel)  # type: ignore[arg-type]  # a wider Literal
+    _, generated = models_json_schema(
+        models,  # type: ignore[arg-type]  # a wider Literal
+        ref_template=_REFS + "{model}",
+        schema_generator=SchemaGeneratorWithDescriptions,
+    )
     bodies = {name: _object_schema(schema) for name, schema in generated["$defs"].items()}
     bodies["Movement"]["properties"]["quantity"] |= {"exclusiveMinimum": 0}  # a rule that the generator omits
     patches = {f"{name}Patch": _patch_schema(bodies[name]) for name in ADDRESSES}

@@ -57,12 +57,12 @@ class WebhookDispatcher:
         try:
             while True:
                 self._awake.clear()
-                wait_s = await self._start_due_attempts_safely()
+                wait_s = await self._start_safely_and_return_wait_s()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(wait_s):  # `wait_for` of Python 3.11 can lose a cancellation (gh-86296)
                         await self._awake.wait()
         finally:
-            tasks = self._tasks()
+            tasks = self._attempts_in_progress()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -70,31 +70,34 @@ class WebhookDispatcher:
     async def deliver_due(self) -> None:
         """Deliver everything that is due now, and what becomes due by that; then return."""
         while True:
-            await self._start_due_attempts()
-            if not (tasks := self._tasks()):
+            await self._start_due_and_return_wait_s()
+            if not (tasks := self._attempts_in_progress()):
                 return
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
-    def _tasks(self) -> list[asyncio.Task[None]]:
+    def _attempts_in_progress(self) -> list[asyncio.Task[None]]:
         return [task for tasks in self._in_progress.values() for task in tasks.values()]
 
-    async def _start_due_attempts_safely(self) -> float:
+    async def _start_safely_and_return_wait_s(self) -> float:
         try:
-            return await self._start_due_attempts()
+            return await self._start_due_and_return_wait_s()
         except sqlite3.Error:
             logger.exception("webhooks cannot be read or written")
             return _AFTER_FAILURE_S
 
-    async def _start_due_attempts(self) -> float:
+    async def _start_due_and_return_wait_s(self) -> float:
         while self._reader.execute(_NEW_EVENTS).fetchone():
             now, faults = self._controls.clock(), self._controls.faults
             await self._writer.run_in_transaction(
                 partial(webhook_deliveries.add_deliveries_of_new_events, now=now, faults=faults)
             )
-        waits_s = [self._start_subscription_attempts(each) for each in webhook_subscriptions.load_enabled(self._reader)]
+        waits_s = [
+            self._start_subscription_and_return_wait_s(each)
+            for each in webhook_subscriptions.load_enabled(self._reader)
+        ]
         return min(waits_s, default=_MAX_WAIT_S)
 
-    def _start_subscription_attempts(self, subscription: StoredSubscription) -> float:
+    def _start_subscription_and_return_wait_s(self, subscription: StoredSubscription) -> float:
         tasks, now = self._in_progress[subscription.id], self._controls.clock()
         for each in webhook_deliveries.pending_deliveries_by_due_time(
             self._reader, subscription.id, subscription.concurrency + 1

@@ -21,7 +21,7 @@ from crossdock.state.db.column_types import UtcDateTime
 from crossdock.state.db.database_creation_and_opening import (
     StateUrl,
     exclusive_schema_change,
-    open_database_without_schema_check,
+    open_or_create_unchecked_database,
     read_only_connection,
 )
 from crossdock.state.db.database_errors import translated_database_errors, url_without_password
@@ -71,7 +71,7 @@ class FleetDatabase:
     def __init__(self, url: StateUrl) -> None:
         self._url = url
         with translated_database_errors(url):
-            self._engine = open_database_without_schema_check(url)
+            self._engine = open_or_create_unchecked_database(url)
         try:
             self._ensure_current_tables()
         except BaseException:
@@ -92,7 +92,7 @@ class FleetDatabase:
                 schema_migrations.seed_lease(connection)
 
     @contextmanager
-    def lead_fleet(self, owner: str) -> Iterator[Leader]:
+    def hold_leadership(self, owner: str) -> Iterator[Leader]:
         """Lead the fleet as its only scheduler. Raises StateBusyError if another one leads it."""
         with translated_database_errors(self._url), run_lease.hold(self._engine, self._url, owner) as lease:
             yield Leader(self, lease)

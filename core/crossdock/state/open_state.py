@@ -118,14 +118,14 @@ class Transaction:
 
 
 def create_or_upgrade(
-    url: URL, pin: PinnedTenant, changed: Callable[[Transaction, int], None] = lambda _tx, _version: None
+    url: URL, pin: PinnedTenant, on_schema_change: Callable[[Transaction, int], None] = lambda _tx, _version: None
 ) -> bool:
     """Create the state and return True, or upgrade an existing one of the same pin.
 
-    *changed* is called in the transaction, with the version that the state had before, which is 0 for a new one.
+    *on_schema_change* is called in the transaction, with the version that the state had before: 0 for a new one.
     """
     return database_creation_and_opening.create_or_upgrade(
-        url, pin, lambda connection, version: changed(Transaction(connection, lambda _: 0), version)
+        url, pin, lambda connection, version: on_schema_change(Transaction(connection, lambda _: 0), version)
     )
 
 

@@ -87,13 +87,15 @@ class SyncAcceptance(DisturbedCommands):
         with served.hold_request(last):
             self._run_and_kill_sync(f"request {last} to the source", platform, lambda: served.requests >= last)
 
-    def _kill_sync_after_faults(self, faults: Sequence[str], times: int, platform: SandboxWithProject) -> None:
-        """Kill a sync when each of *faults* has happened *times* times: each request has the first, then the next."""
+    def _kill_sync_after_faults(
+        self, faults: Sequence[str], occurrences_of_each: int, platform: SandboxWithProject
+    ) -> None:
+        """Kill a sync once each of *faults* happened *occurrences_of_each* times; each request has one of them."""
         left = [*faults]
         platform.inject_faults({left[0]: 1.0}, self.seed)
 
         def have_happened() -> bool:
-            if platform.count_injected_faults()[left[0]] < times:
+            if platform.count_injected_faults_by_name()[left[0]] < occurrences_of_each:
                 return False
             if len(left) > 1:
                 platform.inject_faults({left[1]: 1.0}, self.seed)

@@ -24,7 +24,7 @@ def gaps_of_drafts(drafts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     times = [value for _, value in values if isinstance(value, datetime)]
     if times and all(moment.astimezone(UTC).time() == time() for moment in times):
         yield "all times are midnight in UTC: a lost time zone would not be seen"
-    lengths = [*_list_lengths(drafts)]
+    lengths = [*_lengths_of_object_lists(drafts)]
     if lengths and max(lengths) < 2:
         yield "no list in a draft has two elements: a list that is cut would not be seen"
 
@@ -70,7 +70,7 @@ def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
         yield path, value
 
 
-def members_not_in_expects(drafts: Iterable[Mapping[str, Any]], names: set[str]) -> list[str]:
+def unstated_number_and_time_members(drafts: Iterable[Mapping[str, Any]], names: set[str]) -> list[str]:
     """Return the members with numbers or times in *drafts* that are not among the stated *names*."""
     kinds = int, Decimal, datetime
     known = [(path, value) for path, value in leaves([*drafts]) if path and not isinstance(value, bool)]
@@ -78,12 +78,12 @@ def members_not_in_expects(drafts: Iterable[Mapping[str, Any]], names: set[str])
     return sorted(found - names)
 
 
-def _list_lengths(value: Any) -> Iterator[int]:
+def _lengths_of_object_lists(value: Any) -> Iterator[int]:
     """Yield the lengths of the lists of objects in *value*, apart from *value* itself."""
     for inner in value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ():
         if isinstance(inner, list | tuple) and any(isinstance(each, Mapping) for each in inner):
             yield len(inner)
-        yield from _list_lengths(inner)
+        yield from _lengths_of_object_lists(inner)
 
 
 def _decimal_place_count(number: int | Decimal) -> int:

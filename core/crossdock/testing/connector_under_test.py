@@ -45,7 +45,7 @@ def shown_key(text: str) -> str:
     return repr(parts[0] if len(parts) == 1 else parts)
 
 
-def stated_key_text(key: Any, known: Container[str]) -> str:
+def normalized_key_text(key: Any, known: Container[str]) -> str:
     """Return the text form of a key that an author states: one part, a tuple of parts, or the text form itself."""
     text = key_text(tuple(map(str, key if isinstance(key, tuple) else (key,))))
     return key if isinstance(key, str) and text not in known else text

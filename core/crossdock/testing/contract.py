@@ -13,11 +13,11 @@ from unittest import SkipTest
 
 import polars as pl
 
-from crossdock.config.project.connections import BoundStream, Connection, streams_writing_same_records
+from crossdock.config.project.connections import BoundStream, Connection, write_conflict_messages_and_hints
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, is_added_column, prepare
 from crossdock.errors import RecordError
 from crossdock.runs.checked_batches import fetched_batches
-from crossdock.testing.connector_under_test import shown_key, shown_method_name, shown_record_place, stated_key_text
+from crossdock.testing.connector_under_test import normalized_key_text, shown_key, shown_method_name, shown_record_place
 from crossdock.testing.context_and_stream_reading import bound_stream
 from crossdock.testing.mapping_contract import MappingContract
 from crossdock.testing.reading_with_two_hash_seeds import read_with_two_seeds
@@ -49,7 +49,7 @@ class StreamContract(MappingContract, SyncContract):
         """A config with two streams that write one resource in one namespace is refused."""
         ctx = self.example().bound.context
         streams = tuple(self.connector.streams(ctx.settings))
-        for _, message, hint in streams_writing_same_records(
+        for _, message, hint in write_conflict_messages_and_hints(
             [Connection(ctx.connection, self.connector, ctx.settings, streams)]
         ):
             raise AssertionError(f"no config can have these streams together: {message}; {hint}")
@@ -110,7 +110,7 @@ class StreamContract(MappingContract, SyncContract):
                 if hint.stream == self.stream
             ]
             where = f"{declared.hints.__qualname__} of the connector's webhooks, topic {topic!r}"
-            wanted = [stated_key_text(key, named) for key in keys]
+            wanted = [normalized_key_text(key, named) for key in keys]
             shown = " instead of ".join(f"[{', '.join(map(shown_key, each))}]" for each in (named, wanted))
             assert named == wanted, f"{where}: names the records {shown}"
             for change, changed in drifted_objects(document):

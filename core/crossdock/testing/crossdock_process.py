@@ -106,11 +106,11 @@ def write_connector_entry_point(connector: Connector[Any], folder: Path, *, apar
     Raises:
         LookupError: If no module has the connector as a constant.
     """
-    module, name = find_connector_module_and_constant(connector, apart_from=apart_from)
+    module, name = find_connector_module_and_constant(connector, least_preferred_module=apart_from)
     write_connector_entry_points(folder, {connector.name: f"{module}:{name}"})
 
 
-def find_connector_module_and_constant(connector: Connector[Any], *, apart_from: str) -> tuple[str, str]:
+def find_connector_module_and_constant(connector: Connector[Any], *, least_preferred_module: str) -> tuple[str, str]:
     """Return the module with *connector* as a constant, and the constant's name. Arguments and errors are as in
     `write_connector_entry_point`.
     """
@@ -126,7 +126,12 @@ def find_connector_module_and_constant(connector: Connector[Any], *, apart_from:
     package = connector.settings.__module__.partition(".")[0]  # a test of the connector is in another one
     return min(
         found,
-        key=lambda place: (place[0] == apart_from, place[0].partition(".")[0] != package, len(place[0]), place),
+        key=lambda place: (
+            place[0] == least_preferred_module,
+            place[0].partition(".")[0] != package,
+            len(place[0]),
+            place,
+        ),
     )
 
 

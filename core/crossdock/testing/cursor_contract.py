@@ -40,17 +40,21 @@ class CursorContract(StreamUnderTest):
 
         Otherwise a run that ends there passes over what follows, also where the example has no record.
         """
-        observed, asked = self._recording_network()
+        observed, asked = self._time_and_request_recorders()
         bound = self._bound_stream_over_transport(asked, self.run_start)
         waiting: tuple[Checkpoint, datetime | None] | None = None
         for item in self._pulled_batches_and_checkpoints(bound):
             if waiting is not None:  # more is read after it
                 self._check_checkpoint_not_ahead(bound, *waiting)
-            waiting = (item, self._latest_requested_time(asked, observed)) if isinstance(item, Checkpoint) else None
+            waiting = (
+                (item, self._latest_requested_or_answered_time(asked, observed))
+                if isinstance(item, Checkpoint)
+                else None
+            )
 
     def test_a_record_that_the_source_shows_late_is_read(self) -> None:
         """A run asks again for some time before the one before it: clocks differ, and changes may be shown late."""
-        observed, asked = self._recording_network()
+        observed, asked = self._time_and_request_recorders()
         trial = self.read_in(self.context_over(asked))
         stream = trial.bound.stream
         declared, read_at = stream.cursor, self._time_after_latest_change(observed)
@@ -88,7 +92,7 @@ class CursorContract(StreamUnderTest):
 
     # ---- how far was read
 
-    def _recording_network(self) -> tuple[LatestTimeInAnswers, RequestRecorder]:
+    def _time_and_request_recorders(self) -> tuple[LatestTimeInAnswers, RequestRecorder]:
         network = self.network()
         if network is None:
             raise SkipTest("the stream reads no API, which could be asked by time")
@@ -123,7 +127,7 @@ class CursorContract(StreamUnderTest):
             declared = declared.model_copy(update={"overlap_s": 0.0})
         parts = ReadParts(self._pulled_batches_and_checkpoints(bound), declared, clock, whole=True)
         with _reading_errors_as_failures(bound):  # of a list that is not sorted
-            for _ in parts.next_part():
+            for _ in parts.batches_of_next_part():
                 pass
         if declared is None:
             return parts.cursor
@@ -131,7 +135,7 @@ class CursorContract(StreamUnderTest):
         return declared.pull_since(parts.cursor if declared.sorted else at_end)
 
     @staticmethod
-    def _latest_requested_time(asked: RequestRecorder, observed: LatestTimeInAnswers) -> datetime | None:
+    def _latest_requested_or_answered_time(asked: RequestRecorder, observed: LatestTimeInAnswers) -> datetime | None:
         """Return the latest time that was asked for or answered; None if no request has two times."""
         moments = [{*moments_in(_query_and_body_text(request))} for request in asked.requests]
         if not any(len(each) >= _WINDOW for each in moments):

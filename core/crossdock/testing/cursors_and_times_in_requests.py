@@ -58,7 +58,7 @@ def _possible_instants_of_local_time(moment: datetime, zone: str | None) -> tupl
     return min(found), max(found)
 
 
-def contains_cursor(
+def contains_cursor_or_slightly_earlier(
     request: tuple[str, str, bytes], cursor: str, name: str | None = None, zone: str | None = None
 ) -> bool:
     """Return whether the method, URL and body of a *request* contain *cursor*, a number up to it, or a time up to a day
@@ -70,7 +70,9 @@ def contains_cursor(
     """
     _, url, body = request
     texts = [*_named_values(url, body)]
-    return any(_contains_cursor_value(text, cursor, zone) for found, text in texts if name in {None, found})
+    return any(
+        _contains_cursor_or_slightly_earlier(text, cursor, zone) for found, text in texts if name in {None, found}
+    )
 
 
 def _named_values(url: str, body: bytes) -> Iterator[tuple[str, str]]:
@@ -110,7 +112,7 @@ def find_descending_order_parameter(request: tuple[str, str, bytes], column: str
     return None
 
 
-def _contains_cursor_value(text: str, cursor: str, zone: str | None) -> bool:
+def _contains_cursor_or_slightly_earlier(text: str, cursor: str, zone: str | None) -> bool:
     if cursor in text:
         return True
     instant = parse_instant(cursor) or next((moment.earliest for moment in moments_in(cursor, zone)), None)

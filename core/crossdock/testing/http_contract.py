@@ -27,7 +27,7 @@ from crossdock.testing.connector_under_test import shown_method_name, shown_reco
 from crossdock.testing.context_and_stream_reading import bound_stream
 from crossdock.testing.contract import StreamContract
 from crossdock.testing.cursors_and_times_in_requests import (
-    contains_cursor,
+    contains_cursor_or_slightly_earlier,
     find_descending_order_parameter,
     parse_instant,
 )
@@ -37,7 +37,7 @@ from crossdock.testing.record_lists_in_pages import (
     RecordList,
     pages_with_reversed_lists,
     pages_without_some_records,
-    record_lists,
+    possible_record_lists,
 )
 from crossdock.testing.record_variants_after_schema_drift import drifted_objects
 from crossdock.testing.silent_losses import PART, describe_silent_reading_loss, reports_new_problem
@@ -91,14 +91,14 @@ class HttpStreamContract(StreamContract):
         is_asked_for = None if since is None else self._listed_since_predicate(since)
         if is_asked_for is None:
             return self.network()
-        return self.transport(pages_without_some_records(self.pages, self._listed_records()[1], is_asked_for))
+        return self.transport(pages_without_some_records(self.pages, self._listed_records_and_lists()[1], is_asked_for))
 
     def networks_in_another_order(self) -> Iterator[httpx.BaseTransport]:
         """Yield APIs with the records of each page in reverse order, unless the stream relies on their order."""
         trial = self.example()
         keys = [tried.record.key for tried in trial.records]
         if not _has_declared_sorted_cursor(trial) and len(set(keys)) == len(keys):
-            yield self.transport(pages_with_reversed_lists(self.pages, self._listed_records()[1]))
+            yield self.transport(pages_with_reversed_lists(self.pages, self._listed_records_and_lists()[1]))
 
     def read_from(self, transport: httpx.BaseTransport, since: str | None = None) -> Trial:
         """Read and map the stream in a new run over *transport*."""
@@ -108,7 +108,7 @@ class HttpStreamContract(StreamContract):
 
     def test_every_record_of_every_page_is_read(self) -> None:
         """No page and no record of a page is left out."""
-        expected, places = self._listed_records()
+        expected, places = self._listed_records_and_lists()
         trial = self.example()
         pull = shown_method_name(trial.bound.stream, "pull")
         read, keys = _json_rows_of_trial(trial), _record_keys(trial)
@@ -127,7 +127,7 @@ class HttpStreamContract(StreamContract):
     def test_keys_do_not_depend_on_the_order(self) -> None:
         """The same records in another order have the same keys."""
         trial = self.example()
-        reversed_pages = pages_with_reversed_lists(self.pages, self._listed_records()[1])
+        reversed_pages = pages_with_reversed_lists(self.pages, self._listed_records_and_lists()[1])
         before, after = (
             {tried.record.key: sorted(_json_texts_of_rows(tried)) for tried in each.records}
             for each in (trial, self.read_from(self.transport(reversed_pages)))
@@ -170,7 +170,7 @@ class HttpStreamContract(StreamContract):
         if not self.is_paged:
             raise SkipTest("the API answers with everything at once")
         page_number, place, index, item = self._first_record_not_left_out()
-        moved, key, row = self._changed_form_of_record(item)
+        moved, key, row = self._changed_record_with_key_and_row(item)
         pages = copy.deepcopy(list(self.pages))
         place.elements(pages[-1]).append(
             place.element_with_replaced_record(place.elements(pages[page_number])[index], moved)
@@ -218,7 +218,7 @@ class HttpStreamContract(StreamContract):
         recorded = RequestRecorder(self.network())
         with note_paths_read_in_pages() as paged:
             whole = self.read_from(recorded)
-        records = [item for _, item in self._listed_records()[0]]
+        records = [item for _, item in self._listed_records_and_lists()[0]]
         pull = shown_method_name(whole.bound.stream, "pull")
         for path, place in UnpagedLists(recorded, paged, records, self.whole_lists):
             continued = ContinuedList(self.network(), path, place)
@@ -282,7 +282,7 @@ class HttpStreamContract(StreamContract):
         pull, declared = self._shown_method_name("pull"), self._bound_stream().stream.cursor
 
         def listed(name: str) -> set[str]:
-            return {str(item.get(name)) for _, item in self._listed_records()[0] if isinstance(item, dict)}
+            return {str(item.get(name)) for _, item in self._listed_records_and_lists()[0] if isinstance(item, dict)}
 
         for name in {name for batch in batches for item in batch[1] for name in item}:
             values = [[str(item.get(name)) for item in items] for _, items in batches]
@@ -359,22 +359,22 @@ class HttpStreamContract(StreamContract):
         """
         declared = self._bound_stream().stream.cursor
         zone = None if declared is None else declared.timezone
-        is_asked = any(contains_cursor(request, cursor, zone=zone) for request in requests)
+        is_asked = any(contains_cursor_or_slightly_earlier(request, cursor, zone=zone) for request in requests)
         hint = "the source would list everything or something else; send since, or a time made of it"
         assert is_asked, f"{pull}: no request contains the cursor {cursor} or a time before it: {hint}"
         named = self.cursor_param
         if named is not None:
-            is_named = any(contains_cursor(request, cursor, named, zone) for request in requests)
+            is_named = any(contains_cursor_or_slightly_earlier(request, cursor, named, zone) for request in requests)
             assert is_named, f"{pull}: no request has the cursor in {named}, as cursor_param of the test says"
 
     def _listing_paths(self, recorded: RequestRecorder) -> set[str]:
         """Return the paths whose answers list records of the stream."""
-        records = [item for _, item in self._listed_records()[0]]
+        records = [item for _, item in self._listed_records_and_lists()[0]]
         return {
             urlsplit(url).path
             for (_, url, _), body in zip(recorded.requests, recorded.answers, strict=True)
             for page in [_json_or_none(body)]
-            for each in record_lists(page)
+            for each in possible_record_lists(page)
             if any(item in records for item in each.records(page))
         }
 
@@ -432,7 +432,7 @@ class HttpStreamContract(StreamContract):
         stream = self._bound_stream().stream
         declared = stream.cursor
         if declared is not None:
-            places, pages = self._listed_records()[1], [_with_exact_numbers(page) for page in self.pages]
+            places, pages = self._listed_records_and_lists()[1], [_with_exact_numbers(page) for page in self.pages]
             assert any(_has_record_with_cursor_member(declared, place, pages) for place in places), (
                 f"network_since of the test: no record of pages has the member {declared.column}, the cursor of "
                 f"{type(stream).__name__}; override network_since, and return what the source lists from a cursor on"
@@ -449,14 +449,17 @@ class HttpStreamContract(StreamContract):
     def _bound_stream(self) -> BoundStream:
         return bound_stream(self.connector, self.new_context(), self.stream)
 
-    def _listed_records(self) -> tuple[list[tuple[int, Any]], set[RecordList]]:
+    def _listed_records_and_lists(self) -> tuple[list[tuple[int, Any]], set[RecordList]]:
         """Return the records of `pages` with the numbers of their pages, and the paths of the lists that contain
         them: as they are read or, if no row is what the API lists, those without which records are missing.
         """
         read = [item for _, items in self._read_batches_with_cursors() for item in items]
         exact = [_with_exact_numbers(page) for page in self.pages]
         found = {
-            each for page in exact for each in record_lists(page) if any(item in read for item in each.records(page))
+            each
+            for page in exact
+            for each in possible_record_lists(page)
+            if any(item in read for item in each.records(page))
         }
         places = {each for each in found if not each.inner} or found or {*self._indispensable_record_lists(exact)}
         assert places, "no list in `pages` contains what is read: records do not change when lists of `pages` are empty"
@@ -471,7 +474,7 @@ class HttpStreamContract(StreamContract):
     def _indispensable_record_lists(self, exact: Sequence[Any]) -> Iterator[RecordList]:
         """Yield the lists without which records are missing, with the place of records that have the cursor."""
         keys, cursor = _record_keys(self.example()), self._bound_stream().stream.cursor
-        known = {each for page in exact for each in record_lists(page) if each.elements(page)}
+        known = {each for page in exact for each in possible_record_lists(page) if each.elements(page)}
         for place in (each for each in known if not each.inner):
             emptied = pages_without_some_records(self.pages, [place], lambda _: False)
             if keys - _record_keys(self.read_from(self.transport(emptied))):
@@ -487,7 +490,9 @@ class HttpStreamContract(StreamContract):
 
     def _read_without_record(self, item: Any) -> Trial:
         wanted = _with_exact_numbers(item)
-        return self._read_filtered_pages(self._listed_records()[1], lambda each: _with_exact_numbers(each) != wanted)
+        return self._read_filtered_pages(
+            self._listed_records_and_lists()[1], lambda each: _with_exact_numbers(each) != wanted
+        )
 
     def _is_read_or_filtered(self, item: Any, keys: set[str], places: set[RecordList]) -> bool:
         """Return whether a listed record is read, or left out as `filters_on` permits.
@@ -515,9 +520,9 @@ class HttpStreamContract(StreamContract):
         named = [f"/{path.replace('.', '/')}/" for path in self.filters_on]
         return any(place.startswith(each) or each.startswith(place) for each in named)
 
-    def _changed_form_of_record(self, item: Any) -> tuple[Any, str, str | None]:
+    def _changed_record_with_key_and_row(self, item: Any) -> tuple[Any, str, str | None]:
         """Return a changed form of a listed record, the key that it is read with, and the row that shows the change."""
-        places = self._listed_records()[1]
+        places = self._listed_records_and_lists()[1]
         forms = [{**item, "crossdock_changed": 1}, *(form for _, form in drifted_objects(item))]
         alone = self._read_filtered_pages(places, _predicate_of_equal_record(item))
         before, keys = {text for tried in alone.records for text in _json_texts_of_rows(tried)}, _record_keys(alone)
@@ -532,7 +537,7 @@ class HttpStreamContract(StreamContract):
 
     def _items_of_pages(self) -> Iterator[tuple[int, RecordList, int, Any]]:
         """Yield page, path of the list, index and object of each record in `pages`."""
-        _, places = self._listed_records()
+        _, places = self._listed_records_and_lists()
         for number, page in enumerate(self.pages):
             for place in sorted(places, key=str):
                 for index, item in enumerate(place.records(page)):

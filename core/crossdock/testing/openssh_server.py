@@ -52,9 +52,9 @@ class OpenSshServer(ServerProcess):
         return None not in {_program("sshd"), _program("ssh-keygen")}
 
     def prepare(self) -> None:
-        self.fingerprint = self._make_key("host_ed25519", "-t", "ed25519")
-        self.rsa_fingerprint = self._make_key("host_rsa", "-t", "rsa", "-b", "2048")
-        self._make_key("client", "-t", "ed25519")
+        self.fingerprint = self._generate_key_and_return_fingerprint("host_ed25519", "-t", "ed25519")
+        self.rsa_fingerprint = self._generate_key_and_return_fingerprint("host_rsa", "-t", "rsa", "-b", "2048")
+        self._generate_key_and_return_fingerprint("client", "-t", "ed25519")
         self.client_key = (self.place / "client").read_text()
         (self.place / "folder").symlink_to(self.folder)  # sshd splits a path at blanks
         if os.getuid() == 0:
@@ -74,7 +74,7 @@ class OpenSshServer(ServerProcess):
         except OSError:
             return False
 
-    def _make_key(self, name: str, *kind: str) -> str:
+    def _generate_key_and_return_fingerprint(self, name: str, *kind: str) -> str:
         """Generate a key pair and return its fingerprint."""
         path = str(self.place / name)
         _keygen("-q", *kind, "-N", "", "-f", path)

@@ -60,7 +60,7 @@ class RecordList(Struct, frozen=True):
         return with_value_at_path(element, "".join(f"/{name}" for name in self.inner), record) if self.inner else record
 
 
-def record_lists(page: Any) -> Iterator[RecordList]:
+def possible_record_lists(page: Any) -> Iterator[RecordList]:
     """Yield each list of *page*, and again for each member in which all of its elements may have the record."""
     for path, items in outermost_lists(page):
         yield RecordList(path)

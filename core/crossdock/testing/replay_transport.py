@@ -98,7 +98,7 @@ class ReplayTransport(httpx.BaseTransport):
         yield from self._parameter_differences(recorded.params, request.url.params.multi_items())
         sent = body_as_file_members(request.read(), request.headers.get("content-type", ""))
         if "left_out" not in recorded.body:
-            yield from _body_differences(recorded.body, sent)
+            yield from _first_body_difference(recorded.body, sent)
 
     def _parameter_differences(self, recorded: Pairs, sent: Pairs) -> Iterator[str]:
         for name in dict.fromkeys(name for name, _ in [*recorded, *sent] if name not in self._ignore):
@@ -142,7 +142,7 @@ def _shown_parameter_difference(name: str, recorded: list[str], sent: list[str])
     return f"is {before}, and not {after}"
 
 
-def _body_differences(recorded: Any, sent: Any, pointer: str = "") -> Iterator[str]:
+def _first_body_difference(recorded: Any, sent: Any, pointer: str = "") -> Iterator[str]:
     """Yield the first place where two bodies differ."""
     if isinstance(recorded, dict) and isinstance(sent, dict):
         for name in dict.fromkeys([*recorded, *sent]):
@@ -150,12 +150,12 @@ def _body_differences(recorded: Any, sent: Any, pointer: str = "") -> Iterator[s
                 has = "no" if name not in recorded else "a"
                 yield f"its body has {has} member {pointer}/{name}"
                 return
-            for difference in _body_differences(recorded[name], sent[name], f"{pointer}/{name}"):
+            for difference in _first_body_difference(recorded[name], sent[name], f"{pointer}/{name}"):
                 yield difference
                 return
     elif isinstance(recorded, list) and isinstance(sent, list) and len(recorded) == len(sent):
         for index, (before, after) in enumerate(zip(recorded, sent, strict=True)):
-            for difference in _body_differences(before, after, f"{pointer}/{index}"):
+            for difference in _first_body_difference(before, after, f"{pointer}/{index}"):
                 yield difference
                 return
     elif not _is_same_body_value(recorded, sent):

@@ -154,7 +154,7 @@ class SandboxWithProject(AbstractContextManager["SandboxWithProject"]):
             answer = client.send("POST", "/_sandbox/faults", body=body, headers=headers)
         assert answer.status == 200, f"the sandbox does not accept the faults: status {answer.status}"
 
-    def count_injected_faults(self) -> Counter[str]:
+    def count_injected_faults_by_name(self) -> Counter[str]:
         """Count how often each fault has been injected since `inject_faults`."""
         with closing(PlatformTarget(self._project.platform).client()) as client:
             content = exact_json.loads(client.send("GET", "/_sandbox/faults").body)

@@ -50,7 +50,7 @@ class ServerProcess(ABC):
         self.place = Path(tempfile.mkdtemp(prefix=f"crossdock-{self.name}-"))
         try:
             self.prepare()
-            if not any(self._launch() for _ in range(_TRIES)):
+            if not any(self._launch_and_await_readiness() for _ in range(_TRIES)):
                 raise RuntimeError(f"{self.name} did not start:\n{(self.place / 'log').read_text()}")
         except BaseException:
             self.close()
@@ -69,7 +69,7 @@ class ServerProcess(ABC):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _launch(self) -> bool:
+    def _launch_and_await_readiness(self) -> bool:
         with socket.create_server((self.host, 0)) as free:
             self.port = free.getsockname()[1]
         with (self.place / "log").open("wb") as log:

@@ -77,14 +77,14 @@ class UnpagedLists:
         forms = set[str]()
         for path, (_, url, _), answer in zip(paths, self._recorded.requests, self._recorded.answers, strict=True):
             form, place = _NUMBERED.sub("*", path), json_path_of_only_list(_json_or_none(answer))
-            if place is None or form in forms or paths.count(path) > 1 or self._has_complete_list(path, url):
+            if place is None or form in forms or paths.count(path) > 1 or self._is_paged_or_known_complete(path, url):
                 continue
             if any(item in self._records for item in value_at_path(_json_or_none(answer), place)):
                 continue
             forms.add(form)
             yield path, place
 
-    def _has_complete_list(self, path: str, url: str) -> bool:
+    def _is_paged_or_known_complete(self, path: str, url: str) -> bool:
         is_paged = any(path.endswith(each) for each in self._paged)
         is_by_ids = any(_BY_IDS.search(name) for name in httpx.URL(url).params)
         return is_paged or is_by_ids or any(fnmatchcase(path, pattern) for pattern in self._whole)

@@ -99,7 +99,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
             total = self.records * len(calm.resources)
             assert expected.total() == total, f"the partner holds {expected.total()} of {total} records"
             if self.left_to_a_person:  # in disturbed syncs, the record that is changed may be in doubt
-                changed, held = self._change_last_records(calm), calm.count_partner_records_without_nulls()
+                changed, held = self._sync_changed_last_records(calm), calm.count_partner_records_without_nulls()
         random = Random(self.seed)  # noqa: S311  reproducible on purpose
         faults = random.sample(_FAULTS * _ROUNDS, len(_FAULTS) * _ROUNDS)
         if self.left_to_a_person:
@@ -110,7 +110,10 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
                 self._kill_sync_at_request(1, disturbed, answered=True)
                 self._sync_until_delivered(disturbed, faults, expected)
                 self._check_sends_nothing(disturbed)
-                changed, held = self._change_last_records(disturbed), disturbed.count_partner_records_without_nulls()
+                changed, held = (
+                    self._sync_changed_last_records(disturbed),
+                    disturbed.count_partner_records_without_nulls(),
+                )
         if changed:
             self._check_updated_as_created(changed, held)
         if self._can_look_up_all_created():
@@ -260,7 +263,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
             f"of update.changes or update.after, and let held list no counters of changes:{wrong}"
         )
 
-    def _change_last_records(self, delivery: _PartnerSyncs) -> _Changed:
+    def _sync_changed_last_records(self, delivery: _PartnerSyncs) -> _Changed:
         """Change the last record of each resource: one update each, or a dead letter if it is written once. Return the
         changes that were made, by resource and number of the record.
         """
@@ -398,7 +401,7 @@ def _without_nulls(text: str) -> str:
 
 def _write_connector_packages(connector: Connector[Any], packages: Path, author: str) -> None:
     """Install the source of examples and the connector without waits in *packages*."""
-    module, name = find_connector_module_and_constant(connector, apart_from=author)
+    module, name = find_connector_module_and_constant(connector, least_preferred_module=author)
     home = connector_whose_target_never_waits.__module__
     write_connector_entry_points(packages, {connector.name: f"{_MODULE}:CONNECTOR", SOURCE.name: f"{home}:SOURCE"})
     imports = f"from {home} import connector_whose_target_never_waits\nfrom {module} import {name} as connector\n"

@@ -147,7 +147,7 @@ def has_frame_of_author(error: BaseException) -> bool:
     return any(is_module_of_author(module) for module, _, _ in _all_frames_of_traceback(error.__traceback__))
 
 
-def as_author_code_error(error: BaseException) -> AuthorCodeError | None:
+def author_code_error_or_none(error: BaseException) -> AuthorCodeError | None:
     """Return the error if an author's code raised *error* outside a guard; None if it is a defect of crossdock."""
     if isinstance(error, CrossdockError | KeyboardInterrupt) or not has_frame_of_author(error):
         return None

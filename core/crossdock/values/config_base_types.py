@@ -30,7 +30,7 @@ from pydantic_core import PydanticCustomError, core_schema
 from crossdock.errors import ConfigError
 from crossdock.values.config_file import unknown_key_message
 from crossdock.values.safe_local_files import open_regular, read_bounded
-from crossdock.values.web_address_checks import check_base_url, check_host_name
+from crossdock.values.web_address_checks import check_host_name, checked_base_url_without_slash
 from crossdock.values.yaml_reader import Place
 
 A_TIME = 'time from "00:00" to "23:59" (in quotes, or YAML makes the number 870 of 14:30)'
@@ -288,7 +288,7 @@ def text_matching(pattern: str, words: str) -> GetPydanticSchema:
 
 HostName = Annotated[str, AfterValidator(check_host_name)]
 """The name or the IP address of a host, without a port."""
-BaseUrl = Annotated[str, AfterValidator(check_base_url)]
+BaseUrl = Annotated[str, AfterValidator(checked_base_url_without_slash)]
 """The base URL of an API: https, or http on this machine, without a user, a password or a query."""
 
 

@@ -306,7 +306,7 @@ class Document:
             found = findings_of_nearest_union_choice(self._finding(place, item) for item in items)
             values = _allowed_values_of_missing_keys(model, data, place, found, {"folder": self.folder, **context})
             raise _findings_error(
-                self._finding_with_place(each) + values.get(each.absent, "") for each in found
+                self._finding_text_with_place(each) + values.get(each.absent, "") for each in found
             ) from None
         for section, old, new in renamed:
             key = (*place, *(_keys_leading_to_object(section, data) or ()), old)
@@ -352,7 +352,7 @@ class Document:
             absent = (*place, item["ctx"]["discriminator"].strip("'"))
         return PlacedFinding(place, choices, message, short, of_type=item["type"].endswith(OF_TYPE), absent=absent)
 
-    def _finding_with_place(self, finding: PlacedFinding) -> str:
+    def _finding_text_with_place(self, finding: PlacedFinding) -> str:
         return f"{self.where(finding.place)}: {_key_path_prefix(finding.place)}{finding.message}"
 
 

@@ -213,7 +213,7 @@ def typed_canonical_reader(kind: type[T]) -> Callable[[str], T]:
     return msgspec.json.Decoder(kind).decode
 
 
-def canonical_object_texts(lines: Sequence[bytes]) -> list[str] | None:
+def canonicalize_json_object_lines(lines: Sequence[bytes]) -> list[str] | None:
     """Return the text that `dumps` gives for each of *lines*, or None if one is not an object that `loads` accepts.
 
     It takes a fifth of the time of `loads` and `dumps`. Of some objects that `loads` accepts, it returns None, too.

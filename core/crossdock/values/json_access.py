@@ -30,7 +30,7 @@ class JsonAccess(ABC):
 
     @property
     @abstractmethod
-    def _json_root(self) -> Any:
+    def _json_document(self) -> Any:
         """The value at which pointers begin."""
 
     @abstractmethod
@@ -49,7 +49,7 @@ class JsonAccess(ABC):
             kind: ``str``, ``bool``, ``int``, ``Decimal`` (which takes whole numbers too), ``list`` or ``dict``.
             default: Returned if the value is missing or null.
         """
-        value = json_paths.at_pointer(self._json_root, pointer, shown=self._full_pointer)
+        value = json_paths.value_or_missing_at_pointer(self._json_document, pointer, format_pointer=self._full_pointer)
         if default is not MISSING and (value is None or value is MISSING):
             return default
         return json_paths.check_type(value, kind, self._full_pointer(pointer))
@@ -64,7 +64,7 @@ class JsonAccess(ABC):
         Args:
             default: Returned if the value is missing, null or an empty text.
         """
-        value = json_paths.at_pointer(self._json_root, pointer, shown=self._full_pointer)
+        value = json_paths.value_or_missing_at_pointer(self._json_document, pointer, format_pointer=self._full_pointer)
         if default is not MISSING and (value is None or value is MISSING or value == ""):
             return default
         if type(value) is int:
@@ -93,7 +93,7 @@ class JsonAccess(ABC):
                 more than four decimals is an error.
             default: Returned if the value is missing, null or an empty text.
         """
-        value = json_paths.at_pointer(self._json_root, pointer, shown=self._full_pointer)
+        value = json_paths.value_or_missing_at_pointer(self._json_document, pointer, format_pointer=self._full_pointer)
         if default is not MISSING and (value is None or value is MISSING or value == ""):
             return default
         number = json_paths.exact_number(
@@ -168,7 +168,11 @@ class JsonAccess(ABC):
 
     def _text(self, pointer: str, default: Any, *, or_number: bool = False) -> str | None:
         """Return the text at *pointer*; None if it is missing or empty, and there is a *default*."""
-        value = json_paths.at_pointer(self._json_root, pointer, shown=self._full_pointer) if or_number else None
+        value = (
+            json_paths.value_or_missing_at_pointer(self._json_document, pointer, format_pointer=self._full_pointer)
+            if or_number
+            else None
+        )
         if type(value) in {int, Decimal}:
             return json_paths.column_text(value)
         if default is MISSING:
@@ -181,7 +185,7 @@ class JsonAccess(ABC):
         A list beside which ``pageInfo``, ``totalCount`` or the like tell of more elements is a `RecordError`.
         """
         elements = self.at(pointer, list, default=default)
-        if elements is not default and json_paths.is_list_cut(self._json_root, pointer):
+        if elements is not default and json_paths.is_list_cut(self._json_document, pointer):
             raise RecordError("bad_value", json_paths.CUT, pointer=self._full_pointer(pointer))
         return [
             JsonElement(element, f"{self._full_pointer(pointer)}/{index}") for index, element in enumerate(elements)
@@ -198,9 +202,9 @@ class JsonAccess(ABC):
     def parse(self, model: type[M]) -> M:
         """Parse the whole value as a pydantic *model*. A `RecordError` has the pointers of the first errors."""
         try:
-            return model.model_validate(self._json_root)
+            return model.model_validate(self._json_document)
         except ValidationError as error:
-            (pointer, message), *more = json_paths.validation_error_pointers_and_messages(error, self._json_root)
+            (pointer, message), *more = json_paths.validation_error_pointers_and_messages(error, self._json_document)
             others = [f"{self._full_pointer(place)}: {text}" if place else text for place, text in more]
             raise RecordError("bad_value", "; ".join([message, *others]), pointer=self._full_pointer(pointer)) from None
 
@@ -224,7 +228,7 @@ class JsonElement(JsonAccess):
         self.value, self._pointer = value, pointer
 
     @property
-    def _json_root(self) -> Any:
+    def _json_document(self) -> Any:
         return self.value
 
     def _full_pointer(self, pointer: str) -> str:

@@ -50,7 +50,7 @@ def _check_pointer(pointer: str) -> None:
         raise ValueError(f"{pointer!r} is not a JSON pointer (RFC 6901), such as /customer/id")
 
 
-def at_pointer(document: Any, pointer: str, *, shown: Callable[[str], str] = str) -> Any:
+def value_or_missing_at_pointer(document: Any, pointer: str, *, format_pointer: Callable[[str], str] = str) -> Any:
     """Return the value at *pointer* (RFC 6901); `MISSING` if it is missing, or its container is missing or null.
 
     Raises RecordError if a value around it has no members, or is a list and *pointer* names a member of it.
@@ -62,7 +62,7 @@ def at_pointer(document: Any, pointer: str, *, shown: Callable[[str], str] = str
             return MISSING
         name = unescaped_pointer_part(part)
         if not isinstance(value, dict) and not (isinstance(value, list) and _INDEX.fullmatch(name)):
-            raise _type_error(value, "a list" if _INDEX.fullmatch(name) else "an object", shown(place))
+            raise _type_error(value, "a list" if _INDEX.fullmatch(name) else "an object", format_pointer(place))
         value = member_or_missing(value, name)
         place += f"/{part}"
     return value
@@ -159,16 +159,16 @@ def at_path(value: Any, path: str) -> Any:
     return value
 
 
-def at_path_or_error(value: Any, path: str) -> Any:
+def at_path_refusing_wrong_containers(value: Any, path: str) -> Any:
     """Return the value at *path* as `at_path` does. Raises RecordError if a value around it has no such members.
 
     An empty text, list or object, and false, stand for nothing there, as null does: PHP writes an empty object as [].
     """
     passed = list[str]()
     for name in _names_or_exact_member(value, path):
-        if is_empty_value(value):
+        if is_null_false_or_empty(value):
             return MISSING
-        if (expected := _expected_container(value, name)) is not None:
+        if (expected := _expected_container_if_wrong(value, name)) is not None:
             place = path_of_names(passed) if passed else "what has it"
             message = f"cannot be read: {place} {type_description(value)}, and should be {expected}"
             raise RecordError("bad_value", message, pointer=path)
@@ -177,12 +177,12 @@ def at_path_or_error(value: Any, path: str) -> Any:
     return value
 
 
-def is_empty_value(value: Any) -> bool:
+def is_null_false_or_empty(value: Any) -> bool:
     """Return whether a value stands for nothing: null, false, or an empty text, list or object."""
     return value is None or value is MISSING or value is False or (isinstance(value, str | list | dict) and not value)
 
 
-def _expected_container(value: Any, name: str) -> str | None:
+def _expected_container_if_wrong(value: Any, name: str) -> str | None:
     """Return what *value* should be so that it may have a member *name*; None if it may."""
     if isinstance(value, list):
         return None if is_index(name) else _NAMES[dict]
@@ -210,7 +210,7 @@ def column_text(value: Any) -> str | None:
     return value if isinstance(value, str) else exact_json.dumps(value).decode()
 
 
-def explode_list(item: Any, path: str, *, keeps_empty: bool = False) -> Iterator[tuple[Any, str | None]]:
+def explode_list_with_pointers(item: Any, path: str, *, keeps_empty: bool = False) -> Iterator[tuple[Any, str | None]]:
     """Yield *item* once for each element of its list at *path*, in place of the list, with the element's JSON pointer.
 
     An empty list or null yields nothing, or if *keeps_empty*, *item* with null in its place, and no pointer. Without a
@@ -255,7 +255,7 @@ def find_at_pointer(document: Any, pointer: str) -> Any:
     return document
 
 
-def find_list_at_pointer(document: Any, pointer: str) -> Any:
+def find_at_pointer_with_asterisk(document: Any, pointer: str) -> Any:
     """Return the list at *pointer* as `find_at_pointer` does. An asterisk stands for each element of a list.
 
     The rest of *pointer* gives a part of the element, or null: ``/edges/*/node``.

@@ -30,7 +30,7 @@ def misspelt_attribute_class_and_message(made: object, fits: Callable[[str, Any]
     known |= {name: value for members in reversed(bases) for name, value in members.items()}
     known = {name: value for name, value in known.items() if not name.startswith("_")}
     meant = {name: value for name, value in known.items() if not isinstance(value, property)}
-    for owner, members in _members_of_author(made):
+    for owner, members in _author_classes_with_members(made):
         for name, value in members.items():
             right = None if name.startswith("_") or name in known else _nearest(name, meant)
             if (
@@ -46,7 +46,7 @@ def _is_crossdock_class(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == "crossdock"
 
 
-def _members_of_author(made: object) -> Iterator[tuple[type, Mapping[str, Any]]]:
+def _author_classes_with_members(made: object) -> Iterator[tuple[type, Mapping[str, Any]]]:
     yield type(made), getattr(made, "__dict__", {})
     for kind in type(made).__mro__:
         if is_module_of_author(kind.__module__):

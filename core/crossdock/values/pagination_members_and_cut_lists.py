@@ -138,7 +138,7 @@ def is_list_cut(item: Any, names: Sequence[str]) -> bool:
             continue
         if not isinstance(around, dict):
             return False
-        if any(_member_states_cut(rest, value) for rest, value in _members_named_after_list(around, name)):
+        if any(_member_states_cut(rest, value) for rest, value in _members_without_list_name(around, name)):
             return True
         if isinstance(around.get(name), list) and _annotations_state_cut(around, name):
             return True
@@ -167,7 +167,7 @@ def _members_about_list(around: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from value.items()
 
 
-def _members_named_after_list(around: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
+def _members_without_list_name(around: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
     """Yield the members named after the member *name*, such as ``lines_has_more``, with the rest of their names."""
     own = plain_name(name)
     for other, value in around.items():

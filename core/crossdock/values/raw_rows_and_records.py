@@ -170,7 +170,7 @@ class RawBatch:
             raise TypeError("the items are a list of objects, not one object or a text")
         paths = (key,) if isinstance(key, str) else tuple(key)
         keys = tuple(tuple(map(column_text, each if isinstance(each, list | tuple) else [each])) for each in deleted)
-        rows, empty = _rows_from_json_items(items, source, paths, explode, keeps_empty=keeps_empty)
+        rows, empty = _rows_and_number_of_empty_items(items, source, paths, explode, keeps_empty=keeps_empty)
         left_out = {f"record without elements in {explode}": empty} if empty else {}
         return cls(source, rows, cursor, deleted=keys, left_out=left_out)
 
@@ -184,7 +184,7 @@ def read_arrow_file(path: Path) -> pl.DataFrame:
         return pl.read_ipc(file)
 
 
-def _rows_from_json_items(
+def _rows_and_number_of_empty_items(
     items: Iterable[Any],
     source: str,
     paths: Sequence[str],
@@ -198,7 +198,7 @@ def _rows_from_json_items(
     for item in items:
         number = 0
         for row, element in (
-            json_paths.explode_list(item, explode, keeps_empty=keeps_empty) if explode else [(item, None)]
+            json_paths.explode_list_with_pointers(item, explode, keeps_empty=keeps_empty) if explode else [(item, None)]
         ):
             number += 1
             text = exact_json.dumps(row).decode()
@@ -297,7 +297,7 @@ class Record(JsonAccess):
         return exact_json.loads(self.row[JSON] or "null")
 
     @property
-    def _json_root(self) -> Any:
+    def _json_document(self) -> Any:
         text = self.row[JSON] or "null"
         if text not in self._documents:
             self._documents[text] = exact_json.loads(text)

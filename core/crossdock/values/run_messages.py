@@ -90,7 +90,7 @@ class RunMessages:
         self._said = {message: None for message in self._said if message.level != "error"}
 
     @property
-    def first_error_by_stream(self) -> Mapping[str, CrossdockError]:
+    def first_exception_by_stream(self) -> Mapping[str, CrossdockError]:
         """The first error of each stream, and of the run under an empty name."""
         first: dict[str, CrossdockError] = {}
         for message, error in self._said.items():
@@ -99,12 +99,12 @@ class RunMessages:
         return MappingProxyType(first)
 
     @property
-    def all_errors(self) -> list[CrossdockError]:
+    def exceptions_of_this_run(self) -> list[CrossdockError]:
         return [error for error in self._said.values() if error is not None]
 
     @property
     def exit_code(self) -> int:
-        return worst_exit_code(self.all_errors)
+        return worst_exit_code(self.exceptions_of_this_run)
 
     def _add_remark(self, message: RunMessage) -> None:
         if message in self._said:
@@ -128,7 +128,7 @@ def error_documents(errors: Mapping[str, CrossdockError]) -> list[dict[str, Any]
     return [RunMessage.of_error(name, error).as_json() for name, error in errors.items()]
 
 
-def error_texts_by_stream(messages: Iterable[RunMessage]) -> dict[str, str]:
+def joined_error_text_by_stream(messages: Iterable[RunMessage]) -> dict[str, str]:
     """Return the errors by stream, ``run`` for the run itself. Several errors of one stream are lines of one text."""
     found: dict[str, list[str]] = {}
     for each in messages:
@@ -137,7 +137,7 @@ def error_texts_by_stream(messages: Iterable[RunMessage]) -> dict[str, str]:
     return {name: "\n".join(texts) for name, texts in found.items()}
 
 
-def warnings_and_notes_by_stream(messages: Iterable[RunMessage]) -> dict[str, list[str]]:
+def warning_and_note_texts_by_stream(messages: Iterable[RunMessage]) -> dict[str, list[str]]:
     """Return warnings and notes by stream, without those of the run itself."""
     found: dict[str, list[str]] = {}
     for each in messages:
@@ -149,10 +149,10 @@ def warnings_and_notes_by_stream(messages: Iterable[RunMessage]) -> dict[str, li
 def streams_and_messages_document(accounts: Mapping[str, Any], messages: Iterable[RunMessage]) -> dict[str, Any]:
     """Return ``streams``, ``errors`` and ``messages`` for the JSON of a run, from the *accounts* of its streams."""
     said = list(messages)
-    notes = warnings_and_notes_by_stream(said)
+    notes = warning_and_note_texts_by_stream(said)
     return {
         "streams": {name: {**account, "notes": notes.get(name, [])} for name, account in accounts.items()},
-        "errors": error_texts_by_stream(said),
+        "errors": joined_error_text_by_stream(said),
         "messages": [message.as_json() for message in said],
     }
 

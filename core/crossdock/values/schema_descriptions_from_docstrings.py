@@ -15,7 +15,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 
-class DocumentedModel(GenerateJsonSchema):
+class SchemaGeneratorWithDescriptions(GenerateJsonSchema):
     """A ``schema_generator`` for pydantic that adds the descriptions."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:

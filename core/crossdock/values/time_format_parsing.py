@@ -86,7 +86,7 @@ class TimeFormat(Struct, frozen=True):
         to 9999 in UTC, such as ``9999-12-31 23:59:59`` in New York.
         """
         try:
-            moment, fraction = self._parse_moment(text)
+            moment, fraction = self._parse_moment_and_fraction(text)
         except (ValueError, OverflowError):
             raise self._wrong_format_error("a time", place) from None
         try:
@@ -94,9 +94,9 @@ class TimeFormat(Struct, frozen=True):
         except OverflowError:
             raise RecordError("bad_value", "is outside the years 1 to 9999 in UTC", pointer=place) from None
 
-    def _parse_moment(self, text: str) -> tuple[datetime, str]:
+    def _parse_moment_and_fraction(self, text: str) -> tuple[datetime, str]:
         if self.layout in UNIX:
-            return _parse_unix_time(text, self.layout)
+            return _parse_unix_time_and_fraction(text, self.layout)
         if self.layout is not None:
             moment = _parse_by_layout(text, self.layout, hour_24=bool(self.hour_24))
             return moment, f"{moment.microsecond:06}"
@@ -145,7 +145,7 @@ def check_layout(layout: str) -> None:
     if "%" not in layout:
         others = ", ".join([*UNIX, MICROSOFT_JSON, *CENTURY_DIGIT])
         raise ValueError(f"is not a date format such as %Y-%m-%d, nor one of {others}")
-    _, directives = _compile_layout(layout)
+    _, directives = _pattern_and_directives_of_layout(layout)
     if not set("YyG") & set(directives):
         raise ValueError(f"{layout!r} has no year, and no date is complete without one; use %Y")
     trial = datetime(2001, 2, 3, 4, 5, 6, tzinfo=UTC)
@@ -167,7 +167,7 @@ def _parse_by_layout(text: str, layout: str, *, hour_24: bool = False) -> dateti
             raise ValueError
         text, layout = f"{19 + int(match[1])}{match[2]}{match[3]}", f"%Y{rest}"
     elif layout in UNIX:
-        return _parse_unix_time(text, layout)[0]
+        return _parse_unix_time_and_fraction(text, layout)[0]
     elif layout == MICROSOFT_JSON:
         return _parse_microsoft_json(text)
     ends_day = False
@@ -180,7 +180,7 @@ def _parse_by_layout(text: str, layout: str, *, hour_24: bool = False) -> dateti
 
 
 def _text_matches_formatted_moment(text: str, layout: str, moment: datetime) -> bool:
-    shape, directives = _compile_layout(layout)
+    shape, directives = _pattern_and_directives_of_layout(layout)
     if (match := shape.fullmatch(text)) is None:
         return False
     for found, directive in zip(match.groups(), directives, strict=True):
@@ -199,7 +199,7 @@ def _text_matches_formatted_moment(text: str, layout: str, moment: datetime) -> 
 
 
 def _replace_hour_24(text: str, layout: str) -> tuple[str, bool]:
-    shape, directives = _compile_layout(layout)
+    shape, directives = _pattern_and_directives_of_layout(layout)
     match = shape.fullmatch(text)
     if match is None or "H" not in directives or match[directives.index("H") + 1] != "24":
         return text, False
@@ -210,7 +210,7 @@ def _replace_hour_24(text: str, layout: str) -> tuple[str, bool]:
 
 
 @cache
-def _compile_layout(layout: str) -> tuple[re.Pattern[str], Sequence[str]]:
+def _pattern_and_directives_of_layout(layout: str) -> tuple[re.Pattern[str], Sequence[str]]:
     """Compile the form of texts in *layout*. Adjacent numbers need all digits, to be read in one way only."""
     tokens = list(_TOKEN.finditer(layout))
     parts, directives = list[str](), list[str]()
@@ -221,12 +221,14 @@ def _compile_layout(layout: str) -> tuple[re.Pattern[str], Sequence[str]]:
         elif directive == "%":
             parts.append("%")
         else:
-            parts.append(f"({_directive_pattern(directive, alone=not any(_digits_beside(tokens, number)))})")
+            parts.append(
+                f"({_directive_pattern(directive, alone=not any(_has_digits_before_and_after(tokens, number)))})"
+            )
             directives.append(directive)
     return re.compile("".join(parts)), directives
 
 
-def _digits_beside(tokens: Sequence[re.Match[str]], number: int) -> Iterator[bool]:
+def _has_digits_before_and_after(tokens: Sequence[re.Match[str]], number: int) -> Iterator[bool]:
     """Yield whether digits come directly before, and directly after, the directive *number*."""
     for other, end in ((number - 1, -1), (number + 1, 0)):
         if 0 <= other < len(tokens):
@@ -249,14 +251,14 @@ def _directive_pattern(directive: str, *, alone: bool) -> str:
     return f"[0-9]{{{digits}}}"
 
 
-def _parse_unix_time(text: str, layout: str) -> tuple[datetime, str]:
-    """Return what `_moment_of_unix_count` does, but reject seconds in place of milliseconds."""
+def _parse_unix_time_and_fraction(text: str, layout: str) -> tuple[datetime, str]:
+    """Return what `_moment_and_fraction_of_unix_count` does, but reject seconds in place of milliseconds."""
     if layout == "unix_ms" and _SECONDS.fullmatch(text):
         raise ValueError
-    return _moment_of_unix_count(text, UNIX[layout])
+    return _moment_and_fraction_of_unix_count(text, UNIX[layout])
 
 
-def _moment_of_unix_count(text: str, units: int) -> tuple[datetime, str]:
+def _moment_and_fraction_of_unix_count(text: str, units: int) -> tuple[datetime, str]:
     """Return the moment of a count, and the digits of the fraction of its second."""
     if not _UNIX.fullmatch(text) or (units > 1 and "." in text):
         raise ValueError
@@ -270,7 +272,7 @@ def _moment_of_unix_count(text: str, units: int) -> tuple[datetime, str]:
 def _parse_microsoft_json(text: str) -> datetime:
     if not (match := _MICROSOFT_JSON.fullmatch(text)):
         raise ValueError
-    moment = _moment_of_unix_count(match[1], UNIX["unix_ms"])[0]
+    moment = _moment_and_fraction_of_unix_count(match[1], UNIX["unix_ms"])[0]
     return moment if match[2] is None else moment.astimezone(datetime.strptime(match[2], "%z").tzinfo)
 
 

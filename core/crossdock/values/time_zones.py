@@ -51,7 +51,9 @@ def last_instant_showing(local: datetime, zone: ZoneInfo) -> datetime:
     return instant if local_time(instant, zone) == local else first_instant_showing(local, zone)
 
 
-def clock_changes(zone: ZoneInfo, since: datetime, until: datetime) -> Iterator[tuple[datetime, timedelta]]:
+def clock_change_instants_and_shifts(
+    zone: ZoneInfo, since: datetime, until: datetime
+) -> Iterator[tuple[datetime, timedelta]]:
     """Yield the instants after *since* and not after *until* at which clocks change, each with how far they go on."""
     at, end = since.astimezone(UTC).replace(microsecond=0), until.astimezone(UTC)
     while at < end:

@@ -66,7 +66,7 @@ def check_address_without_query(url: str) -> str:
     return url
 
 
-def check_base_url(url: str) -> str:
+def checked_base_url_without_slash(url: str) -> str:
     """Check as `check_address_without_query` does, refuse a credential, and return the address without a slash at its
     end.
     """

@@ -221,12 +221,12 @@ class _NodeReader:
 
     def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Any]:
         result: dict[str, Any] = {}
-        for key, (key_node, value_node) in self._members(node, len(place)).items():
+        for key, (key_node, value_node) in self._member_nodes_by_key(node, len(place)).items():
             self._record_place((*place, key), key_node)
             result[key] = self._value(value_node, (*place, key))
         return result
 
-    def _members(self, node: yaml.MappingNode, depth: int) -> dict[str, tuple[yaml.Node, yaml.Node]]:
+    def _member_nodes_by_key(self, node: yaml.MappingNode, depth: int) -> dict[str, tuple[yaml.Node, yaml.Node]]:
         """Return the members of a mapping: its own, and those of a merge key that it lacks."""
         members: dict[str, tuple[yaml.Node, yaml.Node]] = {}
         own = set()
@@ -244,9 +244,9 @@ class _NodeReader:
     def _merge_key_members(self, node: yaml.Node, depth: int) -> dict[str, tuple[yaml.Node, yaml.Node]]:
         """Return the members of one section, or of several; those of an earlier one have priority."""
         self._check_depth(node, depth)
-        self._check_limits(node, "")
+        self._count_and_check_limits(node, "")
         if isinstance(node, yaml.MappingNode):
-            return self._members(node, depth + 1)
+            return self._member_nodes_by_key(node, depth + 1)
         if not isinstance(node, yaml.SequenceNode):
             raise self._error(node, "a merge key takes a section or a list of sections: <<: *NAME")
         merged: dict[str, tuple[yaml.Node, yaml.Node]] = {}
@@ -260,7 +260,7 @@ class _NodeReader:
             raise self._error(node, "a key must be text")
         if len(node.value) > MAX_KEY:
             raise self._error(node, f"a key has at most {MAX_KEY} characters")
-        self._check_limits(node, node.value)
+        self._count_and_check_limits(node, node.value)
         return str(node.value)
 
     def _check_depth(self, node: yaml.Node, depth: int) -> None:
@@ -271,10 +271,10 @@ class _NodeReader:
     def _value(self, node: yaml.Node, place: Place) -> Any:
         self._check_depth(node, len(place))
         if isinstance(node, yaml.MappingNode) and node.tag == f"{_TAG}map":
-            self._check_limits(node, "")
+            self._count_and_check_limits(node, "")
             return self._mapping(node, place)
         if isinstance(node, yaml.SequenceNode) and node.tag == f"{_TAG}seq":
-            self._check_limits(node, "")
+            self._count_and_check_limits(node, "")
             for number, item in enumerate(node.value):
                 self._record_place((*place, number), item)
             return [self._value(item, (*place, number)) for number, item in enumerate(node.value)]
@@ -286,7 +286,7 @@ class _NodeReader:
         kind = node.tag.removeprefix(_TAG)
         if kind == "str" or node.value in _OWN_KINDS:
             return self._substitute_variables(node)
-        self._check_limits(node, node.value)
+        self._count_and_check_limits(node, node.value)
         self._found.plain[place] = node.value
         if kind == "null":
             return None
@@ -306,7 +306,7 @@ class _NodeReader:
             text = node.value if self._environment is None else substitute_variables(node.value, self._environment)
         except ValueError as error:
             raise self._error(node, str(error)) from None
-        self._check_limits(node, text)
+        self._count_and_check_limits(node, text)
         return text
 
     def _checked_number(self, node: yaml.ScalarNode) -> Decimal:
@@ -321,7 +321,7 @@ class _NodeReader:
             raise self._error(node, problem)
         return value
 
-    def _check_limits(self, node: yaml.Node, text: str) -> None:
+    def _count_and_check_limits(self, node: yaml.Node, text: str) -> None:
         if UNFIT.search(text):
             raise self._error(node, "contains a NUL or a lone surrogate, which is not allowed")
         self._values += 1

@@ -81,7 +81,7 @@ class Vendor:
         ctx = context(connector, self.settings, transport=transport(self.fake), clock=self.clock)  # type: ignore[arg-type]  # has no effects
         bound = bound_stream(connector, ctx, stream)
         parts = ReadParts(pulled_batches(bound, since), bound.stream.cursor, self.clock, whole=True)
-        return sum(batch.load().height for batch in parts.next_part()), parts.cursor
+        return sum(batch.load().height for batch in parts.batches_of_next_part()), parts.cursor
 
 
 def woocommerce() -> Vendor:

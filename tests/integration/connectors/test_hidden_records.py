@@ -50,7 +50,7 @@ def rows(partner: Any, stream: str) -> tuple[int, str | None, str]:
     ctx = context(connector, _OfWooCommerce.settings, transport=transport(partner), clock=ManualClock())
     bound = bound_stream(connector, ctx, stream)
     parts = ReadParts(pulled_batches(bound, SINCE), bound.stream.cursor, ctx.run.clock, whole=True)
-    return sum(batch.load().height for batch in parts.next_part()), parts.cursor, str(parts.doubt or "")
+    return sum(batch.load().height for batch in parts.batches_of_next_part()), parts.cursor, str(parts.doubt or "")
 
 
 @pytest.mark.parametrize(

@@ -221,7 +221,7 @@ def test_the_project_knows_what_they_read_from_the_platform(erp: Reading) -> Non
     """The project knows the resources, for their scopes, and the connection, for its bucket."""
     loaded = erp.configure({"orders": ORDERS | {"expand": ["productId", "customerId"]}})
     assert loaded.resource_names_read_from_platform == ("order", "product", "customer")
-    assert loaded.connections_reading_platform == {"erp"}
+    assert loaded.names_of_connections_reading_platform == {"erp"}
 
 
 def test_a_record_is_fetched_as_it_is_listed(erp: Reading) -> None:

@@ -39,7 +39,7 @@ def client() -> Iterator[httpx.Client]:
     authority.issue_cert("127.0.0.1").configure_cert(context)
     authority.configure_trust(trusting)
     with (
-        serve_in_thread(large, LIMITS, "127.0.0.1", 0, name="tls", refused=refused, tls=context) as url,
+        serve_in_thread(large, LIMITS, "127.0.0.1", 0, name="tls", address_error=refused, tls=context) as url,
         httpx.Client(base_url=url, verify=trusting, timeout=60) as made,
     ):
         yield made

@@ -46,7 +46,9 @@ def test_what_the_streams_refer_to_is_there(tmp_path: Path) -> None:
     with SandboxWithProject(tmp_path, settings, None, {}, __name__) as platform:
         assert not platform.count_sync_effects()
         platform.inject_faults({"lost_answer": 1.0}, 0)
-        ended = platform.run_command_and_kill(lambda: platform.count_injected_faults()["lost_answer"] >= 1, "sync")
+        ended = platform.run_command_and_kill(
+            lambda: platform.count_injected_faults_by_name()["lost_answer"] >= 1, "sync"
+        )
         assert ended.exit_code == -9
         platform.inject_faults({}, 0)
         ended = platform.run_command("sync")

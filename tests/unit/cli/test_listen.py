@@ -20,7 +20,7 @@ from tests.unit.cli.conftest import CommandLine, Result
 
 from crossdock.cli import scheduler_and_webhook_service
 from crossdock.cli.listen_addresses import ListenAddress, address_option
-from crossdock.cli.scheduler_and_webhook_service import ServiceOptions, _reload_on_sighup
+from crossdock.cli.scheduler_and_webhook_service import ServiceOptions, _poll_for_reload_on_sighup
 from crossdock.config.project import project
 from crossdock.errors import ConfigError, UnavailableError
 from crossdock.sandbox import SandboxServer
@@ -206,7 +206,7 @@ def test_a_reload_that_fails_leaves_the_service_with_its_config(
         raise UnavailableError("the vault of the secrets is away")
 
     monkeypatch.setattr(project, "load", fails)
-    with _reload_on_sighup([desk.config], ServiceOptions("text"), None) as reloaded:
+    with _poll_for_reload_on_sighup([desk.config], ServiceOptions("text"), None) as reloaded:
         os.kill(os.getpid(), signal.SIGHUP)
         assert reloaded() is None
     assert "the config was not reloaded: the vault of the secrets is away" in caplog.text

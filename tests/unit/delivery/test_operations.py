@@ -18,12 +18,12 @@ from crossdock.targets import ApiTarget, EndpointProfile, Request, TargetResourc
 from crossdock.values import exact_json
 from crossdock.writing.delivery.operations_and_intents import (
     Operation,
+    create_intent_from_look_up,
     idempotency_key,
-    intent_after_look_up,
     make_intent,
-    member_changed_by_others,
+    member_changed_by_others_with_message,
     payload_after,
-    successor_intent_of_create,
+    successor_intent_if_record_differs,
 )
 
 
@@ -71,7 +71,7 @@ class Parcels(ApiTarget):
 def test_a_create_is_made_of_what_was_found() -> None:
     """It has the found facts and a key of its own, which no earlier attempt had; its payload stays the record's."""
     first = intent(1, scope=Scope("shop", "parcels", "depot"), after={"number": "N1"}, attempts=2, first_sent_at=AT)
-    made = successor_intent_of_create(first, Parcels(), {"left": ["L1"]})
+    made = create_intent_from_look_up(first, Parcels(), {"left": ["L1"]})
     assert exact_json.loads(made.body or b"") == {"number": "N1", "of": ["L1"], "key": made.idempotency_key}
     assert made.idempotency_key == idempotency_key("acme", first.scope, "K1", "create", 2, first.idempotency_key)
     assert (made.operation, made.counter, made.status, made.attempts, made.first_sent_at) == (
@@ -82,14 +82,14 @@ def test_a_create_is_made_of_what_was_found() -> None:
         None,
     )
     assert payload_after(made) == payload_after(first) == {"number": "N1"}
-    again = successor_intent_of_create(made, Parcels(), {"left": ["L2"]})
+    again = create_intent_from_look_up(made, Parcels(), {"left": ["L2"]})
     assert (again.counter, payload_after(again)) == (3, {"number": "N1"})
 
 
 def test_a_create_that_nothing_can_be_made_of_is_refused() -> None:
     """The target says why."""
     with pytest.raises(RecordError, match="nothing is left"):
-        successor_intent_of_create(intent(1, after={}), Parcels(), {"left": []})
+        create_intent_from_look_up(intent(1, after={}), Parcels(), {"left": []})
 
 
 class Versioned(Parcels):
@@ -133,7 +133,7 @@ def test_an_update_of_a_record_that_is_looked_up_first_is_made_after_that(
     )  # fmt: skip
     planned = make_intent(operation, target, 1)
     assert (planned.path, planned.body, payload_after(planned)) == ("", None, {"number": "N2"})
-    made = intent_after_look_up(planned, target, held, None)
+    made = successor_intent_if_record_differs(planned, target, held, None)
     assert made is not None
     assert made.path == "/parcels/7"
     assert exact_json.loads(made.body or b"") == {"version": 3, "number": "N2", "key": made.idempotency_key}
@@ -165,11 +165,11 @@ def test_what_a_look_up_does_not_show_is_sent_again(
     held = {"number": "N2", "country": {"code": "GB"}}
     scope = Scope("shop", "parcels", "depot")
     made = structs.replace(intent(1), scope=scope, operation="update", target_id="7", before=before, after=after)
-    found = intent_after_look_up(made, Partly(), held, None)
+    found = successor_intent_if_record_differs(made, Partly(), held, None)
     assert (found and exact_json.loads(found.body or b"")) == (
         sent and {**sent, "key": found and found.idempotency_key}
     )
-    assert member_changed_by_others(made, held, Partly()) is None
+    assert member_changed_by_others_with_message(made, held, Partly()) is None
 
 
 def test_a_create_of_a_record_that_is_looked_up_first_gets_its_key_after_that() -> None:

@@ -21,7 +21,7 @@ def intent(key_hash: int) -> Intent:
 
 def others(run: RecordsOfRun, *keys: int) -> set[int]:
     """What *run* must leave out; its turn to plan ends at once."""
-    found = run.begin_planning(SCOPE, keys)
+    found = run.begin_planning_and_find_busy(SCOPE, keys)
     run.end_planning()
     return found
 
@@ -63,7 +63,7 @@ def test_runs_plan_in_turns() -> None:
     one, two = everything.begin_run(), everything.begin_run()
     one.begin_reading_for_planning()
     two.begin_reading_for_planning()
-    one.begin_planning(SCOPE, [1])
+    one.begin_planning_and_find_busy(SCOPE, [1])
     seen: list[set[int]] = []
     thread = threading.Thread(target=lambda: seen.append(others(two, 1)))
     thread.start()

@@ -40,6 +40,6 @@ def test_it_is_no_longer_than_the_target_permits(limit: int) -> None:
     target.connect("depot", "acme", lambda: Api("https://depot.example"), ManualClock())
     with Senders(target, 1) as senders:
         for _ in range(2):
-            assert senders._verify_look_up_filter(asked, "orders") is None
+            assert senders._failure_of_look_up_filter(asked, "orders") is None
     assert len({*asked.names}) == 2
     assert all(len(name) <= limit for name in asked.names)

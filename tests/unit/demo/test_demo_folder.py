@@ -22,7 +22,7 @@ def test_a_folder_with_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     with (
         pytest.raises(ConfigError, match="not empty\n.*--folder.*--serve"),
-        demo_folder_and_servers.run_sandbox_and_warehouse_servers(tmp_path),
+        demo_folder_and_servers.create_and_serve_demo(tmp_path),
     ):
         pytest.fail("the folder was used")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
@@ -34,7 +34,7 @@ def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     below = tmp_path / "file" / "x"
     with (
         pytest.raises(ConfigError, match="cannot be created: Not a directory"),
-        demo_folder_and_servers.run_sandbox_and_warehouse_servers(below),
+        demo_folder_and_servers.create_and_serve_demo(below),
     ):
         pytest.fail("the folder was used")
 

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from tests.unit.files.contents import FACTS, content_of, record
 
 from crossdock.values import yaml_reader
-from crossdock.values.schema_descriptions_from_docstrings import DocumentedModel
+from crossdock.values.schema_descriptions_from_docstrings import SchemaGeneratorWithDescriptions
 from crossdock.writing.files.cell_declarations import Cell
 from crossdock.writing.files.content_kinds import CONTENTS, FileContentConfig
 from crossdock.writing.files.edi_content import ready_layouts_by_name
@@ -22,7 +22,7 @@ EXAMPLES = [
     for page in sorted(PAGES.glob("*.md"))
     for text in re.findall(r"^```yml\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
 ]
-SCHEMA = TypeAdapter[Any](FileContentConfig).json_schema(schema_generator=DocumentedModel)
+SCHEMA = TypeAdapter[Any](FileContentConfig).json_schema(schema_generator=SchemaGeneratorWithDescriptions)
 PAYLOAD = {
     "ship_on": "2026-11-02",
     "ship_to": {"name": "Ann", "city": "Reno"},

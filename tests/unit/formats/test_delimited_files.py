@@ -22,7 +22,7 @@ from crossdock.reading.formats.delimited_files import read_rows, read_rows_at_li
 from crossdock.reading.formats.delimited_layout import DelimitedFormat, Trailer
 from crossdock.reading.formats.polars_parser import PolarsParser
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS, StrictParser
-from crossdock.values.schema_descriptions_from_docstrings import DocumentedModel
+from crossdock.values.schema_descriptions_from_docstrings import SchemaGeneratorWithDescriptions
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_encodings_have_many_names(encoding: str, path: Path) -> None:
 
 def test_options_tell_what_they_mean() -> None:
     """The schema of the layout describes every option."""
-    schema = DelimitedFormat.model_json_schema(schema_generator=DocumentedModel)
+    schema = DelimitedFormat.model_json_schema(schema_generator=SchemaGeneratorWithDescriptions)
     options = {**schema["properties"], **schema["$defs"]["Trailer"]["properties"]}
     assert [name for name, option in options.items() if name != "kind" and not option.get("description")] == []
 

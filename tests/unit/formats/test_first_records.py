@@ -11,18 +11,23 @@ from tests.unit.formats.layouts import GOOD, ORDERS, layout, lines
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.file_formats import FileFormat, reader_of
-from crossdock.reading.formats.file_preview import first_lines, first_records, mask_letters_and_digits, with_rulers
+from crossdock.reading.formats.file_preview import (
+    first_lines,
+    mask_letters_and_digits,
+    read_first_records_and_count_rows,
+    with_rulers,
+)
 
 
 def test_the_whole_file_is_read_and_some_records_are_kept(tmp_path: Path) -> None:
     """So that a fault at its end is told."""
     file = tmp_path / "f"
     file.write_text(lines(*GOOD))
-    found = first_records(file, layout(**ORDERS), 2, name=file.name)
+    found = read_first_records_and_count_rows(file, layout(**ORDERS), 2, name=file.name)
     assert (len(found.records), found.rows, found.error) == (2, 3, None)
     assert found.records[0][1]["SKU"] == ("line 4-9", "P00001")
     file.write_text(lines(*GOOD[:-1]))
-    assert "the last record" in str(first_records(file, layout(**ORDERS), 2, name=file.name).error)
+    assert "the last record" in str(read_first_records_and_count_rows(file, layout(**ORDERS), 2, name=file.name).error)
 
 
 def test_places_are_those_of_the_config() -> None:

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from crossdock.errors import RecordError
-from crossdock.mapping.lookups_and_joins import (
+from crossdock.mapping.lookup_and_join_settings import (
     _PROBLEMS,
     Join,
     Lookup,

@@ -13,7 +13,11 @@ from tests.unit.delta.things import Things
 
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import KEY, KEY_HASH, compute_keys
-from crossdock.mapping.external_id_recognition import NOT_OURS, keys_or_their_external_ids, recognized_key_texts
+from crossdock.mapping.external_id_recognition import (
+    NOT_OURS,
+    key_texts_without_foreign_records,
+    keys_or_their_external_ids,
+)
 from crossdock.mapping.repairs_and_filters import Repair
 from crossdock.sources import Ours
 from crossdock.values.raw_rows_and_records import LINE, RawBatch
@@ -96,7 +100,7 @@ def test_records_of_others_do_not_keep_those_that_are_gone(tmp_path: Path) -> No
     scan, tally = LatestRecords(orders, "s.orders", tmp_path), Tally()
     scan.find_latest_of_each_key([RawBatch("page", rows("SO-1", "shop:SO-1"))], tally, lambda _: None)
     gone = compute_keys(orders, "page", rows("shop:SO-2"))[KEY_HASH]
-    filtered, without_key = scan.filtered_keys_among(gone)
+    filtered, without_key = scan.read_filtered_keys_among(gone)
     assert (filtered.to_list(), without_key) == ([], 0)
 
 
@@ -110,7 +114,7 @@ def test_a_name_that_the_partner_may_have_changed_is_noticed(tmp_path: Path, nam
     )
     gone = compute_keys(orders, "page", rows("shop:SO-2"))[KEY_HASH]
     assert (scan.changed_names, tally.rows_filtered) == (1, {NOT_OURS: 3})
-    assert scan.filtered_keys_among(gone)[1] == 1
+    assert scan.read_filtered_keys_among(gone)[1] == 1
 
 
 def test_a_list_of_keys_has_null_for_records_of_others() -> None:
@@ -122,5 +126,5 @@ def test_keys_are_names_at_the_source() -> None:
     """Records are fetched by their external ids, and what the source calls deleted is ours only under such a name."""
     assert keys_or_their_external_ids(SHOP, [("SO 2",), ("A", "B|C")]) == [("shop:SO%202",), ("shop:A|B%7CC",)]
     assert keys_or_their_external_ids(None, [("SO 2",)]) == [("SO 2",)]
-    assert list(recognized_key_texts(SHOP, [("SO-1",), ("shop:SO-1",), (None,)])) == ["SO-1"]
-    assert list(recognized_key_texts(None, [("SO 1", None)])) == ["SO%201|"]
+    assert list(key_texts_without_foreign_records(SHOP, [("SO-1",), ("shop:SO-1",), (None,)])) == ["SO-1"]
+    assert list(key_texts_without_foreign_records(None, [("SO 1", None)])) == ["SO%201|"]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.config.project.migration_config import MigrationConfig
-from crossdock.migration.load_duration import next_allowed_instant, next_change_of_hours, time_to_send_requests
+from crossdock.migration.load_duration import next_change_of_hours, next_start_of_allowed_hours, time_to_send_requests
 
 
 def config(*hours: tuple[str, str, int], zone: str = "UTC") -> MigrationConfig:
@@ -60,8 +60,8 @@ def test_changes() -> None:
     assert next_change_of_hours(config(), at(9)) is None
     assert next_change_of_hours(config(DAY), at(8)) == at(18)
     assert next_change_of_hours(config(DAY), at(18)) == at(8, day=16)
-    assert next_allowed_instant(config(NIGHT_OFF), at(23)) == at(6, day=16)
-    assert next_allowed_instant(config(("20:00", "22:00", 0), NIGHT_OFF), at(21)) == at(6, day=16)
+    assert next_start_of_allowed_hours(config(NIGHT_OFF), at(23)) == at(6, day=16)
+    assert next_start_of_allowed_hours(config(("20:00", "22:00", 0), NIGHT_OFF), at(21)) == at(6, day=16)
 
 
 @given(first=st.integers(0, 50_000), more=st.integers(0, 50_000), percent=st.integers(1, 100), hour=st.integers(0, 23))

@@ -10,7 +10,7 @@ from tests.report_page import AT, dead_letter, waiting
 from tests.unit.migration.loaded_migration import LATER, SOURCES, LoadedMigration, freeze, reconciliation
 from tests.unit.state.samples import intent
 
-from crossdock.migration.sign_off import Obstacle, SignOffIncompleteError, unaccepted_exceptions
+from crossdock.migration.sign_off import Obstacle, SignOffIncompleteError, obstacle_if_exceptions_unaccepted
 from crossdock.state import Transaction
 
 Change = Callable[[LoadedMigration, Transaction], object]
@@ -19,7 +19,7 @@ Change = Callable[[LoadedMigration, Transaction], object]
 def test_nothing_is_in_the_way(ready: LoadedMigration) -> None:
     """All waves are loaded, and the sources frozen and reconciled."""
     assert ready.obstacles() == []
-    assert list(unaccepted_exceptions(ready.report()["exceptions"], None)) == []
+    assert list(obstacle_if_exceptions_unaccepted(ready.report()["exceptions"], None)) == []
 
 
 def _load_again(ready: LoadedMigration, tx: Transaction, status: str = "done") -> None:
@@ -84,7 +84,7 @@ def _rejected(_: LoadedMigration, tx: Transaction) -> None:
             id="in doubt",
         ),
         pytest.param(
-            lambda ready, tx: tx.migrations._update(ready.migration_id, freeze=None),
+            lambda ready, tx: tx.migrations._write_columns(ready.migration_id, freeze=None),
             ["no freeze check has passed"],
             "freeze",
             id="not frozen",
@@ -170,10 +170,10 @@ def test_exceptions_need_a_reason(ready: LoadedMigration) -> None:
         tx.migrations.mark_reconciled(ready.migration_id, reconciliation(differences=differences))
         tx.dead_letters.put([dead_letter(number, stream="wms.customers") for number in (1, 2)], run_id=1, at=AT)
         tx.waiting_records.put([waiting(3, stream="wms.customers")], run_id=1, at=AT)
-    (found,) = unaccepted_exceptions(ready.report()["exceptions"], None)
+    (found,) = obstacle_if_exceptions_unaccepted(ready.report()["exceptions"], None)
     assert found.what == "exceptions: 2 diverged, 2 rejected, 1 waiting"
     assert "--accept-exceptions" in found.hint
-    assert list(unaccepted_exceptions(ready.report()["exceptions"], "they are test data")) == []
+    assert list(obstacle_if_exceptions_unaccepted(ready.report()["exceptions"], "they are test data")) == []
 
 
 def test_all_obstacles_are_shown() -> None:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from crossdock.config.project import project
-from crossdock.migration.rehearsal_plan_and_forecast import later_waves_by_placeholder_prefix
+from crossdock.migration.rehearsal_plan_and_forecast import later_waves_by_stream_and_placeholder_prefix
 from crossdock.migration.waves import waves_numbered_in_config_order
 
 BINS = {"resource": "warehouse_bin", "map": {"code": "ID", "warehouse": {"const": "W"}}}
@@ -38,7 +38,7 @@ def found(folder: Path, **waves: list[str]) -> dict[str, dict[str, str]]:
     }
     (folder / "c.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     loaded = project.load(folder / "c.yaml")
-    return later_waves_by_placeholder_prefix(loaded, waves_numbered_in_config_order(loaded))
+    return later_waves_by_stream_and_placeholder_prefix(loaded, waves_numbered_in_config_order(loaded))
 
 
 @pytest.mark.parametrize(

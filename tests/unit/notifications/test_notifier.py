@@ -16,7 +16,7 @@ from crossdock.services.notifications.notifier import Notifier
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import config_file
 from crossdock.values.config_base_types import ConfigModel
-from crossdock.values.schema_descriptions_from_docstrings import DocumentedModel
+from crossdock.values.schema_descriptions_from_docstrings import SchemaGeneratorWithDescriptions
 
 MAIL = "host: mail.example.com, port: 587, tls: starttls, sender: sync@example.com"
 
@@ -108,7 +108,7 @@ def test_default_kinds(tmp_path: Path) -> None:
 
 def test_the_json_schema_agrees_with_the_model() -> None:
     """It accepts valid configs, refuses invalid ones, and describes every key."""
-    schema = NotifyConfig.model_json_schema(schema_generator=DocumentedModel)
+    schema = NotifyConfig.model_json_schema(schema_generator=SchemaGeneratorWithDescriptions)
     email = {**yaml.safe_load(f"{{{MAIL}}}"), "to": ["ops@example.com"], "user": "u", "password": "env:P"}
     for said in ({"webhook": {"url": "https://a.b"}}, {"webhook": {"url": "env:HOOK"}, "when": ["late"]}):
         jsonschema_rs.validate(schema, said)

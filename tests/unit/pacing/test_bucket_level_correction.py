@@ -29,7 +29,7 @@ class Bench:
     def take(self, count: int) -> int:
         """Take tokens; the number of the first."""
         taken = self.view.take_available(count, 0)
-        self.tracker.record_taken(taken, self.clock.monotonic())
+        self.tracker.record_first_take_from_full_bucket(taken, self.clock.monotonic())
         return taken.bucket_state.spent - taken.count + 1
 
     def answer(

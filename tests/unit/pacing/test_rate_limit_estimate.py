@@ -40,7 +40,7 @@ def test_the_configured_limit_caps_every_other(rate: float, burst: int) -> None:
 )
 def test_spendable(estimate: LimitEstimate, spendable: int) -> None:
     """A learned burst is accurate to one percent."""
-    assert estimate.spendable_burst == estimate.bucket().burst == spendable
+    assert estimate.burst_with_safety_margin == estimate.bucket().burst == spendable
 
 
 @pytest.mark.parametrize(

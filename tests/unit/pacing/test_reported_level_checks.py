@@ -86,7 +86,7 @@ def test_a_rate_is_never_too_high(rate: float, steps: list[float]) -> None:
             continue
         level, accepted = level - 1, accepted + 1
         sample = BucketSample(now, accepted, float(int(level)))
-        found = levels.measured_rate(request(sample), sample, 40)
+        found = levels.record_level_and_measure_rate(request(sample), sample, 40)
         assert found is None or found <= rate * 1.001
 
 
@@ -95,7 +95,7 @@ def test_a_rate_is_shown_by_levels() -> None:
     levels, found = ReportedLevels(), None
     for second in range(6):
         sample = BucketSample(second, 20 * second, 90 - 6 * second)
-        found = levels.measured_rate(request(sample), sample, 100)
+        found = levels.record_level_and_measure_rate(request(sample), sample, 100)
     assert found == pytest.approx(14, abs=1 / 5)
 
 
@@ -104,4 +104,4 @@ def test_overlapping_requests_show_a_lower_rate_and_only_after_a_while() -> None
     levels = ReportedLevels()
     for at, expected in ((0.0, None), (SHORTEST_S / 2, None), (10.0, 13.5)):
         sample = BucketSample(at, round(14 * at), 50.0)
-        assert levels.measured_rate(request(sample, others=10), sample, 100) == expected
+        assert levels.record_level_and_measure_rate(request(sample, others=10), sample, 100) == expected

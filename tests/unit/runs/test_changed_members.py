@@ -10,8 +10,8 @@ import pytest
 from tests.report_page import AT, sqlite_state, start
 from tests.unit.state.samples import intent
 
-from crossdock.runs import members_changed_by_run as module
-from crossdock.runs.members_changed_by_run import changed_members
+from crossdock.runs import counts_of_changed_members as module
+from crossdock.runs.counts_of_changed_members import changed_members
 from crossdock.state import State
 from crossdock.writing.delivery.personal_data_masks import PersonalDataMasks
 

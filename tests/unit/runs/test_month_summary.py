@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.report_page import dead_letter, sqlite_state
 
-from crossdock.runs.month_summary import MonthSummary, Trend, month_summary, parse_month
+from crossdock.runs.month_summary import MonthSummary, Trend, first_day_or_none, month_summary
 from crossdock.state import DueRun, RunResult, State, Transaction
 
 MARCH = date(2026, 3, 1)
@@ -87,5 +87,7 @@ def test_times_of_trouble_end_with_the_month(kept: State) -> None:
 
 def test_a_month_has_one_form() -> None:
     """A year and a month with a hyphen."""
-    assert parse_month("2026-03") == MARCH
-    assert [parse_month(text) for text in ("2026-3", "2026-13", "202603", "", "2026-03-01", "abcdefg")] == [None] * 6
+    assert first_day_or_none("2026-03") == MARCH
+    assert [first_day_or_none(text) for text in ("2026-3", "2026-13", "202603", "", "2026-03-01", "abcdefg")] == [
+        None
+    ] * 6

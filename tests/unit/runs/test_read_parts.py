@@ -45,7 +45,7 @@ def read(found: ReadParts) -> list[tuple[list[str], str | None]]:
     """The pages of each part, and the cursor after it."""
     seen = []
     while not found.ended:
-        seen.append(([batch.source for batch in found.next_part()], found.cursor))
+        seen.append(([batch.source for batch in found.batches_of_next_part()], found.cursor))
     return seen
 
 
@@ -158,7 +158,7 @@ class LateSource:
         """Read the list from a cursor on until its end, or as many parts, and return the next cursor."""
         found = ReadParts(self._pull(declared.pull_since(stored)), declared, self.clock, whole=False)
         while not found.ended and stops_after:
-            self.read |= {int(each) for batch in found.next_part() for each in batch.load()["id"]}
+            self.read |= {int(each) for batch in found.batches_of_next_part() for each in batch.load()["id"]}
             stops_after -= 1
         if declared.sorted:
             return found.cursor or stored

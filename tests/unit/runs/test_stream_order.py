@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from crossdock.config.project.connections import BoundStream
 from crossdock.connector import Stream
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.reading.sources.late_file_deadlines import LateError
+from crossdock.reading.sources.waiting_for_late_files import LateError
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.runs.run_delivery_to_targets import StreamOrder
 from crossdock.state import Scope

@@ -14,7 +14,7 @@ from crossdock.config.schedules.job_and_schedule_config import Schedule
 from crossdock.errors import ConfigError
 from crossdock.values import config_file
 from crossdock.values.config_base_types import ConfigModel
-from crossdock.values.schema_descriptions_from_docstrings import DocumentedModel
+from crossdock.values.schema_descriptions_from_docstrings import SchemaGeneratorWithDescriptions
 
 GOOD = [
     'at: "02:30"',
@@ -204,7 +204,7 @@ def test_a_schedule_is_the_same_when_its_values_are_read_again(tmp_path: Path, t
 
 def test_the_json_schema_takes_what_the_model_takes() -> None:
     """The schema accepts valid schedules, rejects invalid ones, and describes every key."""
-    schema = Schedule.model_json_schema(schema_generator=DocumentedModel)
+    schema = Schedule.model_json_schema(schema_generator=SchemaGeneratorWithDescriptions)
     for text in GOOD:
         said = {"time_zone": "Europe/Berlin", **yaml.load(text, yaml.BaseLoader)}
         said["days"] = [

@@ -12,7 +12,7 @@ from tests.unit.scheduling.wallclock import utc
 
 from crossdock.values.time_zones import (
     check_zone_name,
-    clock_changes,
+    clock_change_instants_and_shifts,
     first_instant_showing,
     last_instant_showing,
     local_time,
@@ -60,7 +60,9 @@ def test_the_first_showing_is_the_first(days: int, minutes: int, zone: str) -> N
 )
 def test_clock_changes(zone: str, since: datetime, until: datetime, changes: list[tuple[datetime, int]]) -> None:
     """Each with the minutes by which the clocks go on; the first instant is not part of the time."""
-    found = [(at, by // timedelta(minutes=1)) for at, by in clock_changes(ZoneInfo(zone), since, until)]
+    found = [
+        (at, by // timedelta(minutes=1)) for at, by in clock_change_instants_and_shifts(ZoneInfo(zone), since, until)
+    ]
     assert found == changes
 
 

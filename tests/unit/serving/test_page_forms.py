@@ -10,7 +10,7 @@ from crossdock.values.serving.csrf_protected_forms import FormError, FormTokens
 
 def refusal(tokens: FormTokens, session: str, token: str) -> int:
     with pytest.raises(FormError) as refused:
-        tokens.accept_once(session, token)
+        tokens.use_once_or_error(session, token)
     assert refused.value.message
     return refused.value.status
 
@@ -19,7 +19,7 @@ def test_a_token_is_accepted_once() -> None:
     """The second use is 409."""
     tokens = FormTokens()
     token = tokens.issue("a")
-    tokens.accept_once("a", token)
+    tokens.use_once_or_error("a", token)
     assert refusal(tokens, "a", token) == 409
 
 
@@ -29,7 +29,7 @@ def test_a_token_belongs_to_one_session_of_one_sandbox() -> None:
     token = tokens.issue("a")
     assert refusal(tokens, "b", token) == 403
     assert refusal(FormTokens(), "a", token) == 403
-    tokens.accept_once("a", token)
+    tokens.use_once_or_error("a", token)
 
 
 @given(st.text(max_size=90))
@@ -54,10 +54,10 @@ def test_the_memory_of_used_tokens_is_bounded(monkeypatch: pytest.MonkeyPatch) -
     tokens = FormTokens()
     issued = [tokens.issue("a") for _ in range(40)]
     for token in issued[:30]:
-        tokens.accept_once("a", token)
+        tokens.use_once_or_error("a", token)
     assert [refusal(tokens, "a", token) for token in issued[:30]] == [403] * 20 + [409] * 10
     for token in reversed(issued[30:]):
-        tokens.accept_once("a", token)
+        tokens.use_once_or_error("a", token)
 
 
 def test_nobody_uses_up_the_tokens_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,7 @@ def test_nobody_uses_up_the_tokens_of_others(monkeypatch: pytest.MonkeyPatch) ->
     mine = tokens.issue("a")
     for number in range(500):
         session = f"b{number % 50}"
-        tokens.accept_once(session, tokens.issue(session))
-    tokens.accept_once("a", mine)
+        tokens.use_once_or_error(session, tokens.issue(session))
+    tokens.use_once_or_error("a", mine)
     assert refusal(tokens, "a", mine) == 409
     assert len(tokens._used) == 10

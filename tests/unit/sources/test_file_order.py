@@ -92,7 +92,7 @@ def test_declared_forms_follow_each_other() -> None:
     assert [facts.name for facts in declared.sorted_oldest_first(files(*names[::-1]), NOW)] == names
     declared.refuse_older(files(*names), [], NOW)
     assert declared.fits_no_template("S_20261325")
-    assert declared.moment_in_name("S_20261125_v2") == "2026-11-25"
+    assert declared.sortable_date_text_in_name("S_20261125_v2") == "2026-11-25"
 
 
 def test_names_that_say_the_same_have_no_order() -> None:

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from crossdock.errors import CrossdockError, RefusedError, UnauthorizedError, UnavailableError
-from crossdock.reading.sources.late_file_deadlines import LateError
 from crossdock.reading.sources.run_context import SourceContext, WaitingRun
+from crossdock.reading.sources.waiting_for_late_files import LateError
 from crossdock.reading.transport.file_store import RemoteFile, Sink, matching_files
 from crossdock.sources import DelimitedFormat, FileSource, StreamId, Wait
 from crossdock.state import Digests, FileDescription, FileFacts
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import SilentProgress
-from crossdock.values.run_messages import RunMessages, warnings_and_notes_by_stream
+from crossdock.values.run_messages import RunMessages, warning_and_note_texts_by_stream
 
 DUE = datetime(2026, 1, 2, 2, tzinfo=UTC)
 LOTS, BINS = StreamId("wms.lots", "1"), StreamId("wms.bins", "1")
@@ -219,7 +219,7 @@ def test_a_late_file_is_read_when_it_is_there(bench: Bench) -> None:
     assert bench.read(bench.patient()) == ["LOT_1"]
     assert (bench.waited, bench.depot.opened) == (timedelta(minutes=30), 4)
     assert bench.warnings.texts == [f"out/LOT_*: no new file; waiting until {UNTIL}"]
-    assert warnings_and_notes_by_stream(bench.messages) == {}
+    assert warning_and_note_texts_by_stream(bench.messages) == {}
 
 
 def test_a_file_of_another_night_is_not_waited_for(bench: Bench) -> None:
@@ -236,7 +236,7 @@ def test_without_a_file_it_goes_on(tmp_path: Path) -> None:
     assert bench.read(bench.patient()) == []
     assert bench.waited == timedelta(hours=3)
     note = f"no new file out/LOT_* until {UNTIL}; continued without it"
-    assert warnings_and_notes_by_stream(bench.messages) == {"wms.lots": [note]}
+    assert warning_and_note_texts_by_stream(bench.messages) == {"wms.lots": [note]}
     assert bench.warnings.texts[1:] == [f"wms.lots: {note}"]
 
 
@@ -245,7 +245,7 @@ def test_without_a_file_it_fails(bench: Bench) -> None:
     source = bench.patient()
     with pytest.raises(UnavailableError, match=f"no new file arrived by {UNTIL}") as failed:
         bench.read(source)
-    assert (failed.value.exit_code, bench.waited, warnings_and_notes_by_stream(bench.messages)) == (
+    assert (failed.value.exit_code, bench.waited, warning_and_note_texts_by_stream(bench.messages)) == (
         3,
         timedelta(hours=3),
         {},
@@ -348,7 +348,7 @@ def test_a_run_that_is_done_again_does_not_wait_again(bench: Bench) -> None:
     bench.depot.put("LOT_1")
     assert bench.read(bench.patient()) == ["LOT_1"]
     assert bench.read(bench.patient()) == []
-    assert (bench.waited, warnings_and_notes_by_stream(bench.messages)) == (timedelta(minutes=1), {})
+    assert (bench.waited, warning_and_note_texts_by_stream(bench.messages)) == (timedelta(minutes=1), {})
 
 
 def test_a_server_that_is_away_is_waited_for(bench: Bench) -> None:
@@ -381,7 +381,7 @@ def test_streams_of_one_source_share_the_looks(tmp_path: Path) -> None:
             list(source.read(stream_id))
     assert bench.depot.opened == 1
     assert bench.read(source) == bench.read(source, BINS) == []
-    assert warnings_and_notes_by_stream(bench.messages).keys() == {"wms.lots", "wms.bins"}
+    assert warning_and_note_texts_by_stream(bench.messages).keys() == {"wms.lots", "wms.bins"}
     assert bench.depot.opened == 3 * 6 + 1
 
 

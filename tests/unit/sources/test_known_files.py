@@ -29,11 +29,11 @@ def known_files(days: list[int], kept: timedelta | None, *, snapshot: bool = Fal
         for day in days
     }
     intake = SimpleNamespace(
-        finished_files=lambda _stream, _version: done,
-        known_files=lambda _stream: list(done.values()),
-        unfinished_files=lambda _stream: {},
-        passed_over_files=lambda _stream: set(),
-        digests_removed_by_retention=lambda _stream, _version: set(),
+        finished_files=lambda _stream_template_values, _version: done,
+        known_files=lambda _stream_template_values: list(done.values()),
+        unfinished_files=lambda _stream_template_values: {},
+        passed_over_files=lambda _stream_template_values: set(),
+        digests_removed_by_retention=lambda _stream_template_values, _version: set(),
     )
     run: Any = SimpleNamespace(intake=intake, clock=SimpleNamespace(now=lambda: NOW))
     return KnownFiles(run, [OWN], FileOrder(snapshot=snapshot), kept=kept)

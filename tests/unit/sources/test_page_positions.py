@@ -37,7 +37,8 @@ def found_after(requests: Sequence[ApiRequest]) -> int | None:
     positions = PagePositions()
     steps = enumerate(pairwise([FIRST, *requests]), 1)
     found = [
-        positions.is_paged_by_position(request, following, SIZE * number) for number, (request, following) in steps
+        positions.add_request_and_detect_paging(request, following, SIZE * number)
+        for number, (request, following) in steps
     ]
     return found.index(True) + 1 if True in found else None
 

@@ -109,14 +109,14 @@ def test_a_batch_leaves_the_next_token_to_a_live_request_that_waits() -> None:
     """It is told to wait for the one after it; tokens beyond those it takes."""
     clock = ManualClock()
     bucket = _bucket(clock, burst=1)
-    assert not isinstance(bucket.try_take_token(None, live=False), float)
+    assert not isinstance(bucket.take_token_or_wait_s(None, live=False), float)
     with bucket.with_priority_over_batches(None):
-        assert bucket.try_take_token(None, live=True) == pytest.approx(1.0)
-        assert bucket.try_take_token(None, live=False) == pytest.approx(2.0)
+        assert bucket.take_token_or_wait_s(None, live=True) == pytest.approx(1.0)
+        assert bucket.take_token_or_wait_s(None, live=False) == pytest.approx(2.0)
         clock.advance(1.0)
-        assert bucket.try_take_token(None, live=False) == pytest.approx(1.0)
-        assert not isinstance(bucket.try_take_token(None, live=True), float)
-    assert bucket.try_take_token(None, live=False) == pytest.approx(1.0)
+        assert bucket.take_token_or_wait_s(None, live=False) == pytest.approx(1.0)
+        assert not isinstance(bucket.take_token_or_wait_s(None, live=True), float)
+    assert bucket.take_token_or_wait_s(None, live=False) == pytest.approx(1.0)
 
 
 def test_a_long_download_holds_up_no_other_request() -> None:
@@ -147,7 +147,7 @@ def test_queries_in_flight_are_paid_before_others() -> None:
     one, other = SourceAllowance(clock, bucket), SourceAllowance(clock, bucket)
     one.record_answer(one.wait_for_token("{shop}"), Answer(200, {}, b""), throttled=False, body=_cost(60))
     sent = one.wait_for_token("{shop}")
-    assert bucket.try_take_token("{shop}", live=False) == pytest.approx(2.0)
+    assert bucket.take_token_or_wait_s("{shop}", live=False) == pytest.approx(2.0)
     one.record_unanswered_request(sent)
     other.wait_for_token("{shop}")
     assert other.usage.waited_s == 0
@@ -173,7 +173,7 @@ def test_a_bucket_is_shared_while_it_is_used_and_continued_afterwards() -> None:
     first = buckets.acquire_bucket("shop", clock, limit, None)
     assert buckets.acquire_bucket("shop", clock, limit, None) is first
     assert buckets.acquire_bucket("other", clock, limit, None) is not first
-    first.try_take_token(None, live=False)
+    first.take_token_or_wait_s(None, live=False)
     buckets.release_bucket(first)
     assert buckets.acquire_bucket("shop", clock, limit, None) is first
     buckets.release_bucket(first)

@@ -36,7 +36,7 @@ def test_a_refusal_stops_delivery_as_well() -> None:
     clock = ManualClock()
     store = _store(clock)
     bucket = ApiBucket(clock, Allowance(clock, store))
-    sent = bucket.try_take_token(None, live=False)
+    sent = bucket.take_token_or_wait_s(None, live=False)
     assert not isinstance(sent, float)
     bucket.record_answer(sent, Answer(429, {"retry-after": "30"}, b""), throttled=True)
     assert Allowance(clock, store).take_available(1) == []

@@ -14,7 +14,7 @@ from tests.unit.sources.test_pagination import client
 from crossdock.errors import UnavailableError
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
-from crossdock.reading.sources.signs_of_unread_records import error_beside_empty_list
+from crossdock.reading.sources.signs_of_unread_records import sign_of_error_beside_empty_list
 from crossdock.sources import AfterId, CursorInBody, CursorInHeader, LinkHeader, NextUrl, Offset, PageNumber, Paginator
 
 ITEMS = [{"id": number} for number in (1, 2, 3)]
@@ -193,10 +193,10 @@ def test_a_warning_of_an_outage_beside_no_records_is_an_error(warnings: Any) -> 
     """Also on the first page; other warnings are none."""
     for name in ("warnings", "warning"):
         assert f"/{name} reports an error" in (
-            error_beside_empty_list(ApiAnswer("", {"items": [], name: warnings}), "/items") or ""
+            sign_of_error_beside_empty_list(ApiAnswer("", {"items": [], name: warnings}), "/items") or ""
         )
         everyday = {"items": [], name: ["this version ends in 2030", "unknown field"]}
-        assert error_beside_empty_list(ApiAnswer("", everyday), "/items") is None
+        assert sign_of_error_beside_empty_list(ApiAnswer("", everyday), "/items") is None
 
 
 @pytest.mark.parametrize(

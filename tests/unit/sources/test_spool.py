@@ -159,7 +159,7 @@ def test_a_file_that_cannot_be_fetched_leaves_nothing(store: Noting, run: Source
     (tmp_path / "exports" / "LOT_1.csv").unlink()
     for _ in range(3):
         with pytest.raises(RemoteError):
-            spool.fetch_or_find_files(store, [file], lambda: ())
+            spool.fetch_or_use_in_place(store, [file], lambda: ())
     assert [path for path in (tmp_path / "work").rglob("*") if path.is_file()] == []
 
 
@@ -173,7 +173,7 @@ def test_a_file_that_is_written_again_after_it_was_listed_is_refused(
     put(tmp_path, LOT_1=b"SKU\nP23\n")
     os.utime(tmp_path / "exports" / "LOT_1.csv", (1, 1))
     with pytest.raises(RefusedError, match="was written or replaced after it was listed"):
-        Spool(replace(run, kept=run.spool)).fetch_or_find_files(store, [file], lambda: ())
+        Spool(replace(run, kept=run.spool)).fetch_or_use_in_place(store, [file], lambda: ())
 
 
 def test_a_file_that_would_fill_the_disk_is_refused(source: FileSource, store: Noting, tmp_path: Path) -> None:
@@ -217,5 +217,5 @@ def test_an_own_store_gives_whole_files_or_none(
     run.spool.mkdir(mode=0o700)
     own = Careless(tmp_path / "exports", content, error)
     with pytest.raises((RefusedError, AuthorCodeError), match=told):
-        Spool(replace(run, kept=run.spool)).fetch_or_find_files(own, store.list("", "LOT_*"), lambda: ())
+        Spool(replace(run, kept=run.spool)).fetch_or_use_in_place(own, store.list("", "LOT_*"), lambda: ())
     assert [path for path in (tmp_path / "work").rglob("*") if path.is_file()] == []

@@ -28,10 +28,10 @@ def database(state_url: StateUrl) -> Iterator[FleetDatabase]:
 
 def test_what_was_written_is_read_by_the_next_leader(database: FleetDatabase, state_url: StateUrl) -> None:
     """Exactly, also from another process; the last word counts."""
-    with database.lead_fleet("first") as leader:
+    with database.hold_leadership("first") as leader:
         leader.write_job_facts({"acme": [JobFacts("a", SINCE, paused=True)], "bolt": FACTS})
         leader.write_job_facts({"acme": FACTS})
-    with closing(FleetDatabase(state_url)) as other, other.lead_fleet("second") as leader:
+    with closing(FleetDatabase(state_url)) as other, other.hold_leadership("second") as leader:
         assert other.job_facts_by_tenant() == {name: {each.job: each for each in FACTS} for name in ("acme", "bolt")}
         leader.forget_tenants(["bolt", "unknown"])
         assert list(other.job_facts_by_tenant()) == ["acme"]
@@ -40,9 +40,13 @@ def test_what_was_written_is_read_by_the_next_leader(database: FleetDatabase, st
 def test_one_scheduler_leads(database: FleetDatabase, state_url: StateUrl) -> None:
     """Another one is refused until the first has ended."""
     with closing(FleetDatabase(state_url)) as other:
-        with database.lead_fleet("host:1"), pytest.raises(StateBusyError, match="host:1"), other.lead_fleet("host:2"):
+        with (
+            database.hold_leadership("host:1"),
+            pytest.raises(StateBusyError, match="host:1"),
+            other.hold_leadership("host:2"),
+        ):
             pass
-        with other.lead_fleet("host:2"):
+        with other.hold_leadership("host:2"):
             """It is free."""
 
 
@@ -51,12 +55,12 @@ def test_a_leader_that_was_overtaken_writes_nothing(
 ) -> None:
     """One that was suspended for longer than its lease finds out at its next write."""
     with closing(FleetDatabase(state_url)) as other:
-        sleeper = database.lead_fleet("host:1")
+        sleeper = database.hold_leadership("host:1")
         leader = sleeper.__enter__()
         with database._engine.begin() as connection:
             connection.execute(text("UPDATE leases SET until = '2000-01-01 00:00:00+00:00'"))
         monkeypatch.setattr(run_lease, "_GRACE_S", 0.0)
-        with other.lead_fleet("host:2") as new:
+        with other.hold_leadership("host:2") as new:
             with pytest.raises(StateError, match="has taken over"):
                 leader.write_job_facts({"acme": FACTS})
             new.write_job_facts({})
@@ -73,7 +77,7 @@ def test_the_state_of_a_tenant_is_no_database_of_a_fleet(state_url: StateUrl) ->
 
 def test_the_table_of_another_version_is_made_anew(database: FleetDatabase, state_url: StateUrl) -> None:
     """What it knew is read from the states again."""
-    with database.lead_fleet("host:1") as leader:
+    with database.hold_leadership("host:1") as leader:
         leader.write_job_facts({"acme": FACTS})
     engine = create_engine(state_url)
     with engine.begin() as connection:
@@ -81,5 +85,5 @@ def test_the_table_of_another_version_is_made_anew(database: FleetDatabase, stat
     engine.dispose()
     with closing(FleetDatabase(state_url)) as other:
         assert other.job_facts_by_tenant() == {}
-        with other.lead_fleet("host:2") as leader:
+        with other.hold_leadership("host:2") as leader:
             leader.write_job_facts({"acme": FACTS})

@@ -71,7 +71,7 @@ def test_the_home_of_a_connector_is_in_its_own_package() -> None:
     """Modules of tests that import the connector are none, however short their names are."""
     assert sys.modules[reading.__name__].CONNECTOR is CONNECTOR
     assert len(reading.__name__) < len("crossdock_connectors.shop.shopify")
-    assert find_connector_module_and_constant(CONNECTOR, apart_from="tests") == (
+    assert find_connector_module_and_constant(CONNECTOR, least_preferred_module="tests") == (
         "crossdock_connectors.shop.shopify",
         "CONNECTOR",
     )

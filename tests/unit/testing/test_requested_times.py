@@ -6,7 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crossdock.testing.cursors_and_times_in_requests import contains_cursor, moments_in, parse_instant
+from crossdock.testing.cursors_and_times_in_requests import (
+    contains_cursor_or_slightly_earlier,
+    moments_in,
+    parse_instant,
+)
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -67,7 +71,7 @@ def test_a_time_without_an_offset_is_read_in_the_zone_of_the_cursor(
 def test_local_times_in_requests_are_compared_with_the_cursor(asked: str, zone: str | None, *, is_asked: bool) -> None:
     """Noon in UTC; where the zone is unknown, any time that may be it counts."""
     request = "GET", f"https://shop.example/orders?since={asked}", b""
-    assert contains_cursor(request, "2026-07-20T12:00:00Z", "since", zone) is is_asked
+    assert contains_cursor_or_slightly_earlier(request, "2026-07-20T12:00:00Z", "since", zone) is is_asked
 
 
 def test_other_numbers_are_no_times() -> None:

@@ -13,7 +13,7 @@ from crossdock.errors import RemoteError
 from crossdock.sources import UnavailableError
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.bulk_result_files import assemble_records
-from crossdock_connectors.shop.shopify.pages import Item, ShopifyContext, number_in_gid, request_query
+from crossdock_connectors.shop.shopify.pages import Item, ShopifyContext, number_in_gid_or_empty, request_query
 from crossdock_connectors.shop.shopify.queries import ShopList
 
 REUSED = timedelta(hours=6)
@@ -30,7 +30,7 @@ class BulkRead(Struct, frozen=True):
     pages: Iterator[tuple[list[Any], str]]
 
 
-def read_in_bulk(ctx: ShopifyContext, shop_list: ShopList, found: str = "", *, reuse: bool) -> BulkRead:
+def run_or_reuse_bulk_operation(ctx: ShopifyContext, shop_list: ShopList, found: str = "", *, reuse: bool) -> BulkRead:
     """Read the records of a list that match *found*; with *reuse* as old as `REUSED`. An incomplete file is refused."""
     query = shop_list.bulk_query(found)
     operation = _wait_for_operation(
@@ -43,7 +43,7 @@ def read_in_bulk(ctx: ShopifyContext, shop_list: ShopList, found: str = "", *, r
                 "a bulk operation has ended without a file", where=ctx.settings.base_url, code="job_failed"
             )
         return BulkRead(begun, iter(()))
-    path = ctx.run.work / f"{ctx.connection}-{number_in_gid(str(operation['id']))}.jsonl"
+    path = ctx.run.work / f"{ctx.connection}-{number_in_gid_or_empty(str(operation['id']))}.jsonl"
     size = ctx.api.download(str(operation["url"]), path)
     if operation.get("fileSize") is not None and _number_in_operation_or_error(operation, "fileSize") != size:
         told = _number_in_operation_or_error(operation, "fileSize")

@@ -19,15 +19,15 @@ _PARENT = "__parentId"
 
 
 def assemble_records(
-    ctx: ShopifyContext, shop_list: ShopList, path: Path, objects: int, roots: int
+    ctx: ShopifyContext, shop_list: ShopList, path: Path, expected_objects: int, expected_records: int
 ) -> Iterator[tuple[list[Any], str]]:
     """Yield the records of the file with their children, in pages. The numbers of lines are checked before."""
-    parts = _divide_into_parts(path, objects, roots)
+    parts = _check_counts_and_divide(path, expected_objects, expected_records)
 
     def pages() -> Iterator[tuple[list[Any], str]]:
         number, orphans = 0, 0
         for part in parts:
-            records, lost = _records_of_part(shop_list, part)
+            records, lost = _records_and_orphan_count_of_part(shop_list, part)
             orphans += lost
             for start in range(0, len(records), PER_PAGE):
                 number += 1
@@ -40,7 +40,7 @@ def assemble_records(
     return pages()
 
 
-def _divide_into_parts(path: Path, objects: int, roots: int) -> list[Path]:
+def _check_counts_and_divide(path: Path, expected_objects: int, expected_records: int) -> list[Path]:
     names = [path.with_suffix(f".part{number}") for number in range(path.stat().st_size // PART_BYTES + 1)]
     files, read, own = [name.open("wb") for name in names], 0, 0
     try:
@@ -52,8 +52,9 @@ def _divide_into_parts(path: Path, objects: int, roots: int) -> list[Path]:
     finally:
         for file in files:
             file.close()
-    if (read, own) != (objects, roots):
-        message = f"has {read:,} objects, {own:,} of them records, and the shop says {objects:,} and {roots:,}"
+    if (read, own) != (expected_objects, expected_records):
+        stated = f"{expected_objects:,} and {expected_records:,}"
+        message = f"has {read:,} objects, {own:,} of them records, and the shop says {stated}"
         raise RefusedError(message, where=path.name, hint="it was cut off; run again", code="job_results_differ")
     path.unlink()
     return names
@@ -72,7 +73,7 @@ def _parse_object(line: bytes, where: str) -> Item:
     return item
 
 
-def _records_of_part(shop_list: ShopList, part: Path) -> tuple[list[Any], int]:
+def _records_and_orphan_count_of_part(shop_list: ShopList, part: Path) -> tuple[list[Any], int]:
     """Return the records of *part* with their children, and the number of children of other records."""
     records: dict[str, Item] = {}
     without_id: list[Any] = []

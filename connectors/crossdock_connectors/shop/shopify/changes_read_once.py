@@ -15,7 +15,7 @@ from crossdock_connectors.shop.shopify.queries import ORDERS, ShopList
 Complete = Callable[[ShopifyContext, list[Any]], list[Any]]
 
 
-def changed_records(
+def stored_changed_records(
     ctx: ShopifyContext,
     shop_list: ShopList,
     since: str | None,
@@ -46,7 +46,9 @@ def _pages(ctx: ShopifyContext, shop_list: ShopList, since: str | None) -> Pages
     first = ctx.settings.first if shop_list is ORDERS else None  # orders refer to products and customers of any age
     begin = datetime.fromisoformat(since) - OVERLAP if since else first
     if since is None and ctx.settings.bulk:
-        found = bulk_list_reading.read_in_bulk(ctx, shop_list, changed_since_moment_search(first) or "", reuse=True)
+        found = bulk_list_reading.run_or_reuse_bulk_operation(
+            ctx, shop_list, changed_since_moment_search(first) or "", reuse=True
+        )
         for page in found.pages:
             begin = found.begun - OVERLAP
             yield page

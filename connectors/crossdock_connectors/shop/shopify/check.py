@@ -11,12 +11,12 @@ from crossdock.values.json_paths import at_path
 from crossdock.values.texts_of_numbers_and_times import duration_text
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.changes_read_once import changed_since_moment_search
-from crossdock_connectors.shop.shopify.pages import ShopifyContext, number_in_gid, request_pages, request_query
+from crossdock_connectors.shop.shopify.pages import ShopifyContext, number_in_gid_or_empty, request_pages, request_query
 from crossdock_connectors.shop.shopify.scopes import (
     granted_scopes,
     hides_orders,
-    missing_stream_scopes,
-    missing_target_scopes,
+    missing_scopes_with_streams,
+    missing_target_scopes_with_purposes,
 )
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
@@ -34,12 +34,12 @@ def check(ctx: ShopifyContext) -> Iterator[Finding]:
     scopes = granted_scopes(shop)
     lacking = [
         f"the scope {scope} is missing: needed for {names}"
-        for scope, names in missing_stream_scopes(ctx.settings, scopes)
+        for scope, names in missing_scopes_with_streams(ctx.settings, scopes)
     ]
     yield from (Finding(ok=False, text=text, code="scopes_missing") for text in lacking)
     if not lacking:
         yield Finding(ok=True, text="the token has all scopes that the streams need")
-    for scope, purpose in missing_target_scopes(scopes):
+    for scope, purpose in missing_target_scopes_with_purposes(scopes):
         yield Finding(ok=True, text=f"the scope {scope} is missing: only needed if {purpose}")
     yield from _old_orders_findings(ctx, scopes)
     if lacking:
@@ -78,7 +78,11 @@ def _old_orders_findings(ctx: ShopifyContext, scopes: frozenset[str]) -> Iterato
 def _location_findings(ctx: ShopifyContext) -> Iterator[Finding]:
     named = ctx.settings.locations
     found = [
-        (number_in_gid(str(at_path(node, "id"))), str(at_path(node, "name")), at_path(node, "isActive") is True)
+        (
+            number_in_gid_or_empty(str(at_path(node, "id"))),
+            str(at_path(node, "name")),
+            at_path(node, "isActive") is True,
+        )
         for page in request_pages(ctx, "/data/locations", queries.LOCATIONS, _LOCATIONS)
         for node in page.items("/data/locations/nodes")
     ]

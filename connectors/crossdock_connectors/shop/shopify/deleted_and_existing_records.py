@@ -11,7 +11,7 @@ from crossdock.mapping.incremental_cursors import format_iso_instant_cursor
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.lists_read_once import OVERLAP
 from crossdock_connectors.shop.shopify import queries
-from crossdock_connectors.shop.shopify.pages import ShopifyContext, number_in_gid, request_pages
+from crossdock_connectors.shop.shopify.pages import ShopifyContext, number_in_gid_or_empty, request_pages
 
 _SIZE = 250
 
@@ -21,18 +21,18 @@ def deleted_records(ctx: ShopifyContext, since: str | None, kind: str) -> Iterat
 
     The event of a product does not name its variants; a list of existing ones shows those.
     """
-    found = deletion_events(ctx, since)
+    found = deleted_ids_by_kind(ctx, since)
     if found.get(kind):
         yield RawBatch.json([], source=f"events of deletion since {since}", deleted=found[kind])
 
 
-def deletion_events(ctx: ShopifyContext, since: str | None) -> Mapping[str, list[str]]:
+def deleted_ids_by_kind(ctx: ShopifyContext, since: str | None) -> Mapping[str, list[str]]:
     if since is None:
         return {}
-    return ctx.shared(("shopify.deletions", since), lambda: _read_deletion_events(ctx, since))
+    return ctx.shared(("shopify.deletions", since), lambda: _read_deleted_ids_by_kind(ctx, since))
 
 
-def _read_deletion_events(ctx: ShopifyContext, since: str) -> Mapping[str, list[str]]:
+def _read_deleted_ids_by_kind(ctx: ShopifyContext, since: str) -> Mapping[str, list[str]]:
     begin = format_iso_instant_cursor((datetime.fromisoformat(since) - OVERLAP).replace(microsecond=0))
     found: dict[str, list[str]] = {}
     search = f"action:destroy created_at:>='{begin}'"
@@ -40,11 +40,11 @@ def _read_deletion_events(ctx: ShopifyContext, since: str) -> Mapping[str, list[
         for event in page.items("/data/events/nodes"):
             gid, kind = at_path(event, "subjectId"), at_path(event, "subjectType")
             if isinstance(gid, str) and isinstance(kind, str):
-                found.setdefault(kind, []).append(number_in_gid(gid))
+                found.setdefault(kind, []).append(number_in_gid_or_empty(gid))
     return found
 
 
-def all_existing_keys(
+def batches_of_existing_keys(
     ctx: ShopifyContext, name: str, fields: str, key: Callable[[Any], str | None]
 ) -> Iterator[RawBatch]:
     for page in request_pages(ctx, f"/data/{name}", queries.list_query(name, fields), _SIZE):

@@ -15,7 +15,7 @@ from crossdock.targets import Outcome
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import objects_in_list, required_text_or_null
-from crossdock_connectors.shop.shopify.pages import number_in_gid
+from crossdock_connectors.shop.shopify.pages import number_in_gid_or_empty
 
 _MOST = 100  # fulfillments of an order that are read
 _PARCELS = 20  # tracking numbers of a fulfillment that are read
@@ -46,7 +46,7 @@ def outcome_of_order_look_up(order: Any, order_id: str, number: str) -> Outcome:
     parcels = [(each, _tracking_numbers_of_fulfillment(each)) for each in objects_in_list(read, "/fulfillments")]
     for shipment, numbers in parcels:
         if number in numbers and shipment.at("/status", str) not in _ENDED:
-            return Outcome("found", status=200, target_id=number_in_gid(shipment.at("/id", str)), held={})
+            return Outcome("found", status=200, target_id=number_in_gid_or_empty(shipment.at("/id", str)), held={})
     if cut := _what_exceeds_look_up_limits(read, [numbers for _, numbers in parcels]):
         return Outcome("rejected", f"the order has more than {cut}, which are not all read", 200)
     to_ship = objects_in_list(read, "/fulfillmentOrders/nodes")

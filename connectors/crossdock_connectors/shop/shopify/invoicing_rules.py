@@ -9,7 +9,7 @@ from crossdock import RecordError
 from crossdock.values.json_access import JsonAccess
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.settings import Invoiced
-from crossdock_connectors.shop.shopify.pages import Item, number_in_gid
+from crossdock_connectors.shop.shopify.pages import Item, number_in_gid_or_empty
 from crossdock_connectors.shop.streams import CREDIT_NOTE
 
 _PAID = frozenset({"PAID", "PARTIALLY_REFUNDED", "REFUNDED"})
@@ -80,7 +80,7 @@ def rows_of_refunds(order: Any, currency: Literal["shop", "presentment"], *, due
     own = {name: order.get(name) for name in _OF_ORDER} if isinstance(order, dict) else {}
     for refund in refunds if isinstance(refunds, list) else ():
         gid = at_path(refund, "id")
-        key = f"{CREDIT_NOTE}-{number_in_gid(gid)}" if isinstance(gid, str) else None
+        key = f"{CREDIT_NOTE}-{number_in_gid_or_empty(gid)}" if isinstance(gid, str) else None
         amount = at_path(refund, f"totalRefundedSet.{currency}Money.amount")
         row, settled = refund if isinstance(refund, dict) else {}, is_refund_settled(refund)
         is_due = due and settled and not _is_zero(amount)

@@ -29,7 +29,7 @@ from crossdock_connectors.shop.record_values import (
 from crossdock_connectors.shop.sale_lines import lines_of_sale
 from crossdock_connectors.shop.shopify import sale_amounts
 from crossdock_connectors.shop.shopify.invoicing_rules import reject_unknown_payment_status
-from crossdock_connectors.shop.shopify.pages import number_in_gid
+from crossdock_connectors.shop.shopify.pages import number_in_gid_or_empty
 from crossdock_connectors.shop.shopify.sale_amounts import Amounts
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
@@ -49,9 +49,9 @@ def product(record: Record, settings: ShopifySettings) -> ProductDraft:
         record.count("SKU assumed")
     if title is None:
         record.count("name assumed")
-        title = f"Product {number_in_gid(record.at('/variant/id', str))}"
+        title = f"Product {number_in_gid_or_empty(record.at('/variant/id', str))}"
     return ProductDraft(
-        sku=sku or number_in_gid(record.at("/variant/id", str)),
+        sku=sku or number_in_gid_or_empty(record.at("/variant/id", str)),
         name=title if own in {None, _DEFAULT_TITLE} else texts.cut(f"{title} - {own}"),
         description=texts.read_cut_text(record, "/descriptionHtml", LONGEST_DESCRIPTION),
         barcode=texts.read_text_unless_too_long(record, "/variant/barcode", LONGEST_CODE),
@@ -92,7 +92,7 @@ def order(record: Record, settings: ShopifySettings) -> OrderDraft:
         placed_at=record.instant("/processedAt"),
         status=_status(record, settings) if progress else None,
         shipping_address=_shipping_address(record, settings),
-        tracking=tuple(dict.fromkeys(_tracking(record, settings))) or None if progress else None,
+        tracking=tuple(dict.fromkeys(_parcel_trackings(record, settings))) or None if progress else None,
     )
 
 
@@ -136,9 +136,9 @@ def lot_of_inventory_level(record: Record, settings: ShopifySettings) -> Invento
         raise RecordError("bad_value", f"has no quantity {settings.stock_quantity}", pointer="/quantities")
     gid, sku = record.at("/id", str), text_or_none(record, "/sku")
     return InventoryLotDraft(
-        product_id=product_reference(settings, number_in_gid(gid), sku, "/sku"),
+        product_id=product_reference(settings, number_in_gid_or_empty(gid), sku, "/sku"),
         lot_number=settings.lot,
-        bin_id=Reference("warehouse_bin", number_in_gid(record.at("/level/location/id", str))),
+        bin_id=Reference("warehouse_bin", number_in_gid_or_empty(record.at("/level/location/id", str))),
         quantity=Decimal(found[settings.stock_quantity]),
         unit_of_measure=settings.unit_of_measure,
     )
@@ -146,9 +146,9 @@ def lot_of_inventory_level(record: Record, settings: ShopifySettings) -> Invento
 
 def _customer_reference_of_order(placed: JsonAccess, settings: ShopifySettings) -> Reference:
     account = placed.at("/customer", dict, default=None)
-    key = None if account is None else number_in_gid(placed.at("/customer/id", str))
+    key = None if account is None else number_in_gid_or_empty(placed.at("/customer/id", str))
     return customer_reference(
-        key, settings.guests, text_or_none(placed, "/email"), number_in_gid(placed.at("/id", str))
+        key, settings.guests, text_or_none(placed, "/email"), number_in_gid_or_empty(placed.at("/id", str))
     )
 
 
@@ -167,7 +167,7 @@ def _lines_requiring_shipping(record: Record) -> list[JsonElement]:
     return [line for line in record.each("/lineItems") if line.at("/requiresShipping", bool, default=False)]
 
 
-def _tracking(record: Record, settings: ShopifySettings) -> Iterator[Tracking]:
+def _parcel_trackings(record: Record, settings: ShopifySettings) -> Iterator[Tracking]:
     texts = _text_reader(record, settings)
     for shipment in record.each("/fulfillments"):
         if shipment.at("/status", str) != "SUCCESS":

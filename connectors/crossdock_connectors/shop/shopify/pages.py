@@ -58,7 +58,7 @@ def record_pages(ctx: ShopifyContext, shop_list: ShopList, since: str | None = N
                 query=changed_since_search(latest),
             ):
                 records = page.items(f"/data/{shop_list.name}/nodes")
-                yield complete_records(ctx, shop_list, records), page.address
+                yield complete_undeleted_records(ctx, shop_list, records), page.address
                 latest = _latest_change_before(records, ctx.run.by_clock_of(ctx.connection, moved)) or latest
         except GraphQLError as error:
             if _EXPIRED not in error.codes or latest == begun:
@@ -67,7 +67,7 @@ def record_pages(ctx: ShopifyContext, shop_list: ShopList, since: str | None = N
             return
 
 
-def complete_records(ctx: ShopifyContext, shop_list: ShopList, records: list[Any]) -> list[Any]:
+def complete_undeleted_records(ctx: ShopifyContext, shop_list: ShopList, records: list[Any]) -> list[Any]:
     """Complete the *records* of a page with all of their children, and leave out those deleted meanwhile."""
     made = [_complete_record(ctx, shop_list, record) for record in records]
     return [record for record in made if record is not _DELETED]
@@ -164,11 +164,11 @@ def record_with_sorted_children(record: Item, child: Children, nodes: list[Any])
 
 def _sort_key_of_child(node: Any) -> tuple[int, str]:
     gid = node.get("id") if isinstance(node, dict) else None
-    number = number_in_gid(gid) if isinstance(gid, str) else ""
+    number = number_in_gid_or_empty(gid) if isinstance(gid, str) else ""
     return (int(number) if number.isdecimal() else 0, str(gid))
 
 
-def number_in_gid(gid: str) -> str:
+def number_in_gid_or_empty(gid: str) -> str:
     """Return the number in a global id such as ``gid://shopify/InventoryLevel/11?inventory_item_id=7``."""
     return gid.rpartition("/")[2].partition("?")[0]
 

@@ -8,7 +8,12 @@ from typing import Any, NamedTuple
 from crossdock import RefusedError
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.shopify import queries
-from crossdock_connectors.shop.shopify.pages import ShopifyContext, complete_records, request_pages, request_query
+from crossdock_connectors.shop.shopify.pages import (
+    ShopifyContext,
+    complete_undeleted_records,
+    request_pages,
+    request_query,
+)
 from crossdock_connectors.shop.shopify.queries import VARIANTS, ShopList
 from crossdock_connectors.shop.shopify.rows_for_mapping import number_in_gid_or_none
 from crossdock_connectors.shop.shopify.stock_updates import sku_search
@@ -24,20 +29,22 @@ class RecordsOfIds(NamedTuple):
     missing: list[str]
 
 
-def request_records(ctx: ShopifyContext, shop_list: ShopList, numbers: Sequence[str]) -> Iterator[RecordsOfIds]:
-    for found, source, missing in _request_nodes_by_id(
+def request_records_and_missing_ids(
+    ctx: ShopifyContext, shop_list: ShopList, numbers: Sequence[str]
+) -> Iterator[RecordsOfIds]:
+    for found, source, missing in _request_nodes_and_missing_ids(
         ctx, shop_list.query_by_ids, shop_list.type_name, numbers, shop_list.named_size
     ):
-        yield RecordsOfIds(complete_records(ctx, shop_list, found), source, missing)
+        yield RecordsOfIds(complete_undeleted_records(ctx, shop_list, found), source, missing)
 
 
 def order_ids_of_refunds(ctx: ShopifyContext, refunds: Sequence[str]) -> list[str]:
-    found = _request_nodes_by_id(ctx, queries.ORDERS_OF_REFUNDS, "Refund", refunds)
+    found = _request_nodes_and_missing_ids(ctx, queries.ORDERS_OF_REFUNDS, "Refund", refunds)
     return _distinct_numbers_in_gids(at_path(refund, "order.id") for named in found for refund in named.records)
 
 
 def variant_ids_of_inventory_items(ctx: ShopifyContext, items: Sequence[str]) -> list[str]:
-    found = _request_nodes_by_id(ctx, queries.VARIANTS_OF_ITEMS, "InventoryItem", items)
+    found = _request_nodes_and_missing_ids(ctx, queries.VARIANTS_OF_ITEMS, "InventoryItem", items)
     records = [item for named in found for item in named.records]
     if any(at_path(item, "variants.pageInfo.hasNextPage") is True for item in records):
         text = "an inventory item has more than 50 variants, of which the others are not fetched"
@@ -59,7 +66,7 @@ def variants_of_skus(ctx: ShopifyContext, skus: Sequence[str]) -> Iterator[Recor
             yield RecordsOfIds(found, page.address, [])
 
 
-def _request_nodes_by_id(
+def _request_nodes_and_missing_ids(
     ctx: ShopifyContext, query: str, type_name: str, numbers: Sequence[str], size: int = AT_A_TIME
 ) -> Iterator[RecordsOfIds]:
     for start in range(0, len(numbers), size):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.json_record_members import with_members
+from crossdock_connectors.json_record_members import with_added_members
 from crossdock_connectors.shop.record_values import GUEST, guest_key
 from crossdock_connectors.shop.shopify.invoicing_rules import (
     SETTLED,
@@ -14,7 +14,7 @@ from crossdock_connectors.shop.shopify.invoicing_rules import (
     may_invoice_need_withdrawal,
     rows_of_refunds,
 )
-from crossdock_connectors.shop.shopify.pages import Item, number_in_gid
+from crossdock_connectors.shop.shopify.pages import Item, number_in_gid_or_empty
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 from crossdock_connectors.shop.streams import WITHDRAWN
 
@@ -24,14 +24,14 @@ class ShopifyRows:
         self._settings = settings
 
     def variant_rows_of_product(self, product: Any) -> Iterator[Any]:
-        for variant, row in _rows_of_children(product, "variants", "variant"):
-            yield with_members(row, key=self.product_key(variant))
+        for variant, row in _children_with_rows(product, "variants", "variant"):
+            yield with_added_members(row, key=self.product_key(variant))
 
     def row_of_variant(self, variant: Any) -> Any:
         if not isinstance(variant, dict):
             return variant
         own = {name: value for name, value in variant.items() if name != "product"}
-        return with_members(variant.get("product"), variant=own, key=self.product_key(variant))
+        return with_added_members(variant.get("product"), variant=own, key=self.product_key(variant))
 
     def product_key(self, variant: Any) -> str | None:
         if self._settings.product_key == "sku":
@@ -65,7 +65,7 @@ class ShopifyRows:
         for order, is_due in found:
             withdrawn = not is_due and may_invoice_need_withdrawal(order, self._settings.invoices)
             due = WITHDRAWN if withdrawn else is_due
-            yield with_members(with_gid_number_as_key(order), due=due, **{SETTLED: True})
+            yield with_added_members(with_gid_number_as_key(order), due=due, **{SETTLED: True})
         if self._settings.refunds == "credit_note":
             for order, is_due in found:
                 yield from rows_of_refunds(order, self._settings.currency, due=is_due)
@@ -78,9 +78,9 @@ class ShopifyRows:
             number_in_gid_or_none(at_path(variant, "inventoryItem.id")),
             at_path(variant, "inventoryItem.tracked"),
         )
-        for level, row in _rows_of_children(variant, "inventoryLevels", "level"):
+        for level, row in _children_with_rows(variant, "inventoryLevels", "level"):
             location = number_in_gid_or_none(at_path(level, "location.id"))
-            yield with_members(
+            yield with_added_members(
                 row,
                 key=None if item is None or location is None else f"{item}-{location}",
                 counted=tracked is not False and at_path(level, "isActive") is not False,
@@ -89,14 +89,14 @@ class ShopifyRows:
 
 
 def number_in_gid_or_none(gid: Any) -> str | None:
-    return (number_in_gid(gid) or None) if isinstance(gid, str) else None
+    return (number_in_gid_or_empty(gid) or None) if isinstance(gid, str) else None
 
 
 def with_gid_number_as_key(item: Any) -> Any:
-    return with_members(item, key=number_in_gid_or_none(at_path(item, "id")))
+    return with_added_members(item, key=number_in_gid_or_none(at_path(item, "id")))
 
 
-def _rows_of_children(item: Any, children: str, name: str) -> Iterator[tuple[Any, Any]]:
+def _children_with_rows(item: Any, children: str, name: str) -> Iterator[tuple[Any, Any]]:
     """Yield each child of *item* and a row of both, with the child as *name*; without a list, one row and no child."""
     found = at_path(item, children)
     if not isinstance(found, list):

@@ -18,7 +18,7 @@ from crossdock_connectors.shop.record_values import product_reference, text_or_n
 from crossdock_connectors.shop.sale_lines import Sale, SoldItem, smallest_currency_unit_or_error
 from crossdock_connectors.shop.settings import ChargeKind
 from crossdock_connectors.shop.shopify.invoicing_rules import check_transactions_have_status, is_refund_settled
-from crossdock_connectors.shop.shopify.pages import number_in_gid
+from crossdock_connectors.shop.shopify.pages import number_in_gid_or_empty
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 Currency = Literal["shop", "presentment"]
@@ -57,7 +57,7 @@ def current_sale(order: JsonAccess, amounts: Amounts, settings: ShopifySettings)
     quantities = {line.at("/id", str): line.at("/currentQuantity", int) for line in order.each("/lineItems")}
     items = _sold_items(order, quantities, amounts, settings)
     charges: dict[ChargeKind, Decimal] = {
-        "discount": _discount_implied_by_subtotal(order, quantities, amounts, items, "/currentSubtotalPriceSet"),
+        "discount": _checked_discount_from_subtotal(order, quantities, amounts, items, "/currentSubtotalPriceSet"),
         "shipping": amounts.read_amount(order, "/currentShippingPriceSet"),
         "tax": _added_tax(order, amounts, "/currentTotalTaxSet"),
         "tip": _tip_without_line(order, amounts),
@@ -136,7 +136,7 @@ def _sale_as_placed(
 ) -> Sale:
     items = _sold_items(order, quantities, amounts, settings)
     charges: dict[ChargeKind, Decimal] = {
-        "discount": _discount_implied_by_subtotal(order, quantities, amounts, items, "/subtotalPriceSet"),
+        "discount": _checked_discount_from_subtotal(order, quantities, amounts, items, "/subtotalPriceSet"),
         "shipping": amounts.read_amount(order, "/totalShippingPriceSet"),
         "tax": _added_tax(order, amounts, "/totalTaxSet"),
         "tip": _tip_without_line(order, amounts),
@@ -214,7 +214,7 @@ def product_of_line(line: JsonAccess, settings: ShopifySettings) -> Reference | 
     if line.at("/isGiftCard", bool):
         return None
     if line.at("/variant", dict, default=None) is not None:
-        number, sku = number_in_gid(line.at("/variant/id", str)), text_or_none(line, "/variant/sku")
+        number, sku = number_in_gid_or_empty(line.at("/variant/id", str)), text_or_none(line, "/variant/sku")
         return product_reference(settings, number, sku, line.place("/variant/sku"))
     sku = text_or_none(line, "/sku")
     if sku is None or (settings.product_namespace is None and settings.product_key == "id"):
@@ -259,7 +259,7 @@ def _added_tax(order: JsonAccess, amounts: Amounts, pointer: str) -> Decimal:
     return _NOTHING if order.at("/taxesIncluded", bool) else amounts.read_amount(order, pointer)
 
 
-def _discount_implied_by_subtotal(
+def _checked_discount_from_subtotal(
     order: JsonAccess, quantities: dict[str, int], amounts: Amounts, items: tuple[SoldItem, ...], pointer: str
 ) -> Decimal:
     """Return the discount that the subtotal means, which may be without tips, after a comparison with those of lines.

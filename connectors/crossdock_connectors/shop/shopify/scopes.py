@@ -39,7 +39,7 @@ def granted_scopes(shop: ApiAnswer) -> frozenset[str]:
     return frozenset(named | {each.replace("write_", "read_", 1) for each in named if each.startswith("write_")})
 
 
-def missing_stream_scopes(settings: ShopifySettings, scopes: frozenset[str]) -> Iterator[tuple[str, str]]:
+def missing_scopes_with_streams(settings: ShopifySettings, scopes: frozenset[str]) -> Iterator[tuple[str, str]]:
     unread = {
         "products": settings.product_namespace is not None,
         "invoices": settings.invoices == "never",
@@ -50,7 +50,7 @@ def missing_stream_scopes(settings: ShopifySettings, scopes: frozenset[str]) -> 
             yield alternatives[0], ", ".join(needing)
 
 
-def missing_target_scopes(scopes: frozenset[str]) -> Iterator[tuple[str, str]]:
+def missing_target_scopes_with_purposes(scopes: frozenset[str]) -> Iterator[tuple[str, str]]:
     for alternatives, purpose in _TARGETS.items():
         if not scopes.intersection(alternatives):
             yield alternatives[0], purpose

@@ -19,8 +19,8 @@ from crossdock import (
 from crossdock.sources import ApiAnswer
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.json_record_members import with_members
-from crossdock_connectors.shop.lists_read_once import Pages, StoredList, checkpoint_if_cursor_given
+from crossdock_connectors.json_record_members import with_added_members
+from crossdock_connectors.shop.lists_read_once import Pages, StoredList, yield_checkpoint_if_cursor_given
 from crossdock_connectors.shop.shop_ids_read_from_keys import order_ids_in_guest_keys, shop_ids_in_keys
 from crossdock_connectors.shop.shopify import (
     bulk_list_reading,
@@ -38,7 +38,7 @@ from crossdock_connectors.shop.shopify.cut_lists import (
 )
 from crossdock_connectors.shop.shopify.pages import (
     ShopifyContext,
-    complete_records,
+    complete_undeleted_records,
     record_pages,
     request_existing_ids,
     request_existing_nodes,
@@ -70,42 +70,42 @@ class ShopifyReader(ShopReader[ShopifySettings]):
 
     def products(self, ctx: ShopifyContext, since: str | None) -> Read:
         currency, skus = shop_currency(ctx), RepeatedSkus(ctx) if self.settings.product_key == "sku" else None
-        feed = changes_read_once.changed_records(ctx, queries.PRODUCTS, since)
+        feed = changes_read_once.stored_changed_records(ctx, queries.PRODUCTS, since)
         for records, source in feed.pages():
             rows = [row for record in records for row in self.rows.variant_rows_of_product(record)]
             if skus is not None:
                 skus.warn_of_repeated((at_path(row, "key"), at_path(row, "variant.id")) for row in rows)
-            yield RawBatch.json([with_members(row, currency=currency) for row in rows], source=source)
-        yield from checkpoint_if_cursor_given(feed.cursor)
+            yield RawBatch.json([with_added_members(row, currency=currency) for row in rows], source=source)
+        yield from yield_checkpoint_if_cursor_given(feed.cursor)
 
     def customers(self, ctx: ShopifyContext, since: str | None) -> Read:
         of_accounts, of_orders = split_account_and_order_cursors(since)
-        orders = self._changed_orders(ctx, of_orders)
-        feed = changes_read_once.changed_records(ctx, queries.CUSTOMERS, of_accounts)
+        orders = self._stored_changed_orders(ctx, of_orders)
+        feed = changes_read_once.stored_changed_records(ctx, queries.CUSTOMERS, of_accounts)
         for records, source in feed.pages():
             yield RawBatch.json([with_gid_number_as_key(record) for record in records], source=source)
         for records, source in orders.pages():
             yield RawBatch.json(self.rows.guest_rows(records), source=source)
         yield from deleted_and_existing_records.deleted_records(ctx, of_accounts, "CUSTOMER")
-        yield from checkpoint_if_cursor_given(join_account_and_order_cursors(feed.cursor, orders.cursor, since))
+        yield from yield_checkpoint_if_cursor_given(join_account_and_order_cursors(feed.cursor, orders.cursor, since))
 
     def orders(self, ctx: ShopifyContext, since: str | None) -> Read:
-        feed = self._changed_orders(ctx, since)
+        feed = self._stored_changed_orders(ctx, since)
         for records, source in feed.pages():
             yield RawBatch.json([with_gid_number_as_key(record) for record in records], source=source)
         yield from deleted_and_existing_records.deleted_records(ctx, since, "ORDER")
-        yield from checkpoint_if_cursor_given(feed.cursor)
+        yield from yield_checkpoint_if_cursor_given(feed.cursor)
 
     def invoices(self, ctx: ShopifyContext, since: str | None) -> Read:
-        feed = self._changed_orders(ctx, since)
+        feed = self._stored_changed_orders(ctx, since)
         for records, source in feed.pages():
             yield RawBatch.json(self.rows.invoice_rows(records), source=source)
-        yield from checkpoint_if_cursor_given(feed.cursor)
+        yield from yield_checkpoint_if_cursor_given(feed.cursor)
 
-    def _changed_orders(self, ctx: ShopifyContext, since: str | None) -> StoredList:
+    def _stored_changed_orders(self, ctx: ShopifyContext, since: str | None) -> StoredList:
         if since is None:
             ctx.shared("shopify.order_age", lambda: _warn_of_hidden_orders(ctx))
-        return changes_read_once.changed_records(
+        return changes_read_once.stored_changed_records(
             ctx,
             queries.ORDERS,
             since,
@@ -115,9 +115,9 @@ class ShopifyReader(ShopReader[ShopifySettings]):
 
     def _orders_of_surviving_merged_customers(self, ctx: ShopifyContext, since: str | None) -> Pages:
         """Yield the orders of customers into which others were merged: the shop does not count them as changed."""
-        if "CUSTOMER" not in deleted_and_existing_records.deletion_events(ctx, since):
+        if "CUSTOMER" not in deleted_and_existing_records.deleted_ids_by_kind(ctx, since):
             return
-        for customers, _ in changes_read_once.changed_records(ctx, queries.CUSTOMERS, since).pages():
+        for customers, _ in changes_read_once.stored_changed_records(ctx, queries.CUSTOMERS, since).pages():
             for customer in customers:
                 for page in request_pages(
                     ctx,
@@ -126,13 +126,16 @@ class ShopifyReader(ShopReader[ShopifySettings]):
                     queries.ORDERS.size,
                     id=at_path(customer, "id"),
                 ):
-                    yield complete_records(ctx, queries.ORDERS, page.items("/data/customer/orders/nodes")), page.address
+                    yield (
+                        complete_undeleted_records(ctx, queries.ORDERS, page.items("/data/customer/orders/nodes")),
+                        page.address,
+                    )
 
     def locations(self, ctx: ShopifyContext) -> Iterator[RawBatch]:
         for page in request_pages(ctx, "/data/locations", queries.LOCATIONS, _IDS):
             nodes = page.items("/data/locations/nodes")
             rows = [
-                with_members(
+                with_added_members(
                     with_gid_number_as_key(node),
                     mapped=self.rows.is_location_mapped(number_in_gid_or_none(at_path(node, "id"))),
                 )
@@ -142,7 +145,7 @@ class ShopifyReader(ShopReader[ShopifySettings]):
 
     def stock(self, ctx: ShopifyContext) -> Iterator[RawBatch]:
         if self.settings.bulk:
-            pages = bulk_list_reading.read_in_bulk(ctx, queries.STOCK, reuse=False).pages
+            pages = bulk_list_reading.run_or_reuse_bulk_operation(ctx, queries.STOCK, reuse=False).pages
         else:
             pages = record_pages(ctx, queries.STOCK)
         for records, source in pages:
@@ -150,8 +153,8 @@ class ShopifyReader(ShopReader[ShopifySettings]):
                 [row for record in records for row in self.rows.inventory_level_rows(record)], source=source
             )
 
-    def all_product_keys(self, ctx: ShopifyContext) -> Iterator[RawBatch]:
-        yield from deleted_and_existing_records.all_existing_keys(
+    def batches_of_all_product_keys(self, ctx: ShopifyContext) -> Iterator[RawBatch]:
+        yield from deleted_and_existing_records.batches_of_existing_keys(
             ctx, "productVariants", "id sku", self.rows.product_key
         )
 
@@ -162,20 +165,26 @@ class ShopifyReader(ShopReader[ShopifySettings]):
         if by_sku:
             found = records_by_id.variants_of_skus(ctx, keys)
         else:
-            found = records_by_id.request_records(ctx, queries.VARIANTS, shop_ids_in_keys(keys))
+            found = records_by_id.request_records_and_missing_ids(ctx, queries.VARIANTS, shop_ids_in_keys(keys))
         for variants, source, _ in found:
             currency = shop_currency(ctx)
-            rows = [with_members(self.rows.row_of_variant(variant), currency=currency) for variant in variants]
+            rows = [with_added_members(self.rows.row_of_variant(variant), currency=currency) for variant in variants]
             yield RawBatch.json(rows, source=source)
 
     def customers_with_keys(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
-        for accounts, source, missing in records_by_id.request_records(ctx, queries.CUSTOMERS, shop_ids_in_keys(keys)):
+        for accounts, source, missing in records_by_id.request_records_and_missing_ids(
+            ctx, queries.CUSTOMERS, shop_ids_in_keys(keys)
+        ):
             yield RawBatch.json(map(with_gid_number_as_key, accounts), source=source, deleted=missing)
-        for orders, source, _ in records_by_id.request_records(ctx, queries.ORDERS, order_ids_in_guest_keys(keys)):
+        for orders, source, _ in records_by_id.request_records_and_missing_ids(
+            ctx, queries.ORDERS, order_ids_in_guest_keys(keys)
+        ):
             yield RawBatch.json(self.rows.guest_rows(orders), source=source)
 
     def orders_with_keys(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
-        for orders, source, missing in records_by_id.request_records(ctx, queries.ORDERS, shop_ids_in_keys(keys)):
+        for orders, source, missing in records_by_id.request_records_and_missing_ids(
+            ctx, queries.ORDERS, shop_ids_in_keys(keys)
+        ):
             gone = missing if missing and sees_all_orders(granted_scopes(_shop_answer(ctx))) else []
             yield RawBatch.json(
                 map(with_gid_number_as_key, complete_refunds_of_orders(ctx, orders)), source=source, deleted=gone
@@ -184,13 +193,13 @@ class ShopifyReader(ShopReader[ShopifySettings]):
     def invoices_with_keys(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         refunds = shop_ids_in_keys(keys, f"{CREDIT_NOTE}-")
         wanted = dict.fromkeys([*shop_ids_in_keys(keys), *records_by_id.order_ids_of_refunds(ctx, refunds)])
-        for orders, source, _ in records_by_id.request_records(ctx, queries.ORDERS, list(wanted)):
+        for orders, source, _ in records_by_id.request_records_and_missing_ids(ctx, queries.ORDERS, list(wanted)):
             yield RawBatch.json(self.rows.invoice_rows(complete_refunds_of_orders(ctx, orders)), source=source)
 
     def stock_with_keys(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         items = shop_ids_in_keys([key.partition("-")[0] for key in keys])
         variants = records_by_id.variant_ids_of_inventory_items(ctx, items)
-        for records, source, _ in records_by_id.request_records(ctx, queries.STOCK, variants):
+        for records, source, _ in records_by_id.request_records_and_missing_ids(ctx, queries.STOCK, variants):
             yield RawBatch.json(
                 [row for record in records for row in self.rows.inventory_level_rows(record)], source=source
             )

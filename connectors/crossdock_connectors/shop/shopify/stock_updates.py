@@ -14,7 +14,7 @@ from crossdock.targets import Outcome
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import MISSING
 from crossdock_connectors.json_record_members import objects_in_list, required_text_or_null
-from crossdock_connectors.shop.shopify.pages import number_in_gid
+from crossdock_connectors.shop.shopify.pages import number_in_gid_or_empty
 
 _LEVEL = (
     'inventoryLevel(locationId: $location) { isActive quantities(names: ["available", "on_hand"]) { name quantity } }'
@@ -45,7 +45,7 @@ def sku_search(sku: str) -> str:
     return f"sku:{json.dumps(sku)}"
 
 
-def outcome_of_sku_look_up(found: Any, sku: str, location: str, name: str) -> Outcome:
+def outcome_of_sku_look_up(found: Any, sku: str, location: str, quantity_name: str) -> Outcome:
     """Return the stock of the one item with *sku* in the connection *found*."""
     read = JsonElement(found, "/data/inventoryItems")
     if read.at("/pageInfo/hasNextPage", bool):
@@ -57,17 +57,17 @@ def outcome_of_sku_look_up(found: Any, sku: str, location: str, name: str) -> Ou
         return Outcome("rejected", message, 200, reason="conflict", pointer="/sku")
     if not same:
         return Outcome("rejected", f"the shop has no variant with the SKU {sku}", 200, reason="missing", pointer="/sku")
-    return outcome_of_found_item(same[0], location, name)
+    return outcome_of_found_item(same[0], location, quantity_name)
 
 
-def outcome_of_id_look_up(item: Any, target_id: str, name: str) -> Outcome:
+def outcome_of_id_look_up(item: Any, target_id: str, quantity_name: str) -> Outcome:
     number, _, location = target_id.partition("-")
-    if item is not None and number_in_gid(JsonElement(item, "/data/inventoryItem").at("/id", str)) != number:
+    if item is not None and number_in_gid_or_empty(JsonElement(item, "/data/inventoryItem").at("/id", str)) != number:
         return Outcome("unavailable", "answered a look-up with a different record", 200)
-    return outcome_of_found_item(item, location, name)
+    return outcome_of_found_item(item, location, quantity_name)
 
 
-def outcome_of_found_item(item: Any, location: str, name: str) -> Outcome:
+def outcome_of_found_item(item: Any, location: str, quantity_name: str) -> Outcome:
     if item is None:
         return Outcome("rejected", "the shop no longer has this variant", 200, reason="missing")
     read = JsonElement(item, "/data/inventoryItem")
@@ -77,13 +77,13 @@ def outcome_of_found_item(item: Any, location: str, name: str) -> Outcome:
         return Outcome("rejected", message, 200, reason="missing", pointer="/location")
     quantities = objects_in_list(read, "/inventoryLevel/quantities")
     held = {each.at("/name", str): each.at("/quantity", int) for each in quantities}
-    if name not in held:
-        return Outcome("in_doubt", f"the answer has no quantity {name}", 200)
-    target_id = f"{number_in_gid(read.at('/id', str))}-{location}"
-    return Outcome("found", status=200, target_id=target_id, held={"quantity": held[name]})
+    if quantity_name not in held:
+        return Outcome("in_doubt", f"the answer has no quantity {quantity_name}", 200)
+    target_id = f"{number_in_gid_or_empty(read.at('/id', str))}-{location}"
+    return Outcome("found", status=200, target_id=target_id, held={"quantity": held[quantity_name]})
 
 
-def set_quantity_input(target_id: str, quantity: int, before: Mapping[str, Any], name: str) -> dict[str, Any]:
+def set_quantity_input(target_id: str, quantity: int, before: Mapping[str, Any], quantity_name: str) -> dict[str, Any]:
     """Return the input of `SET`: *quantity*, if the shop still has the quantity of *before*."""
     item, _, location = target_id.partition("-")
     row = {
@@ -92,4 +92,4 @@ def set_quantity_input(target_id: str, quantity: int, before: Mapping[str, Any],
         "quantity": quantity,
         "changeFromQuantity": before.get("quantity"),
     }
-    return {"name": name, "reason": "correction", "quantities": [row]}
+    return {"name": quantity_name, "reason": "correction", "quantities": [row]}

@@ -15,7 +15,7 @@ from crossdock.reading.sources.api_error_messages import error_message_in
 from crossdock.sources import GraphQLError
 from crossdock.values.json_paths import at_path
 from crossdock.webhooks import Subscription, SubscriptionApi, created_once, read_subscription
-from crossdock_connectors.shop.shopify.pages import ShopifyContext, number_in_gid, request_pages, request_query
+from crossdock_connectors.shop.shopify.pages import ShopifyContext, number_in_gid_or_empty, request_pages, request_query
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 _PAGE = 100
@@ -113,7 +113,7 @@ def topic_in_header_form(name: str) -> str:
 
 def _parse_subscription(node: Any, source: str) -> Subscription:
     found = read_subscription(node, source, topic="topic", address="uri", active=True)
-    return Subscription(number_in_gid(found.id), topic_in_header_form(found.topic), found.address)
+    return Subscription(number_in_gid_or_empty(found.id), topic_in_header_form(found.topic), found.address)
 
 
 def _refusal_text(payload: Any) -> str:

@@ -27,7 +27,7 @@ from crossdock.targets import (
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.shopify import fulfillment_creation, stock_updates, target_answers
-from crossdock_connectors.shop.shopify.pages import number_in_gid
+from crossdock_connectors.shop.shopify.pages import number_in_gid_or_empty
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 from crossdock_connectors.shop.written_back_record_models import Fulfillment, StockLevel, split_key_in_two
 from crossdock_connectors.unreadable_record_parts import unreadable_look_up_outcome
@@ -133,8 +133,8 @@ class ShopifyTarget(ApiTarget):
 
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if answer.status != 200:
-            return target_answers.outcome_of_answer_without_data(answer) or super().outcome(resource, answer, expected)
-        if failed := target_answers.outcome_of_answer_without_data(answer):
+            return target_answers.outcome_if_answer_lacks_data(answer) or super().outcome(resource, answer, expected)
+        if failed := target_answers.outcome_if_answer_lacks_data(answer):
             return failed
         mutation = "fulfillmentCreate" if resource == "fulfillments" else "inventorySetQuantities"
         payload = at_path(body_of(answer), f"data.{mutation}")
@@ -147,10 +147,10 @@ class ShopifyTarget(ApiTarget):
         gid = at_path(payload, "fulfillment.id")
         if not isinstance(gid, str):
             return Outcome("in_doubt", "the answer names no fulfillment", 200)
-        return Outcome("delivered", status=200, target_id=number_in_gid(gid))
+        return Outcome("delivered", status=200, target_id=number_in_gid_or_empty(gid))
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        failed = target_answers.outcome_of_answer_without_data(answer)
+        failed = target_answers.outcome_if_answer_lacks_data(answer)
         if answer.status != 200:
             failed = failed or super().outcome(resource, answer, expected)
             return failed if failed.kind in {"throttled", "unauthorized"} else replace(failed, kind="unavailable")
@@ -175,7 +175,7 @@ class ShopifyTarget(ApiTarget):
         return stock_updates.outcome_of_sku_look_up(found, first, self._location_id(second), self._quantity)
 
     def throttled(self, answer: Answer) -> Outcome | None:
-        failed = target_answers.outcome_of_answer_without_data(answer)
+        failed = target_answers.outcome_if_answer_lacks_data(answer)
         return failed if failed is not None and failed.kind == "throttled" else None
 
     def limit(self, answer: Answer) -> RateHeaders | None:

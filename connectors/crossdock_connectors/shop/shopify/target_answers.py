@@ -17,7 +17,7 @@ _RUNNING = frozenset({"IDEMPOTENCY_CONCURRENT_REQUEST"})
 _LONGEST = 2_000  # characters of a message
 
 
-def outcome_of_answer_without_data(answer: Answer) -> Outcome | None:
+def outcome_if_answer_lacks_data(answer: Answer) -> Outcome | None:
     """Return the outcome of an answer without data; None with data, or for an HTTP status that targets know."""
     if answer.status in _NOT_NOW:
         return Outcome("unavailable", f"HTTP {answer.status}: the shop is closed to the app for now", answer.status)

@@ -14,7 +14,7 @@ from functools import partial
 from crossdock import RecordError
 from crossdock.values.json_access import JsonAccess
 from crossdock.webhooks import Hint, Webhook, Webhooks
-from crossdock_connectors.shop.shopify.pages import number_in_gid
+from crossdock_connectors.shop.shopify.pages import number_in_gid_or_empty
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 from crossdock_connectors.shop.shopify.subscriptions import ShopifySubscriptions
 from crossdock_connectors.shop.streams import CREDIT_NOTE
@@ -62,7 +62,7 @@ def _edited_order_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
     return order_and_invoice_hints(settings, webhook.identifier("/order_edit/order_id"))
 
 
-def _fulfillment_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
+def _order_and_invoice_hints_of_fulfillment(settings: ShopifySettings, webhook: Webhook) -> _Hints:
     return order_and_invoice_hints(settings, webhook.identifier("/order_id"))
 
 
@@ -78,7 +78,7 @@ def _customer_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:  # n
 
 def _hints_of_customer_merge(settings: ShopifySettings, webhook: Webhook) -> _Hints:  # noqa: ARG001  one of several
     for which in ("kept", "deleted"):
-        yield Hint("customers", (_number_in_gid_at(webhook, f"/admin_graphql_api_customer_{which}_id"),))
+        yield Hint("customers", (_number_in_gid_or_error(webhook, f"/admin_graphql_api_customer_{which}_id"),))
 
 
 def _product_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
@@ -93,7 +93,7 @@ def _product_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
     for variant in webhook.each("/variants", default=()):
         yield Hint("products", (variant.identifier("/id"),))
     for variant in webhook.each("/variant_gids", default=()):
-        yield Hint("products", (_number_in_gid_at(variant, "/admin_graphql_api_id"),))
+        yield Hint("products", (_number_in_gid_or_error(variant, "/admin_graphql_api_id"),))
 
 
 def _stock_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
@@ -102,15 +102,15 @@ def _stock_hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
         yield Hint("stock", (f"{item}-{location}",))
 
 
-def _number_in_gid_at(part: JsonAccess, pointer: str) -> str:
-    if number := number_in_gid(part.at(pointer, str)):
+def _number_in_gid_or_error(part: JsonAccess, pointer: str) -> str:
+    if number := number_in_gid_or_empty(part.at(pointer, str)):
         return number
     raise RecordError("bad_value", "is no global id", pointer=part.place(pointer))
 
 
 def _hints_from_query_variables(settings: ShopifySettings, webhook: Webhook) -> _Hints:
     for gid in webhook.at("/query_variables", dict, default={}).values():
-        if not isinstance(gid, str) or not gid.startswith(_GID) or not (number := number_in_gid(gid)):
+        if not isinstance(gid, str) or not gid.startswith(_GID) or not (number := number_in_gid_or_empty(gid)):
             continue
         kind = gid.removeprefix(_GID).partition("/")[0]
         if kind == "Order":
@@ -131,8 +131,8 @@ _OF_TOPIC: Mapping[str, Callable[[ShopifySettings, Webhook], _Hints]] = {
     "orders/delete": _deleted_order_hints,
     "orders/edited": _edited_order_hints,
     "refunds/create": _refund_hints,
-    "fulfillments/create": _fulfillment_hints,
-    "fulfillments/update": _fulfillment_hints,
+    "fulfillments/create": _order_and_invoice_hints_of_fulfillment,
+    "fulfillments/update": _order_and_invoice_hints_of_fulfillment,
     "customers/create": _customer_hints,
     "customers/update": _customer_hints,
     "customers/enable": _customer_hints,

@@ -13,7 +13,7 @@ from crossdock import Context
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.sources import NotFoundError, OverlappingPages
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.json_record_members import with_members
+from crossdock_connectors.json_record_members import with_added_members
 from crossdock_connectors.shop.lists_read_once import OVERLAP, Pages, StoredList, read_list_once_per_run
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 from crossdock_connectors.unreadable_record_parts import UnreadParts
@@ -37,10 +37,10 @@ SEK without decimals, whose rounded lines do not add up."""
 OF_STOCK = "id,sku,name,type,manage_stock,stock_quantity"
 
 
-def pages(ctx: WooContext, path: str, change: str | tuple[str, ...] = "id", **params: str | None) -> Pages:
-    """Yield the records of a list in the order of their ids, or by *params* with *change*, and each page's address."""
+def pages(ctx: WooContext, path: str, sorted_by: str | tuple[str, ...] = "id", **params: str | None) -> Pages:
+    """Yield the records of a list by their ids, or by *params* with *sorted_by*, and the address of each page."""
     size = ctx.settings.page_size or MOST
-    paginator = OverlappingPages(change=change, total=TOTAL, size=size, size_param="per_page")
+    paginator = OverlappingPages(change=sorted_by, total=TOTAL, size=size, size_param="per_page")
     asked = {"orderby": "id", "order": "asc", **params}
     for page in ctx.api.pages(f"{API}/{path}", asked, paginator=paginator):
         yield [_with_empty_address_objects(record) for record in page.items("")], page.address
@@ -55,7 +55,7 @@ def _with_empty_address_objects(record: Any) -> Any:
 # ---- orders
 
 
-def changed_orders(ctx: WooContext, since: str | None) -> StoredList:
+def stored_changed_orders(ctx: WooContext, since: str | None) -> StoredList:
     """Return the orders that changed since *since*, with full refunds, including those in the trash."""
     first, *others = STATUSES
     return read_list_once_per_run(
@@ -64,7 +64,7 @@ def changed_orders(ctx: WooContext, since: str | None) -> StoredList:
         since,
         lambda: _order_pages(ctx, since, [first]),
         lambda: _order_pages(ctx, since, others),
-        changed="date_modified_gmt",
+        change_time_member="date_modified_gmt",
     )
 
 
@@ -107,7 +107,7 @@ def _refund_pages(ctx: WooContext, number: str, named: Any) -> Iterator[list[Any
             found += refunds
             yield refunds
     except NotFoundError as error:
-        _note_deletion_or_doubt(ctx, "order", number, error, ", and is read without its refunds")
+        _note_deletion_or_raise_doubt(ctx, "order", number, error, ", and is read without its refunds")
         return
     if missing := _missing_refunds(named, found):
         raise DoubtfulListError(
@@ -139,13 +139,15 @@ def _is_zero_or_empty(amount: Any) -> bool:
     return amount is None or (isinstance(amount, str) and not amount.strip("-0."))
 
 
-def _note_deletion_or_doubt(ctx: WooContext, kind: str, number: str | None, error: NotFoundError, result: str) -> None:
+def _note_deletion_or_raise_doubt(
+    ctx: WooContext, kind: str, number: str | None, error: NotFoundError, consequence_text: str
+) -> None:
     """Note that a record was deleted before its own list was read, or raise DoubtfulListError if it is there."""
     if not _is_gone(ctx, f"{kind}s/{number}"):
         raise DoubtfulListError(
             f"{error.message}, although the {kind} is there", where=error.where, code=error.code
         ) from None
-    ctx.run.note(ctx.connection, f"{kind} {number} was deleted while it was read{result}")
+    ctx.run.note(ctx.connection, f"{kind} {number} was deleted while it was read{consequence_text}")
 
 
 def _is_gone(ctx: WooContext, path: str) -> bool:
@@ -157,7 +159,7 @@ def _is_gone(ctx: WooContext, path: str) -> bool:
     return False
 
 
-def orders_with_key_members(ctx: WooContext) -> StoredList:
+def stored_orders_with_key_members(ctx: WooContext) -> StoredList:
     """Return all orders with the members that determine their keys and those of their customers."""
     fields = "id,customer_id,billing.email"
     return read_list_once_per_run(
@@ -185,7 +187,7 @@ def changed_variants(ctx: WooContext, since: str | None) -> Pages:
     return variant_pages(ctx, _changed_pages(ctx, "products", begin, "date_modified", status="any"))
 
 
-def all_variants_with_stock(ctx: WooContext) -> StoredList:
+def stored_variants_with_stock_fields(ctx: WooContext) -> StoredList:
     def read() -> Pages:
         return variant_pages(ctx, pages(ctx, "products", status="any", _fields=OF_STOCK), OF_STOCK)
 
@@ -227,24 +229,24 @@ def _variations(ctx: WooContext, product: Item, fields: str | None) -> Iterator[
     try:
         for records, _ in pages(ctx, f"products/{number}/variations", status="any", _fields=fields):
             for record in records:
-                yield with_members(record, parent=parent)
+                yield with_added_members(record, parent=parent)
     except NotFoundError as error:
-        _note_deletion_or_doubt(ctx, "product", number, error, "; its variations are left out")
+        _note_deletion_or_raise_doubt(ctx, "product", number, error, "; its variations are left out")
 
 
 # ---- changes
 
 
 def _changed_pages(
-    ctx: WooContext, path: str, begin: datetime | None, change: str | tuple[str, ...], **params: str
+    ctx: WooContext, path: str, begin: datetime | None, sorted_by: str | tuple[str, ...], **params: str
 ) -> Pages:
     """Yield the records of a list that changed at *begin* or later, oldest change first; all of them with None."""
     if begin is None:
-        yield from pages(ctx, path, change, orderby="modified", **params)
+        yield from pages(ctx, path, sorted_by, orderby="modified", **params)
         return
     bound = time_param(begin - MISSING_HOUR)
     filtered = {**params, "modified_after": bound, "dates_are_gmt": "true"}
-    for records, source in pages(ctx, path, change, orderby="modified", **filtered):
+    for records, source in pages(ctx, path, sorted_by, orderby="modified", **filtered):
         if any(_is_older(record, bound) for record in records):
             ctx.shared(
                 "woocommerce.unfiltered", lambda: ctx.run.warn(ctx.connection, UNFILTERED, code="filter_ignored")

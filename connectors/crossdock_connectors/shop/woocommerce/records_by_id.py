@@ -70,9 +70,9 @@ def variants_of_products(ctx: WooContext, ids: Sequence[str]) -> Pages:
         yield from variant_pages(ctx, pages(ctx, "products", "date_modified", orderby="modified", **named))
 
 
-def variants_with_stock(ctx: WooContext, ids: Sequence[str]) -> Pages:
-    if ids:
-        products = pages(ctx, "products", status="any", include=",".join(ids), _fields=OF_STOCK)
+def variants_with_stock(ctx: WooContext, product_ids: Sequence[str]) -> Pages:
+    if product_ids:
+        products = pages(ctx, "products", status="any", include=",".join(product_ids), _fields=OF_STOCK)
         yield from variant_pages(ctx, products, OF_STOCK)
 
 

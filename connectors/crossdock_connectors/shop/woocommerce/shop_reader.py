@@ -19,8 +19,8 @@ from crossdock import (
 )
 from crossdock.mapping.incremental_cursors import format_iso_instant_cursor
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.json_record_members import with_members
-from crossdock_connectors.shop.lists_read_once import Pages, checkpoint_if_cursor_given
+from crossdock_connectors.json_record_members import with_added_members
+from crossdock_connectors.shop.lists_read_once import Pages, yield_checkpoint_if_cursor_given
 from crossdock_connectors.shop.record_values import GUEST, guest_key
 from crossdock_connectors.shop.shop_ids_read_from_keys import order_ids_in_guest_keys, shop_ids_in_keys
 from crossdock_connectors.shop.streams import CREDIT_NOTE, WITHDRAWN, Read, ShopReader
@@ -51,9 +51,9 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
                 skus.warn_of_repeated((self._product_key(record), at_path(record, "id")) for record in records)
             cursor = started if records else cursor
             yield RawBatch.json(
-                [with_members(record, key=self._product_key(record)) for record in records], source=source
+                [with_added_members(record, key=self._product_key(record)) for record in records], source=source
             )
-        yield from checkpoint_if_cursor_given(cursor)
+        yield from yield_checkpoint_if_cursor_given(cursor)
 
     def _product_key(self, variant: Any) -> str | None:
         if self.settings.product_key == "sku":
@@ -63,7 +63,7 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
 
     def customers(self, ctx: WooContext, since: str | None) -> Read:
         """Yield accounts, guests, and the buyers whose accounts were deleted: orders keep the ids of those."""
-        orders, accounts = lists.changed_orders(ctx, since), array("Q")
+        orders, accounts = lists.stored_changed_orders(ctx, since), array("Q")
         for records, source in lists.customers(ctx).pages():
             accounts.extend(int(number) for number in map(id_text_or_none, records) if number is not None)
             yield RawBatch.json([_with_id_as_key(record) for record in records], source=source)
@@ -77,7 +77,7 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
             ]
             if former:
                 yield RawBatch.json(map(_row_of_deleted_account, former), source=source)
-        yield from checkpoint_if_cursor_given(orders.cursor)
+        yield from yield_checkpoint_if_cursor_given(orders.cursor)
 
     def _guest_rows(self, orders: Iterable[Any]) -> Iterator[Item]:
         for order in orders:
@@ -90,23 +90,23 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
             yield {"key": key, "username": "Guest"} if key == GUEST else {"key": key, "billing": order.get("billing")}
 
     def orders(self, ctx: WooContext, since: str | None) -> Read:
-        feed = lists.changed_orders(ctx, since)
+        feed = lists.stored_changed_orders(ctx, since)
         for records, source in feed.pages():
             yield RawBatch.json(
-                [with_members(_with_id_as_key(record), test=False) for record in records], source=source
+                [with_added_members(_with_id_as_key(record), test=False) for record in records], source=source
             )
-        yield from checkpoint_if_cursor_given(feed.cursor)
+        yield from yield_checkpoint_if_cursor_given(feed.cursor)
 
     def invoices(self, ctx: WooContext, since: str | None) -> Read:
-        feed = lists.changed_orders(ctx, since)
+        feed = lists.stored_changed_orders(ctx, since)
         for records, source in feed.pages():
             yield RawBatch.json([row for record in records for row in self._invoice_rows(record)], source=source)
-        yield from checkpoint_if_cursor_given(feed.cursor)
+        yield from yield_checkpoint_if_cursor_given(feed.cursor)
 
     def _invoice_rows(self, order: Any) -> Iterator[Any]:
         due = is_invoice_due(order, self.settings.invoices)
         withdrawn = not due and may_invoice_need_withdrawal(order)
-        yield with_members(_with_id_as_key(order), test=False, due=WITHDRAWN if withdrawn else due)
+        yield with_added_members(_with_id_as_key(order), test=False, due=WITHDRAWN if withdrawn else due)
         if self.settings.refunds == "credit_note":
             yield from rows_of_refunds(order, due=due)
 
@@ -118,28 +118,28 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
         return not self.settings.locations or mapping.STORE in self.settings.locations
 
     def stock(self, ctx: WooContext) -> Iterator[RawBatch]:
-        for records, source in lists.all_variants_with_stock(ctx).pages():
+        for records, source in lists.stored_variants_with_stock_fields(ctx).pages():
             yield RawBatch.json([self._stock_row(record) for record in records], source=source)
 
     def _stock_row(self, variant: Any) -> Any:
         """Return the stock of a variant. Without its own, it is counted nowhere or, with "parent", with its product."""
         counted = at_path(variant, "manage_stock") not in (False, "parent")
-        return with_members(_with_id_as_key(variant), counted=counted, mapped=self._is_store_mapped)
+        return with_added_members(_with_id_as_key(variant), counted=counted, mapped=self._is_store_mapped)
 
-    def all_product_keys(self, ctx: WooContext) -> Iterator[RawBatch]:
-        for records, source in lists.all_variants_with_stock(ctx).pages():
+    def batches_of_all_product_keys(self, ctx: WooContext) -> Iterator[RawBatch]:
+        for records, source in lists.stored_variants_with_stock_fields(ctx).pages():
             yield RawBatch.json([{"key": self._product_key(record)} for record in records], source=source)
 
-    def all_customer_keys(self, ctx: WooContext) -> Iterator[RawBatch]:
+    def batches_of_all_customer_keys(self, ctx: WooContext) -> Iterator[RawBatch]:
         for records, source in lists.customers(ctx).pages():
             yield RawBatch.json([{"key": id_text_or_none(record)} for record in records], source=source)
-        for records, source in lists.orders_with_key_members(ctx).pages():
+        for records, source in lists.stored_orders_with_key_members(ctx).pages():
             yield RawBatch.json([{"key": guest["key"]} for guest in self._guest_rows(records)], source=source)
             buyers = filter(None, map(_account_id_of_order, records))
             yield RawBatch.json([{"key": str(number)} for number in buyers], source=source)
 
-    def all_order_keys(self, ctx: WooContext) -> Iterator[RawBatch]:
-        for records, source in lists.orders_with_key_members(ctx).pages():
+    def batches_of_all_order_keys(self, ctx: WooContext) -> Iterator[RawBatch]:
+        for records, source in lists.stored_orders_with_key_members(ctx).pages():
             yield RawBatch.json([{"key": id_text_or_none(record)} for record in records], source=source)
 
     # ---- fetching
@@ -153,7 +153,7 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
         )
         for records, source in records_by_id.variants_of_products(ctx, ids):
             yield RawBatch.json(
-                [with_members(record, key=self._product_key(record)) for record in records], source=source
+                [with_added_members(record, key=self._product_key(record)) for record in records], source=source
             )
 
     def customers_with_keys(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
@@ -165,7 +165,7 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
     def orders_with_keys(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         for records, source in self._orders_with_refunds_by_id(ctx, shop_ids_in_keys(keys)):
             yield RawBatch.json(
-                [with_members(_with_id_as_key(record), test=False) for record in records], source=source
+                [with_added_members(_with_id_as_key(record), test=False) for record in records], source=source
             )
 
     def invoices_with_keys(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
@@ -235,4 +235,4 @@ def _row_of_deleted_account(order: Any) -> Item:
 
 
 def _with_id_as_key(item: Any) -> Any:
-    return with_members(item, key=id_text_or_none(item))
+    return with_added_members(item, key=id_text_or_none(item))

@@ -29,14 +29,14 @@ from crossdock.mapping.stream_declaration import Mode
 from crossdock.sources import Checkpoint, CursorInBody, NotFoundError
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.json_record_members import with_members
+from crossdock_connectors.json_record_members import with_added_members
 from crossdock_connectors.mapping_versions import version_of_mapping_and_settings
 from crossdock_connectors.threepl.amazon_mcf import mapping
 from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings
 from crossdock_connectors.threepl.record_values import ProductSkus as ProductNames
 from crossdock_connectors.threepl.record_values import key_of_external_id, possible_external_ids_of_key
 from crossdock_connectors.threepl.settings import MAPPED
-from crossdock_connectors.unreadable_record_parts import read_part_or_reason
+from crossdock_connectors.unreadable_record_parts import read_as_member_or_reason
 
 INVENTORY = "/fba/inventory/v1/summaries"
 ORDERS = "/fba/outbound/2020-07-01/fulfillmentOrders"
@@ -61,7 +61,7 @@ class AmazonStream(Stream[AmazonMcfSettings]):
         key = ("sellerSku", "fnSku", "condition")
         for page in ctx.api.pages(INVENTORY, params, paginator=paginator, records=place_of_records, key=key):
             items = page.items(place_of_records)
-            yield [with_members(item, marketplace=place) for item in items], page.address
+            yield [with_added_members(item, marketplace=place) for item in items], page.address
 
 
 class Products(AmazonStream):
@@ -91,7 +91,7 @@ class Stock(AmazonStream):
 
     def pull(self, ctx: AmazonContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  a snapshot
         for items, address in self.inventory(ctx):
-            rows = [with_members(item, state=state) for item in items for state in self.settings.stock_states]
+            rows = [with_added_members(item, state=state) for item in items for state in self.settings.stock_states]
             yield RawBatch.json(rows, source=address)
 
     def to_resource(self, record: Record) -> InventoryLotDraft:
@@ -150,7 +150,7 @@ class Shipments(AmazonStream):
             except NotFoundError:
                 continue
             key = key_of_external_id(name, self.settings.orders.namespace)
-            yield RawBatch.json([with_members(order, order_key=key)], source=_order_path(name))
+            yield RawBatch.json([with_added_members(order, order_key=key)], source=_order_path(name))
 
     def _listed_orders(self, ctx: AmazonContext, begin: datetime) -> Iterator[tuple[list[Any], str]]:
         paginator = CursorInBody("/payload/nextToken", param="nextToken")
@@ -168,12 +168,12 @@ class Shipments(AmazonStream):
         key = key_of_external_id(name, self.settings.orders.namespace)
         if key is None:
             return {"order_key": None, "fulfillmentOrder": summary}
-        read = read_part_or_reason("order", lambda: self._request_order(ctx, name))
+        read = read_as_member_or_reason("order", lambda: self._request_order(ctx, name))
         place = {"marketplaceId": self.settings.marketplace}
         order = read.get("order", {**read, "fulfillmentOrder": {**place, **summary}})
         if not mapping.is_order_finished(order):
             still_open.append(str(name))
-        return with_members(order, order_key=key)
+        return with_added_members(order, order_key=key)
 
     def _request_order(self, ctx: AmazonContext, name: str) -> dict[str, Any]:
         answer = ctx.api.get(_order_path(name))

@@ -9,7 +9,7 @@ from crossdock import InvoiceDraft, RawBatch, Record, RefusedError
 from crossdock.mapping.incremental_cursors import format_iso_instant_cursor
 from crossdock.sources import Checkpoint
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.json_record_members import with_members
+from crossdock_connectors.json_record_members import with_added_members
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.stream_base_and_list_pages import (
     ShipBobContext,
@@ -17,7 +17,7 @@ from crossdock_connectors.threepl.shipbob.stream_base_and_list_pages import (
     cursor_pages,
     merchants_of_inventory_items,
 )
-from crossdock_connectors.unreadable_record_parts import read_part_or_reason
+from crossdock_connectors.unreadable_record_parts import read_as_member_or_reason
 
 LATE = timedelta(days=30)
 """How long after its day a bill may appear, as in ShipBob's own default."""
@@ -39,10 +39,10 @@ class Bills(ShipBobStream):
 
     def _with_lines(self, ctx: ShipBobContext, bill: object) -> object:
         path = f"/invoices/{at_path(bill, 'invoice_id')}/transactions"
-        lines = read_part_or_reason(
+        lines = read_as_member_or_reason(
             "transactions", lambda: [line for page, _ in cursor_pages(ctx, path, "transaction_id") for line in page]
         )
-        return with_members(bill, owner=self.settings.owner, **lines)
+        return with_added_members(bill, owner=self.settings.owner, **lines)
 
     def _refuse_token_of_several_merchants(self, ctx: ShipBobContext) -> None:
         """Refuse an account of several merchants: the others' bills would be mistaken for those of the merchant."""

@@ -89,7 +89,7 @@ def received_lot(record: Record, products: ProductSkus, unit: str | None) -> Inv
         product_id=products.reference(record.at("/sku", str), (owner, str(record.at("/inventory_id", int)))),
         lot_number=record.at("/lot", str),
         bin_id=_bin_reference(owner, str(record.at("/location_id", int))),
-        quantity=_stowed_units(record),
+        quantity=_stowed_units_or_error_if_short(record),
         unit_of_measure=unit,
         received_on=record.instant("/received_at", timezone="UTC").date(),
         expires_on=expires.date() if expires else None,
@@ -101,7 +101,7 @@ def movement_of_receipt(record: Record, products: ProductSkus, announced_lots: s
     return LotMovementDraft(
         lot_id=Reference("inventory_lot", key, announced_lots),
         to_bin_id=_bin_reference(record.at("/owner", str), str(record.at("/location_id", int))),
-        quantity=_stowed_units(record),
+        quantity=_stowed_units_or_error_if_short(record),
     )
 
 
@@ -127,12 +127,12 @@ def invoice_of_bill(record: Record, bills: Bills) -> InvoiceDraft:
         currency=currency,
         items=tuple(
             _bill_line(each, bills, tax)
-            for each, tax in zip(transactions, _taxes_on_top_of_amounts(record, transactions, taxes), strict=True)
+            for each, tax in zip(transactions, _taxes_to_add_to_amounts(record, transactions, taxes), strict=True)
         ),
     )
 
 
-def _taxes_on_top_of_amounts(
+def _taxes_to_add_to_amounts(
     record: Record, transactions: Sequence[JsonAccess], taxes: Sequence[Decimal]
 ) -> Sequence[Decimal]:
     """Return what each charge costs beside its own amount, by the total of the bill: its taxes, or nothing.
@@ -167,7 +167,7 @@ def _total_units(record: Record) -> Decimal:
     return exact_sum(non_negative_units(each, "") for each in record.each("/quantities"))
 
 
-def _stowed_units(record: Record) -> Decimal:
+def _stowed_units_or_error_if_short(record: Record) -> Decimal:
     quantity, short = _total_units(record), record.at("/short", str, default=None)
     if short is not None:
         raise RecordError("bad_value", short, pointer="/quantities")

@@ -28,7 +28,7 @@ from crossdock_connectors.threepl.shipbob.stream_base_and_list_pages import (
     numbered_pages,
     rows_of_readable_items,
 )
-from crossdock_connectors.unreadable_record_parts import UnreadParts, check_part_was_read, read_part_or_reason
+from crossdock_connectors.unreadable_record_parts import UnreadParts, check_part_was_read, read_as_member_or_reason
 
 Place = tuple[str | None, str | None, str | None]
 """The texts of inventory id, lot and location."""
@@ -158,12 +158,12 @@ def received_lots(ctx: ShipBobContext) -> ReceivedLots:
     return ctx.shared("shipbob.received", lambda: _read_received_lots(ctx, {}))
 
 
-def _read_received_lots(ctx: ShipBobContext, named: Mapping[str, str]) -> ReceivedLots:
+def _read_received_lots(ctx: ShipBobContext, order_filter: Mapping[str, str]) -> ReceivedLots:
     first, found = ctx.settings.first, ReceivedLots()
     params = {
         "Statuses": "Completed",
         "InsertStartDate": None if first is None else format_iso_instant_cursor(first),
-        **named,
+        **order_filter,
     }
     orders: dict[str, Item] = {}
     for page, _ in numbered_pages(ctx, "/receiving", params):
@@ -188,7 +188,9 @@ def _stowed_rows(ctx: ShipBobContext, number: str, order: Item) -> Iterator[Item
     """
     listed = objects_in_list(JsonElement(order, ""), "/inventory_quantities")
     items = {column_text(each.value.get("inventory_id")): each.value for each in listed}
-    boxes = JsonElement(read_part_or_reason("boxes", lambda: ctx.api.get(f"/receiving/{number}/boxes").items("")), "")
+    boxes = JsonElement(
+        read_as_member_or_reason("boxes", lambda: ctx.api.get(f"/receiving/{number}/boxes").items("")), ""
+    )
     check_part_was_read(boxes, "/boxes")
     rows: dict[Place, Item] = {}
 

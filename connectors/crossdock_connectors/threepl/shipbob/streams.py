@@ -16,7 +16,7 @@ from crossdock.mapping.incremental_cursors import format_iso_instant_cursor
 from crossdock.sources import Checkpoint
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.json_record_members import objects_in_list, with_members
+from crossdock_connectors.json_record_members import objects_in_list, with_added_members
 from crossdock_connectors.threepl.record_values import key_of_external_id, possible_external_ids_of_key
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.bills import Bills
@@ -51,7 +51,7 @@ class Products(ShipBobStream):
         aside = UnreadParts()
         for items, address in cursor_pages(ctx, "/product", "id"):
             yield RawBatch.json(
-                rows_of_readable_items(items, "product", "id", _product_row_with_owner, aside),
+                rows_of_readable_items(items, "product", "id", _product_rows_with_owner, aside),
                 source=address,
                 explode="variants",
             )
@@ -61,9 +61,9 @@ class Products(ShipBobStream):
         return mapping.product(record, self.products, self.settings.unit_of_measure)
 
 
-def _product_row_with_owner(item: JsonElement) -> list[Any]:
+def _product_rows_with_owner(item: JsonElement) -> list[Any]:
     objects_in_list(item, "/variants")
-    return [with_members(item.value, owner=at_path(item.value, "user_id"))]
+    return [with_added_members(item.value, owner=at_path(item.value, "user_id"))]
 
 
 class Locations(ShipBobStream):
@@ -76,7 +76,9 @@ class Locations(ShipBobStream):
         items = answer.items("")
         if self.settings.stock_leaves == "movement":
             items = [*items, {"id": mapping.OUTBOUND, "name": "ShipBob"}]
-        yield RawBatch.json((with_members(item, owner=self.settings.owner) for item in items), source=answer.address)
+        yield RawBatch.json(
+            (with_added_members(item, owner=self.settings.owner) for item in items), source=answer.address
+        )
 
     def to_resource(self, record: Record) -> WarehouseBinDraft:
         return mapping.bin_of_location(record)
@@ -145,7 +147,7 @@ class Shipments(ShipBobStream):
             yield RawBatch.json(map(self._with_order_key, items), source=address)
 
     def _with_order_key(self, item: Any) -> Any:
-        return with_members(
+        return with_added_members(
             item, order_key=key_of_external_id(at_path(item, "reference_id"), self.settings.orders.namespace)
         )
 

@@ -60,14 +60,18 @@ class ShipBobTarget(ApiTarget):
 
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         is_cancellation = expected.target_id is not None  # orders are never changed
-        if is_cancellation and 200 <= answer.status < 300 and (left := _refused_cancellation(body_of(answer))):
+        if (
+            is_cancellation
+            and 200 <= answer.status < 300
+            and (left := _outcome_of_refused_cancellation(body_of(answer)))
+        ):
             return left
         return explain_refusal(
             super().outcome(resource, answer, expected), answer, refusal, self.resources[resource].name_pointer
         )
 
 
-def _refused_cancellation(body: Any) -> Outcome | None:
+def _outcome_of_refused_cancellation(body: Any) -> Outcome | None:
     """Return the refusal of a cancellation that not all shipments took part in, which is an answer of success."""
     status = at_path(body, "status")
     if status not in {"Failure", "PartialSuccess"}:

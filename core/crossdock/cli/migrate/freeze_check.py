@@ -42,12 +42,12 @@ def freeze(wait: timedelta, config: Path, *, as_json: bool) -> None:
     Exit codes: 0 nothing changed and a load would send nothing; 2 wrong usage or config; 3 a source cannot be read;
     4 a source changed between the readings, a load is needed first, or no migration has begun; 130 interrupted.
     """
-    from crossdock.migration.freeze_check import check_sources_unchanged_over_wait
+    from crossdock.migration.freeze_check import verify_and_store_source_freeze
     from crossdock.values.clock import SystemClock
 
     loaded = load_project(config)
     with interruptible() as interrupt:
-        frozen = check_sources_unchanged_over_wait(loaded, wait, clock=SystemClock(), interrupt=interrupt)
+        frozen = verify_and_store_source_freeze(loaded, wait, clock=SystemClock(), interrupt=interrupt)
     streams = count_with_noun(len(frozen.sources), "stream")
     text = f"{streams}: unchanged since {instant_text(frozen.since)}; a load would send nothing"
     terminal_output.print_result(frozen.as_json(), text, as_json=as_json)

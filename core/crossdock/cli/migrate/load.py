@@ -139,7 +139,7 @@ def _show(loaded: LoadResult, *, as_json: bool) -> int:
     for each in loaded.runs:
         say(str(each.status.wave))
         terminal_output.show_run(terminal_output.output_console(), each.report.as_json())
-    if loaded.open_counts.total and loaded.error is None:
+    if loaded.total_open_counts.total and loaded.error is None:
         say("'crossdock records list' shows what is open", err=True)
     return loaded.exit_code
 

@@ -109,9 +109,9 @@ def _rejected(found: Rejected) -> dict[str, Any]:
     return {"records": found.records, "examples": examples}
 
 
-def _unresolved(decisions: PlanCounts, found: StreamCounts, resource: str, namespace: str) -> dict[str, Any]:
+def _unresolved(planned_counts: PlanCounts, found: StreamCounts, resource: str, namespace: str) -> dict[str, Any]:
     missing = found.missing[resource, namespace]
-    why = {key: decisions.missing_parent_reason((resource, namespace, key)) for key in missing}
+    why = {key: planned_counts.missing_parent_reason((resource, namespace, key)) for key in missing}
     first = sorted(missing.items(), key=lambda each: (-each[1], each[0]))[:_EXAMPLES]
     return {
         "resource": resource,

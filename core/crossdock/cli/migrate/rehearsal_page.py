@@ -31,14 +31,14 @@ def page(document: Mapping[str, Any], config: Path) -> str:
         config=config.name,
         errors={each.stream: each.text_with_code for each in messages},
         warnings=document["warnings"],
-        facts=_facts(document),
+        facts=_fact_texts_by_label(document),
         waves=table(_WAVES, (_wave(each, document["requests"]) for each in document["waves"])),
         accounts=tally_tables(document["streams"]),
-        streams={name: _stream(stream) for name, stream in document["streams"].items()},
+        streams={name: _stream_template_values(stream) for name, stream in document["streams"].items()},
     )
 
 
-def _facts(document: Mapping[str, Any]) -> dict[str, str]:
+def _fact_texts_by_label(document: Mapping[str, Any]) -> dict[str, str]:
     streams = document["streams"].values()
     return {
         "begun": rehearsal_text.shown_time(document["began_at"]),
@@ -54,19 +54,21 @@ def _wave(wave: Mapping[str, Any], requests: int) -> tuple[Cell, ...]:
     return *rehearsal_text.wave_row(wave), bar(wave["requests"], requests)
 
 
-def _stream(stream: Mapping[str, Any]) -> dict[str, Any]:
+def _stream_template_values(stream: Mapping[str, Any]) -> dict[str, Any]:
     records = stream["records"]["read"] + stream["rows"]["rejected"]
     reasons = (_rejection_row(code, each, records) for code, each in stream["rejected_by_reason"].items())
     remarks = rehearsal_text.remarks(stream)
     return {
         "remarks": [(sentence, list(rehearsal_text.remark_examples(word, stream))) for word, sentence in remarks],
         "rejected": table(_REASONS, reasons),
-        "unresolved": table(_UNRESOLVED, map(_unresolved, stream["unresolved"])),
-        "profiles": [_profile(*each) for each in rehearsal_text.own_and_joined_profiles(stream).items()],
+        "unresolved": table(_UNRESOLVED, map(_unresolved_references_row, stream["unresolved"])),
+        "profiles": [
+            _profile_template_values(*each) for each in rehearsal_text.own_and_joined_profiles(stream).items()
+        ],
     }
 
 
-def _profile(title: str, profile: Mapping[str, Any]) -> dict[str, Any]:
+def _profile_template_values(title: str, profile: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "name": f"{title.strip()}: " if title else "",
         "rows": count_with_noun(profile["rows"], "row"),
@@ -84,7 +86,7 @@ def _rejection_row(code: str, rejected: Mapping[str, Any], records: int) -> tupl
     return code, rejected["records"], share, list(examples)
 
 
-def _unresolved(found: Mapping[str, Any]) -> tuple[Cell, ...]:
+def _unresolved_references_row(found: Mapping[str, Any]) -> tuple[Cell, ...]:
     why = ", ".join(f"{number:,} {reason}" for reason, number in found["why"].items())
     name = f"{found['resource']} {found['namespace']}"
     return (

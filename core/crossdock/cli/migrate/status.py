@@ -56,7 +56,11 @@ def _show(found: MigrationStatus) -> None:
     terminal_output.output_console().print(terminal_output.make_fitting_table("Waves", COLUMNS, rows, numbers=NUMBERS))
     for each in found.waves:
         say(f"{each.wave.name}: {', '.join(sorted(each.wave.streams))}", *_run_and_gate_lines(each))
-    say("all waves are done" if found.next_wave is None else f"next: {found.next_wave.wave}")
+    say(
+        "all waves are done"
+        if found.first_wave_not_past_gate is None
+        else f"next: {found.first_wave_not_past_gate.wave}"
+    )
     if found.remaining_requests_and_duration_text:
         say(found.remaining_requests_and_duration_text)
 

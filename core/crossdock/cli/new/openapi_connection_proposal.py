@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from crossdock.cli.new.openapi_operations_and_members import needs_no_escaping
 from crossdock.cli.new.python_formatting import Call, Item, quoted
 from crossdock.platform.openapi_file import Json, OpenApi, list_or_empty, mapping_or_empty
-from crossdock.values.web_address_checks import check_base_url
+from crossdock.values.web_address_checks import checked_base_url_without_slash
 
 UNKNOWN_ADDRESS = "https://api.example.com"
 _VARIABLE = re.compile(r"\{([^{}]+)\}")
@@ -47,7 +47,7 @@ def base_url_and_open_question(document: OpenApi) -> tuple[str, str]:
             filled = filled.replace(f"{{{name}}}", str(mapping_or_empty(variables.get(name)).get("default", "TODO")))
         whole = urljoin(UNKNOWN_ADDRESS, filled).rstrip("/").replace("http://", "https://", 1)
         try:
-            check_base_url(whole)
+            checked_base_url_without_slash(whole)
         except ValueError:
             continue
         if not needs_no_escaping(whole):
@@ -100,7 +100,7 @@ def _credentials_of_flows(flows: Json, base_url: str) -> Iterator[Credentials]:
             continue
         url = urljoin(f"{base_url}/", stated)
         try:
-            check_base_url(url)
+            checked_base_url_without_slash(url)
         except ValueError:
             continue
         others = {"refresh_token": "refresh_token", "client_id": "client_id", "client_secret": "client_secret"}

@@ -143,7 +143,7 @@ def template_values(proposal: Proposal, package: str) -> dict[str, str]:
         "base_path": urlsplit(proposal.base_url).path,
         "api_title": _plain_text_for_comment(mapping_or_empty(proposal.document.data.get("info")).get("title"))
         or package,
-        "streams_imports": import_lines(_stream_imports(proposal), package),
+        "streams_imports": import_lines(_stream_import_names_by_module(proposal), package),
         "stream_names": ", ".join(stream_class_name(one) for one, _ in lists),
         "connector_streams": format_code(
             "streams=lambda _: ", _tuple_code([f"{stream_class_name(one)}()" for one, _ in lists]), 4, ","
@@ -211,7 +211,7 @@ def _tuple_code(items: Sequence[str]) -> str | Call:
 # ---- streams.py
 
 
-def _stream_imports(proposal: Proposal) -> dict[str, list[str]]:
+def _stream_import_names_by_module(proposal: Proposal) -> dict[str, list[str]]:
     lists, credentials = proposal.lists, proposal.credentials
     paginators = [call.head for one, _ in lists if isinstance(call := _paginator_call(one.paging, one), Call)]
     cursor = ["Cursor"] if any(one.changes for one, _ in lists) else []
@@ -226,7 +226,7 @@ def _stream_imports(proposal: Proposal) -> dict[str, list[str]]:
         "crossdock": ["Context", "RawBatch", "Record", *secret, "Stream", *(mapped - {"Decimal", "datetime"})],
         "crossdock.sources": ["Api", *base_url, *credentials.imported_names, *cursor, "HttpSettings", *paginators],
     }
-    for module, needed in _model_imports(lists).items():
+    for module, needed in _model_import_names_by_module(lists).items():
         names.setdefault(module, []).extend(needed)
     return names
 
@@ -325,15 +325,15 @@ def _settings_fields(proposal: Proposal) -> Iterator[str]:
         yield f"    {name}: {'BaseUrl' if name == 'token_url' else 'str'}"
 
 
-def _used_members_in_model(used: Mapping[str, UsedMember]) -> dict[str, UsedMember]:
+def _members_declared_in_model(used: Mapping[str, UsedMember]) -> dict[str, UsedMember]:
     return {name: each for name, each in used.items() if each.annotation or each.elements}
 
 
-def _model_imports(lists: Sequence[tuple[ListProposal, DraftProposal]]) -> dict[str, list[str]]:
+def _model_import_names_by_module(lists: Sequence[tuple[ListProposal, DraftProposal]]) -> dict[str, list[str]]:
     names: dict[str, list[str]] = {"pydantic": ["BaseModel"]}
     for _, draft in lists:
         for used in (draft.used, *(each.elements for each in draft.used.values())):
-            for name, each in _used_members_in_model(used).items():
+            for name, each in _members_declared_in_model(used).items():
                 names["pydantic"] += ["Field"] if python_attribute_name(name) != name else []
                 names["pydantic"] += ["AwareDatetime"] if each.annotation == "AwareDatetime" else []
                 names.setdefault("decimal", []).extend(["Decimal"] if each.annotation == "Decimal" else [])
@@ -360,7 +360,7 @@ def _model_class(name: str, what: str, used: Mapping[str, UsedMember], schemas: 
     more = f"{', '.join(others[:_MOST_NAMED])}{' and more' if len(others) > _MOST_NAMED else ''}"
     said = f"; not used: {more}" if others else ""
     lines = [f"class {name}(BaseModel):", f'    """{what}{said}."""', ""]
-    for member, each in _used_members_in_model(used).items():
+    for member, each in _members_declared_in_model(used).items():
         annotation = f"list[{model}Line]" if each.elements else each.annotation
         annotation = annotation if each.is_required else f"{annotation} | None"
         attribute = python_attribute_name(member)

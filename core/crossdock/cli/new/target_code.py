@@ -127,10 +127,10 @@ GRAPHQL_EXAMPLE = structs.replace(
 def template_values(target: TargetProposal, package: str) -> dict[str, str]:
     """Return what is filled into the templates."""
     members: Item = _example_object_expression(target.members)
-    uses_decimal = any(each.type == "number" for each in _members_with_nested_ones(target.members))
+    uses_decimal = any(each.type == "number" for each in _all_members_recursively(target.members))
     return {
         "resource": target.resource,
-        "target_imports": import_lines(_imports(target), package),
+        "target_imports": import_lines(_import_names_by_module(target), package),
         "models": "\n\n\n".join(_model_classes(target.model, target.members)),
         "target_table": _resources_attribute(target),
         "id_member": target.id_member,
@@ -147,13 +147,13 @@ def _wrapped_in_member(member: str, value: str) -> str:
     return f'{{"{member}": {value}}}' if member else value
 
 
-def _imports(target: TargetProposal) -> dict[str, list[str]]:
+def _import_names_by_module(target: TargetProposal) -> dict[str, list[str]]:
     names: dict[str, list[str]] = {
         "collections.abc": ["Mapping"],
         "crossdock.resources": ["ResourceModel"],
         "crossdock.targets": ["ApiTarget", "EndpointProfile", "RecordShape", "TargetResource"],
     }
-    for each in _members_with_nested_ones(target.members):
+    for each in _all_members_recursively(target.members):
         name, module = _ANNOTATIONS.get(each.type, ("", ""))
         if module:
             names.setdefault(module, []).append(name)
@@ -162,10 +162,10 @@ def _imports(target: TargetProposal) -> dict[str, list[str]]:
     return names
 
 
-def _members_with_nested_ones(members: Sequence[SentMember]) -> Iterator[SentMember]:
+def _all_members_recursively(members: Sequence[SentMember]) -> Iterator[SentMember]:
     for each in members:
         yield each
-        yield from _members_with_nested_ones(each.members)
+        yield from _all_members_recursively(each.members)
 
 
 def _model_classes(name: str, members: Sequence[SentMember]) -> Iterator[str]:

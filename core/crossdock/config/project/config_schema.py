@@ -15,13 +15,13 @@ from crossdock.config.project.stream_overrides import settings_model_with_stream
 from crossdock.connector import Settings
 from crossdock.mapping.resource_types import WRITTEN, ResourceType
 from crossdock.values.config_base_types import IGNORED, ConfigModel
-from crossdock.values.schema_descriptions_from_docstrings import DocumentedModel, field_docstrings
+from crossdock.values.schema_descriptions_from_docstrings import SchemaGeneratorWithDescriptions, field_docstrings
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _MODE: JsonSchemaMode = "validation"
 
 
-class _ConfigSchema(DocumentedModel):
+class _ConfigSchema(SchemaGeneratorWithDescriptions):
     """Adds the ignored keys to each section, what the section is to a key that only selects it, and the allowed and
     required members to a stream.
     """

@@ -17,7 +17,10 @@ from crossdock.config import connector_registry
 from crossdock.config.declarative_streams import DeclaredStream
 from crossdock.config.http_api_connector_settings import HttpSettings
 from crossdock.config.project.stream_class_checks import check_and_complete_declaration, refuse_reserved_column_names
-from crossdock.config.project.stream_overrides import apply_overrides_to_streams, settings_model_with_streams_key
+from crossdock.config.project.stream_overrides import (
+    settings_and_streams_with_overrides,
+    settings_model_with_streams_key,
+)
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.mapping.resource_types import ResourceType
@@ -163,7 +166,7 @@ class Connection:
             made = connector.target(self.settings)
             if made is None:
                 return None
-            made.connect(self.name, account, functools.partial(_declared_api, self), clock)
+            made.connect(self.name, account, functools.partial(_required_api, self), clock)
         return guarded_target(made, self.settings)
 
 
@@ -212,7 +215,7 @@ class BoundStream(Struct, frozen=True):
         return scope.namespace, self.stream.earlier_keys.get(key, key) if scope == own else key
 
 
-def _declared_api(connection: Connection) -> Api:
+def _required_api(connection: Connection) -> Api:
     api = connection.api
     assert api is not None  # a target has one
     return api
@@ -234,7 +237,7 @@ def load_connections(
     connections = tuple(
         _load_connection(document, name, data, targets, platform, load) for name, data in sections.items()
     )
-    for connection, message, hint in streams_writing_same_records(connections):
+    for connection, message, hint in write_conflict_messages_and_hints(connections):
         raise ConfigError(
             message, where=document.where(("connections", connection.name)), hint=hint, code="config_invalid"
         )
@@ -242,7 +245,7 @@ def load_connections(
     return connections
 
 
-def streams_writing_same_records(connections: Iterable[Connection]) -> Iterator[tuple[Connection, str, str]]:
+def write_conflict_messages_and_hints(connections: Iterable[Connection]) -> Iterator[tuple[Connection, str, str]]:
     """Yield each stream that writes what another one writes: its connection, the error and advice."""
     writers: dict[Scope, str] = {}
     contributors: dict[Scope, dict[str, str]] = {}
@@ -263,7 +266,7 @@ def streams_writing_same_records(connections: Iterable[Connection]) -> Iterator[
 
 
 @contextmanager
-def _guard_author_code_on_load(
+def _convert_author_errors_on_load(
     document: Document, name: str, method: str, code: object, settings: object = None, *, only_authors: bool = True
 ) -> Iterator[None]:
     """Guard the code of a connector while the config is loaded: a failure is a ConfigError at the connection."""
@@ -323,13 +326,15 @@ def _declared_resources_by_target(
         with suppress(ConfigError):  # reported with the connection
             connector = load(kind) if isinstance(kind, str) else None
         if connector is not None and connector.target is not None:
-            with _guard_author_code_on_load(document, name, "settings", connector.settings):
+            with _convert_author_errors_on_load(document, name, "settings", connector.settings):
                 settings = document.validated_as_model(
                     settings_model_with_streams_key(connector.settings), data, ("connections", name)
                 )
-            with _guard_author_code_on_load(document, name, "target", connector.target, settings, only_authors=False):
+            with _convert_author_errors_on_load(
+                document, name, "target", connector.target, settings, only_authors=False
+            ):
                 made = connector.target(settings)
-            with _guard_author_code_on_load(document, name, "target", connector.target, settings):
+            with _convert_author_errors_on_load(document, name, "target", connector.target, settings):
                 if made is not None:
                     found[name] = _type_checked_target_resources(connector, made)
     return found
@@ -377,14 +382,14 @@ def _load_connection(
         connector = load(data["kind"])
     except ConfigError as error:
         raise ConfigError(error.message, where=document.where(kind), hint=error.hint, code=error.code) from error
-    with _guard_author_code_on_load(document, name, "settings", connector.settings):
+    with _convert_author_errors_on_load(document, name, "settings", connector.settings):
         settings = document.validated_as_model(
             settings_model_with_streams_key(connector.settings), data, section, targets=targets, platform=platform
         )
     try:
-        with _guard_author_code_on_load(document, name, "streams", connector.streams, settings, only_authors=False):
+        with _convert_author_errors_on_load(document, name, "streams", connector.streams, settings, only_authors=False):
             streams = _type_checked_streams(connector, settings)
-        with _guard_author_code_on_load(document, name, "streams", connector.streams, settings):
+        with _convert_author_errors_on_load(document, name, "streams", connector.streams, settings):
             for stream in streams:
                 check_and_complete_declaration(f"{name}.{getattr(stream, 'name', '')}", stream, targets)
                 _ = stream.resource_type, stream.fetches, stream.finds_deleted  # an author may compute them
@@ -395,7 +400,7 @@ def _load_connection(
             )
     except ConfigError as error:
         raise ConfigError(error.message, where=document.where(section), hint=error.hint, code=error.code) from error
-    settings, streams = apply_overrides_to_streams(document, section, data, settings, streams)
+    settings, streams = settings_and_streams_with_overrides(document, section, data, settings, streams)
     for stream in streams:
         place = document.where((*section, "streams", stream.name))
         refuse_reserved_column_names(f"{name}.{stream.name}", stream, place)

@@ -189,7 +189,7 @@ class Project(Struct, frozen=True):
         )
 
     @property
-    def connections_reading_platform(self) -> frozenset[str]:
+    def names_of_connections_reading_platform(self) -> frozenset[str]:
         return frozenset(
             name.partition(".")[0] for name, stream in self._enabled_streams_with_full_names() if stream.platform_reads
         )
@@ -246,7 +246,7 @@ class Project(Struct, frozen=True):
         return dict(self._enabled_streams_with_full_names())[name]
 
     @property
-    def migrated_streams(self) -> set[str]:
+    def names_of_migrated_streams(self) -> set[str]:
         """The streams of all waves of the migration; empty without one."""
         waves = self.migration.waves.values() if self.migration else ()
         return {name for wave in waves for name in self.selected_streams(wave.streams)}
@@ -281,7 +281,7 @@ class Project(Struct, frozen=True):
             wanted |= matching
         return wanted
 
-    def connections_of_job(self, job: str) -> set[str]:
+    def connection_names_of_job(self, job: str) -> set[str]:
         return {name.partition(".")[0] for name in self.selected_streams(self.jobs[job].streams)}
 
     def _enabled_streams_with_full_names(self) -> Iterator[tuple[str, Stream[Any]]]:

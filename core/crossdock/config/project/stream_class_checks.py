@@ -209,7 +209,7 @@ def _deletion_finding_conflicts(stream: Stream[Any], facts: _Declaration) -> Ite
     used = [name for name, value in ways.items() if value]
     other = used[0] if used else ""
     if second := reread_and_open_until_problem(
-        facts.mode, facts.reread, facts.open_until, fetches=stream.fetches, finds_deleted=other
+        facts.mode, facts.reread, facts.open_until, fetches=stream.fetches, other_deletion_setting=other
     ):
         yield f"{'.'.join(second[0])} {second[1]}"
     if used and facts.mode == "snapshot":

@@ -101,7 +101,11 @@ class StreamOverrides(ConfigModel):
         reread, marks = self.reread or stream.reread, stream.finds_deleted and not stream.rereads_gone
         other = "deleted" if self.deleted is not None else "the way in which the stream finds them" if marks else ""
         if second := reread_and_open_until_problem(
-            stream.mode, reread, self.open_until or stream.open_until, fetches=stream.fetches, finds_deleted=other
+            stream.mode,
+            reread,
+            self.open_until or stream.open_until,
+            fetches=stream.fetches,
+            other_deletion_setting=other,
         ):
             raise finding_about_key(*second)
         finds_deleted = bool(other) or (reread is not None and reread.finds_gone)
@@ -185,7 +189,7 @@ def settings_model_with_streams_key(settings: type[Settings]) -> type[Settings]:
     return cast("type[Settings]", made)
 
 
-def apply_overrides_to_streams(
+def settings_and_streams_with_overrides(
     document: Document, section: tuple[str, ...], data: Mapping[str, Any], settings: Settings, streams: Streams
 ) -> tuple[Settings, Streams]:
     """Complete the overrides in *settings*, and apply them to *streams*. *data* is the content of *section*."""

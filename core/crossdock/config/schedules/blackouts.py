@@ -19,7 +19,7 @@ def first_instant_outside(schedule: Schedule, instant: datetime) -> datetime:
     return instant
 
 
-def start_of_blackouts(schedule: Schedule, instant: datetime) -> datetime:
+def start_of_blackouts_or_instant(schedule: Schedule, instant: datetime) -> datetime:
     """Return the start of the unbroken series of blackouts that reaches *instant*, or *instant* itself."""
     while begins := [begin for begin, end in _windows_around(schedule, instant) if begin < instant <= end]:
         instant = min(begins)

@@ -9,7 +9,7 @@ from itertools import chain, count, islice, takewhile
 
 from msgspec import Struct
 
-from crossdock.config.schedules.blackouts import first_instant_outside, start_of_blackouts
+from crossdock.config.schedules.blackouts import first_instant_outside, start_of_blackouts_or_instant
 from crossdock.config.schedules.calendar_days import ONE_DAY, runs_on
 from crossdock.config.schedules.job_and_schedule_config import Schedule
 from crossdock.values.time_zones import first_instant_showing, local_time
@@ -51,7 +51,7 @@ def runs_to_catch_up(schedule: Schedule, asked: Iterable[Due], now: datetime) ->
 
 
 def _due_runs_grouped_by_day(schedule: Schedule, since: datetime, until: datetime) -> Iterator[Iterator[Due]]:
-    planned_since = start_of_blackouts(schedule, since)
+    planned_since = start_of_blackouts_or_instant(schedule, since)
     day = local_time(planned_since, schedule.zone).date()
     moves = schedule.on_holiday == "next_working_day"
     while _beginning_of_day(schedule, day) <= until:

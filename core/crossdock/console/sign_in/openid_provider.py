@@ -73,7 +73,7 @@ class _Flows:
         kept = urlsafe_b64encode(wanted.encode() if len(wanted) <= _MAX_WANTED else b"/").decode().rstrip("=")
         return self._derive_flow_from_content(session, f"{ends_at}.{secrets.token_hex(16)}.{kept}")
 
-    def verify_state(self, session: str, state: str) -> _Flow | None:
+    def flow_of_valid_state(self, session: str, state: str) -> _Flow | None:
         """Return the flow of a *state* that was given to this *session* and has not ended."""
         content, _, _ = state.rpartition(".")
         flow = self._derive_flow_from_content(session, content)
@@ -130,7 +130,7 @@ class OpenIdProvider:
 
     def identify_person_from_answer(self, session: str, origin: str, query: Mapping[str, str]) -> tuple[Person, str]:
         """Return who has signed in, and the page that was wanted. Raises RefusedError or RemoteError."""
-        flow = self._flows.verify_state(session, query.get("state", ""))
+        flow = self._flows.flow_of_valid_state(session, query.get("state", ""))
         if flow is None:
             raise RefusedError("This answer belongs to no sign-in of this browser, or it came too late.")
         if query.get("iss", self.settings.issuer) != self.settings.issuer:  # RFC 9207

@@ -30,11 +30,11 @@ class Sessions:
         self._clock, self._lock = clock, threading.Lock()
         self._known: OrderedDict[str, _SignedIn] = OrderedDict()
 
-    def begin(self, session: str, person: Callable[[], Person | None]) -> None:
-        """Begin *session*. *person* returns who it is at each request, and None once that is nobody any more."""
+    def begin(self, session: str, find_person: Callable[[], Person | None]) -> None:
+        """Begin *session*. *find_person* returns who it is at each request, and None once that is nobody any more."""
         now = self._clock.monotonic()
         with self._lock:
-            self._known[session] = _SignedIn(person, now, now)
+            self._known[session] = _SignedIn(find_person, now, now)
             while len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
 

@@ -218,7 +218,7 @@ class Client:
         clock: Clock | None = None,
     ) -> None:
         try:
-            address = web_address_checks.check_base_url(base_url)
+            address = web_address_checks.checked_base_url_without_slash(base_url)
         except ValueError as error:
             raise ConfigError(f"the base_url {error}", code="address_invalid") from None
         if not _TENANT.fullmatch(tenant):

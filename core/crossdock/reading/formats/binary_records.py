@@ -89,7 +89,7 @@ def read_binary_records(
             )
         counted = leniencies if leniencies is not None else Leniencies()
         file = BinaryRecords(layout, name, counted)
-        hierarchy = RecordHierarchy(name, layout.record_types_with_columns, layout.type_to_read)
+        hierarchy = RecordHierarchy(name, layout.complete_record_types, layout.type_to_read)
         frames = check_and_select_rows(
             map_in_parallel(file.data_frames_by_record_type, file.batches_of_raw_records(stream)), hierarchy, batch_rows
         )
@@ -116,7 +116,7 @@ class BinaryRecords:
 
     def __init__(self, layout: FixedWidthFormat, name: str, leniencies: Leniencies) -> None:
         self._layout, self._name, self._leniencies = layout, name, leniencies
-        types, place = layout.record_types_with_columns, layout.type_code_place
+        types, place = layout.complete_record_types, layout.type_code_place
         codes = {each: declared_type_code(each, kind) for each, kind in types.items()}
         self._otherwise = next((each for each, code in codes.items() if code is None), None)
         self._codes = {
@@ -161,7 +161,7 @@ class BinaryRecords:
             for element in table.elements[counts[0] :]
             for each in element.values()
         }
-        columns = self._layout.record_types_with_columns[name].columns.items()
+        columns = self._layout.complete_record_types[name].columns.items()
         return {
             each: data[column.at - 1 : column.last_position].hex().upper()
             for each, column in columns
@@ -178,13 +178,13 @@ class BinaryRecords:
             case "none" if layout.tables_omit_unused_elements and any(self._with_count.values()):
                 return records_of_computed_size(stream, self._size_of_next_record)
         ends = [end.encode(layout.encoding) for end in _ENDS[layout.line_end]]
-        lengths = {layout.record_length(name) for name in layout.record_types_with_columns}
+        lengths = {layout.record_length(name) for name in layout.complete_record_types}
         if ends and not layout.has_packed_or_binary_columns:
             return records_before_line_ends(stream, ends)
         return records_of_fixed_length(stream, max(lengths), ends)
 
     def _size_of_next_record(self, stream: ByteStream) -> int:
-        most = max(self._layout.record_length(name) for name in self._layout.record_types_with_columns)
+        most = max(self._layout.record_length(name) for name in self._layout.complete_record_types)
         data = stream.peek(most)
         name = self._record_type(data, stream.record_number)
         length, first = self._layout.record_length(name), next(iter(self._with_count[name]), None)
@@ -284,7 +284,7 @@ class BinaryRecords:
                 padded = of_type.filled[row]
                 expected = f"{least - padded:,}" if least == most else f"{least - padded:,} to {most - padded:,}"
                 message = f"{len(data) - padded:,} bytes instead of {expected}"
-                message += f" in a record of the type {name}" if len(layout.record_types_with_columns) > 1 else ""
+                message += f" in a record of the type {name}" if len(layout.complete_record_types) > 1 else ""
                 hint = "Does the layout fit the file? short_lines: pad and long_lines allow other lengths."
                 where = f"{message}, at byte {of_type.offsets[row]} of the file (from 0)"
                 self._refuse(where, of_type.numbers[row], min(len(data), most) - padded + 1, hint)
@@ -335,7 +335,7 @@ class BinaryRecords:
             for each in of_element.values()
         }
         pads = self._layout.short_lines == "pad"
-        for each, column in self._layout.record_types_with_columns[name].columns.items():
+        for each, column in self._layout.complete_record_types[name].columns.items():
             odd, text = self._is_invalid_cell(column), cell_expression(column, self._layout.encoding)
             is_there: list[pl.Expr] = []
             if (element := elements.get(each)) is not None:

@@ -142,7 +142,7 @@ def parse_copybook(text: str, source: SourceForm) -> list[Item]:
         raise CopybookError("no data description: are its entries in columns 8 to 72, or is it of source: free?", 1)
     roots = _build_tree(items)
     for root in roots:
-        _inherit_usage_and_sign(root, None, None, None)
+        _inherit_and_check_usage_and_sign(root, None, None, None)
     return roots
 
 
@@ -396,7 +396,7 @@ def _build_tree(items: list[Item]) -> list[Item]:
     return roots
 
 
-def _inherit_usage_and_sign(
+def _inherit_and_check_usage_and_sign(
     item: Item, usage: Usage | None, sign: Literal["leading", "trailing"] | None, separate: bool | None
 ) -> None:
     """Pass USAGE and SIGN of groups on to the items in them, and check elementary items."""
@@ -404,7 +404,7 @@ def _inherit_usage_and_sign(
     if item.sign is None:
         item.sign, item.separate = sign, separate
     for child in item.children:
-        _inherit_usage_and_sign(child, item.usage, item.sign, item.separate)
+        _inherit_and_check_usage_and_sign(child, item.usage, item.sign, item.separate)
     if item.children:
         grouped_by_redefines(item.children)
         return

@@ -9,7 +9,7 @@ from typing import NoReturn
 import polars as pl
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.record_type_declarations import RecordType, type_that_begins_groups
+from crossdock.reading.formats.record_type_declarations import RecordType, group_type_for_totals
 from crossdock.values.raw_rows_and_records import LINE, column_expression_by_exact_name
 
 NUMBER = r"^-?[0-9]{1,26}(?:\.[0-9]{1,9})?$"
@@ -23,9 +23,9 @@ _HINT = "The file is damaged or incomplete: fetch it again; if it is whole, the 
 class ControlTotals:
     def __init__(self, file: str, name: str, types: Mapping[str, RecordType]) -> None:
         self._file, self._name, self._kind = file, name, types[name]
-        self._scope = type_that_begins_groups(name, types)
+        self._scope = group_type_for_totals(name, types)
         self._ends_group = self._kind.once == "last"
-        self._items = list(self._kind.counted_types)
+        self._items = list(self._kind.counted_types_by_column)
         self._group = 0 if self._scope else 1  # the number of the last group that has begun
         self._found = pl.DataFrame(schema=_FOUND)  # of groups that have not ended
         self._stated = pl.DataFrame(schema=_FOUND)
@@ -57,7 +57,7 @@ class ControlTotals:
     def _count_and_sum(self, frames: Mapping[str, pl.DataFrame], starts: pl.Series | None) -> Iterator[pl.DataFrame]:
         for item, column in enumerate(self._items):
             summed = self._kind.sums.get(column)
-            for name in self._kind.counted_types[column]:
+            for name in self._kind.counted_types_by_column[column]:
                 if name not in frames:
                     continue
                 frame = frames[name]

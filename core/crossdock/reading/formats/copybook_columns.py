@@ -126,7 +126,7 @@ class _LayoutBuilder:
         if (most := max(root.total_size for root in roots)) > MAX_POSITION:
             raise CopybookError(f"a record of {most:,} bytes, more than {MAX_POSITION:,}", roots[0].line)
         if len({root.level for root in roots}) > 1 or roots[0].level != 1:
-            length = self._place_siblings(roots, 1, (), (), None)
+            length = self._place_siblings_and_return_length(roots, 1, (), (), None)
         else:
             chosen = self._choose_redefined_item(list(roots))
             if chosen.most is not None:
@@ -143,7 +143,7 @@ class _LayoutBuilder:
         tables = tuple(self._make_table(number, names, columns) for number in range(len(self._tables)))
         return RecordLayout(columns, tables, self._end, length)
 
-    def _place_siblings(
+    def _place_siblings_and_return_length(
         self, items: Sequence[Item], at: int, path: tuple[str, ...], subscripts: tuple[int, ...], table: int | None
     ) -> int:
         start = at
@@ -177,7 +177,7 @@ class _LayoutBuilder:
             inner = (*subscripts, number) if item.most is not None else subscripts
             begin = at + (number - 1) * size
             if item.children:
-                self._place_siblings(item.children, begin, (*path, item.name), inner, table)
+                self._place_siblings_and_return_length(item.children, begin, (*path, item.name), inner, table)
                 continue
             self._end = max(self._end, begin + size - 1)
             if item.name.upper() != FILLER_NAME:

@@ -254,7 +254,7 @@ def transcode_to_utf_8(
     head = b""
     while len(head) < HEAD and (more := stream.read(HEAD - len(head))):
         head += more
-    mark = _check_byte_order_mark(head, encoding, name)
+    mark = _checked_byte_order_mark(head, encoding, name)
     refuse_other_kind(head, encoding, name=name, expected=expected)
     if encoding == "utf-8":
         yield head[len(mark) :]
@@ -293,7 +293,7 @@ def _text_as_utf_8_blocks(text: str, size: int) -> Iterator[bytes]:
         yield data[start : start + size]
 
 
-def _check_byte_order_mark(head: bytes, encoding: str, name: str) -> bytes:
+def _checked_byte_order_mark(head: bytes, encoding: str, name: str) -> bytes:
     for mark, (declare, allowed) in MARKS.items():
         if head.startswith(mark):
             if encoding not in allowed:

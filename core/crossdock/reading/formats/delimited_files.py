@@ -28,7 +28,7 @@ from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names, names_that_identify_header
 from crossdock.reading.formats.leniency_counts import FittingCells, Leniencies
 from crossdock.reading.formats.misdeclared_files import refuse_edi_message
-from crossdock.reading.formats.original_record_bytes import bytes_of_lines
+from crossdock.reading.formats.original_record_bytes import bytes_of_records_at_lines
 from crossdock.reading.formats.parallel_map import map_in_parallel
 from crossdock.reading.formats.polars_parser import MAX_CELLS, PolarsParser, RecordFormat
 from crossdock.reading.formats.preamble_comments_blank_lines import (
@@ -353,7 +353,7 @@ def read_rows_at_lines(
     with open_and_unpack_if_gzip(path, name=name) as stream:
         file, _ = _prepare_parser_and_pieces(stream, layout, name, _chunk, counted)
     with open_and_unpack_if_gzip(path, name=name) as stream:
-        prepare, wanted = _line_filters(layout, _row_ends_if_declared(layout), counted), iter(lines)
+        prepare, wanted = _combined_line_filter(layout, _row_ends_if_declared(layout), counted), iter(lines)
         found = records_at_lines(
             stream, layout.encoding, layout.quote, wanted, name=name, chunk=_chunk, prepare=prepare
         )
@@ -382,7 +382,7 @@ def _frames_by_type(
 def _first_record_and_other_pieces(
     stream: Readable, layout: DelimitedFormat, name: str, chunk: int, row_ends: RowEnds | None, counted: Leniencies
 ) -> tuple[Piece, Iterator[Piece]]:
-    prepare = _line_filters(layout, row_ends, counted)
+    prepare = _combined_line_filter(layout, row_ends, counted)
     cut = decoded_pieces(stream, layout.encoding, layout.quote, name=name, chunk=chunk, prepare=prepare)
     first = next(cut, None)
     if first is None:
@@ -397,7 +397,7 @@ def _row_ends_if_declared(layout: DelimitedFormat) -> RowEnds | None:
     return RowEnds(layout.row_end, layout.delimiter) if layout.row_end else None
 
 
-def _line_filters(layout: DelimitedFormat, row_ends: RowEnds | None, counted: Leniencies) -> Prepare:
+def _combined_line_filter(layout: DelimitedFormat, row_ends: RowEnds | None, counted: Leniencies) -> Prepare:
     def prepare(blocks: Iterator[bytes]) -> Iterator[Block]:
         text = row_ends.with_line_feeds(blocks) if row_ends else blocks
         found: Iterator[Block] = without_preamble(text, layout.skip_lines) if layout.skip_lines else text
@@ -433,7 +433,7 @@ class DelimitedReader(FormatReader[DelimitedFormat]):
     ) -> Mapping[int, bytes]:
         if layout.row_end is not None:
             return {}
-        return bytes_of_lines(path, lines, layout.encoding, layout.quote, name=name)
+        return bytes_of_records_at_lines(path, lines, layout.encoding, layout.quote, name=name)
 
     def describe_cell_places(self, layout: DelimitedFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del line

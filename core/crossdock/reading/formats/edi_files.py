@@ -35,7 +35,7 @@ from crossdock.reading.formats.edi_sets_and_envelope_checks import (
 )
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniency_counts import Leniencies
-from crossdock.reading.formats.original_record_bytes import bytes_of_segments
+from crossdock.reading.formats.original_record_bytes import bytes_of_records_at_segments
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.raw_rows_and_records import LINE, REFUSED
@@ -339,7 +339,7 @@ class _EdiReader(FormatReader[_L]):
         self, path: Openable, layout: _L, lines: Sequence[int], *, name: str
     ) -> Mapping[int, bytes]:
         del layout
-        return bytes_of_segments(path, lines, name=name)
+        return bytes_of_records_at_segments(path, lines, name=name)
 
     def describe_cell_places(self, layout: _L, names: Sequence[str], line: int) -> Mapping[str, str]:
         del line

@@ -39,12 +39,12 @@ Condition = tuple[int, int | None, frozenset[str]]
 def parse_conditions(when: Mapping[str, Texts]) -> tuple[Condition, ...]:
     found = []
     for place, texts in when.items():
-        element, component = parse_place(place)
+        element, component = parse_element_and_component(place)
         found.append((element, component, frozenset([texts] if isinstance(texts, str) else texts)))
     return tuple(found)
 
 
-def parse_place(place: str) -> tuple[int, int | None]:
+def parse_element_and_component(place: str) -> tuple[int, int | None]:
     element, _, component = place.partition(".")
     return int(element), int(component) if component else None
 
@@ -103,11 +103,11 @@ class EdiColumn(ConfigModel):
 
     @property
     def element(self) -> int:
-        return parse_place(self.at.partition(".")[2])[0]
+        return parse_element_and_component(self.at.partition(".")[2])[0]
 
     @property
     def component(self) -> int | None:
-        return parse_place(self.at.partition(".")[2])[1]
+        return parse_element_and_component(self.at.partition(".")[2])[1]
 
 
 def _expand_column_shorthand(value: Any) -> Any:

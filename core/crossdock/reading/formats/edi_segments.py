@@ -97,7 +97,7 @@ class Segments:
 
     def __iter__(self) -> Iterator[Segment]:
         last = "IEA" if self._kind == "x12" else "UNZ"
-        while self._begin_interchange():
+        while self._read_separators_if_interchange_follows():
             for segment in self._segments_of_interchange():
                 yield segment
                 if segment.elements[0] == last:
@@ -152,7 +152,7 @@ class Segments:
 
     # ---- separators
 
-    def _begin_interchange(self) -> bool:
+    def _read_separators_if_interchange_follows(self) -> bool:
         """Read the separators of the next interchange. Return whether there is one."""
         self._ensure_characters_ahead(_CHUNK_BYTES)
         while blank := _BLANKS.match(self._text, self._at):

@@ -34,7 +34,7 @@ class FirstRecords(Struct, frozen=True):
     """The bytes of records as they are in the file, by line; none of formats without lines or segments."""
 
 
-def first_records(path: Openable, layout: FileFormat, number: int, *, name: str) -> FirstRecords:
+def read_first_records_and_count_rows(path: Openable, layout: FileFormat, number: int, *, name: str) -> FirstRecords:
     records: list[tuple[int, Mapping[str, tuple[str, str]]]] = []
     rows, error = 0, None
     try:

@@ -154,10 +154,10 @@ class FixedWidthFormat(FileLayout):
                 ("count",), f"bytes cannot be counted in {self.encoding}, which switches between alphabets"
             )
         if self.record_types is not None:
-            self._check_record_types(self.record_types_with_columns)
+            self._check_record_types(self.complete_record_types)
         if self.has_binary_records:
             self._check_binary()
-        for name, kind in self.record_types_with_columns.items():
+        for name, kind in self.complete_record_types.items():
             if kind.last_position > self.record_length(name):
                 place = ("columns",) if self.columns else ("record_types", name, "columns")
                 raise finding_about_key(
@@ -172,7 +172,7 @@ class FixedWidthFormat(FileLayout):
         return bool({self.long_lines, self.blank_lines} - {None, "refuse"})
 
     @cached_property
-    def record_types_with_columns(self) -> Mapping[str, FixedRecordType]:
+    def complete_record_types(self) -> Mapping[str, FixedRecordType]:
         if self.copybook is None:
             columns: Columns = self.columns or {}
             return self.record_types or {ROWS: FixedRecordType(otherwise=True, columns=columns)}
@@ -212,7 +212,7 @@ class FixedWidthFormat(FileLayout):
             return None
         if self.record_type.length is not None:
             return TypeCodePlace(self.record_type.at, self.record_type.length)
-        places = {kind.columns.get(self.record_type.column or "") for kind in self.record_types_with_columns.values()}
+        places = {kind.columns.get(self.record_type.column or "") for kind in self.complete_record_types.values()}
         found = [column for column in places if column is not None and column.usage is None]
         if len(found) != 1 or len(places) > 1:
             message = f"records of all types have {self.record_type.column} at one place, as a text"
@@ -225,22 +225,22 @@ class FixedWidthFormat(FileLayout):
 
     @property
     def names(self) -> list[str]:
-        return columns_with_ancestors(self.type_to_read, self.record_types_with_columns)
+        return columns_with_ancestors(self.type_to_read, self.complete_record_types)
 
     @property
     def states_rows(self) -> bool:
-        return states_record_count(self.record_types_with_columns, self.type_to_read)
+        return states_record_count(self.complete_record_types, self.type_to_read)
 
     @property
     def marks_end(self) -> bool:
-        return has_trailer(self.record_types_with_columns)
+        return has_trailer(self.complete_record_types)
 
     @property
     def row_end(self) -> str | None:
         return {"line_feed": None, "nel": "\x85"}.get(self.line_end, "")
 
     def record_length(self, name: str) -> int:
-        kind = self.record_types_with_columns[name]
+        kind = self.complete_record_types[name]
         return kind.length or self.length or kind.last_position
 
     def least_record_length(self, name: str) -> int:
@@ -278,7 +278,7 @@ class FixedWidthFormat(FileLayout):
         if tables and self.length:
             message = f"the length varies with the table {tables[0].name}; where it does not, declare tables: full"
             raise finding_about_key(("length",), message)
-        lengths = {self.record_length(name) for name in self.record_types_with_columns}
+        lengths = {self.record_length(name) for name in self.complete_record_types}
         if self.line_end in {"line_feed", "nel"} and self.has_packed_or_binary_columns and (len(lengths) > 1 or tables):
             raise ValueError("binary numbers may look like line ends, so these records need one length")
         named = (
@@ -291,7 +291,7 @@ class FixedWidthFormat(FileLayout):
             )
 
     def _check_type_codes_are_encodable(self) -> None:
-        for name, kind in self.record_types_with_columns.items():
+        for name, kind in self.complete_record_types.items():
             try:
                 (kind.code or name).encode(self.encoding)
             except UnicodeEncodeError:
@@ -315,7 +315,7 @@ class FixedWidthFormat(FileLayout):
 
     @cached_property
     def has_packed_or_binary_columns(self) -> bool:
-        return any(column.usage for kind in self.record_types_with_columns.values() for column in kind.columns.values())
+        return any(column.usage for kind in self.complete_record_types.values() for column in kind.columns.values())
 
     def _check_record_types(self, types: Mapping[str, FixedRecordType]) -> None:
         check_record_types(types, self.records)

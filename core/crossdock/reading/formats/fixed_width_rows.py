@@ -31,13 +31,13 @@ from crossdock.reading.formats.fixed_columns import TEXT, FixedColumn, cell_expr
 from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniency_counts import Leniencies
-from crossdock.reading.formats.original_record_bytes import bytes_of_lines
+from crossdock.reading.formats.original_record_bytes import bytes_of_records_at_lines
 from crossdock.reading.formats.parallel_map import map_in_parallel
 from crossdock.reading.formats.polars_parser import MAX_CELLS
 from crossdock.reading.formats.preamble_comments_blank_lines import without_blank_lines, without_preamble
 from crossdock.reading.formats.record_hierarchy_check_and_selection import RecordHierarchy, check_and_select_rows
 from crossdock.reading.formats.record_type_declarations import (
-    ancestor_types_with_place_prefixes,
+    ancestors_and_self_with_prefixes,
     declared_type_code,
     field_places,
 )
@@ -70,7 +70,7 @@ def read_fixed_width(
                 "the file is empty", where=name, hint="Fetch it again, or ask the sender.", code="file_empty"
             )
         file = _FixedWidthRows(layout, RecordLines(name, crlf=first.data.endswith(b"\r\n")), counted)
-        hierarchy = RecordHierarchy(name, layout.record_types_with_columns, layout.type_to_read)
+        hierarchy = RecordHierarchy(name, layout.complete_record_types, layout.type_to_read)
 
         def bodies() -> Iterator[Piece]:
             yield from file.small_pieces(first)
@@ -88,7 +88,7 @@ class _FixedWidthRows:
     def __init__(self, layout: FixedWidthFormat, lines: RecordLines, leniencies: Leniencies) -> None:
         self._layout, self._lines, self._leniencies = layout, lines, leniencies
         in_bytes = layout.count == "bytes"
-        self._types, self._widths = layout.record_types_with_columns, ByteWidthTable(layout.encoding)
+        self._types, self._widths = layout.complete_record_types, ByteWidthTable(layout.encoding)
         self._columns = max(len(kind.columns) for kind in self._types.values())
         self._cells = {
             name: [
@@ -233,15 +233,15 @@ class FixedWidthReader(FormatReader[FixedWidthFormat]):
     ) -> Mapping[int, bytes]:
         if layout.line_end != "line_feed" or layout.has_binary_records:
             return {}
-        return bytes_of_lines(path, lines, layout.encoding, None, name=name)
+        return bytes_of_records_at_lines(path, lines, layout.encoding, None, name=name)
 
     def describe_cell_places(self, layout: FixedWidthFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del names, line
-        found = dict(field_places(layout.type_to_read, layout.record_types_with_columns))
-        for kind, of in ancestor_types_with_place_prefixes(layout.type_to_read, layout.record_types_with_columns):
+        found = dict(field_places(layout.type_to_read, layout.complete_record_types))
+        for kind, of in ancestors_and_self_with_prefixes(layout.type_to_read, layout.complete_record_types):
             found |= {
                 name: f"{of}{column.at}-{column.last_position}"
-                for name, column in layout.record_types_with_columns[kind].columns.items()
+                for name, column in layout.complete_record_types[kind].columns.items()
             }
         return (
             found
@@ -264,7 +264,7 @@ def record_pieces(
     stream: Readable, layout: FixedWidthFormat, *, name: str, chunk: int, leniencies: Leniencies | None = None
 ) -> Iterator[Piece]:
     """Yield records as lines of UTF-8. If positions count bytes, `FILLER` pads wide characters."""
-    prepare = _line_end_conversion_and_filters(layout, Leniencies() if leniencies is None else leniencies)
+    prepare = _combined_line_converter_and_filter(layout, Leniencies() if leniencies is None else leniencies)
     return decoded_pieces(stream, layout.encoding, None, name=name, chunk=chunk, prepare=prepare)
 
 
@@ -316,7 +316,7 @@ class RecordLines:
         )
 
 
-def _line_end_conversion_and_filters(layout: FixedWidthFormat, leniencies: Leniencies) -> Prepare:
+def _combined_line_converter_and_filter(layout: FixedWidthFormat, leniencies: Leniencies) -> Prepare:
     def prepare(blocks: Iterator[bytes]) -> Iterator[Block]:
         lines = _padded_to_byte_positions(blocks, layout.encoding) if layout.count == "bytes" else blocks
         if layout.line_end == "nel":

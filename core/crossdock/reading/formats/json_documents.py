@@ -141,7 +141,7 @@ class _Document:
                 self._skip_member_or_read_count(depth, name)
             is_more = self._take_comma_or_end("}")
         if not seen:
-            self._take_mark("}")
+            self._require_mark("}")
         if wanted not in seen:
             hint = "Correct records: the dotted path of the list, such as data.items."
             self._refuse(f"the document has no member {'.'.join(self._path[: depth + 1])}", hint)
@@ -149,7 +149,7 @@ class _Document:
     def _list_elements(self) -> Iterator[tuple[int, str]]:
         self._enter_container("[", "a list", len(self._path))
         if self._peek_after_blanks() == "]":
-            self._take_mark("]")
+            self._require_mark("]")
             return
         is_more = True
         while is_more:
@@ -181,7 +181,7 @@ class _Document:
         if self._peek_after_blanks() != '"':
             self._refuse_wrong_or_truncated_text("is not JSON: expecting the name of a member in double quotes")
         name = self._read_value()
-        self._take_mark(":")
+        self._require_mark(":")
         self._peek_after_blanks()
         return str(name)
 
@@ -189,18 +189,18 @@ class _Document:
         if (found := self._peek_after_blanks()) != mark and found:
             place = ".".join(self._path[:depth]) or "the document"
             self._refuse(f"{place} is not {what}", "Correct records: the dotted path of the list, such as data.items.")
-        self._take_mark(mark)
+        self._require_mark(mark)
         self._peek_after_blanks()
 
     def _take_comma_or_end(self, end: str) -> bool:
         if self._peek_after_blanks() == end:
-            self._take_mark(end)
+            self._require_mark(end)
             return False
-        self._take_mark(",")
+        self._require_mark(",")
         self._peek_after_blanks()
         return True
 
-    def _take_mark(self, mark: str) -> None:
+    def _require_mark(self, mark: str) -> None:
         if self._peek_after_blanks() != mark:
             self._refuse_wrong_or_truncated_text(f"is not JSON: expecting {mark}")
         self._at += 1

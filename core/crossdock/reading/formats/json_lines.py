@@ -13,7 +13,7 @@ from crossdock.reading.formats.decoding_into_record_pieces import MAX_RECORD_BYT
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
-from crossdock.reading.formats.original_record_bytes import bytes_of_lines
+from crossdock.reading.formats.original_record_bytes import bytes_of_records_at_lines
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values import exact_json
@@ -56,7 +56,7 @@ class JsonLinesReader(FormatReader[JsonLinesFormat]):
         self, path: Openable, layout: JsonLinesFormat, lines: Sequence[int], *, name: str
     ) -> Mapping[int, bytes]:
         del layout
-        return bytes_of_lines(path, lines, "utf-8", None, name=name)
+        return bytes_of_records_at_lines(path, lines, "utf-8", None, name=name)
 
     def describe_cell_places(self, layout: JsonLinesFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del layout
@@ -100,7 +100,7 @@ def _frame(texts: list[str], lines: list[int]) -> pl.DataFrame:
 def _canonical_objects(stream: Readable, name: str) -> Iterator[tuple[int, str]]:
     number, blank = 1, 0
     for lines in _blocks_of_lines(stream, name):
-        texts = None if blank else exact_json.canonical_object_texts(lines)
+        texts = None if blank else exact_json.canonicalize_json_object_lines(lines)
         if texts is not None:
             yield from enumerate(texts, number)
         else:

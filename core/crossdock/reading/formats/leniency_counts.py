@@ -38,10 +38,10 @@ class Leniencies:
     def __init__(self) -> None:
         self._counts, self._lock = Counter[Leniency](), Lock()
 
-    def add(self, what: Leniency, lines: int) -> None:
-        if lines:
+    def add(self, what: Leniency, count: int) -> None:
+        if count:
             with self._lock:
-                self._counts[what] += lines
+                self._counts[what] += count
 
     def __bool__(self) -> bool:
         return bool(self._counts)

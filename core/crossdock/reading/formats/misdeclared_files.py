@@ -121,7 +121,7 @@ def refuse_other_than_sheet(head: bytes, *, name: str) -> None:
         _refuse(OtherKind("text, and no sheet", "Declare format: {kind: delimited}, with its delimiter."), name)
 
 
-def refuse_other_than_columnar(head: bytes, *, name: str, expected: str) -> NoReturn:
+def raise_not_columnar_error(head: bytes, *, name: str, expected: str) -> NoReturn:
     """Refuse a file that is not *expected*, a Parquet or an Arrow file, by what its first bytes show instead."""
     found = next((kind for pattern, kind in _NO_COLUMNAR + _BINARY if pattern.match(head)), None)
     text = head.decode("utf-8-sig", errors="replace")

@@ -15,7 +15,7 @@ _X12_HEADER = 106
 _LATEST = 1 << 62
 
 
-def bytes_of_lines(
+def bytes_of_records_at_lines(
     path: Openable, lines: Sequence[int], encoding: str, quote: str | None, *, name: str
 ) -> Mapping[int, bytes]:
     """Return the bytes of the records that begin at *lines* (ascending), with their line ends.
@@ -40,7 +40,7 @@ def bytes_of_lines(
     return {number: data[:MOST_BYTES] for number, data in found.items()}
 
 
-def bytes_of_segments(path: Openable, numbers: Sequence[int], *, name: str) -> Mapping[int, bytes]:
+def bytes_of_records_at_segments(path: Openable, numbers: Sequence[int], *, name: str) -> Mapping[int, bytes]:
     """Return the segments of an EDI file from each of *numbers* (ascending) to the next, or to the end of the set."""
     found = dict.fromkeys(numbers, b"")
     if not numbers:

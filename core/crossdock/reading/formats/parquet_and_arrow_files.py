@@ -15,7 +15,7 @@ from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names
 from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.formats.limited_process import Limits, ReaderTask, cell_errors_as_file_refusals, running_task
-from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_than_columnar
+from crossdock.reading.formats.misdeclared_files import HEAD, raise_not_columnar_error
 from crossdock.reading.formats.parquet_and_arrow_reader_process import DAMAGED, TOO_MUCH
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.raw_rows_and_records import JSON, LINE
@@ -113,7 +113,7 @@ class _ColumnarReader(FormatReader[L]):
                 "the file is empty", where=name, hint="Fetch it again, or ask the sender.", code="file_empty"
             )
         if not head.startswith(self.begin):
-            refuse_other_than_columnar(head, name=name, expected=self.what)
+            raise_not_columnar_error(head, name=name, expected=self.what)
         file.seek(max(len(self.begin), file.seek(0, 2) - len(self.begin)))
         if self.kind == "arrow" and file.read() != self.begin:
             raise RefusedError("the file has no footer", where=name, hint=_UNFINISHED, code="file_cut")

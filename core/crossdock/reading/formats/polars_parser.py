@@ -98,7 +98,7 @@ class PolarsParser:
             len(data) > _LARGE
             or ends * len(self._names) > MAX_CELLS
             or self._has_invalid_characters(data)
-            or self._has_too_many_delimiters(data)
+            or self._has_line_over_column_limit(data)
         ):
             return None
         if not data.endswith(b"\n"):
@@ -127,7 +127,7 @@ class PolarsParser:
         later = b"\xc2" in data and _LATER_CONTROLS.search(data) is not None
         return later or (b"\xef" in data and _BYTE_ORDER_MARK in data)
 
-    def _has_too_many_delimiters(self, data: bytes) -> bool:
+    def _has_line_over_column_limit(self, data: bytes) -> bool:
         """Return whether a line has more delimiters than a row may have: polars takes 400 bytes of memory for each."""
         start, longest = 0, MAX_COLUMNS * len(self._delimiter)
         while len(data) - start > longest:
@@ -230,10 +230,10 @@ class PolarsParser:
         """Write each record as one line: cells unquoted and special bytes marked. Also count each special byte."""
         quote = self._quote
         if quote is None or quote not in data:
-            plain = self._normalized_text_outside_quotes(data)
+            plain = self._normalize_ends_and_delimiters(data)
             return None if plain is None else (plain, dict.fromkeys(self._marks, 0))
         texts = data.split(quote)
-        outside = self._normalized_text_outside_quotes(quote.join(texts[::2]))
+        outside = self._normalize_ends_and_delimiters(quote.join(texts[::2]))
         if outside is None:
             return None
         texts[::2] = outside.split(quote)
@@ -254,7 +254,7 @@ class PolarsParser:
         texts[1::2] = inside.split(quote)
         return b"".join(texts), counts
 
-    def _normalized_text_outside_quotes(self, text: bytes) -> bytes | None:
+    def _normalize_ends_and_delimiters(self, text: bytes) -> bytes | None:
         if self._crlf:
             returns = count_byte(text, b"\r")
             if returns != count_byte(text, b"\n") or returns != text.count(b"\r\n"):

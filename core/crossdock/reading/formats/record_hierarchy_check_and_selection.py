@@ -33,7 +33,7 @@ class RecordHierarchy:
         self._parents = {kind.parent for kind in types.values() if kind.parent is not None}
         self._latest: dict[str, pl.DataFrame] = {}  # the last record of each parent
         self._is_plain = len(types) == 1
-        self._totals = [ControlTotals(name, each, types) for each in types if types[each].counted_types]
+        self._totals = [ControlTotals(name, each, types) for each in types if types[each].counted_types_by_column]
         self._first = next((each for each, kind in types.items() if kind.once == "first"), None)
         self._last = next((each for each, kind in types.items() if kind.once == "last" and not kind.parent), None)
         self._begun, self._ended_at, self._end = False, 0, 0

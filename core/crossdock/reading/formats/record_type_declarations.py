@@ -46,7 +46,7 @@ class RecordType(ConfigModel):
         raise NotImplementedError
 
     @property
-    def counted_types(self) -> Mapping[str, tuple[str, ...]]:
+    def counted_types_by_column(self) -> Mapping[str, tuple[str, ...]]:
         return {**self.counts, **{column: (of.partition(".")[0],) for column, of in self.sums.items()}}
 
 
@@ -54,9 +54,9 @@ def declared_type_code(name: str, kind: RecordType) -> str | None:
     return None if kind.otherwise else kind.code or name
 
 
-def type_that_begins_groups(name: str, types: Mapping[str, RecordType]) -> str | None:
+def group_type_for_totals(name: str, types: Mapping[str, RecordType]) -> str | None:
     """Return the type that begins the groups to which counts and sums of *name* refer; None for the whole file."""
-    used = [kind for kinds in types[name].counted_types.values() for kind in kinds]
+    used = [kind for kinds in types[name].counted_types_by_column.values() for kind in kinds]
     if used and all(name in ancestors(kind, types) for kind in used):
         return name
     return types[name].parent
@@ -71,12 +71,12 @@ def ancestors(name: str, types: Mapping[str, RecordType]) -> list[str]:
     return found
 
 
-def ancestor_types_with_place_prefixes(name: str, types: Mapping[str, RecordType]) -> list[tuple[str, str]]:
+def ancestors_and_self_with_prefixes(name: str, types: Mapping[str, RecordType]) -> list[tuple[str, str]]:
     return [(each, f"{each} " if len(types) > 1 else "") for each in [*reversed(ancestors(name, types)), name]]
 
 
 def field_places(name: str, types: Mapping[str, RecordType]) -> Iterator[tuple[str, str]]:
-    for each, of in ancestor_types_with_place_prefixes(name, types):
+    for each, of in ancestors_and_self_with_prefixes(name, types):
         for number, column in enumerate(types[each].own_columns):
             yield column, f"{of}field {number}"
 
@@ -88,7 +88,7 @@ def columns_with_ancestors(name: str, types: Mapping[str, RecordType]) -> list[s
 def states_record_count(types: Mapping[str, RecordType], records: str) -> bool:
     return any(
         kind.once is not None
-        and type_that_begins_groups(name, types) is None
+        and group_type_for_totals(name, types) is None
         and any(records in of for of in kind.counts.values())
         for name, kind in types.items()
     )
@@ -134,19 +134,19 @@ def _count_and_sum_declaration_faults(
         for column in stated:
             if column not in kind.own_columns:
                 yield name, "is not a column of this type", (key, column)
-            if unknown := [each for each in kind.counted_types[column] if each not in types]:
+            if unknown := [each for each in kind.counted_types_by_column[column] if each not in types]:
                 yield name, f"there is no type {unknown[0]!r}", (key, column)
                 return
     for column, of in kind.sums.items():
         summed, _, what = of.partition(".")
         if what not in types[summed].own_columns:
             yield name, "must be TYPE.COLUMN, a column of that type", ("sums", column)
-    scope = type_that_begins_groups(name, types)
-    if kind.counted_types and scope is None and kind.once is None:
+    scope = group_type_for_totals(name, types)
+    if kind.counted_types_by_column and scope is None and kind.once is None:
         yield name, "a record that states counts or sums of the file is its first or its last: declare once", ()
     outside = [
         each
-        for each in (each for used in kind.counted_types.values() for each in used)
+        for each in (each for used in kind.counted_types_by_column.values() for each in used)
         if scope not in {None, each, *ancestors(each, types)}
     ]
     if outside:

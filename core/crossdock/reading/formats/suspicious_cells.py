@@ -60,7 +60,7 @@ class Suspicion(Struct, frozen=True):
         return f"column {self.column!r}: {number} with text that {WORDS[self.damage]}, first in line {self.line}"
 
 
-def suspicious_cells(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[Suspicion]:
+def suspicions_by_column(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[Suspicion]:
     names = [(name, damage) for name in columns for damage in _PATTERNS]
     if not names or not frame.height:
         return

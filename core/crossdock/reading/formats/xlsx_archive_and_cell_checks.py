@@ -46,11 +46,11 @@ Start = Callable[[str, dict[str, str]], None]
 Text = Callable[[str], None]
 
 
-def no_sheet_error(sheet: str | int, visible: int) -> CellError:
+def no_sheet_error(sheet: str | int, visible_count: int) -> CellError:
     if isinstance(sheet, str):
         return CellError(f"there is no sheet {sheet!r}", "", "Correct sheet, or ask the sender.")
     hint = "Correct sheet, or ask the sender; hidden sheets are only read by their names."
-    return CellError(f"has {visible} visible sheets, but sheet {sheet} is declared", "", hint)
+    return CellError(f"has {visible_count} visible sheets, but sheet {sheet} is declared", "", hint)
 
 
 def max_unpacked_bytes(packed: int) -> int:

@@ -99,7 +99,7 @@ class _RowPlan:
 
     def __init__(self, layout: XmlFormat) -> None:
         self.top, self.names = _Node(), tuple(layout.columns)
-        self._record, self._row = layout.record_path, layout.row_path
+        self._record, self._row = layout.record_path, layout.row_element_names
         self._cells = 0
         for length in range(1, len(self._record) + 1):
             self._get_or_create_node(self._record[:length]).role = _Role.AROUND
@@ -357,10 +357,10 @@ class _RowCollector:
             self._refuse(message, "Leave long values around the rows out of the columns.")
         return size
 
-    def _check_missing(self, start: int, end: int) -> None:
-        if self._refuses_missing and None in self._cells[start:end]:
+    def _check_missing(self, first_slot: int, end_slot: int) -> None:
+        if self._refuses_missing and None in self._cells[first_slot:end_slot]:
             for name, slot in zip(self._plan.names, self._plan.places, strict=True):
-                if start <= slot < end and self._cells[slot] is None:
+                if first_slot <= slot < end_slot and self._cells[slot] is None:
                     self._refuse(f"column {name} is missing", "Ask the sender, or declare missing: empty.")
 
     def _refuse_conflicting_undeclared_element(self, name: str) -> None:

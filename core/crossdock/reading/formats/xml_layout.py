@@ -108,7 +108,7 @@ class XmlFormat(FileLayout):
         return tuple(map(self._with_namespace, self.record.strip("/").split("/")))
 
     @property
-    def row_path(self) -> tuple[str, ...] | None:
+    def row_element_names(self) -> tuple[str, ...] | None:
         return None if self.rows is None else self.absolute_path(self.rows).elements
 
     def _with_namespace(self, step: str, *, default: bool = True) -> str:
@@ -149,7 +149,10 @@ class XmlFormat(FileLayout):
             if first == second:
                 raise ValueError(f"{one} and {other} have the same path")
         texts = {path.elements: name for name, path in {**paths, **counted}.items() if path.attribute is None}
-        for inner in {*(path.elements for path in paths.values()), *([self.row_path] if self.row_path else [])}:
+        for inner in {
+            *(path.elements for path in paths.values()),
+            *([self.row_element_names] if self.row_element_names else []),
+        }:
             for length in range(len(inner)):
                 if (outer := texts.get(inner[:length])) is not None:
                     raise ValueError(f"{outer} is the text of an element inside of which are others that are declared")

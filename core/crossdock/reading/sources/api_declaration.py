@@ -19,7 +19,7 @@ from crossdock.values.author_code_errors import (
     described_value_type,
     place_of_code,
 )
-from crossdock.values.web_address_checks import check_base_url
+from crossdock.values.web_address_checks import checked_base_url_without_slash
 
 if TYPE_CHECKING:
     import httpx
@@ -67,7 +67,7 @@ def never(_: ApiAnswer) -> bool:
     return False
 
 
-def succeeds(_: ApiAnswer) -> None:
+def no_failure_status(_: ApiAnswer) -> None:
     return None
 
 
@@ -116,7 +116,7 @@ class Api:
     transport: httpx.BaseTransport | None = None
     plain_headers: Mapping[str, str] = field(default_factory=dict)
     params: Mapping[str, str] = field(default_factory=dict, kw_only=True)
-    failed: Callable[[ApiAnswer], int | None] = succeeds
+    failed: Callable[[ApiAnswer], int | None] = no_failure_status
 
     def __post_init__(self) -> None:
         if cast("LimitSettings | None", self.rate) is None:  # a setting that is left out
@@ -125,7 +125,7 @@ class Api:
             if not is_right(given := getattr(self, name)):
                 raise TypeError(f"{name} of Api is {described_value_type(given)} instead of {expected}")
         try:
-            check_base_url(self.base_url)
+            checked_base_url_without_slash(self.base_url)
         except ValueError as error:
             raise ConfigError(f"the base URL {error}", code="address_invalid") from None
 

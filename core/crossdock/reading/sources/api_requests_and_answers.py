@@ -11,7 +11,7 @@ from crossdock.errors import RefusedError
 from crossdock.values.json_paths import (
     MISSING,
     find_at_pointer,
-    find_list_at_pointer,
+    find_at_pointer_with_asterisk,
     type_description,
     with_value_at_path,
 )
@@ -137,7 +137,7 @@ class ApiAnswer:
         Args:
             default: Returned if an object does not have the list, for an API that leaves out empty ones.
         """
-        found, pointer = find_list_at_pointer(self.body, pointer), pointer.partition("/*")[0]
+        found, pointer = find_at_pointer_with_asterisk(self.body, pointer), pointer.partition("/*")[0]
         if found is MISSING and default is not MISSING and isinstance(self.body, dict):
             return [*default]
         if not isinstance(found, list):

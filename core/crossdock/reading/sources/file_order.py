@@ -92,7 +92,7 @@ class FileOrder:
     def fits_no_template(self, name: str) -> bool:
         return self._templates is not None and self.rank_by_templates(name) is None
 
-    def moment_in_name(self, name: str) -> str | None:
+    def sortable_date_text_in_name(self, name: str) -> str | None:
         """Return the first date in *name*, with the first time, as sortable text, as the declared order reads them."""
         rank = self.rank_by_templates(name)
         if rank is None or not rank[0]:
@@ -272,7 +272,7 @@ class _ByNameAndTime(_ByTime):
         self._extended = set(pairs_with_version_mark(self._names))
 
     def sort_key(self, file: Dated) -> Any:
-        return file.modified_epoch_s, self._names.shape(file.name), self._names.dates_and_numbers(file.name)
+        return file.modified_epoch_s, self._names.shape(file.name), self._names.position_in_first_reading(file.name)
 
     def why_not_newer(self, first: Dated, second: Dated, *, taken: bool = False) -> Fault | None:
         later = (second.modified_epoch_s > first.modified_epoch_s) - (second.modified_epoch_s < first.modified_epoch_s)
@@ -318,7 +318,7 @@ class _ByNameAndTime(_ByTime):
     def predecessors_by_name(self, known: Sequence[FileFacts]) -> Callable[[str], Iterable[FileFacts]]:
         newest = super().predecessors_by_name(known)
         alike, extending = dict[Shape, FileFacts](), defaultdict[str, list[FileFacts]](list)
-        for facts in sorted(known, key=lambda facts: self._names.dates_and_numbers(facts.name)):
+        for facts in sorted(known, key=lambda facts: self._names.position_in_first_reading(facts.name)):
             alike[self._names.shape(facts.name)] = facts
         by_name = {facts.name: facts for facts in known}
         for base, other in self._extended:

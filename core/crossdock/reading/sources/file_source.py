@@ -25,12 +25,12 @@ from crossdock.reading.sources.file_archiving import archive_finished_files
 from crossdock.reading.sources.file_order import FileOrder, Order
 from crossdock.reading.sources.file_spool import Spool
 from crossdock.reading.sources.known_files import YOUNG, KnownFiles, StreamId
-from crossdock.reading.sources.late_file_deadlines import LateError, LateFileWatch, Wait
 from crossdock.reading.sources.listing_of_complete_files import FileListing, check_intake, file_facts
 from crossdock.reading.sources.manifests_and_done_markers import Manifest, ManifestEntry, read_manifest_entries
 from crossdock.reading.sources.run_context import SourceContext, os_errors_as_state_errors
 from crossdock.reading.sources.shared_growth_check_pauses import Look
 from crossdock.reading.sources.stream_input_report import ReadFile
+from crossdock.reading.sources.waiting_for_late_files import LateError, LateFileWatch, Wait
 from crossdock.reading.transport.file_store import FileStore, RemoteFile
 from crossdock.reading.wrappers.wrapper import Part, WrapperSettings
 from crossdock.state import FileFacts
@@ -164,7 +164,7 @@ class FileSource:
         """
         taken = self._fetch_files_once_per_run(stream_id)
         facts = [file.facts for file in taken]
-        unread = self._known.unread_files_or_outdated_error(stream_id, facts)
+        unread = self._known.unread_files_refusing_outdated(stream_id, facts)
         found = expectation.compare(self._run, stream_id.stream, facts, unread, self._files_pattern)
         self._read[stream_id] = found.files
         if self._late_file_watch and self._late_file_watch.without:
@@ -252,7 +252,7 @@ class FileSource:
 
         def take() -> list[FileFacts]:
             files = self._fetch_new_files()
-            self._known.unread_files_or_outdated_error(stream_id, files)  # a stale file does not end the wait
+            self._known.unread_files_refusing_outdated(stream_id, files)  # a stale file does not end the wait
             return files
 
         return self._late_file_watch.take_or_raise_until_deadline(take, self._known.has_new_file)
@@ -265,7 +265,7 @@ class FileSource:
             if self._late_file_watch and self._late_file_watch.early and set(self._fetched).issuperset(new):
                 new = []  # nothing has arrived since the last attempt
             entries = read_manifest_entries(self._manifest, store, self._run, new) if self._manifest else {}
-            names = self._spool.fetch_or_find_files(store, new, lambda: self._known.accepted_sizes(new))
+            names = self._spool.fetch_or_use_in_place(store, new, lambda: self._known.accepted_sizes(new))
             fetched = [file_facts(file, name, self._order) for file, name in zip(new, names, strict=True)]
             self._fetched.update(zip(new, names, strict=True))
             for facts in fetched if self._manifest else ():

@@ -45,7 +45,7 @@ class Spool:
         """Whether a later run may need the files. The folder of a plan is removed at its end."""
         return self._run.spool == self._run.kept
 
-    def fetch_or_find_files(
+    def fetch_or_use_in_place(
         self, store: FileStore, files: Sequence[RemoteFile], known: Callable[[], Iterable[int]]
     ) -> list[str]:
         """Fetch *files*, or find them in place, and return their names.

@@ -10,10 +10,10 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from crossdock.reading.sources.file_order import FileOrder
-from crossdock.reading.sources.late_file_deadlines import has_file_arrived_since_due
-from crossdock.reading.sources.listing_of_complete_files import file_facts, listed_name_size_time
+from crossdock.reading.sources.listing_of_complete_files import file_facts, listed_file_description
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.stream_input_report import name_size_and_time
+from crossdock.reading.sources.waiting_for_late_files import has_file_arrived_since_due
 from crossdock.reading.transport.file_store import RemoteFile
 from crossdock.state import Digests, FileDescription, FileFacts
 
@@ -103,7 +103,7 @@ class KnownFiles:
         for stream_id in self._stream_ids:
             yield from self._unfinished_files(stream_id).values()
 
-    def unread_files_or_outdated_error(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
+    def unread_files_refusing_outdated(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
         """Return the sorted *files* that the stream has not finished. One older than a known file is refused."""
         unread = self.files_stream_has_not_finished(stream_id, files)
         if not unread or self._order.parts or (stream_id in self._ordered_by_rows and not self._snapshot):
@@ -148,7 +148,7 @@ class KnownFiles:
     def is_older_snapshot_passed_over(self, snapshot: RemoteFile) -> bool:
         facts = file_facts(snapshot, "", self._order)
         return self._snapshot and any(
-            listed_name_size_time(snapshot) in self._passed_over_files(stream_id)
+            listed_file_description(snapshot) in self._passed_over_files(stream_id)
             and any(
                 self._order.is_older(facts, known, self._run.clock.now())
                 for known in self._all_accepted_files(stream_id)
@@ -163,10 +163,10 @@ class KnownFiles:
         known = self._passed_over_files(stream_id) | {
             name_size_and_time(facts) for facts in self._all_accepted_files(stream_id)
         }
-        return [file for file in older if listed_name_size_time(file) not in known]
+        return [file for file in older if listed_file_description(file) not in known]
 
     def record_passed_over_files(self, stream_id: StreamId, older: Sequence[RemoteFile]) -> None:
-        files = {listed_name_size_time(file) for file in older} | self._repeated.get(stream_id, set())
+        files = {listed_file_description(file) for file in older} | self._repeated.get(stream_id, set())
         if files != self._passed_over_files(stream_id):
             self._intake.record_passed_over_files(stream_id.stream, files)
             self._looked_up.clear()
@@ -309,7 +309,7 @@ class KnownFiles:
             }
             for stream_id in self._stream_ids
         ]
-        return [file for file in offered if not all(listed_name_size_time(file) in done for done in known)]
+        return [file for file in offered if not all(listed_file_description(file) in done for done in known)]
 
     def files_finished_by_all_streams(
         self, listed: Sequence[RemoteFile], fetched: Mapping[RemoteFile, str], taken: Sequence[FileFacts]
@@ -324,10 +324,10 @@ class KnownFiles:
         finished = [
             file
             for file in listed
-            if all(listed_name_size_time(file) in each for each in read)
+            if all(listed_file_description(file) in each for each in read)
             or (
                 file in fetched
-                and listed_name_size_time(file) not in self._unclear
+                and listed_file_description(file) not in self._unclear
                 and self._was_old_enough_when_read(file.modified_epoch_s, now)
                 and fetched[file] in by_all
             )
@@ -343,7 +343,7 @@ class KnownFiles:
 
     def mark_still_listed(self, listed: Sequence[RemoteFile]) -> None:
         """Mark known files that are still listed, once a day, so that the state keeps them."""
-        there, day_ago = {listed_name_size_time(file) for file in listed}, self._run.clock.now() - ONE_DAY
+        there, day_ago = {listed_file_description(file) for file in listed}, self._run.clock.now() - ONE_DAY
         for stream_id in self._stream_ids:
             seen = [
                 facts.content_hash

@@ -185,7 +185,7 @@ class ListEvidence:
         names = [self._record_identity(record) for record in records]
         distinct, new = len(set(names)), self._seen.add(names)
         self._idle = 0 if new or not names else self._idle + len(names)
-        is_loop = not self._brings_new_or_changed_records(names, records) or self._idle > max(
+        is_loop = not self._add_page_and_detect_changes(names, records) or self._idle > max(
             len(self._seen), _LISTED_AGAIN
         )
         if (is_loop and names and not new) or self._is_loop_of_known_records(names, records):
@@ -228,7 +228,7 @@ class ListEvidence:
         self._idle_pages = 0 if is_new else self._idle_pages + 1
         return self._idle_pages > _IDLE_PAGES
 
-    def _brings_new_or_changed_records(self, names: Sequence[str], records: Sequence[Any]) -> bool:
+    def _add_page_and_detect_changes(self, names: Sequence[str], records: Sequence[Any]) -> bool:
         """Add the page, and return whether it has a new or changed record, and other records than earlier pages."""
         if self.counted or not self._key:
             return False
@@ -238,7 +238,7 @@ class ListEvidence:
         return bool(changed) and (is_other_order or (len(names) == 1 and order != before))
 
     def detect_paging_by_position(self, request: ApiRequest, following: ApiRequest) -> None:
-        self.counted = self.counted or self.positions.is_paged_by_position(request, following, self.read)
+        self.counted = self.counted or self.positions.add_request_and_detect_paging(request, following, self.read)
 
     @property
     def has_all_stated_records(self) -> bool:
@@ -341,7 +341,7 @@ class PagePositions:
     def __init__(self) -> None:
         self._known: dict[_Place, _Parameter] | None = None
 
-    def is_paged_by_position(self, request: ApiRequest, following: ApiRequest, read: int) -> bool:
+    def add_request_and_detect_paging(self, request: ApiRequest, following: ApiRequest, read: int) -> bool:
         """Return whether the requests so far show a list paged by position. *read* records precede *following*."""
         found = dict(_numbers_changed_in_request(request, following))
         if self._known is None:

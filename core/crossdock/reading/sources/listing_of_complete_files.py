@@ -88,7 +88,7 @@ class FileListing:
         return newest
 
     def _newest_snapshot_parts(self, listed: Sequence[RemoteFile]) -> list[RemoteFile]:
-        days = {file: self._order.moment_in_name(file.name) or _date_in_name(file.name) for file in listed}
+        days = {file: self._order.sortable_date_text_in_name(file.name) or _date_in_name(file.name) for file in listed}
         if len(listed) > 1 and (undated := next((file for file in listed if days[file] is None), None)):
             raise RefusedError(
                 f"is one of {len(listed)} files, and has no date in its name that shows which belong together",
@@ -195,11 +195,11 @@ class FileListing:
 
 def file_facts(file: RemoteFile, content_hash: str, order: FileOrder) -> FileFacts:
     changed = _utc_from_epoch(file.mtime)
-    stamp = order.moment_in_name(file.name) or _date_in_name(file.name) or changed.isoformat()
+    stamp = order.sortable_date_text_in_name(file.name) or _date_in_name(file.name) or changed.isoformat()
     return FileFacts(file.name, content_hash, file.size, changed, stamp)
 
 
-def listed_name_size_time(file: RemoteFile) -> FileDescription:
+def listed_file_description(file: RemoteFile) -> FileDescription:
     return file.name, file.size, _utc_from_epoch(file.mtime)
 
 

@@ -100,7 +100,7 @@ class NaturalNames:
     def shape(self, name: str) -> Shape:
         return self._shapes[name]
 
-    def dates_and_numbers(self, name: str) -> Position:
+    def position_in_first_reading(self, name: str) -> Position:
         return self._readings[self._shapes[name]][0].positions[name]
 
     def suggested_templates(self, name: str) -> list[str]:
@@ -157,7 +157,7 @@ def _plausible_readings(
         dates = tuple(date for date in chosen if date is not None)
         positions = dict[str, Position]()
         for name in files:
-            position = _dates_and_numbers(shape, numbers[name], dates, latest)
+            position = _parse_dates_and_numbers(shape, numbers[name], dates, latest)
             if position is None:
                 break
             positions[name] = position
@@ -213,7 +213,7 @@ def _dates_in_one_number(shape: Shape, names: Sequence[tuple[str, ...]], place: 
         yield from ((place, 1, form) for form in _BY_LENGTH.get(lengths.pop(), ()))
 
 
-def _dates_and_numbers(
+def _parse_dates_and_numbers(
     shape: Shape, numbers: tuple[str, ...], dates: tuple[Date, ...], latest: datetime
 ) -> Position | None:
     moments, others = list[datetime](), set(range(len(numbers)))
@@ -268,7 +268,7 @@ def _template_text(reading: NameReading, names: Sequence[tuple[str, ...]]) -> st
         if parts > 1:
             between = [*(text for text, _ in reading.shape[place + 1 : place + parts]), ""]
             codes = [
-                _strptime_code_that_fits(code, texts) + after
+                _strptime_code_for_texts(code, texts) + after
                 for code, texts, after in zip(form.split(), numbers, between, strict=True)
             ]
             form = "".join(codes)
@@ -284,7 +284,7 @@ def _template_text(reading: NameReading, names: Sequence[tuple[str, ...]]) -> st
     return text + reading.shape[-1][0]
 
 
-def _strptime_code_that_fits(code: str, texts: Sequence[str]) -> str:
+def _strptime_code_for_texts(code: str, texts: Sequence[str]) -> str:
     if texts[0].isalpha():
         return "%b" if {len(text) for text in texts} == {3} else "%B"
     return code.replace("%", "%-") if min(map(len, texts)) < 2 else code
@@ -326,7 +326,7 @@ class NameTemplate(Struct, frozen=True):
     def has_order_field(self) -> bool:
         return any(not group.startswith("text") for group in self.kinds)
 
-    def number_of_dates_and_times(self) -> tuple[int, int]:
+    def date_and_time_field_counts(self) -> tuple[int, int]:
         return sum(group.startswith("date") for group in self.kinds), sum(
             group.startswith("time") for group in self.kinds
         )
@@ -354,7 +354,7 @@ def parse_templates(texts: Sequence[str], *, ignore_case: bool = False) -> tuple
     templates = tuple(NameTemplate.from_text(text, ignore_case=ignore_case) for text in texts)
     if not templates or (len(templates) == 1 and not templates[0].has_order_field):
         raise ValueError(f"needs a field that orders the files: {{date:...}}, {{time:...}} or {{number}}, {_EXAMPLE}")
-    if len({template.number_of_dates_and_times() for template in templates}) > 1:
+    if len({template.date_and_time_field_counts() for template in templates}) > 1:
         raise ValueError("all templates need the same number of dates and of times, or they cannot be compared")
     return templates
 

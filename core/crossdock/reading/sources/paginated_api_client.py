@@ -43,7 +43,7 @@ from crossdock.values.clock import InterruptibleClock
 from crossdock.values.json_paths import (
     MISSING,
     find_at_pointer,
-    find_list_at_pointer,
+    find_at_pointer_with_asterisk,
     with_value_at_path,
 )
 
@@ -395,8 +395,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         is_last = is_stopped and read.paginator.stop.when is not None
         sign = (
             read.signs.sign_of_more_records(is_stopped=is_last)
-            or self._probe_after_full_only_page(read)
-            or self._probe_for_server_cut(read, evidence)
+            or self._why_only_page_may_be_cut(read)
+            or self._why_server_may_cut_pages(read, evidence)
         )
         if sign is not None:
             raise _doubtful_list_error(sign, page)
@@ -407,7 +407,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         self._run.open_lists.add_doubt(text, is_incomplete=True)
         self._warn_of_doubtful_list(page, text)
 
-    def _probe_after_full_only_page(self, read: _ListReading) -> str | None:
+    def _why_only_page_may_be_cut(self, read: _ListReading) -> str | None:
         """Return why an only page, which is as long as was asked for, may not be the whole list, or None.
 
         Proxies drop the header of a next page: asked for smaller pages, the API must announce one; asked for more than
@@ -432,7 +432,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             return None
         return f"its only page is full, and has no header {header} which would tell of a next page"
 
-    def _probe_for_server_cut(self, read: _ListReading, evidence: ListEvidence) -> str | None:
+    def _why_server_may_cut_pages(self, read: _ListReading, evidence: ListEvidence) -> str | None:
         """Return why the server may give smaller pages than were asked for, and not tell of the others, or None.
 
         In smaller pages, the list must be the same, unless the server ignores the parameter for their size.
@@ -604,7 +604,7 @@ def _records_in(answer: ApiAnswer, paginator: Paginator, records: str | None) ->
     """
     is_stated = records is not None
     found = (
-        find_list_at_pointer(answer.body, records or "")
+        find_at_pointer_with_asterisk(answer.body, records or "")
         if is_stated
         else paginator.listed(answer) or _only_list_of_objects(answer.body)
     )

@@ -50,7 +50,7 @@ class SourceAllowance:
         Args:
             query: The query of a GraphQL request.
         """
-        taken = self._bucket.try_take_token(query, live=self._live)
+        taken = self._bucket.take_token_or_wait_s(query, live=self._live)
         if isinstance(taken, SentRequest):
             self._waiting(timedelta())
         else:
@@ -64,7 +64,7 @@ class SourceAllowance:
             self._waiting(timedelta(seconds=taken))
             self._clock.sleep(max(LEAST_WAIT_S, taken))
             self.usage.waited_s += taken
-            taken = self._bucket.try_take_token(query, live=self._live)
+            taken = self._bucket.take_token_or_wait_s(query, live=self._live)
         return taken
 
     def record_answer(

@@ -17,7 +17,7 @@ from crossdock.pacing.backoff import pause_s
 from crossdock.pacing.rate_limit_headers import retry_after_s
 from crossdock.pacing.throttling_wait import Throttling
 from crossdock.reading.sources import api_error_messages, graphql_errors
-from crossdock.reading.sources.api_declaration import succeeds
+from crossdock.reading.sources.api_declaration import no_failure_status
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest
 from crossdock.reading.sources.request_allowance_of_run import SourceAllowance
 from crossdock.reading.transport.http_answer_and_error_types import (
@@ -82,7 +82,7 @@ class RetriedRequests(Struct, frozen=True):
     throttling: Callable[[ApiAnswer], Throttling | None]
     redacted: Callable[[str], str]
     rng: random.Random
-    failed: Callable[[ApiAnswer], int | None] = succeeds
+    failed: Callable[[ApiAnswer], int | None] = no_failure_status
 
     def send_until_answered(
         self, request: ApiRequest, shown: str, send: Send, smaller: Smaller = lambda _: None

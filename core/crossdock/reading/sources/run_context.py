@@ -29,7 +29,7 @@ from crossdock.values.author_code_errors import AuthorCodeError, convert_author_
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 from crossdock.values.raw_rows_and_records import RawBatch
-from crossdock.values.run_messages import RunMessages, warning_texts, warnings_and_notes_by_stream
+from crossdock.values.run_messages import RunMessages, warning_and_note_texts_by_stream, warning_texts
 from crossdock.values.safe_local_files import create_private_folder
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ class SourceContext:
 
     @property
     def notes(self) -> dict[str, list[str]]:
-        return warnings_and_notes_by_stream(self.messages)
+        return warning_and_note_texts_by_stream(self.messages)
 
     @property
     def warnings(self) -> list[str]:

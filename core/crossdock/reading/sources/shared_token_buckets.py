@@ -101,7 +101,7 @@ class ApiBucket:
             with self._lock:
                 self._live.remove(query)
 
-    def try_take_token(self, query: str | None, *, live: bool) -> SentRequest | float:
+    def take_token_or_wait_s(self, query: str | None, *, live: bool) -> SentRequest | float:
         """Take the token of a request that is sent now, or return the seconds until one may be free.
 
         Args:

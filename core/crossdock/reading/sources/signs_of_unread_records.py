@@ -123,7 +123,7 @@ class SignsOfUnreadRecords:
         self._ends_empty, self._counts = paginator.ends_empty, paginator.counted
         self._compares_total = paginator.total is not None
         self._header, self._is_single = paginator.next_header, type(paginator) is Paginator
-        self.size = _page_size_parameter(params)
+        self.size = _page_size_name_and_number(params)
         if isinstance(paginator, SizedPages) and paginator.size is not None:
             self.size = paginator.size_param, paginator.size
         self._is_cut = False  # the only page so far is full, and nothing says whether another one follows
@@ -251,7 +251,7 @@ class SignsOfUnreadRecords:
         for name, value in answer.headers.items():
             if name in _JSON_HEADERS and isinstance(described := _json_or_none(value), dict):
                 yield from islice(self._signs_in_members(described, name, 1), _MEMBERS)
-            elif (found := _sign_about_pages(_HEADER.sub("", name, count=1), value)) is not None:
+            elif (found := _page_sign_kind_and_value(_HEADER.sub("", name, count=1), value)) is not None:
                 yield name, *found
         for name in _CONTENT_RANGES:
             _, of, total = answer.headers.get(name, "").partition("/")
@@ -274,7 +274,8 @@ class SignsOfUnreadRecords:
             if path == self._records:
                 continue
             if (
-                found := _sign_of_member(name, member) or self._sign_of_member_among_others(value, place, name)
+                found := _sign_kind_and_value(name, member)
+                or self._sign_kind_and_value_among_others(value, place, name)
             ) is not None:
                 yield path, *found
             plain = pagination_members_and_cut_lists.plain_name(name)
@@ -288,7 +289,9 @@ class SignsOfUnreadRecords:
             ):
                 yield path, "other", (plain, member)
 
-    def _sign_of_member_among_others(self, around: Mapping[str, Any], place: str, name: str) -> tuple[str, Any] | None:
+    def _sign_kind_and_value_among_others(
+        self, around: Mapping[str, Any], place: str, name: str
+    ) -> tuple[str, Any] | None:
         plain, value = pagination_members_and_cut_lists.plain_name(name), around[name]
         is_beside = (self._records or "/").rpartition("/")[0] == place
         if (
@@ -302,18 +305,18 @@ class SignsOfUnreadRecords:
             return "total", value
         if _TEXT_OF_FAULT.fullmatch(plain) or _MESSAGE.fullmatch(plain):
             is_well = any(map(_says_success, map(pagination_members_and_cut_lists.plain_name, around), around.values()))
-            return ("none", None) if is_well else _possible_failure_sign(name, value)
+            return ("none", None) if is_well else _verdict_sign(name, value)
         if _WARNING.fullmatch(plain) and _OUTAGE.search(_SEPARATORS.sub("_", str(value).lower())):
-            return _possible_failure_sign(name, value)
+            return _verdict_sign(name, value)
         is_verdict = _matches_any(plain, _FAULT, _SUCCESS, _CODE, _STATUS, _WHOLE)
-        return _possible_failure_sign(name, value) if is_verdict else None
+        return _verdict_sign(name, value) if is_verdict else None
 
 
-def error_beside_empty_list(
+def sign_of_error_beside_empty_list(
     answer: ApiAnswer, records: str, ignored: Collection[str] = (), other: ApiAnswer | None = None
 ) -> str | None:
-    """Return what shows that *answer* without a record failed, or None. For *other* see `signs_beside_empty_list`."""
-    return signs_beside_empty_list(answer, records, ignored, other).sign_of_error
+    """Return what shows that *answer* without a record failed, or None; *other* as in the function above."""
+    return collect_signs_beside_empty_list(answer, records, ignored, other).sign_of_error
 
 
 def sign_of_incomplete_record(
@@ -328,11 +331,12 @@ def sign_of_incomplete_record(
         return _NO_RECORD[answer.status]
     found = answer.at(place)
     if not found or (isinstance(found, dict) and all(value is None for value in found.values())):
-        return error_beside_empty_list(answer, place, ignored, other)
+        return sign_of_error_beside_empty_list(answer, place, ignored, other)
     if isinstance(found, list):
-        return signs_beside_empty_list(answer, place, ignored, left_out=len(found)).sign_of_more_records()
+        signs = collect_signs_beside_empty_list(answer, place, ignored, uncounted_records=len(found))
+        return signs.sign_of_more_records()
     if place:
-        return signs_beside_empty_list(answer, place, ignored, left_out=1).sign_of_error
+        return collect_signs_beside_empty_list(answer, place, ignored, uncounted_records=1).sign_of_error
     if not isinstance(found, dict) or (
         other is not None and isinstance(other.body, dict) and {*found} == {*other.body}
     ):
@@ -344,16 +348,16 @@ def sign_of_incomplete_record(
     ]
     is_report = all(_matches_any(name, *_REPORTED) for name in told)
     is_word = len(told) == 1 and (_MESSAGE.fullmatch(told[0]) or _STATUS.fullmatch(told[0]))
-    return error_beside_empty_list(answer, place, ignored) if is_report and not is_word else None
+    return sign_of_error_beside_empty_list(answer, place, ignored) if is_report and not is_word else None
 
 
-def _possible_failure_sign(name: str, value: Any) -> tuple[str, tuple[str, Any]]:
+def _verdict_sign(name: str, value: Any) -> tuple[str, tuple[str, Any]]:
     return "verdict", (pagination_members_and_cut_lists.plain_name(name), value)
 
 
-def _sign_of_member(name: str, value: Any) -> tuple[str, Any] | None:
+def _sign_kind_and_value(name: str, value: Any) -> tuple[str, Any] | None:
     plain = pagination_members_and_cut_lists.plain_name(name)
-    if (found := _sign_about_pages(name, value)) is not None:
+    if (found := _page_sign_kind_and_value(name, value)) is not None:
         return found
     if plain in _FIRST and value is False:
         return "previous", True
@@ -362,7 +366,7 @@ def _sign_of_member(name: str, value: Any) -> tuple[str, Any] | None:
     return ("error", None) if _reports_error(plain, value) else None
 
 
-def _sign_about_pages(name: str, value: Any) -> tuple[str, Any] | None:
+def _page_sign_kind_and_value(name: str, value: Any) -> tuple[str, Any] | None:
     """Return what a member or header says about pages and numbers of records, or None."""
     kind = pagination_members_and_cut_lists.member_kind(name)
     if kind == "pages" and isinstance(value, bool):
@@ -379,24 +383,24 @@ def _sign_about_pages(name: str, value: Any) -> tuple[str, Any] | None:
     return ("next", True) if is_left else None
 
 
-def signs_beside_empty_list(
+def collect_signs_beside_empty_list(
     answer: ApiAnswer,
     records: str | None,
     ignored: Collection[str] = (),
     other: ApiAnswer | None = None,
     *,
-    left_out: int = 0,
+    uncounted_records: int = 0,
 ) -> SignsOfUnreadRecords:
     """Return the signs of an answer that has nothing at the JSON pointer *records*, and that no page follows.
 
     Args:
         other: An answer to the same request for another record, which has one.
-        left_out: How many records it has there that do not count.
+        uncounted_records: How many records it has there that do not count.
     """
     signs = SignsOfUnreadRecords(Paginator(), records, ignored)
     if other is not None:
         signs.add_page(other, 1)
-    signs.add_page(answer, left_out)
+    signs.add_page(answer, uncounted_records)
     return signs
 
 
@@ -412,7 +416,7 @@ def member_reporting_failure(record: Any) -> str | None:
     return None
 
 
-def _page_size_parameter(params: Iterable[tuple[str, str | int | None]]) -> tuple[str, int] | None:
+def _page_size_name_and_number(params: Iterable[tuple[str, str | int | None]]) -> tuple[str, int] | None:
     for name, value in params:
         if _SIZE.fullmatch(pagination_members_and_cut_lists.plain_name(name)) and (
             number := pagination_members_and_cut_lists.whole_number(value)

@@ -72,7 +72,7 @@ def listening_for_redirect(redirect_url: str | None = None) -> Iterator[Loopback
             f"cannot wait for the browser: {error.strerror}", where=f"{host}:{port}", hint=hint, code="port_unavailable"
         )
 
-    with serve_in_thread(served, _LIMITS, host, port, name="connect", refused=refused) as base_url:
+    with serve_in_thread(served, _LIMITS, host, port, name="connect", address_error=refused) as base_url:
         served.url = redirect_url or f"{base_url}{PATH}"
         yield served
 

@@ -86,7 +86,7 @@ class PgpSettings(WrapperSettings):
     """Whether what is written is in ASCII armor."""
 
     @property
-    def signer_files_and_fingerprints(self) -> tuple[Sequence[Path], frozenset[str]]:
+    def signer_files_and_allowed_fingerprints(self) -> tuple[Sequence[Path], frozenset[str]]:
         paths = [each for each in self.signed_by if isinstance(each, Path)]
         return paths, frozenset(each for each in self.signed_by if isinstance(each, str))
 
@@ -95,7 +95,7 @@ class PgpSettings(WrapperSettings):
             raise ValueError("pgp: give decrypt, signed_by or both")
         if self.encrypt_to or self.sign_with or self.armor:
             raise ValueError("pgp: encrypt_to, sign_with and armor are for files that are written")
-        if self.signed_by and not self.signer_files_and_fingerprints[0]:
+        if self.signed_by and not self.signer_files_and_allowed_fingerprints[0]:
             raise ValueError("pgp.signed_by: a fingerprint needs a file with its public key beside it")
 
     def check_settings_for_writing(self) -> None:
@@ -149,7 +149,7 @@ def _keyring(settings: PgpSettings, folder: Path) -> Iterator[Keyring]:
     with Keyring(folder) as keys:
         if settings.decrypt is not None:
             keys.add_secret_key(settings.decrypt.key, settings.decrypt.passphrase)
-        paths, fingerprints = settings.signer_files_and_fingerprints
+        paths, fingerprints = settings.signer_files_and_allowed_fingerprints
         for path in paths:
             keys.add_trusted_keys(path)
         keys.trust_only(fingerprints)

@@ -231,7 +231,7 @@ def _refuse_overlapping_members(archive: zipfile.ZipFile, name: str) -> None:
 class _Member:
     def __init__(self, file: BinaryIO, member: zipfile.ZipInfo, name: str, password: bytes | None) -> None:
         self._file, self._info, self.name, self._password = file, member, printable(name), password
-        self._aes = self._check_encryption()
+        self._aes = self._checked_aes_header()
         method = self._aes.method if self._aes else member.compress_type
         if method not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
             hint = "Ask the sender for the method deflate, which every program has."
@@ -258,7 +258,7 @@ class _Member:
         if (self._aes is None or self._aes.has_crc) and checksum != self._info.CRC:
             raise self._refusal("has another checksum than the archive says", _AGAIN)
 
-    def _check_encryption(self) -> AesHeader | None:
+    def _checked_aes_header(self) -> AesHeader | None:
         flags = self._info.flag_bits
         if not flags & _ENCRYPTED:
             if self._password is not None:

@@ -14,7 +14,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.second_pass_for_changed_records import KeyedRecord, stored_records_prepared_again
 from crossdock.runs.planning.target_ids_of_references import References, ScopedKey, references_in
-from crossdock.runs.planning.unchanged_waits import IdleWaits, awaited_keys
+from crossdock.runs.planning.unchanged_waits import IdleWaits, awaited_keys_by_waiting_record
 from crossdock.state import DeadLetter, RecordIdentity, Scope, State, Transaction
 from crossdock.values.config_base_types import parse_duration
 
@@ -49,7 +49,7 @@ class AwaitingParents:
         return key_hash in self._held or key_hash in self._idle
 
     @cached_property
-    def start_of_overdue_waits(self) -> Mapping[int, datetime]:
+    def wait_start_by_overdue_record(self) -> Mapping[int, datetime]:
         """Since when those records wait that have waited for longer than their stream permits, by key hash."""
         permitted = self.bound.stream.waits_at_most
         if permitted is None:
@@ -61,7 +61,7 @@ class AwaitingParents:
 
     def add_idle(self, idle: IdleWaits) -> None:
         """Hold waiting records that are not decided until something that they wait for comes."""
-        self.version, added = idle.version, awaited_keys(self.bound.scope.target, idle.records)
+        self.version, added = idle.version, awaited_keys_by_waiting_record(self.bound.scope.target, idle.records)
         self._idle |= added
         self._stamps = {} if added else self._stamps
 
@@ -73,7 +73,7 @@ class AwaitingParents:
         """
         if (
             all(other not in self._coming for other, _ in missing)
-            and read.identity.key_hash not in self.start_of_overdue_waits
+            and read.identity.key_hash not in self.wait_start_by_overdue_record
         ):
             return False
         fields = self.bound.resource_type.draft.model_fields.items()
@@ -150,9 +150,9 @@ class AwaitingParents:
         return len(found)
 
     def pop_late_as_dead_letters(self) -> Iterator[DeadLetter]:
-        """Remove the records in `start_of_overdue_waits` at the end of the run, and yield them as dead letters."""
+        """Remove those in `wait_start_by_overdue_record` at the end of the run, and yield them as dead letters."""
         opened = set(self._keys_with_first_step())
-        found = [each for each in self.start_of_overdue_waits if each in self and each not in opened]
+        found = [each for each in self.wait_start_by_overdue_record if each in self and each not in opened]
         for start in range(0, len(found), _AT_ONCE):
             some = found[start : start + _AT_ONCE]
             with self.state.begin_read_only() as tx:
@@ -170,7 +170,7 @@ class AwaitingParents:
     ) -> DeadLetter:
         names = [f"{scope.resource} {scope.namespace}:{key}" for scope, key in self.references.missing(missing)]
         more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-        since = f"{self.start_of_overdue_waits[identity.key_hash]:%Y-%m-%d}"
+        since = f"{self.wait_start_by_overdue_record[identity.key_hash]:%Y-%m-%d}"
         message = f"has waited since {since} for {', '.join(names[:_SHOWN])}{more}: not delivered until now"
         return DeadLetter(identity, "references", "missing_reference", None, message, raw, None)
 

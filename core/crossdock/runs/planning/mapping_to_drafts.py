@@ -116,7 +116,7 @@ class FailureCounter:
     def __init__(self, bound: BoundStream, records: int | None) -> None:
         self._bound, self._records, self._failed = bound, records, 0
 
-    def count_and_check_limit(self, record: Record, error: RecordError) -> RefusedError | None:
+    def count_and_return_limit_error(self, record: Record, error: RecordError) -> RefusedError | None:
         if error.code not in _FAILED:
             return None
         self._failed += 1

@@ -121,7 +121,7 @@ class Planner:
         origins = self._own_writes.origins_by_key_hash(self._state, chunk)
         chunk = self._without_own_writes(chunk, origins)
         drafts = self._draft_records(planned, chunk)
-        others = self._claim_unless_in_other_run(read.identity.key_hash for read, *_ in drafts)
+        others = self._claim_and_return_busy_elsewhere(read.identity.key_hash for read, *_ in drafts)
         for read, *_ in drafts:
             if read.identity.key_hash in others:
                 self._schedule_fetch_after_other_run(planned, read.identity)
@@ -199,8 +199,8 @@ class Planner:
             return self._reject(planned, read, "plan", error, None)
         return True
 
-    def _claim_unless_in_other_run(self, key_hashes: Iterable[int]) -> set[int]:
-        return self._run.own_records.begin_planning(self._bound.scope, key_hashes) if self._run else set()
+    def _claim_and_return_busy_elsewhere(self, key_hashes: Iterable[int]) -> set[int]:
+        return self._run.own_records.begin_planning_and_find_busy(self._bound.scope, key_hashes) if self._run else set()
 
     def _schedule_fetch_after_other_run(self, planned: PlannedChunk, identity: RecordIdentity) -> None:
         """Have a record fetched again: another run has worked on it, and this run may have read an older version."""
@@ -252,12 +252,12 @@ class Planner:
             message = "the record was delivered with different content, and its resource cannot be updated"
             self._reject(planned, read, "plan", RecordError("changed_after_delivery", message), after)
         else:
-            operation = self._reject_if_request_code_fails(self._new_operation(read, after, binding))
+            operation = self._check_request_can_be_made(self._new_operation(read, after, binding))
             self.updates += operation.counts_against_update_limits
             planned.operations.append(operation)
 
-    def _refresh_matches(self, number: int) -> bool:
-        """Return False if the matches cannot be read: the stream stops, and *number* records stay for the next run."""
+    def _refresh_matches(self, undecided_count: int) -> bool:
+        """Return False if the matches cannot be read: the stream stops, and *undecided_count* records stay."""
         try:
             if self._matches is not None:
                 self._matches.read_unless_current()
@@ -265,7 +265,7 @@ class Planner:
             raise
         except CrossdockError as error:
             self.stopped = self.stopped or error
-            self._tally.count("carried_on", number)
+            self._tally.count("carried_on", undecided_count)
             return False
         return True
 
@@ -281,7 +281,7 @@ class Planner:
                 self._reject(planned, read, "plan", error, after)
                 return False
             operation.kind = "create" if operation.taken_over is None else "update"
-        planned.operations.append(self._reject_if_request_code_fails(operation))
+        planned.operations.append(self._check_request_can_be_made(operation))
         return True
 
     def _reject(
@@ -292,7 +292,7 @@ class Planner:
         identity = read.identity._replace(line=error.line or read.identity.line)
         reason = error.code, error.pointer, error.message
         planned.dead_letters.append(DeadLetter(identity, stage, *reason, read.record.raw(), mapped))
-        refusal = self._failing.count_and_check_limit(read.record, error)
+        refusal = self._failing.count_and_return_limit_error(read.record, error)
         self.stopped = self.stopped or refusal
         return refusal is None
 
@@ -311,7 +311,7 @@ class Planner:
             planned, chunk = self._new_chunk(), breakers[start : start + CHUNK]
             if not self._refresh_matches(0):
                 return
-            others = self._claim_unless_in_other_run(chunk)
+            others = self._claim_and_return_busy_elsewhere(chunk)
             for key_hash in chunk:
                 if key_hash in others:
                     self._schedule_fetch_after_other_run(planned, self._held.pop_held_record(key_hash).identity)
@@ -342,7 +342,7 @@ class Planner:
     def _plan_removals(self) -> Iterator[PlannedChunk]:
         while self._to_remove:
             chunk = [self._to_remove.popleft() for _ in range(min(CHUNK, len(self._to_remove)))]
-            others = self._claim_unless_in_other_run(chunk)
+            others = self._claim_and_return_busy_elsewhere(chunk)
             with self._state.begin_read_only() as tx:
                 bindings = tx.bindings.get(self._bound.scope, chunk).values()
             self._tally.count("ignored", len(chunk) - len(bindings))  # replayed removals that were executed meanwhile
@@ -390,7 +390,7 @@ class Planner:
         changes = after if binding is None else merge_patch_between(binding.payload, after)
         return Operation(kind, read.identity, self._bound.scope, read.record, after, changes, binding, step)
 
-    def _reject_if_request_code_fails(self, operation: Operation) -> Operation:
+    def _check_request_can_be_made(self, operation: Operation) -> Operation:
         if self._target.is_of_author:
             try:
                 make_intent(operation, self._target, 0)

@@ -73,7 +73,7 @@ def decide_missing(
         removable = _exclude_keys_and_count(removable, filtered, terms, "ignored")
     if removable.is_empty():
         return Removals(terms=terms, unsettled=is_open)
-    found.completeness.recheck_missing(bound, removable)
+    found.completeness.recheck_source_and_note_doubt(bound, removable)
     with state.begin() as tx:
         decided = _decide_by_proof(tx, bound, removable, found, without_key, at)
     terms["ignored"] += 0 if decided.removed else len(removable)
@@ -128,7 +128,7 @@ def _decide_by_proof(
     """Remove all of *removable* or none, after checking the snapshot, the limits and the approval."""
     reason = find_removal_blocker(tx, bound, found, without_key)
     if reason is None:
-        past = tx.snapshots.latest_snapshots(bound.name, 1, without=found.completeness.export_name())
+        past = tx.snapshots.latest_snapshots(bound.name, 1, without=found.completeness.hashed_export_or_content_name())
         return _decide_by_limits(tx, bound, removable, found.source, found.unsettled, at, _EarlierRemovals(past=past))
     message = f"{_gone_text(len(removable))} and not removed: {reason.message}"
     if reason.ends_by_itself:

@@ -35,7 +35,7 @@ class Completeness:
             self._proofs.add(batch.proof)
             yield batch
 
-    def recheck_missing(self, bound: BoundStream, missing: pl.Series) -> None:
+    def recheck_source_and_note_doubt(self, bound: BoundStream, missing: pl.Series) -> None:
         """Look at the source once more for *missing*, by their key hashes. A doubt is an error of the stream."""
         if self.doubt is None and (doubt := self.look_again(missing)) is not None:
             self.doubt = bound.context.run.failures.setdefault(bound.name, doubt)
@@ -53,7 +53,7 @@ class Completeness:
         names = {proof.content() if proof else None for proof in self._proofs}
         return names.pop() if len(names) == 1 else None
 
-    def export_name(self) -> str | None:
+    def hashed_export_or_content_name(self) -> str | None:
         """Return the name of this export, or of the content if exports have no names; None as for `content_name`."""
         names = {(proof.export or proof.content()) if proof else None for proof in self._proofs}
         name = names.pop() if len(names) == 1 else None
@@ -104,7 +104,9 @@ def find_removal_blocker(
     if content is not None and tx.snapshots.was_read_before(bound.name, content):
         message = f"the {found.name} is identical to one that an earlier run processed"
         return Blocker(message, "ask the sender whether the file is current")
-    past = tx.snapshots.latest_snapshots(bound.name, COMPARED_SNAPSHOTS, without=completeness.export_name())
+    past = tx.snapshots.latest_snapshots(
+        bound.name, COMPARED_SNAPSHOTS, without=completeness.hashed_export_or_content_name()
+    )
     if not past or past[0].present is None:
         message = f"this is the first {found.name} that on_gone applies to, so there is none to compare it with"
         return Blocker(message, ends_by_itself=True)
@@ -160,7 +162,7 @@ def remember_snapshot(
     tx: Transaction, bound: BoundStream, rows: int, completeness: Completeness, run_id: int, *, unproved: bool
 ) -> None:
     """Store what later snapshots are compared with. An *unproved* one is known by its export, not by its content."""
-    content, export = completeness.content_name(), completeness.export_name()
+    content, export = completeness.content_name(), completeness.hashed_export_or_content_name()
     name = (export if unproved else content) or f"run-{run_id}"
     counts = bound.stream.on_gone != "nothing"  # which is slow for many records
     past = PastSnapshot(rows, tx.snapshots.count_records_present_at_target(bound.scope) if counts else None)
@@ -171,7 +173,9 @@ def warn_if_unlike_past_snapshots(
     bound: BoundStream, state: State, completeness: Completeness, rows: int, known: int, gone: int, new: int
 ) -> None:
     with state.begin_read_only() as tx:
-        past = tx.snapshots.latest_snapshots(bound.name, COMPARED_SNAPSHOTS, without=completeness.export_name())
+        past = tx.snapshots.latest_snapshots(
+            bound.name, COMPARED_SNAPSHOTS, without=completeness.hashed_export_or_content_name()
+        )
     for text in (fewer_rows_warning(bound, rows, past), other_keys_warning(known, gone, new)):
         if text is not None:
             bound.context.run.warn(bound.name, text, code="snapshot_differs")

@@ -77,7 +77,7 @@ class References:
                 unknown[scope].add(key)
         for scope, names in unknown.items():
             if scope not in self._earlier:
-                self._earlier[scope] = stored_untrimmed_keys(tx, scope)
+                self._earlier[scope] = stored_key_by_trimmed_key(tx, scope)
             earlier = self._earlier[scope]
             stored = key_hashes(sorted({earlier.get(name, name) for name in names}))
             hashes = {name: stored[earlier.get(name, name)] for name in sorted(names)}
@@ -109,7 +109,7 @@ class References:
         return Scope(self._target, reference.resource, namespace), key
 
 
-def stored_untrimmed_keys(tx: Transaction, scope: Scope, stream: str | None = None) -> dict[str, str]:
+def stored_key_by_trimmed_key(tx: Transaction, scope: Scope, stream: str | None = None) -> dict[str, str]:
     """Return the keys under which records were stored before keys were trimmed, by their trimmed keys.
 
     Without them, such a record would be created a second time. A record that is also stored under its trimmed key has

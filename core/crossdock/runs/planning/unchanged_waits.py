@@ -44,7 +44,7 @@ class UnchangedWaits:
     def idle_waits(self) -> IdleWaits:
         return IdleWaits(self.left.values(), self._version)
 
-    def waiting_to_decide(
+    def separate_idle_and_return_others(
         self,
         tx: Transaction,
         unsettled: Sequence[Intent],
@@ -112,13 +112,13 @@ def _key_hash(each: Wait) -> int:
 
 
 def _with_arrived_parents(tx: Transaction, target: str, idle: Iterable[Wait]) -> set[int]:
-    keys = awaited_keys(target, idle)
+    keys = awaited_keys_by_waiting_record(target, idle)
     references = References(target)
     references.look_up((each for names in keys.values() for each in names), tx)
     return {key_hash for key_hash, names in keys.items() if len(references.missing(names)) < len(names)}
 
 
-def awaited_keys(target: str, records: Iterable[Wait]) -> dict[int, list[ScopedKey]]:
+def awaited_keys_by_waiting_record(target: str, records: Iterable[Wait]) -> dict[int, list[ScopedKey]]:
     scope = cache(partial(Scope, target))
     return {
         _key_hash(record): [(scope(each["resource"], each["namespace"]), each["key"]) for each in record.waits_for]
@@ -149,7 +149,11 @@ def hash_of_waiting_decision_inputs(bound: BoundStream) -> str | None:
             (name, _text_without_addresses(field.annotation), field.is_required())
             for name, field in bound.resource_type.draft.model_fields.items()
         ],
-        [_code_hash(name) for name in modules if name.partition(".")[0] not in {"abc", "crossdock", "typing"}],
+        [
+            _hash_of_package_code(name)
+            for name in modules
+            if name.partition(".")[0] not in {"abc", "crossdock", "typing"}
+        ],
     ]
     return hashlib.sha256(exact_json.dumps(facts)).hexdigest()
 
@@ -167,7 +171,7 @@ def installed_package_versions() -> str:
 
 
 @cache
-def _code_hash(module: str) -> str:
+def _hash_of_package_code(module: str) -> str:
     """Return a hash of the code that *module* may use: that of its whole package, or of its folder."""
     package = getattr(sys.modules.get(module.partition(".")[0]), "__path__", None)
     file = getattr(sys.modules.get(module), "__file__", None)

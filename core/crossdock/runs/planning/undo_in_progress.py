@@ -15,7 +15,7 @@ ADVICE = f"complete the undo: {RESUME}; or end it as it is: crossdock apply --gi
 def undo_refusals(tx: Transaction, names: Iterable[str], scopes: Mapping[str, Scope]) -> dict[str, RefusedError]:
     """Return why those of *names* that are being undone, or that write the same records, are not read, by stream."""
     since = tx.begun_undos.begun_at_by_stream()
-    undone = _undone_scopes(tx) if since else {}
+    undone = _undone_stream_by_scope(tx) if since else {}
     found = {}
     for name in sorted(names):
         begun = name if name in since else undone.get(_whole_scope_and_contribution_flag(scopes[name]))
@@ -24,7 +24,7 @@ def undo_refusals(tx: Transaction, names: Iterable[str], scopes: Mapping[str, Sc
     return found
 
 
-def _undone_scopes(tx: Transaction) -> dict[tuple[Scope, bool], str]:
+def _undone_stream_by_scope(tx: Transaction) -> dict[tuple[Scope, bool], str]:
     begun = tx.begun_undos.listed()
     names, run, migration = {each.stream for each in begun}, begun[0].plan["run"], tx.migrations.current()
     of_migration = [each.run_id for each in tx.migrations.runs(migration.id)] if migration else []

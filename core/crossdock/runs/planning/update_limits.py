@@ -51,7 +51,7 @@ class WithheldUpdates(Struct, frozen=True):
     refusal: RefusedError
 
 
-def withheld_updates(
+def find_unapproved_updates_over_limits(
     state: State,
     bound: BoundStream,
     found: UpdateCandidates,

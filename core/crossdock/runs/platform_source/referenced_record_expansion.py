@@ -35,11 +35,11 @@ KEPT_RECORDS = "crossdock.runs.platform_source.records"
 
 
 def _read_record_body(ctx: Context[PlatformSourceSettings], resource: ResourceName, record_id: str) -> Any:
-    found = fetch_record_by_id(ctx, resource, record_id)
+    found = fetch_answer_with_record(ctx, resource, record_id)
     return None if found is None else found.body
 
 
-def fetch_record_by_id(
+def fetch_answer_with_record(
     ctx: Context[PlatformSourceSettings], resource: ResourceName, record_id: str
 ) -> ApiAnswer | None:
     """Return the answer with the current record of this valid id; None if it does not exist."""

@@ -21,7 +21,7 @@ from crossdock.runs.platform_source.platform_reference_members import personal_c
 from crossdock.runs.platform_source.referenced_record_expansion import (
     Expansion,
     cached_record_reader,
-    fetch_record_by_id,
+    fetch_answer_with_record,
     naming_missing_access_scope,
 )
 from crossdock.runs.platform_source.settings import PlatformSourceSettings, PlatformStreamConfig
@@ -84,7 +84,9 @@ class PlatformStream(DeclaredStream[PlatformSourceSettings]):
     def fetch(self, ctx: Context[PlatformSourceSettings], keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
         read = cached_record_reader(ctx)
         for (record_id,) in keys:
-            found = fetch_record_by_id(ctx, self._config.read, record_id) if is_valid_target_id(record_id) else None
+            found = (
+                fetch_answer_with_record(ctx, self._config.read, record_id) if is_valid_target_id(record_id) else None
+            )
             if found is not None:
                 yield self._items_as_batch([self._expansion.expand(found.body, read)], found)
 
@@ -120,14 +122,14 @@ def check(ctx: Context[PlatformSourceSettings]) -> Iterator[Finding]:
     resources = dict.fromkeys(each for stream in streams(ctx.settings) for each in stream.platform_reads)
     for resource in resources:
         try:
-            yield Finding(ok=True, text=f"{resource}: {_check_resource(ctx, resource)}")
+            yield Finding(ok=True, text=f"{resource}: {_request_one_record_and_describe(ctx, resource)}")
         except CrossdockError as error:
             yield Finding(ok=False, text=f"{resource}: {error}", code=error.code, category=error.category)
             if isinstance(error, UnavailableError):
                 return
 
 
-def _check_resource(ctx: Context[PlatformSourceSettings], resource: ResourceName) -> str:
+def _request_one_record_and_describe(ctx: Context[PlatformSourceSettings], resource: ResourceName) -> str:
     with naming_missing_access_scope(ctx.settings.profile, resource):
         page = ctx.api.get(ctx.settings.profile.resource_path(resource), {"limit": 1})
     found = "at least one record" if page.items(_RECORDS) else "no records"

@@ -46,7 +46,7 @@ class PlatformComparison:
         for resource in self._resources:
             self._compare_resource(live, resource, listener)
 
-    def compare_sample(self, live: LiveRecords, sample: Sample) -> Chosen:
+    def compare_sample_and_return_keys(self, live: LiveRecords, sample: Sample) -> Chosen:
         """Look up a sample of each resource, and return the chosen key hashes."""
         chosen = defaultdict[Scope, set[int]](set)
         for resource in self._resources:

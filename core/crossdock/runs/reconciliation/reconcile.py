@@ -24,7 +24,7 @@ from crossdock.runs.session_shared_by_runs import Session
 from crossdock.values.progress import Progress
 
 
-def streams_to_reconcile(project: Project, names: Iterable[str]) -> list[str]:
+def select_streams_writing_to_platform(project: Project, names: Iterable[str]) -> list[str]:
     """Return those of the streams that write resources of the platform, so that their records can be compared."""
     scopes = project.scope_by_stream
     found = [name for name in names if scopes[name].target == PLATFORM and scopes[name].resource in RESOURCES]
@@ -53,9 +53,9 @@ def reconcile(
         remove_extra: Plan to delete records that only the platform has, with an external id of this state.
     """
     project, state = session.project, session.state
-    streams = streams_to_reconcile(project, names)
+    streams = select_streams_writing_to_platform(project, names)
     found = Reconciliation(session.clock.now(), sample)
-    run = platform_reading_context(session, progress)
+    run = new_platform_source_context(session, progress)
     with run.at_end:
         with state.begin_read_only() as tx:
             found.known = Counter(tx.bindings.counts_by_resource())
@@ -65,7 +65,7 @@ def reconcile(
         with LiveRecords(project.platform, run) as live:
             try:
                 if sample is not None:
-                    chosen = comparison.compare_sample(live, sample)
+                    chosen = comparison.compare_sample_and_return_keys(live, sample)
                 elif remove_extra:
                     comparison.compare_all_records(
                         live, lambda resource, page, _: references.add_unrecorded_references(resource, page, {})
@@ -89,7 +89,7 @@ def reconcile(
     return found
 
 
-def platform_reading_context(session: Session, progress: Progress) -> SourceContext:
+def new_platform_source_context(session: Session, progress: Progress) -> SourceContext:
     """Make a context to read the platform in. Its requests take the tokens of deliveries."""
     stack = ExitStack()
     work = create_run_folder(stack, None)

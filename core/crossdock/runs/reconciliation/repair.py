@@ -13,7 +13,7 @@ from crossdock.runs.input_including_unchanged_records import FullInputIgnoringEa
 from crossdock.runs.plan_and_apply import DecisionHash, PlanFile, outdated_error
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.planning import undo_in_progress
-from crossdock.runs.reconciliation.reconcile import reconcile, streams_to_reconcile
+from crossdock.runs.reconciliation.reconcile import reconcile, select_streams_writing_to_platform
 from crossdock.runs.reconciliation.reconciliation_result import LISTED_AT_MOST, Reconciliation, Sample
 from crossdock.runs.reconciliation.source_comparison import wanted_and_corrected_bindings
 from crossdock.runs.run_report import Report
@@ -33,7 +33,7 @@ def plan(
     session: Session, names: Iterable[str], progress: Progress, *, sample: Sample | None, remove_extra: bool
 ) -> tuple[Reconciliation, PlanFile]:
     """Reconcile, and hash what a repair would do."""
-    streams = streams_to_reconcile(session.project, names)
+    streams = select_streams_writing_to_platform(session.project, names)
     digest = DecisionHash.wrapping_listener(PlanListener.ignoring())
     decisions = digest.as_listener()
     found = reconcile(session, streams, progress, decisions=decisions, sample=sample, remove_extra=remove_extra)
@@ -99,7 +99,7 @@ def migration_part_of_repair(session: Session, names: set[str]) -> MigrationPart
     """Return the part of a repair of the streams *names* in the open migration that loads them, or None."""
     with session.state.begin_read_only() as tx:
         current = tx.migrations.current()
-    if current is None or not names <= session.project.migrated_streams:
+    if current is None or not names <= session.project.names_of_migrated_streams:
         return None
     return MigrationPart(current.id, "repair")
 

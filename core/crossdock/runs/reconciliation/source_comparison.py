@@ -110,8 +110,8 @@ class SourceComparison:
             listener,
             run.clock,
             run.progress,
-            summed=True,
-            corrected=CorrectedState(self._new_input, corrections),
+            hash_sources=True,
+            corrected_state=CorrectedState(self._new_input, corrections),
         )
         self._found.sources, self._found.errors = planned.sources, planned.errors
         self._add_rejected_before()
@@ -173,7 +173,7 @@ class SourceComparison:
         """Add all dead letters of the state, as ``records list`` shows them, or those of the sample."""
         for name, scope in self._scopes.items():
             with self._state.begin_read_only() as tx:
-                listed = tx.dead_letters.rejected_records(name)
+                listed = tx.dead_letters.rejected_identities_with_reason_codes(name)
             chosen = None if self._chosen is None else self._chosen.get(scope, set())
             for identity, code in listed:
                 if chosen is None or identity.key_hash in chosen:

@@ -15,7 +15,7 @@ from crossdock.resources import ResourceName
 from crossdock.runs.bindings_by_target_id import Bound, load_bindings_by_target_id
 from crossdock.runs.platform_source.live_records_for_comparisons import LiveRecords
 from crossdock.runs.reconciliation.platform_comparison import PlatformComparison
-from crossdock.runs.reconciliation.reconcile import platform_reading_context, store_bucket
+from crossdock.runs.reconciliation.reconcile import new_platform_source_context, store_bucket
 from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
 from crossdock.runs.records_still_referenced_after_undo import ListedReferences, in_pages
 from crossdock.runs.undo.streams_with_records_to_undo import UndoneStreams, undo_operations_of_records
@@ -46,7 +46,7 @@ class ChangesByOthers:
         session = self._undone.session
         wanted = {each for each in self._undone.record_scopes if each.target == PLATFORM and each.resource in RESOURCES}
         found = Reconciliation(session.clock.now(), None)
-        run = platform_reading_context(session, progress)
+        run = new_platform_source_context(session, progress)
         with run.at_end, LiveRecords(session.project.platform, run) as live:
             try:
                 PlatformComparison(self._state, wanted, run, found).compare_all_records(

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from msgspec import Struct, structs
 
 from crossdock.config.project.connections import BoundStream
-from crossdock.runs.reconciliation.reconcile import platform_reading_context
+from crossdock.runs.reconciliation.reconcile import new_platform_source_context
 from crossdock.runs.session_shared_by_runs import Session
 from crossdock.runs.undo.undo_decisions import Referred, UndoneRecord, decide_undo_of_records, nothing_referred
 from crossdock.state import Scope
@@ -39,7 +39,7 @@ class UndoneStreams(Struct, frozen=True):
 
     @contextmanager
     def bind(self) -> Iterator[list[BoundStream]]:
-        session, run = self.session, platform_reading_context(self.session, SilentProgress())
+        session, run = self.session, new_platform_source_context(self.session, SilentProgress())
         with run.at_end:
             yield session.project.bind_streams(set(self.names), targets=session.targets, run=run)[::-1]
 

@@ -72,7 +72,7 @@ def settle_and_complete_begun_undo(
             approved = PlanFile.model_validate(begun[0].plan)
             return _Application(session, approved, progress, interrupt).resume(begun)
         run = ActiveRun(session, progress, interrupt, attempt=attempt)
-        return run.execute(set(), reads=False, answers_for=left & project.scope_by_stream.keys())
+        return run.execute(set(), reads=False, count_open_records_of=left & project.scope_by_stream.keys())
 
 
 class AbandonedUndo(Struct, frozen=True):

@@ -86,7 +86,7 @@ class _Attempts(Struct):
     lost: int = 0
     reported: tuple[object, str] | None = None
 
-    def already_reported_error(self, at: object) -> str | None:
+    def error_reported_for_due_time(self, at: object) -> str | None:
         return self.reported[1] if self.reported is not None and self.reported[0] == at else None
 
     def next_pause(self) -> timedelta:
@@ -255,7 +255,7 @@ class FleetScheduler:
             return
         if result.outcome == "failed":
             tries, error = self._tries.setdefault(name, _Attempts()), result.error or "unknown error"
-            if tries.already_reported_error(call.at) != error:
+            if tries.error_reported_for_due_time(call.at) != error:
                 tries.reported = call.at, error
                 message = result.message or RunMessage("error", "", error, "not_started")
                 self._report_failed_start_or_tenant(name, call, message, result.problems)
@@ -350,7 +350,7 @@ class FleetScheduler:
             notify=tenant.has_own_notify,
             is_grouped=tenant.is_grouped,
             notified=call.notified,
-            reported=self._tries.get(tenant.name, _Attempts()).already_reported_error(call.at),
+            reported=self._tries.get(tenant.name, _Attempts()).error_reported_for_due_time(call.at),
         )
 
     def _report_executor_failure_and_pause(self, problem: str) -> None:

@@ -127,8 +127,8 @@ def _late_event(
     if config is None:
         return None
     if running is None:
-        return run_event_builders.not_started_in_time_event(job, config, at, now, expected_s, reason)
-    return run_event_builders.overdue_event(job, config, at, now, running.since + timedelta(seconds=expected_s))
+        return run_event_builders.event_if_not_started_in_time(job, config, at, now, expected_s, reason)
+    return run_event_builders.overdue_event_if_late(job, config, at, now, running.since + timedelta(seconds=expected_s))
 
 
 LOOK_S = 5.0  # between two looks at the config files, and between attempts to lead
@@ -176,7 +176,7 @@ class FleetService:
         self._metrics.record_heartbeat()
         if self._interrupt.is_set():
             self._notices.send_collected_events(
-                tenants=self._tenant_count
+                tenants=self._usable_and_broken_tenant_count
             )  # the runs in progress may take longer than there is time
             self._scheduler.cancel_calls_and_close()
             self._store_job_facts()
@@ -197,7 +197,7 @@ class FleetService:
         self._scheduler.cancel_calls_and_close()
         self._store_job_facts()
         self._resources.close()
-        self._notices.send_all_and_close(self._clock.now(), tenants=self._tenant_count)
+        self._notices.send_all_and_close(self._clock.now(), tenants=self._usable_and_broken_tenant_count)
 
     # ---- configs
 
@@ -225,7 +225,7 @@ class FleetService:
             for name, error in changes.broken.items():
                 LOGGER.error("%s: its config cannot be used: %s", name, error)
         tenants = self._files.tenants.values()
-        if not self._tenant_count:
+        if not self._usable_and_broken_tenant_count:
             LOGGER.warning("there is no config of a tenant")
         distinct = dict.fromkeys(job.schedule for tenant in tenants for job in tenant.jobs.values())
         self.schedules = {str(number): schedule for number, schedule in enumerate(distinct)}
@@ -237,7 +237,7 @@ class FleetService:
             self._broken = {}
 
     @property
-    def _tenant_count(self) -> int:
+    def _usable_and_broken_tenant_count(self) -> int:
         return len(self._files.tenants) + len(self._files.config_errors)
 
     # ---- leading
@@ -246,7 +246,7 @@ class FleetService:
         try:
             database = self._open_database()
             self._resources.callback(database.close)
-            self._leader = self._resources.enter_context(database.lead_fleet(own_process_name()))
+            self._leader = self._resources.enter_context(database.hold_leadership(own_process_name()))
             self._facts = database.job_facts_by_tenant()
             gone = [tenant for tenant in self._facts if tenant not in self._files.tenants]
             self._leader.forget_tenants(gone)
@@ -299,5 +299,5 @@ class FleetService:
         if leads:
             self._reports.report_late_runs(scheduler, now)
         self._notices.send_if_due(
-            now, tenants=self._tenant_count, is_idle=not scheduler.running and not scheduler.waiting
+            now, tenants=self._usable_and_broken_tenant_count, is_idle=not scheduler.running and not scheduler.waiting
         )

@@ -122,7 +122,7 @@ def digest_of_files(files: Sequence[Path]) -> str:
 
 
 def _connection_hosts_of_job(loaded: Project, job: str) -> frozenset[str]:
-    wanted = loaded.connections_of_job(job)
+    wanted = loaded.connection_names_of_job(job)
     found = (each.source_host for each in loaded.connections if each.name in wanted)
     return frozenset(host for host in found if host is not None)
 

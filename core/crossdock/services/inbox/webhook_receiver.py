@@ -146,6 +146,12 @@ def serve(receiver: Receiver, host: str, port: int) -> Iterator[str]:
         return ConfigError(f"cannot listen: {reason}", where=f"{host}:{port}", hint=hint, code="port_unavailable")
 
     with serve_in_thread(
-        receiver.app, _LIMITS, host, port, name="receiver", refused=refused, malformed=receiver.count_non_http_request
+        receiver.app,
+        _LIMITS,
+        host,
+        port,
+        name="receiver",
+        address_error=refused,
+        malformed=receiver.count_non_http_request,
     ) as base_url:
         yield base_url

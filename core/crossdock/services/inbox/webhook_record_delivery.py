@@ -147,7 +147,7 @@ class InboxWorker:
             for work in self._works:
                 work.request_end()
 
-    def list_slow_partners(self) -> list[tuple[Partners, float, bool]]:
+    def list_and_mark_slow_partners(self) -> list[tuple[Partners, float, bool]]:
         """Return the partners whose records take longer than `SLOW_S`, how many seconds, and whether that is new."""
         now = self._clock.monotonic()
         with self._changed:
@@ -188,9 +188,9 @@ class InboxWorker:
             run.report.messages.forget_errors()  # of earlier work; what still fails is found again
             part, before = _InboxDelivery(session, run, self._clock, work), replace(run.report.counters)
             idle_since = self._clock.monotonic()
-            while not work.ending.is_set() and not self._must_end_for_common_break(work):
+            while not work.ending.is_set() and not self._join_common_break_if_due(work):
                 work.news.clear()
-                if (elsewhere := part.deliver_due_records()) is not None:
+                if (elsewhere := part.deliver_due_and_list_affected_streams()) is not None:
                     self.wake_works_on_streams(elsewhere)
                     idle_since = self._clock.monotonic()
                 elif (idle_s := self._clock.monotonic() - idle_since) < IDLE_S:
@@ -205,7 +205,7 @@ class InboxWorker:
 
     # ---- breaks: a moment in which nothing works
 
-    def _must_end_for_common_break(self, work: _Work) -> bool:
+    def _join_common_break_if_due(self, work: _Work) -> bool:
         """Return whether *work* ends now with all others, because they have worked for `WORKS_S`. Called between parts.
 
         Works wait for each other, but not for one whose part takes long. It asks for another break after that part.
@@ -249,7 +249,7 @@ class _InboxDelivery:
             due = tx.inbox.next_fetch_time(self._streams)
         return IDLE_S if due is None else max(0.0, (due - self._clock.now()).total_seconds())
 
-    def deliver_due_records(self) -> Collection[str] | None:
+    def deliver_due_and_list_affected_streams(self) -> Collection[str] | None:
         """Deliver a part. Return the streams of other records to fetch because of it; None if nothing is due."""
         now = self._clock.now()
         due = self._state.run_read_only(lambda tx: tx.inbox.records_to_fetch_now(now, self._streams, limit=TOGETHER))
@@ -311,7 +311,7 @@ class _InboxDelivery:
         if not records:
             return NamedDeliveryResult(), set()
         result, messages = self._named.deliver(records), self._run.report.messages
-        names = set(messages.first_error_by_stream)
+        names = set(messages.first_exception_by_stream)
         messages.forget_errors()  # the records of the inbox keep them
         if names - self._able:
             self._run.replace_dispatchers_after_failure()

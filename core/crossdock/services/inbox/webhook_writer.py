@@ -121,17 +121,17 @@ class WebhookWriter:
             self._try_and_log("records of webhooks are delivered late", lambda: self._on_stored_records(streams))
         self._try_and_log("old webhooks are not removed", self._remove_old_webhooks)
 
-    def _try_and_log(self, otherwise: str, work: Callable[[], None]) -> CrossdockError | None:
+    def _try_and_log(self, failure_text: str, work: Callable[[], None]) -> CrossdockError | None:
         """Do *work* and return its error, which is logged if it is new: no defect may end the thread."""
         try:
             work()
         except Exception as failure:  # noqa: BLE001  the next attempt may succeed
             error = as_crossdock_error(failure)
-            if self._failing.get(otherwise) != str(error):
-                _LOGGER.error("%s: %s", otherwise, text_with_code(error))  # noqa: TRY400  a traceback may quote data
-            self._failing[otherwise], self._is_outdated = str(error), True
+            if self._failing.get(failure_text) != str(error):
+                _LOGGER.error("%s: %s", failure_text, text_with_code(error))  # noqa: TRY400  a traceback may quote data
+            self._failing[failure_text], self._is_outdated = str(error), True
             return error
-        self._failing.pop(otherwise, None)
+        self._failing.pop(failure_text, None)
         return None
 
     def _write(self, received: list[ReceivedWebhook]) -> None:

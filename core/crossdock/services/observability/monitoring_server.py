@@ -69,7 +69,7 @@ def serve(
         )
 
     guarded = _refuse_other_hosts(app(metrics), names)
-    with serve_in_thread(guarded, _LIMITS, host, port, name="health", refused=refused) as base_url:
+    with serve_in_thread(guarded, _LIMITS, host, port, name="health", address_error=refused) as base_url:
         yield base_url
 
 

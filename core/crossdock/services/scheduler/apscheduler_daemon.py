@@ -83,11 +83,11 @@ class Daemon:
         self,
         service: ScheduledService,
         interrupt: threading.Event,
-        asked: Callable[[], Callable[[], None] | None] = lambda: None,
+        next_requested_call: Callable[[], Callable[[], None] | None] = lambda: None,
     ) -> None:
         """Call *service* until *interrupt* is set and its runs have ended.
 
-        *asked* returns a call to make before the next look, such as a reload of the config.
+        *next_requested_call* returns a call to make before the next look, such as a reload of the config.
         """
         self._service, self._interrupt = service, interrupt
         offset_s = _wall_minus_monotonic_s()  # before anything is planned: the clock may be set while this starts
@@ -100,7 +100,7 @@ class Daemon:
                 self._news.clear()
                 if self._stopped.is_set():
                     break
-                call = asked()
+                call = next_requested_call()
                 if call is not None:
                     self._add_call(partial(self._call_then_service, call), _NOW, "asked")
                 # APScheduler computes its waits from the wall clock, but waits by the monotonic clock.

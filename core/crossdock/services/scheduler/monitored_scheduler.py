@@ -143,7 +143,7 @@ class MonitoredScheduler:
             failing = sum(number for _, number in tx.inbox.failing_record_counts())
             self._metrics.set_inbox_record_counts(tx.inbox.count_records_to_fetch() - failing, failing)
         report_refused_webhooks(self._webhooks.refused, self._metrics)
-        slow = self._webhooks.inbox_worker.list_slow_partners()
+        slow = self._webhooks.inbox_worker.list_and_mark_slow_partners()
         self._metrics.set_slow_partners({partners: seconds for partners, seconds, _ in slow})
         for partners, seconds, is_new in slow:
             if is_new:
@@ -191,7 +191,7 @@ class MonitoredScheduler:
         for name, at in self._scheduler.waiting.items():
             if (name, at) in self._late:
                 continue
-            event = run_event_builders.not_started_in_time_event(name, self.project.jobs[name], at, now, 0.0, reason)
+            event = run_event_builders.event_if_not_started_in_time(name, self.project.jobs[name], at, now, 0.0, reason)
             if event is not None:
                 self._late.add((name, at))
                 log = RunLog(name, at.business_date)

@@ -30,7 +30,7 @@ class RetentionTask:
             return False
         try:
             self._next = self._next_due_time(project, now)
-            return self._next <= now and not self._purge(project, now)
+            return self._next <= now and not self._purge_bounded_part(project, now)
         except StateBusyError:
             return False  # a run is in progress; the next call tries again
         except Exception as error:  # noqa: BLE001  a defect here must not prevent runs
@@ -49,7 +49,7 @@ class RetentionTask:
             last = tx.retention.last_applied_time()
         return now if last is None or last > now else last + EVERY  # a later time means that the clock was ahead then
 
-    def _purge(self, project: Project, now: datetime) -> bool:
+    def _purge_bounded_part(self, project: Project, now: datetime) -> bool:
         assert project.retention is not None
         ages = project.purge_times(project.retention, now)
         with project.open_state_exclusively() as state:

@@ -93,7 +93,9 @@ def _follows_pending_notice(tx: Transaction, event: ScheduledRunEnded, due: date
     return any(each.job == event.job and each.run_id != event.run_id and each.due <= due for each in found)
 
 
-def overdue_event(name: str, job: JobConfig, at: Due, now: datetime, expected_end: datetime) -> RunOverdue | None:
+def overdue_event_if_late(
+    name: str, job: JobConfig, at: Due, now: datetime, expected_end: datetime
+) -> RunOverdue | None:
     """Return the event of an unfinished run, unless it is expected to end by `done_by`."""
     done_by = job.deadline(at.instant)
     if done_by is None or max(now, expected_end) <= done_by:
@@ -103,11 +105,11 @@ def overdue_event(name: str, job: JobConfig, at: Due, now: datetime, expected_en
     return RunOverdue(name, at.business_date, expected, done_by.astimezone(zone))
 
 
-def not_started_in_time_event(
+def event_if_not_started_in_time(
     name: str, job: JobConfig, at: Due, now: datetime, expected_s: float, reason: str | None
 ) -> RunOverdue | RunWaiting | None:
     """Return the event of a run that is due and has not started because of *reason*; None as long as it is not late."""
-    event = overdue_event(name, job, at, now, now + timedelta(seconds=expected_s))
+    event = overdue_event_if_late(name, job, at, now, now + timedelta(seconds=expected_s))
     if event is None and reason is not None and now - at.instant > LATE:
         return RunWaiting(name, at.business_date, at.instant, reason)
     return event
@@ -126,7 +128,7 @@ def reporting_run_if_overdue(
     expected_end = clock.now() + timedelta(seconds=expected[0] if expected is not None else 0.0)
 
     def is_in_time() -> bool:
-        event = overdue_event(due_run.job, job, at, clock.now(), expected_end)
+        event = overdue_event_if_late(due_run.job, job, at, clock.now(), expected_end)
         if event is not None:
             tell(event)
         return event is None

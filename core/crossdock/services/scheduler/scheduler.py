@@ -23,7 +23,7 @@ from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
 from crossdock.state import DueRun, ScheduledRun, State, Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.process_names import own_process_name
-from crossdock.writing.targets.platform_access_and_clock_checks import check_clock
+from crossdock.writing.targets.platform_access_and_clock_checks import check_clock_if_known
 
 ON_TIME = timedelta(minutes=5)  # runs due this short before a scheduler started were not missed
 CLOCK_SET_S = 1.0  # a larger jump means that the clock was set
@@ -92,7 +92,7 @@ class Scheduler:
         self._project, self._due_jobs = project, DueJobs(project.jobs)
         self.waiting: dict[str, Due] = {}
         self.held_back_by: str | None = None
-        connections = {name for job in project.jobs for name in project.connections_of_job(job)}
+        connections = {name for job in project.jobs for name in project.connection_names_of_job(job)}
         self._at_once = max(1, min(self._workers.at_once, len(project.jobs), len(connections)))
 
     @property
@@ -111,7 +111,7 @@ class Scheduler:
         try:
             if self._start_inbox_work():  # first: to look which jobs are due may need the platform
                 return True
-            plans, ready = self._plan_runs(self._open_state(), now)
+            plans, ready = self._plan_and_choose_runs_to_start(self._open_state(), now)
         except CrossdockError:
             self._close_state()
             raise
@@ -197,7 +197,9 @@ class Scheduler:
             )
         return True
 
-    def _plan_runs(self, state: State, now: datetime) -> tuple[list[DueJob], list[tuple[DueJob, Due]]]:
+    def _plan_and_choose_runs_to_start(
+        self, state: State, now: datetime
+    ) -> tuple[list[DueJob], list[tuple[DueJob, Due]]]:
         """Return all plans, and the runs to start now, in order."""
         with state.begin() as tx:
             plans = self._due_jobs.plan_all(tx.scheduled_runs, now, self._on_time_since)
@@ -232,7 +234,7 @@ class Scheduler:
     def _check_clock_with_platform(self, now: datetime) -> None:
         """Compare the clock with the platform's, once and whenever it was set. Raise ClockError if it is wrong."""
         if not self._is_clock_checked(now):
-            compared = check_clock(self._project.platform, self._clock, self._project.access_test_resources[0])
+            compared = check_clock_if_known(self._project.platform, self._clock, self._project.access_test_resources[0])
             self._checked_offset_s = self._wall_minus_monotonic_s(now) if compared else None
 
     def _is_clock_checked(self, now: datetime) -> bool:
@@ -244,10 +246,10 @@ class Scheduler:
 
     def _runs_without_shared_connections(self, ready: list[tuple[DueJob, Due]]) -> list[tuple[DueJob, Due]]:
         """Return as many runs as may run at once, no two of which share a connection."""
-        in_use = {name for job in self._running for name in self._project.connections_of_job(job)}
+        in_use = {name for job in self._running for name in self._project.connection_names_of_job(job)}
         chosen: list[tuple[DueJob, Due]] = []
         for plan, start in ready:
-            needed = self._project.connections_of_job(plan.job)
+            needed = self._project.connection_names_of_job(plan.job)
             if len(self._running) + len(chosen) < self._at_once and not needed & in_use:
                 chosen.append((plan, start))
                 in_use |= needed
@@ -301,10 +303,10 @@ class Scheduler:
         for plan in plans:
             _log_runs_failed_by_overlap(plan)
 
-    def _open_session(self, attempt: RunRequest) -> Session:
+    def _open_session(self, run_request: RunRequest) -> Session:
         if self._session is None:
             width = self._at_once + (self._inbox_worker is not None)  # all works on the inbox have the part of one run
-            opening = session_shared_by_runs.open_session(self._project, self._clock, width=width, attempt=attempt)
+            opening = session_shared_by_runs.open_session(self._project, self._clock, width=width, attempt=run_request)
             self._session = self._resources.enter_context(opening)
         return self._session
 

@@ -24,7 +24,7 @@ class StartDelay(Struct, frozen=True):
     job: str = ""
 
 
-def find_start_delay_reason(
+def explain_start_delay(
     tx: Transaction, jobs: Mapping[str, JobConfig], name: str, day: date, now: datetime
 ) -> StartDelay:
     """Return why *name* has not begun for the business date *day*, which is due by *now*."""

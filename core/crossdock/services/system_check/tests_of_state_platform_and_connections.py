@@ -61,7 +61,7 @@ def findings_of_connection(loaded: Project, connection: Connection) -> Iterator[
         answers = answers and finding.ok
         yield finding
     yield from (
-        _finding_about_change_reading(stream)
+        _change_reading_assumptions_finding(stream)
         for _, stream in connection.enabled_streams_with_full_names()
         if stream.reads_changes and answers
     )
@@ -155,7 +155,7 @@ def _finding_of_error(error: CrossdockError) -> Finding:
     return Finding(ok=False, text=str(error), code=error.code, category=error.category)
 
 
-def _finding_about_change_reading(stream: Stream[Any]) -> Finding:
+def _change_reading_assumptions_finding(stream: Stream[Any]) -> Finding:
     """Describe what a stream of changes assumes about its source, and how that is checked."""
     cursor = stream.cursor.column if stream.cursor else ""
     text = f"{stream.name}: reads what the source marks as changed{cursor and f', by {cursor}'}; "

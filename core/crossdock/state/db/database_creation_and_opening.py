@@ -101,7 +101,7 @@ class PinnedTenant(Struct, frozen=True):
     tenant: str
 
 
-def create_or_upgrade(url: URL, pin: PinnedTenant, changed: Callable[[Connection, int], None]) -> bool:
+def create_or_upgrade(url: URL, pin: PinnedTenant, on_schema_change: Callable[[Connection, int], None]) -> bool:
     """Create the state and return True, or upgrade an old one: see `crossdock.state.open_state.create_or_upgrade`."""
     if url.drivername == "sqlite":
         _create_file(url, restrict=True)
@@ -114,10 +114,10 @@ def create_or_upgrade(url: URL, pin: PinnedTenant, changed: Callable[[Connection
                 facts = {"version": str(schema.VERSION), "base_url": pin.base_url, "tenant": pin.tenant}
                 connection.execute(insert(schema.meta), [{"name": n, "value": v} for n, v in facts.items()])
                 schema_migrations.seed(connection)
-                changed(connection, 0)
-            elif (version := _check_pin_and_version(connection, url, pin)) < schema.VERSION:
+                on_schema_change(connection, 0)
+            elif (version := _check_tenant_and_read_version(connection, url, pin)) < schema.VERSION:
                 schema_migrations.migrate(connection, schema_migrations.MIGRATIONS)
-                changed(connection, version)
+                on_schema_change(connection, version)
     finally:
         engine.dispose()
     return created
@@ -132,7 +132,7 @@ def open_engine(url: URL, pin: PinnedTenant, *, read_only: bool, waits_s: float 
         with translated_database_errors(url), engine.begin() as connection:
             if not inspect(connection).has_table(schema.meta.name):
                 raise _missing_state_error(url)
-            version = _check_pin_and_version(connection, url, pin)
+            version = _check_tenant_and_read_version(connection, url, pin)
             if version < schema.VERSION:
                 raise StateError(
                     f"the state has version {version}, this crossdock needs {schema.VERSION}",
@@ -146,7 +146,7 @@ def open_engine(url: URL, pin: PinnedTenant, *, read_only: bool, waits_s: float 
     return engine
 
 
-def open_database_without_schema_check(url: URL) -> Engine:
+def open_or_create_unchecked_database(url: URL) -> Engine:
     """Open or create a database whose last commits may be lost in a power failure, but not in a crash of a process."""
     if url.drivername != "sqlite":
         return _engine(url, read_only=False)
@@ -256,7 +256,7 @@ def _read_meta(connection: Connection) -> dict[str, str]:
     return {name: value for name, value in connection.execute(select(schema.meta.c.name, schema.meta.c.value))}
 
 
-def _check_pin_and_version(connection: Connection, url: URL, pin: PinnedTenant) -> int:
+def _check_tenant_and_read_version(connection: Connection, url: URL, pin: PinnedTenant) -> int:
     facts = _read_meta(connection)
     found = PinnedTenant(facts["base_url"], facts["tenant"])
     if found != pin:

@@ -185,7 +185,7 @@ def _opened_untaken_lock(engine: Engine, url: URL) -> Iterator[Callable[[], bool
         with translated_os_errors(url):
             file = open_or_create_private(Path(f"{url.database}.lock"))
         with file:
-            yield lambda: _flock(file, url)
+            yield lambda: _try_file_lock(file, url)
         return
     # a connection in autocommit: the lock belongs to the session, and no transaction stays open for the whole run
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
@@ -196,7 +196,7 @@ def _opened_untaken_lock(engine: Engine, url: URL) -> Iterator[Callable[[], bool
                 connection.execute(select(func.pg_advisory_unlock_all()))
 
 
-def _flock(file: BinaryIO, url: URL) -> bool:
+def _try_file_lock(file: BinaryIO, url: URL) -> bool:
     with translated_os_errors(url):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

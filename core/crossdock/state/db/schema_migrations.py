@@ -38,7 +38,7 @@ def _index_what_trace_searches_by(connection: Connection) -> None:
             index.create(connection)
 
 
-def _rename_the_ids_of_targets(connection: Connection) -> None:
+def _rename_platform_id_columns_to_target_id(connection: Connection) -> None:
     for table in ("bindings", "intents"):
         connection.execute(text(f"ALTER TABLE {table} RENAME COLUMN platform_id TO target_id"))
         connection.execute(text(f"DROP INDEX IF EXISTS ix_{table}_platform_id"))
@@ -172,7 +172,7 @@ def _index_runs_by_date(connection: Connection) -> None:
 MIGRATIONS: tuple[Migration, ...] = (
     _store_durations,
     _index_what_trace_searches_by,
-    _rename_the_ids_of_targets,
+    _rename_platform_id_columns_to_target_id,
     _add_the_inbox,
     _add_system_migrations,
     _store_when_records_changed,

@@ -221,8 +221,8 @@ def upsert_statement(table: Table, names: tuple[str, ...], *, ready: tuple[str, 
     return BulkStatement(build, names, ready=ready)
 
 
-def insert_or_ignore_statement(table: Table, names: Sequence[str], *, unless: str) -> BulkStatement:
-    return BulkStatement(lambda insert: insert(table).on_conflict_do_nothing(index_elements=[unless]), names)
+def insert_or_ignore_statement(table: Table, names: Sequence[str], *, unique_column: str) -> BulkStatement:
+    return BulkStatement(lambda insert: insert(table).on_conflict_do_nothing(index_elements=[unique_column]), names)
 
 
 class IdAllocator:

@@ -135,7 +135,7 @@ class RunDetails:
         unsettled = intents.c.status == status
         return self._count(intents, unsettled), self._rows(intents, names, unsettled, (intents.c.id,), limit)
 
-    def count_left_to_next_run(self) -> int:
+    def count_all_unsent_operations(self) -> int:
         """Count the operations that the next run sends, or sends again."""
         return self._count(intents, intents.c.status.in_(("pending", "sending")))
 

@@ -184,7 +184,7 @@ class DeadLetters:
         query = select(*fields).where(table.c.stream == stream)
         return [DeadLetterFacts(*row) for row in self._connection.execute(query)]
 
-    def rejected_records(self, stream: str) -> list[tuple[RecordIdentity, str]]:
+    def rejected_identities_with_reason_codes(self, stream: str) -> list[tuple[RecordIdentity, str]]:
         """Return the rejected records of *stream* with their reason codes, in the order of their places."""
         query = select(*(table.c[name] for name in IDENTITY), table.c.code)
         query = query.where(table.c.stream == stream, table.c.status == "rejected")

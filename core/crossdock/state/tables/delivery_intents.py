@@ -115,7 +115,7 @@ _NO_DATA: Mapping[str, Any] = {"body": None, "before": None, "after": None, "raw
 _BARE = tuple(table.c[name] for name in _COLUMNS if name not in _NO_DATA)
 _IDS = sql_statements.IdAllocator(table)
 _ADD = sql_statements.insert_or_ignore_statement(
-    table, (*_COLUMNS, "run_id", "fence", "created_at"), unless="idempotency_key"
+    table, (*_COLUMNS, "run_id", "fence", "created_at"), unique_column="idempotency_key"
 )
 _THIS = table.c.id == bindparam("row")
 _SENDING = ("method", "path", "attempts", "first_sent_at", "http_status")
@@ -243,12 +243,12 @@ class Intents:
         query = select(*_FIELDS).where(in_scope(table, scope), table.c.key_hash == key_hash)
         return self._read(query.order_by(table.c.id))
 
-    def restore_raw_records(self, items: Sequence[Intent]) -> None:
+    def write_raw_records_again(self, items: Sequence[Intent]) -> None:
         """Write the raw form of *items* again after `write_outcomes`, so that their settlement can be reversed."""
         for item in items:
             self._connection.execute(update(table).where(table.c.id == item.id).values(raw=item.raw))
 
-    def later_bodies_of_all_records(self, item: Intent) -> Iterator[bytes]:
+    def bodies_of_all_later_intents(self, item: Intent) -> Iterator[bytes]:
         query = select(table.c.body).where(table.c.id > item.id, table.c.body.is_not(None))
         yield from self._connection.execute(query.execution_options(yield_per=1_000)).scalars()
 

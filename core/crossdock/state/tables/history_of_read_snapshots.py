@@ -36,14 +36,14 @@ class SnapshotHistory:
         self._connection = connection
 
     def record_snapshot(
-        self, stream: str, content: str, past: PastSnapshot, *, at: datetime, instead_of: str | None = None
+        self, stream: str, content: str, counts: PastSnapshot, *, at: datetime, instead_of: str | None = None
     ) -> None:
         """Record that *stream* has read the snapshot with this *content* digest, replacing *instead_of*."""
         self._connection.execute(
             delete(snapshots).where(snapshots.c.stream == stream, snapshots.c.content == instead_of)
         )
         key = {"stream": stream, "content": content}
-        facts = {"row_count": past.rows, "present": past.present, "finished_at": at}
+        facts = {"row_count": counts.rows, "present": counts.present, "finished_at": at}
         sql_statements.upsert_rows(self._connection, snapshots, [key | facts])
 
     def was_read_before(self, stream: str, content: str) -> bool:

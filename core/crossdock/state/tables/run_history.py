@@ -173,7 +173,7 @@ class Runs:
         last = self._connection.execute(query.order_by(before.c.id.desc()).limit(1)).first()
         return last is not None and last.status in {"failed", "incomplete"} and last.tally is None
 
-    def end_killed_runs(self, *, at: datetime) -> list[RunRecord]:
+    def mark_running_runs_as_killed(self, *, at: datetime) -> list[RunRecord]:
         """Mark all running runs as incomplete, and return them. Only the holder of the run lease may do so."""
         found = [
             RunRecord(**row)
@@ -204,13 +204,13 @@ class Runs:
         self._connection.execute(update(runs).where(runs.c.id == run_id).values({**changes, "finished_at": at}))
         self._write_messages(run_id, result.messages)
 
-    def declare_state_restored(self, *, at: datetime, remembered: datetime | None = None) -> None:
-        """Mark this state as a restored backup. Only the first declaration sets *remembered*.
+    def declare_state_restored(self, *, at: datetime, newest_change: datetime | None = None) -> None:
+        """Mark this state as a restored backup. Only the first declaration sets *newest_change*.
 
         Args:
-            remembered: See `newest_change_in_backup`.
+            newest_change: See `newest_change_in_backup`.
         """
-        before = self.newest_change_in_backup() if self.is_state_restored() else remembered
+        before = self.newest_change_in_backup() if self.is_state_restored() else newest_change
         last = self._connection.execute(select(func.max(intents.c.id))).scalar_one() or 0
         rows = [{"name": _RESTORED, "value": at.isoformat()}, {"name": _LAST_INTENT, "value": str(last)}]
         sql_statements.upsert_rows(self._connection, meta, rows)

@@ -81,7 +81,7 @@ class PendingNotice(Struct, frozen=True):
 
 _FIELDS = tuple(table.c[name] for name in ScheduledRun.__slots__)
 _KEY = table.c.job, table.c.due, table.c.business_date
-_ADD_JOB = sql_statements.insert_or_ignore_statement(jobs, ("name", "since", "paused"), unless="name")
+_ADD_JOB = sql_statements.insert_or_ignore_statement(jobs, ("name", "since", "paused"), unique_column="name")
 
 
 class ScheduledRuns:
@@ -121,7 +121,7 @@ class ScheduledRuns:
             later = and_(jobs.c.name == run.job, jobs.c.since > at)
             self._connection.execute(update(jobs).where(later).values(since=at))
 
-    def last_executed(self, due_run: DueRun) -> ScheduledRun | None:
+    def last_executed_run_of_job(self, due_run: DueRun) -> ScheduledRun | None:
         """Return the run of the same job that was executed and ended last, or None."""
         executed = and_(table.c.job == due_run.job, table.c.run_id.is_not(None), table.c.status != "running")
         query = select(*_FIELDS).where(executed).order_by(table.c.finished_at.desc(), table.c.due.desc()).limit(1)

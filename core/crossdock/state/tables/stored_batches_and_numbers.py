@@ -74,9 +74,9 @@ class Batches:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def next_number(self, target: str, first: int) -> int:
-        """Return the number of the next batch of *target*, at least *first*."""
-        return max(first, 1 + self._last_number((target, _ANY)))
+    def next_unused_number(self, target: str, at_least: int) -> int:
+        """Return the number of the next batch of *target*, at least *at_least*."""
+        return max(at_least, 1 + self._last_number((target, _ANY)))
 
     def _last_number(self, targets: Sequence[str]) -> int:
         last = select(func.max(sequences.c.last)).where(sequences.c.target.in_(targets))

@@ -84,7 +84,7 @@ class Migrations:
         """Add a run to the migration. Earlier reconciliations become void."""
         row = {"run_id": run_id, "migration_id": migration_id, "wave": wave, "kind": kind}
         self._connection.execute(insert(migration_runs).values(row))
-        self._update(migration_id, reconciliation=None)
+        self._write_columns(migration_id, reconciliation=None)
 
     def runs(self, migration_id: int) -> list[MigrationRun]:
         columns = (migration_runs.c[name] for name in MigrationRun.__struct_fields__)
@@ -102,23 +102,23 @@ class Migrations:
         return set(self._connection.execute(query).scalars())
 
     def pause(self, migration_id: int, *, at: datetime, by: str) -> None:
-        self._update(migration_id, paused_at=at, paused_by=by)
+        self._write_columns(migration_id, paused_at=at, paused_by=by)
 
     def resume(self, migration_id: int) -> None:
-        self._update(migration_id, paused_at=None, paused_by=None)
+        self._write_columns(migration_id, paused_at=None, paused_by=None)
 
     def mark_rehearsed(self, migration_id: int, facts: dict[str, Any]) -> None:
-        self._update(migration_id, rehearsal=facts)
+        self._write_columns(migration_id, rehearsal=facts)
 
     def mark_frozen(self, migration_id: int, facts: dict[str, Any]) -> None:
-        self._update(migration_id, freeze=facts)
+        self._write_columns(migration_id, freeze=facts)
 
     def mark_reconciled(self, migration_id: int, facts: dict[str, Any]) -> None:
-        self._update(migration_id, reconciliation=facts)
+        self._write_columns(migration_id, reconciliation=facts)
 
     def sign_off(self, migration_id: int, *, at: datetime, by: str, report_sha256: str) -> None:
         """End the migration: its history is no longer kept, and another migration may begin."""
-        self._update(migration_id, signed_off_at=at, signed_off_by=by, report_sha256=report_sha256)
+        self._write_columns(migration_id, signed_off_at=at, signed_off_by=by, report_sha256=report_sha256)
 
     def approve_wave(self, migration_id: int, approval: WaveApproval) -> None:
         row = {
@@ -137,5 +137,5 @@ class Migrations:
         found = (WaveApproval(wave, at, by, OpenCounts.of_json(counts)) for wave, at, by, counts in rows)
         return {each.wave: each for each in found}
 
-    def _update(self, migration_id: int, **values: Any) -> None:
+    def _write_columns(self, migration_id: int, **values: Any) -> None:
         self._connection.execute(update(migrations).where(migrations.c.id == migration_id).values(values))

@@ -33,7 +33,7 @@ from crossdock.state.db import sql_statements
 from crossdock.state.db.database_creation_and_opening import (
     StateUrl,
     exclusive_schema_change,
-    open_database_without_schema_check,
+    open_or_create_unchecked_database,
     read_only_connection,
 )
 from crossdock.state.db.database_errors import translated_database_errors
@@ -73,7 +73,7 @@ class SharedBucket:
         self, url: StateUrl, clock: Clock, name: str, estimate: Callable[[LimitEstimate | None], LimitEstimate]
     ) -> None:
         self._url, self._clock, self._name = url, clock, name
-        self._engine = open_database_without_schema_check(url)
+        self._engine = open_or_create_unchecked_database(url)
         self._failing_since: float | None = None
         with translated_database_errors(url), read_only_connection(self._engine) as connection:
             exists = _has_current_table(connection)

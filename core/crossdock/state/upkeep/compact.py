@@ -44,7 +44,7 @@ def rewrite_sqlite_file(url: StateUrl) -> str | None:
 
 
 def _vacuum_postgresql(url: StateUrl) -> None:
-    server = database_creation_and_opening.open_database_without_schema_check(url)
+    server = database_creation_and_opening.open_or_create_unchecked_database(url)
     try:
         with translated_database_errors(url), server.connect() as connection:
             autocommit = connection.execution_options(isolation_level="AUTOCOMMIT")

@@ -14,9 +14,9 @@ from crossdock.state.upkeep.removable_rows import PurgeTimes
 from crossdock.state.upkeep.retention_steps import PurgeResult
 
 
-def purge_rows_and_rewrite_file(state: State, url: StateUrl, ages: PurgeTimes) -> PurgeResult:
+def purge_rows_and_rewrite_file(state: State, url: StateUrl, purge_times: PurgeTimes) -> PurgeResult:
     """Purge in short transactions while no run uses the state. An interrupted purge can be repeated."""
-    done, _ = purge_in_batches(state, ages, batches=sys.maxsize)
+    done, _ = purge_in_batches(state, purge_times, batches=sys.maxsize)
     # runs leave remnants of overwritten rows in the file and its log
     if url.drivername == "sqlite" and (reason := compact.rewrite_sqlite_file(url)):
         raise StateError(

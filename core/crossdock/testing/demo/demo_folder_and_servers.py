@@ -26,7 +26,7 @@ _PASSWORD, _KEY = "secrets/warehouse.password", "secrets/platform.key"
 
 
 @contextmanager
-def run_sandbox_and_warehouse_servers(folder: Path) -> Iterator[SftpServer]:
+def create_and_serve_demo(folder: Path) -> Iterator[SftpServer]:
     """Create a demo folder, run both servers on it, and yield the warehouse's.
 
     Raises:
@@ -39,7 +39,7 @@ def run_sandbox_and_warehouse_servers(folder: Path) -> Iterator[SftpServer]:
     ):
         _write_secret(folder / _PASSWORD, warehouse.password)
         _write_secret(folder / _KEY, platform.api_key)
-        facts = {"base_url": platform.base_url, "tenant": platform.tenant, **_warehouse_address(warehouse)}
+        facts = {"base_url": platform.base_url, "tenant": platform.tenant, **_warehouse_port_and_host_key(warehouse)}
         template = Template(files("crossdock.testing.demo").joinpath("config.yaml").read_text("utf-8"))
         (folder / CONFIG).write_text(template.substitute(facts), "utf-8")
         yield warehouse
@@ -118,14 +118,14 @@ def _warehouse_server(folder: Path) -> SftpServer:
     return SftpServer(folder / "warehouse")
 
 
-def _warehouse_address(warehouse: SftpServer) -> dict[str, str]:
+def _warehouse_port_and_host_key(warehouse: SftpServer) -> dict[str, str]:
     return {"port": str(warehouse.port), "host_key": warehouse.fingerprint}
 
 
 def _config_text_with_warehouse_address(config: Path, warehouse: SftpServer) -> str:
     """Replace the address of the warehouse in the config by the current one."""
     text = config.read_text("utf-8")
-    for name, value in _warehouse_address(warehouse).items():
+    for name, value in _warehouse_port_and_host_key(warehouse).items():
         marked = re.compile(rf"""^( *{name}: *"?)[^\s"]+(?="? *{_MARK})""", re.MULTILINE)
         text, found = marked.subn(rf"\g<1>{value}", text)
         if found != 1:

@@ -10,7 +10,7 @@ from crossdock.runs.run_report import Report
 from crossdock.testing.sandbox_effects_comparison import list_effects_of_tenant
 
 
-def check_effects_match_reports(project: Project, reports: list[Report]) -> Counter[str]:
+def check_and_count_effects(project: Project, reports: list[Report]) -> Counter[str]:
     """Count the effects by operation. There must be exactly one for each delivery in the reports and in the state.
 
     Raises:

@@ -104,10 +104,10 @@ def _lots(day: int) -> Iterator[Row]:
 def _invoices(day: int) -> Iterator[Row]:
     again = (MISTYPED, ALTERED) if day == 2 else ()
     for number in (*INVOICES[day], *again):
-        yield from _invoice(number, day)
+        yield from _invoice_lines(number, day)
 
 
-def _invoice(number: int, day: int) -> Iterator[Row]:
+def _invoice_lines(number: int, day: int) -> Iterator[Row]:
     rng = _seeded_random("invoice", number)
     customer = LATE_CUSTOMER if number == 70050 else 20000 + rng.randint(1, CUSTOMERS)
     state = "CANCELLED" if number in CANCELLED else "OPEN"

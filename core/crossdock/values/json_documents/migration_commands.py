@@ -11,7 +11,7 @@ from crossdock.values.json_documents.parts_of_several_documents import (
     Rows,
     Tally,
 )
-from crossdock.values.json_documents.runs import Report
+from crossdock.values.json_documents.plans_and_runs import Report
 
 
 class RehearsedWave(TypedDict):

@@ -46,7 +46,7 @@ class LimitedConnection(H11Protocol):
         # Writing is paused exactly while data waits for the client. At its limit, only TLS pauses already.
         transport.set_write_buffer_limits(1 if transport.get_extra_info("sslcontext") else 0)
         self.opened_at = self._part_since = self.loop.time()
-        self._close_longest_waiting()
+        self._close_longest_waiting_if_full()
         self._set_request_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -82,7 +82,7 @@ class LimitedConnection(H11Protocol):
         is_due = self.conn.their_state is h11.SEND_BODY or self.flow.write_paused
         return self._part_since if is_due else None
 
-    def _close_longest_waiting(self) -> None:
+    def _close_longest_waiting_if_full(self) -> None:
         """Close the connection that has waited longest for its client if there are too many, or this one if none does.
 
         So clients that send slowly, or do not read, do not keep others out.

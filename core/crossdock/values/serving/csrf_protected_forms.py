@@ -80,7 +80,7 @@ class Session:
             raise FormError(413, f"The form is longer than {_MAX_BODY_BYTES} bytes. Send a shorter one.")
         if not self._known:
             raise FormError(403, "The browser sent no session cookie. Allow cookies for this page and send it again.")
-        self._tokens.accept_once(self.id, next((value for name, value in pairs if name == FIELD), ""))
+        self._tokens.use_once_or_error(self.id, next((value for name, value in pairs if name == FIELD), ""))
         return SubmittedFields([(name, value) for name, value in pairs if name != FIELD])
 
 
@@ -103,7 +103,7 @@ class FormTokens:
         self._issued += 1
         return f"{self._issued}.{self._signature(session, self._issued)}"
 
-    def accept_once(self, session: str, token: str) -> None:
+    def use_once_or_error(self, session: str, token: str) -> None:
         """Accept a *token* of this *session* once. Raise FormError 409 if it was used, and 403 if it is not valid."""
         found = _TOKEN.fullmatch(token)
         if found is None or not hmac.compare_digest(self._signature(session, int(found[1])), found[2]):

@@ -44,16 +44,16 @@ def serve_in_thread(
     port: int,
     *,
     name: str,
-    refused: Callable[[OSError], ConfigError],
+    address_error: Callable[[OSError], ConfigError],
     malformed: Callable[[], None] = lambda: None,
     tls: ssl.SSLContext | None = None,
 ) -> Iterator[str]:
     """Serve *app* and yield the base address. *port* 0 takes a free one, and *host* ``0.0.0.0`` all addresses.
 
-    *refused* makes the error of an address that is not available. *malformed* is called for each request that is not
-    HTTP, in the thread of the server.
+    *address_error* makes the error of an address that is not available. *malformed* is called for each request that is
+    not HTTP, in the thread of the server.
     """
-    with _open_listener(host, port, refused) as listener:
+    with _open_listener(host, port, address_error) as listener:
         server = _Server(app, limits, malformed, tls)
         thread = threading.Thread(target=server.run, args=([listener],), name=name, daemon=True)
         thread.start()
@@ -107,9 +107,9 @@ class _Listener(socket.socket):
 
     _most: int | None = None
 
-    def limit_handshakes(self, most: int, open_files: Callable[[], set[int]]) -> None:
-        """Let *most* handshakes be in progress. *open_files* returns the sockets of those that have ended."""
-        self._most, self._done, self._begun = most, open_files, list[socket.socket]()
+    def limit_handshakes(self, most: int, sockets_after_handshake: Callable[[], set[int]]) -> None:
+        """Let *most* handshakes be in progress. *sockets_after_handshake* returns those that have ended."""
+        self._most, self._done, self._begun = most, sockets_after_handshake, list[socket.socket]()
 
     def accept(self) -> tuple[socket.socket, Any]:
         accepted, address = super().accept()
@@ -123,11 +123,11 @@ class _Listener(socket.socket):
         return accepted, address
 
 
-def _open_listener(host: str, port: int, refused: Callable[[OSError], ConfigError]) -> socket.socket:
+def _open_listener(host: str, port: int, address_error: Callable[[OSError], ConfigError]) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         bound = socket.create_server((host, port), family=family)
     except OSError as error:
-        raise refused(error) from error
+        raise address_error(error) from error
     # With the protocol named, because asyncio sets TCP_NODELAY only on such sockets.
     return _Listener(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=bound.detach())

@@ -64,11 +64,11 @@ class Dispatcher:
         self._is_unavailable = False
 
     def resume_unsettled_intents(
-        self, intents: Sequence[Intent], *, later: AbstractSet[str] = frozenset()
+        self, intents: Sequence[Intent], *, held_back_streams: AbstractSet[str] = frozenset()
     ) -> Iterator[None]:
         """Settle what an earlier run left. Yields where `deliver` pauses, and fails as it does.
 
-        Unsent records of the streams *later* that are written once are sent only when `deliver_held_back` is called.
+        Unsent records of *held_back_streams* that are written once are sent only when `deliver_held_back` is called.
         """
         decisions = DispatchDecisions()
         self._own_records.begin_work_on(intents)
@@ -80,9 +80,9 @@ class Dispatcher:
         self._commit_outcomes_and_new_intents(decisions)
         self._delivery.resuming = True
         try:
-            yield from self._deliver_queued()
-            self._queue.release_held_back(but=later)
-            yield from self._deliver_queued()
+            yield from self._deliver_queued_yielding_at_pauses()
+            self._queue.release_held_back(but=held_back_streams)
+            yield from self._deliver_queued_yielding_at_pauses()
         except PostponedError as error:
             text = f"delivery of what the last run left unsettled is postponed: {error.message}"
             self._run.warn(add_code_to_first_line(text, "delivery_postponed"))
@@ -109,7 +109,7 @@ class Dispatcher:
         self._queue.release_held_back()
         return self.deliver(iter(()))
 
-    def _deliver_queued(self) -> Iterator[None]:
+    def _deliver_queued_yielding_at_pauses(self) -> Iterator[None]:
         while not self.deliver(iter(())):
             yield
 
@@ -132,16 +132,16 @@ class Dispatcher:
 
     def _is_target_unavailable_or_busy(self) -> bool:
         """Whether the target is unavailable, or has not carried out what it was given."""
-        return self._queue.circuit_breaker.is_open or self._queue.has_only_pending_batches
+        return self._queue.circuit_breaker.is_open or self._queue.has_only_batches_awaiting_results
 
     def leave_to_next_run(self) -> None:
         """After a stop, leave sent operations that may have been executed in doubt, and all others pending."""
         left = self._policy.leave_queued_to_next_run()
         self._writer.write_outcomes(left)
         for intent in left:
-            self._report_settled(Settlement(intent, Outcome("unavailable", "the run was stopped")))
+            self._report_settled_and_end_work(Settlement(intent, Outcome("unavailable", "the run was stopped")))
 
-    def _report_settled(self, item: Settlement, successors: Sequence[Intent] = ()) -> None:
+    def _report_settled_and_end_work(self, item: Settlement, successors: Sequence[Intent] = ()) -> None:
         self._settled(item)
         intent = item.intent
         goes_on = any(
@@ -172,7 +172,7 @@ class Dispatcher:
             self._decide_on_result(result, decisions)
         for intent in decisions.successors:
             self._policy.queue_new_intent(intent, decisions, looked_up=True)
-        self._report_availability()
+        self._warn_if_availability_changed()
         leaving = (
             self._take_batches_to_send(decisions, only_full=chunk is not None) if self._delivery.stop is None else []
         )
@@ -210,7 +210,7 @@ class Dispatcher:
         del self._in_flight[batch.tasks[0].intent.id]
         if batch.tasks[0].stored is not None and isinstance(result.error, OF_A_PLACE):
             self._allowance.record_unanswered(batch.token)
-            self._policy.leave_batch_to_next_run(batch.tasks, result.error, decisions)
+            self._policy.leave_batch_or_resource_to_next_run(batch.tasks, result.error, decisions)
             return
         if result.error is not None:
             for task in batch.tasks:
@@ -229,7 +229,7 @@ class Dispatcher:
             self._allowance.record_unanswered(batch.token)
         if result.outcomes[0].kind == "expired":  # it was not sent
             self._run.counters.requests -= 1
-            self._writer.allow_more_time_to_send()
+            self._writer.double_time_allowed_to_send()
         for task, outcome in zip(batch.tasks, result.outcomes, strict=True):
             self._policy.decide(task, outcome, decisions, refused_whole=result.refused_whole)
 
@@ -245,9 +245,9 @@ class Dispatcher:
         self._writer.commit(decisions, chunk, list(fresh), list(leaving))
         self._in_flight.update((batch.tasks[0].intent.id, batch) for batch in leaving)
         for item in decisions.settled:
-            self._report_settled(item, decisions.successors)
+            self._report_settled_and_end_work(item, decisions.successors)
 
-    def _report_availability(self) -> None:
+    def _warn_if_availability_changed(self) -> None:
         breaker, target = self._queue.circuit_breaker, self._delivery.target
         is_unavailable = breaker.is_open and self._delivery.stop is None
         if is_unavailable is self._is_unavailable:
@@ -264,7 +264,7 @@ class Dispatcher:
     def _take_batches_to_send(self, decisions: DispatchDecisions, *, only_full: bool) -> list[SendBatch]:
         """Return what is sent now; *only_full* batches while more operations are planned that could join them."""
         batches = self._queue.take_batches(
-            min(self._free_slots(), self._queue.move_due_to_ready()), only_full=only_full
+            min(self._free_slots(), self._queue.move_due_and_count_ready()), only_full=only_full
         )
         tokens = self._allowance.take_available(len(batches)) if batches else []
         self._queue.put_back(batches[len(tokens) :])
@@ -272,13 +272,13 @@ class Dispatcher:
         for batch, token in zip(batches, tokens, strict=False):
             tasks = [task for task in batch if self._policy.may_be_sent(task, decisions)]
             if tasks:
-                leaving.append(SendBatch(self._stage_before_handing_over(tasks), token))
+                leaving.append(SendBatch(self._set_purpose_stage_or_send(tasks), token))
             else:
                 self._allowance.record_unanswered(token)
         self._queue.record_sent([batch.tasks for batch in leaving])
         return leaving
 
-    def _stage_before_handing_over(self, tasks: list[SendTask]) -> list[SendTask]:
+    def _set_purpose_stage_or_send(self, tasks: list[SendTask]) -> list[SendTask]:
         """Have a stored batch staged before it is handed over."""
         profile = self._delivery.target.resources[tasks[0].intent.resource].batch
         if profile is not None and profile.stored:
@@ -318,7 +318,7 @@ class Dispatcher:
         if self._in_flight and self._free_slots() == 0:
             return 1.0
         now = self._clock.monotonic()
-        if not self._queue.move_due_to_ready():
+        if not self._queue.move_due_and_count_ready():
             wait_s = self._queue.seconds_to_next_task(now)
         else:
             wait_s = max(self._queue.circuit_breaker.seconds_to_next_probe(now), self._allowance.wait_s())

@@ -116,7 +116,7 @@ def _make_request(operation: Operation, target: Target) -> Request:
 
 def request_to_create(resource: str, payload: dict[str, Any], target: Target) -> Request:
     """Return the request of a create; one without a path if it is made from a look-up, by
-    `successor_intent_of_create`.
+    `create_intent_from_look_up`.
     """
     if is_looked_up_first("create", None, target.resources[resource].endpoint):
         return Request("POST", "")
@@ -153,7 +153,7 @@ def payload_after(intent: Intent) -> dict[str, Any]:
     return payload
 
 
-def changed_values(intent: Intent, target: Target) -> dict[str, tuple[Any, Any]]:
+def old_and_new_changed_values(intent: Intent, target: Target) -> dict[str, tuple[Any, Any]]:
     """Return the old and the new value of each member that an update changes, and that answers show as it was sent."""
     if intent.operation != "update" or not intent.before:
         return {}
@@ -187,7 +187,9 @@ def is_take_over(intent: Intent, target: Target) -> bool:
     return target.name_in(intent.resource, intent.before) != name
 
 
-def member_changed_by_others(intent: Intent, held: dict[str, Any], target: Target) -> tuple[str, str] | None:
+def member_changed_by_others_with_message(
+    intent: Intent, held: dict[str, Any], target: Target
+) -> tuple[str, str] | None:
     """Return a member that others have changed, too, and a message. It shows only numbers, which are not personal."""
     kind = target.resources[intent.resource]
     before, after = kind.comparable(intent.before or {}), kind.comparable(payload_after(intent))
@@ -202,7 +204,9 @@ def member_changed_by_others(intent: Intent, held: dict[str, Any], target: Targe
     return None
 
 
-def intent_after_look_up(intent: Intent, target: Target, held: dict[str, Any], etag: str | None) -> Intent | None:
+def successor_intent_if_record_differs(
+    intent: Intent, target: Target, held: dict[str, Any], etag: str | None
+) -> Intent | None:
     """Make the intent that turns what the target *held* into what *intent* wants; None if nothing differs.
 
     An update changes only its own members and keeps what others have changed meanwhile. If the content of the target
@@ -226,7 +230,7 @@ def intent_after_look_up(intent: Intent, target: Target, held: dict[str, Any], e
     return structs.replace(_successor_intent(intent, target, kind, request), before=known or before, if_match=etag)
 
 
-def successor_intent_of_create(intent: Intent, target: Target, held: dict[str, Any]) -> Intent:
+def create_intent_from_look_up(intent: Intent, target: Target, held: dict[str, Any]) -> Intent:
     request = target.create_from(intent.resource, payload_after(intent), held)
     return _successor_intent(intent, target, "create", request)
 

@@ -55,7 +55,7 @@ def settle_as_delivered(tx: Transaction, intents: Sequence[Intent], target_id: s
     if any(intent.status == "in_doubt" for intent in intents):
         hint = "'crossdock trace ID' shows which; look up the id of this record at the target"
         raise ConfigError("this id belongs to another record", where=target_id, hint=hint, code="decision_impossible")
-    tx.intents.restore_raw_records(intents)  # until retention removes it; `return_last_operation_to_doubt` needs it
+    tx.intents.write_raw_records_again(intents)  # until retention removes it; `return_last_operation_to_doubt` needs it
     in_doubt_and_refusal_rules.trust_restored_state_if_verified(tx)
 
 
@@ -82,7 +82,7 @@ def _restore_binding_before_operation(tx: Transaction, intent: Intent, *, at: da
     assert target_id is not None
     if intent.operation == "create":
         text = exact_json.dumps(target_id)
-        if any(text in body for body in tx.intents.later_bodies_of_all_records(intent)):
+        if any(text in body for body in tx.intents.bodies_of_all_later_intents(intent)):
             hint = "correct it at the target; later operations refer to this record"
             raise ConfigError(
                 f"another record that refers to {target_id} was sent since", hint=hint, code="decision_impossible"

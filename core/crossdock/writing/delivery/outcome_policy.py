@@ -200,7 +200,7 @@ class OutcomePolicy:
         self._run.stop_with(error)
         self._run.queue.put(task)
 
-    def leave_batch_to_next_run(
+    def leave_batch_or_resource_to_next_run(
         self, tasks: Sequence[SendTask], error: CrossdockError, decisions: DispatchDecisions
     ) -> None:
         """Leave out a stored batch whose place takes nothing, and all others of its resource.
@@ -279,7 +279,7 @@ class OutcomePolicy:
         self._throttled_since = None
         self._decide_answered(task, outcome, decisions)
 
-    def _ask_again_later(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def _ask_for_batch_results_later(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         """Ask again for the outcomes of a stored batch after a pause, or leave that to the next run."""
         profile = self._target.resources[task.intent.resource].batch
         assert profile is not None
@@ -363,7 +363,7 @@ class OutcomePolicy:
             case "staged":
                 self._run.queue.put(structs.replace(task, purpose="send", is_staged=True), first=True)
             case "pending" if task.stored is not None:
-                self._ask_again_later(task, outcome, decisions)
+                self._ask_for_batch_results_later(task, outcome, decisions)
             case "pending" | "in_doubt":
                 self._accepted.add(task.intent.resource)
                 settle_s = max(self._target.settle_s, outcome.retry_after_s or 0.0)
@@ -409,7 +409,9 @@ class OutcomePolicy:
             decisions.settle("rejected", intent, replace(outcome, reason="referenced_by"))
         elif intent.operation == "delete" and outcome.status in UNFIT and task.retry_state.refusal is None:
             self._look_up_refused_delete(task, outcome, decisions)
-        elif intent.operation != "create" or not self._look_up_results.decide_refused_create(task, outcome, decisions):
+        elif intent.operation != "create" or not self._look_up_results.decide_create_refused_as_duplicate(
+            task, outcome, decisions
+        ):
             self._reject_one_or_stop_run(task, outcome, decisions)
 
     def _look_up_gone_record(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:

@@ -72,7 +72,7 @@ class RecordsOfRun:
             self._since = None
             self._remove_unneeded_marks()
 
-    def begin_planning(self, scope: Scope, key_hashes: Iterable[int]) -> set[int]:
+    def begin_planning_and_find_busy(self, scope: Scope, key_hashes: Iterable[int]) -> set[int]:
         """Return what this run must not plan now. No other run plans for the target until `end_planning`."""
         if self._turn is None:
             with self._all.lock:

@@ -19,11 +19,11 @@ from crossdock.values.raw_rows_and_records import Reason
 from crossdock.writing.delivery import in_doubt_and_refusal_rules
 from crossdock.writing.delivery.delivery_context import DeliveryContext
 from crossdock.writing.delivery.operations_and_intents import (
-    intent_after_look_up,
+    create_intent_from_look_up,
     is_take_over,
-    member_changed_by_others,
+    member_changed_by_others_with_message,
     payload_after,
-    successor_intent_of_create,
+    successor_intent_if_record_differs,
 )
 from crossdock.writing.delivery.senders import RetryState, SendTask
 from crossdock.writing.delivery.settlement import Settlement
@@ -187,7 +187,9 @@ class LookUpResults:
         was_tried = task.retry_state.ambiguous or intent.counter > 1  # also if it was rejected or dropped before
         return was_tried or self._run.doubts.restored or intent.identity.stream in self._run.rules.adopting
 
-    def decide_refused_create(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> bool:
+    def decide_create_refused_as_duplicate(
+        self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions
+    ) -> bool:
         """Decide about a refused create if another record may be the reason; otherwise return False."""
         is_conflict, expected = outcome.reason == "conflict", self.may_exist_already(task)
         resource = self._target.resources[task.intent.resource]
@@ -227,7 +229,7 @@ class LookUpResults:
         if (lost := self._rejection_if_matched_member_changed(intent, outcome.held)) is not None:
             decisions.settle("rejected", intent, lost)
             return
-        successor = intent_after_look_up(intent, self._run.target, outcome.held, outcome.etag)
+        successor = successor_intent_if_record_differs(intent, self._run.target, outcome.held, outcome.etag)
         if successor is None:
             decisions.settle("delivered", intent, outcome, untouched=not ours)
             return
@@ -238,7 +240,7 @@ class LookUpResults:
         if task.retry_state.accepted:
             self.leave_in_doubt(task, _NOT_SEEN, decisions)
             return
-        self._replace_intent(intent, successor, decisions)
+        self._replace_intent_or_reject(intent, successor, decisions)
 
     def _decide_if_made_by_others(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> bool:
         """Decide about an existing record that may not be ours; otherwise return False."""
@@ -273,7 +275,7 @@ class LookUpResults:
         ):
             return _CHANGED
         is_rejecting = intent.identity.stream in self._run.rules.rejecting
-        if is_rejecting and (change := member_changed_by_others(intent, held, self._target)):
+        if is_rejecting and (change := member_changed_by_others_with_message(intent, held, self._target)):
             member, message = change
             return Outcome("rejected", message, 412, reason="conflict", pointer=f"/{member}")
         return None
@@ -281,7 +283,7 @@ class LookUpResults:
     def reject_changed(self, task: SendTask, decisions: DispatchDecisions) -> None:
         decisions.settle("rejected", task.intent, _CHANGED)
 
-    def _replace_intent(self, intent: Intent, successor: Intent, decisions: DispatchDecisions) -> None:
+    def _replace_intent_or_reject(self, intent: Intent, successor: Intent, decisions: DispatchDecisions) -> None:
         place = intent.identity.stream, intent.identity.key_hash
         self._rounds[place] += 1
         if self._rounds[place] > self._target.retry.attempts:
@@ -305,19 +307,19 @@ class LookUpResults:
         elif (refusal := retry_state.conflict or retry_state.refusal) is not None:
             decisions.settle("rejected", intent, refusal)
         elif intent.operation in self._target.resources[intent.resource].endpoint.looks_up_first:
-            self._create_intent_after_look_up(intent, outcome.held or {}, decisions)
+            self._replace_create_after_look_up(intent, outcome.held or {}, decisions)
         else:
             retry_state.ambiguous = False
             self._run.queue.put(structs.replace(task, purpose="send"))
 
-    def _create_intent_after_look_up(self, intent: Intent, held: dict[str, Any], decisions: DispatchDecisions) -> None:
+    def _replace_create_after_look_up(self, intent: Intent, held: dict[str, Any], decisions: DispatchDecisions) -> None:
         try:
-            successor = successor_intent_of_create(intent, self._target, held)
+            successor = create_intent_from_look_up(intent, self._target, held)
         except RecordError as error:
             refused = Outcome("rejected", error.message, reason=cast("Reason", error.code), pointer=error.pointer)
             decisions.settle("rejected", intent, refused)
         else:
-            self._replace_intent(intent, successor, decisions)
+            self._replace_intent_or_reject(intent, successor, decisions)
 
     def decide_found_only_removed(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         """Handle a look-up that found only removed records: the create may have been executed and undone."""

@@ -92,13 +92,13 @@ class SendQueue:
         if only_full and len(self._ready) < self._too_few * MORE:
             return taken
         while self._ready and len(taken) < number:
-            batch, size = self._next_batch()
+            batch, size = self._next_batch_and_size_limit()
             (left if only_full and len(batch) < size else taken).append(batch)
         self.put_back(left)
         self._too_few = 0 if taken else len(self._ready)
         return taken
 
-    def _next_batch(self) -> tuple[list[SendTask], int]:
+    def _next_batch_and_size_limit(self) -> tuple[list[SendTask], int]:
         first = self._ready.popleft()
         size = self._batch_size(first)
         if first.stored is not None:
@@ -182,7 +182,7 @@ class SendQueue:
         return bool(self._ready or self._delayed)
 
     @property
-    def has_only_pending_batches(self) -> bool:
+    def has_only_batches_awaiting_results(self) -> bool:
         """Whether nothing is left but stored batches that their target carries out later."""
         return not self._ready and bool(self._delayed) and all(each.task.is_pending for each in self._delayed)
 
@@ -192,7 +192,7 @@ class SendQueue:
         many = len(self._ready) >= self._limit or len(self._delayed) >= DELAYED * self._limit
         return not many and not (self and self.circuit_breaker.is_open)
 
-    def move_due_to_ready(self) -> int:
+    def move_due_and_count_ready(self) -> int:
         """Make retries ready whose pause is over and that the budget allows, and count the ready tasks."""
         now, due = self._clock.monotonic(), list[SendTask]()
         while (

@@ -21,7 +21,7 @@ from crossdock.pacing.request_allowance import Token
 from crossdock.reading.transport.http_answer_and_error_types import AmbiguousError, Answer, NotSentError
 from crossdock.state import Intent, StoredBatch
 from crossdock.values.author_code_errors import AUTH, AuthorCodeError, convert_author_errors
-from crossdock.writing.delivery.operations_and_intents import changed_values, payload_after
+from crossdock.writing.delivery.operations_and_intents import old_and_new_changed_values, payload_after
 from crossdock.writing.delivery.personal_data_masks import PersonalDataMasks
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
@@ -183,16 +183,16 @@ class Senders:
     def _send_batch(self, client: Client, batch: SendBatch) -> SendResult:
         task = batch.tasks[0]
         try:
-            answer, judged = self._send_and_interpret(client, batch)
+            answer, judged = self._send_for_answer_and_outcome(client, batch)
             limit = self._target.limit(answer)
             is_refusal = isinstance(judged, Outcome) and judged.kind in {"rejected", "changed"}  # 4xx, and 412
-            refused_whole, each = is_refusal and len(batch.tasks) > 1, self._masked_outcome_by_task(batch, judged)
-            _let_decided_task_represent_request(batch, each)
+            refused_whole, each = is_refusal and len(batch.tasks) > 1, self._masked_outcomes_of_tasks(batch, judged)
+            _mark_decided_task_as_first(batch, each)
             return SendResult(batch, each, refused_whole, answered=True, headers=limit)
         except (NotSentError, AmbiguousError) as error:
             return SendResult(
                 batch,
-                self._masked_outcome_by_task(
+                self._masked_outcomes_of_tasks(
                     batch, answer_outcomes.outcome_without_answer(error, harmless=task.purpose != "send")
                 ),
             )
@@ -201,15 +201,17 @@ class Senders:
                 raise  # it was not sent, and no other request will be
             is_sent = isinstance(error, AuthorCodeError) and error.method == "send" and task.purpose == "send"
             outcome = replace(answer_outcomes.rejected_by_author_code(error), kind="undecided" if is_sent else "unmade")
-            return SendResult(batch, self._masked_outcome_by_task(batch, outcome))
+            return SendResult(batch, self._masked_outcomes_of_tasks(batch, outcome))
 
-    def _masked_outcome_by_task(self, batch: SendBatch, told: Outcome | Sequence[Outcome]) -> list[Outcome]:
+    def _masked_outcomes_of_tasks(self, batch: SendBatch, told: Outcome | Sequence[Outcome]) -> list[Outcome]:
         intents = [task.intent for task in batch.tasks]
         if isinstance(told, Outcome):  # it may show what any of them has
             return [self._masks.masked_outcome(intents, told)] * len(intents)
         return [self._masks.masked_outcome([intent], one) for intent, one in zip(intents, told, strict=True)]
 
-    def _send_and_interpret(self, client: Client, batch: SendBatch) -> tuple[Answer, Outcome | Sequence[Outcome]]:
+    def _send_for_answer_and_outcome(
+        self, client: Client, batch: SendBatch
+    ) -> tuple[Answer, Outcome | Sequence[Outcome]]:
         task = batch.tasks[0]
         intent = task.intent
         if task.purpose == "look_up" and intent.target_id is None:
@@ -217,7 +219,7 @@ class Senders:
                 failed = (
                     None
                     if intent.resource in self._resources_with_verified_filter
-                    else self._verify_look_up_filter(client, intent.resource)
+                    else self._failure_of_look_up_filter(client, intent.resource)
                 )
             if failed is not None:
                 return failed
@@ -244,7 +246,7 @@ class Senders:
         message = f"answers HTTP {gone.status} to {ping.method} {ping.path.partition('?')[0]}, too"
         return Outcome("unavailable", f"{message}, which does not show that a record is gone", gone.status)
 
-    def _verify_look_up_filter(self, client: Client, resource: str) -> tuple[Answer, Outcome] | None:
+    def _failure_of_look_up_filter(self, client: Client, resource: str) -> tuple[Answer, Outcome] | None:
         """Look up a name that does not exist. The answer shows whether the target ignores the filter."""
         target, kind = self._target, self._target.resources[resource]
         name = external_id_of_no_record(target, resource)
@@ -283,7 +285,7 @@ class Senders:
                     else answer_outcomes.pending_if_accepted(told, answer.status)
                 )
             case "look_up":
-                wanted = ExpectedRecord(target_id=intent.target_id, name=self._expected_external_id(intent))
+                wanted = ExpectedRecord(target_id=intent.target_id, name=self._external_id_to_look_up(intent))
                 return answer_outcomes.unavailable_if_cached(target.found(intent.resource, answer, wanted), answer)
             case "stage":
                 return answer_outcomes.outcome_of_staging_batch(answer)
@@ -300,10 +302,10 @@ class Senders:
             intent.target_id,
             self._external_id_after(intent),
             intent.operation == "delete",
-            changed_values(intent, self._target),
+            old_and_new_changed_values(intent, self._target),
         )
 
-    def _expected_external_id(self, intent: Intent) -> str | None:
+    def _external_id_to_look_up(self, intent: Intent) -> str | None:
         """Return the external id that the record has; None if any is right, since it is found by its id and renamed."""
         target, before = self._target, intent.before
         if before is None:
@@ -341,7 +343,7 @@ class Senders:
                     client, intent.resource, requests[0], intent.idempotency_key, intent.if_match, batch.may_leave
                 )
             case "look_up":
-                request = target.look_up(intent.resource, self._expected_external_id(intent), intent.target_id)
+                request = target.look_up(intent.resource, self._external_id_to_look_up(intent), intent.target_id)
                 return target.send(client, intent.resource, request)
             case _:
                 return target.send(client, intent.resource, target.ping(intent.resource))
@@ -361,7 +363,7 @@ class Senders:
         self.close()
 
 
-def _let_decided_task_represent_request(batch: SendBatch, told: Sequence[Outcome]) -> None:
+def _mark_decided_task_as_first(batch: SendBatch, told: Sequence[Outcome]) -> None:
     """Let an operation that was decided stand for the request, since it shows that the target works."""
     decided = (number for number, one in enumerate(told) if one.kind not in {"unavailable", "in_doubt"})
     first = next(decided, 0)

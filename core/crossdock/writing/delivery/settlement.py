@@ -36,7 +36,7 @@ def store_outcomes_and_bindings(
 
     An operation that does not depend on what an unverified binding says verifies it.
     """
-    _leave_taken_ids_in_doubt(tx, settled, at=at)
+    _mark_in_doubt_if_id_taken(tx, settled, at=at)
     for item in settled:
         is_accepted = item.intent.status == "in_doubt" and item.intent.http_status == ACCEPTED
         if not is_accepted:  # what the target has accepted must not be sent again
@@ -50,7 +50,7 @@ def store_outcomes_and_bindings(
     if doubts.restored and delivered:
         _mark_operations_from_backup_unverified(tx, delivered)
     refused = (
-        _dead_letter_for_both_steps(tx, make_dead_letter(item)) for item in settled if item.intent.status == "rejected"
+        _dead_letter_of_whole_record(tx, make_dead_letter(item)) for item in settled if item.intent.status == "rejected"
     )
     dead_letters = [each for each in refused if each is not None]
     tx.bindings.clear_change_times(
@@ -85,7 +85,7 @@ def clear_payloads_of_affected_records(tx: Transaction, settled: Sequence[Settle
         tx.bindings.clear_payloads_by_key_prefix(target.name, resource, beginning)
 
 
-def _leave_taken_ids_in_doubt(tx: Transaction, settled: Sequence[Settlement], *, at: datetime) -> None:
+def _mark_in_doubt_if_id_taken(tx: Transaction, settled: Sequence[Settlement], *, at: datetime) -> None:
     found: dict[tuple[str, str], list[tuple[str, Intent]]] = defaultdict(list)
     for item in settled:
         intent, target_id = item.intent, item.outcome.target_id or item.intent.target_id
@@ -110,7 +110,7 @@ def _leave_taken_ids_in_doubt(tx: Transaction, settled: Sequence[Settlement], *,
                 tx.intents.store_attempt_results([Attempt(intent.id, intent.attempts, at, "in_doubt", None, message)])
 
 
-def _dead_letter_for_both_steps(tx: Transaction, dead_letter: DeadLetter) -> DeadLetter | None:
+def _dead_letter_of_whole_record(tx: Transaction, dead_letter: DeadLetter) -> DeadLetter | None:
     """Return the dead letter of the whole record if the first of two steps was rejected; None if it no longer waits."""
     if dead_letter.step != "open":
         return dead_letter
@@ -134,7 +134,7 @@ def _write_bindings(
         _accepted_binding(item, unverified=unverified) for item in delivered if item.intent.operation != "delete"
     ]
     tx.bindings.put_accepted(accepted, run_id=run_id, at=at)
-    for scope, key_hashes in _created_key_hashes(delivered).items():
+    for scope, key_hashes in _created_key_hashes_by_scope(delivered).items():
         tx.bindings.clear_contribution_fingerprints(scope, key_hashes)
     tx.bindings.store_record_versions([each for each in accepted if each.scope.is_contribution])
     if unverified:
@@ -154,7 +154,7 @@ def _mark_operations_from_backup_unverified(tx: Transaction, delivered: Sequence
             tx.unverified.mark_bindings_and_resource(item.intent.scope, kept)
 
 
-def _created_key_hashes(delivered: Sequence[Settlement]) -> dict[Scope, list[int]]:
+def _created_key_hashes_by_scope(delivered: Sequence[Settlement]) -> dict[Scope, list[int]]:
     found: dict[Scope, list[int]] = defaultdict(list)
     for item in delivered:
         if item.intent.operation == "create" and not item.intent.scope.is_contribution:

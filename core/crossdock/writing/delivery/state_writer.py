@@ -144,7 +144,7 @@ class StateWriter:
         batch.key = batch.key or uuid4().hex
         stored = tx.batches.batch_added_under_key(batch.key)
         if stored is None:
-            number = tx.batches.next_number(self._target.name, self._target.first_number)
+            number = tx.batches.next_unused_number(self._target.name, self._target.first_number)
             request = self._make_batch_request(batch, number, at)
             if request is None:
                 return
@@ -187,7 +187,7 @@ class StateWriter:
             due_at = None if within_s is None else at + timedelta(seconds=within_s)
             tx.batches.mark_handed_over(of_resource, at=at, due_at=due_at)
 
-    def allow_more_time_to_send(self) -> None:
+    def double_time_allowed_to_send(self) -> None:
         """Double the time for the next request. One was too late to be sent, so the machine may be slow."""
         self._leave_within_s = min(LEAVE_AT_MOST_S, 2 * self._leave_within_s)
 

@@ -201,7 +201,7 @@ class Cell(ConfigModel):
 
     def text(self, scope: NamedValues, notation: NumberDefaults) -> tuple[str, str]:
         """Return the text of the cell, with its place. Raises RecordError at the member that does not fit."""
-        written, place = self._text_of_any_length(scope, notation)
+        written, place = self._uncut_text_and_place(scope, notation)
         if self.max_characters is None or len(written) <= self.max_characters:
             return written, place
         if self.cut:
@@ -250,9 +250,11 @@ class Cell(ConfigModel):
                 sum(self._count_one_or_refuse_missing(*each) for each in scope.all_values_at(self.count))
             ), self.count
         value, place = scope.value_and_place(self.from_ or "")
-        return (None if self._is_replaced_by_default(value, place) else self._exact_number(value, place)), place
+        return (
+            None if self._uses_default_or_refuses_missing(value, place) else self._exact_number(value, place)
+        ), place
 
-    def _text_of_any_length(self, scope: NamedValues, notation: NumberDefaults) -> tuple[str, str]:
+    def _uncut_text_and_place(self, scope: NamedValues, notation: NumberDefaults) -> tuple[str, str]:
         if self.template is not None and "{" not in self.template:
             return self.template, ""
         if self.template is not None:
@@ -266,11 +268,11 @@ class Cell(ConfigModel):
             number, place = self.number_and_place(scope)
             return (self.default or "" if number is None else self.number_text(number, place, notation)), place
         value, place = scope.value_and_place(self.from_ or "")
-        if self._is_replaced_by_default(value, place):
+        if self._uses_default_or_refuses_missing(value, place):
             return self.default or "", place
         return self._value_text(value, place), place
 
-    def _is_replaced_by_default(self, value: Any, place: str) -> bool:
+    def _uses_default_or_refuses_missing(self, value: Any, place: str) -> bool:
         if not _is_empty(value):
             return False
         if self.default is None:

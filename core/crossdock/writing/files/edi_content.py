@@ -105,13 +105,13 @@ class EdiContent(RowsContent[EdiRow]):
     ) -> Iterator[list[list[list[str]]]]:
         """Yield the segments of each record: elements of one or more components, escaped and without empty ends."""
         for rows in self.expanded_rows_by_record(records, facts):
-            made = [self._segment(row, scope, notation) for row, scope in rows]
+            made = [self._elements_of_segment(row, scope, notation) for row, scope in rows]
             found = [each for each in made if len(each) > 1]
             if not found:
                 raise invalid_value_error("no segment is written of this record", "")
             yield found
 
-    def _segment(self, row: EdiRow, scope: NamedValues, notation: NumberDefaults) -> list[list[str]]:
+    def _elements_of_segment(self, row: EdiRow, scope: NamedValues, notation: NumberDefaults) -> list[list[str]]:
         elements = []
         for element in row.segment or ():
             cells = (element,) if isinstance(element, Cell) else element

@@ -113,7 +113,7 @@ class EdifactContent(EdiContent):
     def encode_file(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         kind = f"{self.message}:{self.version}".replace(":", self.component)
         controls, control = self.control_numbers_of_records(records), str(facts.number)
-        lines = [self._unb(facts)]
+        lines = [self._unb_elements(facts)]
         notation = NumberDefaults(decimal_mark=self.decimal_mark)
         for reference, segments in zip(controls, self.segments(records, facts, notation), strict=True):
             lines.append(["UNH", reference, kind])
@@ -130,7 +130,7 @@ class EdifactContent(EdiContent):
         marks = f"{self.component}{self.element}{self.decimal_mark}{self.release}{repetition}{self.segment}"
         return f"UNA{marks}{line_end_text(self.line_end)}"
 
-    def _unb(self, facts: WrittenFileFacts) -> list[str]:
+    def _unb_elements(self, facts: WrittenFileFacts) -> list[str]:
         day = "%Y%m%d" if self.syntax_version == _FOUR else "%y%m%d"
         header = [
             "UNB",

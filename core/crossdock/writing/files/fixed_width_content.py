@@ -53,7 +53,7 @@ class WrittenColumn(Cell):
 
     def padded_text(self, scope: NamedValues, notation: NumberDefaults, encoder: TextEncoder, *, in_bytes: bool) -> str:
         """Return exactly `length` characters, or bytes in the encoding."""
-        text, place = self._text_before_padding(scope, notation)
+        text, place = self._unpadded_text_and_place(scope, notation)
         encoder.check_characters(text, place)
         room = self.length - (len(encoder.encode(text)) if in_bytes else len(text))
         if room < 0:
@@ -70,7 +70,7 @@ class WrittenColumn(Cell):
             )
         return text + self.fill * room if is_right else self.fill * room + text
 
-    def _text_before_padding(self, scope: NamedValues, notation: NumberDefaults) -> tuple[str, str]:
+    def _unpadded_text_and_place(self, scope: NamedValues, notation: NumberDefaults) -> tuple[str, str]:
         if not self.is_number:
             return self.text(scope, notation)
         number, place = self.number_and_place(scope)

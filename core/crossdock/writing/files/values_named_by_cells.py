@@ -48,14 +48,14 @@ class NamedValues(Struct, frozen=True):
         """Return the value at *path*, or `MISSING`, and its place."""
         if path in self.own:
             return self.own[path], path
-        value, place, rest = self._value_where_path_begins(path)
+        value, place, rest = self._value_place_and_rest_of_path(path)
         return (at_path(value, rest) if rest else value), place + pointer_of_path(rest)
 
     def has_value(self, path: str) -> bool:
         """Return whether there is a value at *path*, in whichever element of lists it names by number."""
         return any(self.value_and_place(each)[0] is not MISSING for each in (path, _NUMBER.sub("0", path)))
 
-    def _value_where_path_begins(self, path: str) -> tuple[Any, str, str]:
+    def _value_place_and_rest_of_path(self, path: str) -> tuple[Any, str, str]:
         name, _, rest = path.partition(".")
         if name in self.elements:
             return *self.elements[name], rest

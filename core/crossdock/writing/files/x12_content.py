@@ -85,7 +85,7 @@ class X12Content(EdiContent):
         return self
 
     @cached_property
-    def _has_separator(self) -> Callable[[str], object]:
+    def _find_separator(self) -> Callable[[str], object]:
         return re.compile(f"[{re.escape(self._separators)}]").search
 
     @property
@@ -99,7 +99,7 @@ class X12Content(EdiContent):
         return self.version[:5] >= REPETITION_SINCE
 
     def escaped(self, text: str, place: str) -> str:
-        if self._has_separator(text):
+        if self._find_separator(text):
             raise invalid_value_error("holds a separator of the interchange, which X12 cannot escape", place)
         odd = _CHARACTERS[self.characters].search(text) if self.characters != "any" else None
         if odd is not None:
@@ -117,7 +117,7 @@ class X12Content(EdiContent):
         if facts.number > _MOST:
             raise invalid_value_error(f"is above {_MOST:,}, the highest control number of X12", "file_number")
         controls = self.control_numbers_of_records(records)
-        lines = [self._isa(facts), self._gs(facts)]
+        lines = [self._isa_elements(facts), self._gs_elements(facts)]
         for control, segments in zip(controls, self.segments(records, facts, NumberDefaults()), strict=True):
             lines.append(["ST", self.set_, control])
             lines += [[self.component.join(element) for element in each] for each in segments]
@@ -126,14 +126,14 @@ class X12Content(EdiContent):
         end = self.segment + line_end_text(self.line_end)
         return TextEncoder(self.encoding).encode("".join(self.element.join(each) + end for each in lines))
 
-    def _isa(self, facts: WrittenFileFacts) -> list[str]:
+    def _isa_elements(self, facts: WrittenFileFacts) -> list[str]:
         ids = [self.sender_qualifier, self.sender.ljust(15), self.receiver_qualifier, self.receiver.ljust(15)]
         times = [time_text(facts.at, form) for form in ("%y%m%d", "%H%M")]
         repetition = self.repetition if self._has_repetition_separator else "U"
         flags = [f"{facts.number:09}", str(int(self.acknowledgment)), "T" if self.test else "P", self.component]
         return ["ISA", "00", " " * 10, "00", " " * 10, *ids, *times, repetition, self.version[:5], *flags]
 
-    def _gs(self, facts: WrittenFileFacts) -> list[str]:
+    def _gs_elements(self, facts: WrittenFileFacts) -> list[str]:
         ids = [self.group or _GROUPS[self.set_], self.group_sender or self.sender, self.group_receiver or self.receiver]
         times = [time_text(facts.at, form) for form in ("%Y%m%d", "%H%M")]
         return ["GS", *ids, *times, str(facts.number), "X", self.version]

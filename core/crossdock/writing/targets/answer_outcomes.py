@@ -26,7 +26,7 @@ from crossdock.values.json_paths import (
     at_path,
     escaped_pointer_part,
     find_at_pointer,
-    find_list_at_pointer,
+    find_at_pointer_with_asterisk,
     is_pointer,
     object_or_empty,
 )
@@ -284,7 +284,7 @@ def outcome_of_look_up(
     except ValueError:
         return Outcome("unavailable", "answered a look-up with a broken body", answer.status)
     place = shape.found if is_one else shape.listed or ""
-    read = find_list_at_pointer(body, place)
+    read = find_at_pointer_with_asterisk(body, place)
     listed = [find_at_pointer(body, place)] if is_one else shape.without_other_records(read, subject)
     is_told = not by_id or bool(place)  # a body that is null says nothing of an id
     if listed == [] or (is_one and listed == [None] and is_told):
@@ -305,11 +305,13 @@ def outcome_without_record(answer: Answer, body: Any, shape: RecordShape, place:
     Args:
         others: How many records it has there that are left out.
     """
-    from crossdock.reading.sources.signs_of_unread_records import signs_beside_empty_list  # noqa: PLC0415  a plan needs neither its patterns nor pagination
+    from crossdock.reading.sources.signs_of_unread_records import collect_signs_beside_empty_list  # noqa: PLC0415  a plan needs neither its patterns nor pagination
 
     read = ApiAnswer("", body, answer.status, answer.headers)
     records = place.partition("/*")[0] or None
-    sign = signs_beside_empty_list(read, records, shape.ignored, left_out=others).sign_of_more_records()
+    sign = collect_signs_beside_empty_list(
+        read, records, shape.ignored, uncounted_records=others
+    ).sign_of_more_records()
     if sign is None:
         return Outcome("absent", status=answer.status)
     reason = api_error_messages.error_message_in(body, str)
@@ -468,8 +470,8 @@ def _error_place_in_success_answer(
     as its own.
     """
     from crossdock.reading.sources.signs_of_unread_records import (  # noqa: PLC0415  as above
+        collect_signs_beside_empty_list,
         member_reporting_failure,
-        signs_beside_empty_list,
     )
 
     names = shape.record.split("/")
@@ -479,7 +481,7 @@ def _error_place_in_success_answer(
     if not shape.record and (shape.id is None or _shows_record(record, subject, shape)):
         return None
     read = ApiAnswer("", body, answer.status, answer.headers)
-    return signs_beside_empty_list(read, shape.record or None, _COPIES).place_of_error
+    return collect_signs_beside_empty_list(read, shape.record or None, _COPIES).place_of_error
 
 
 def _text_of_error(body: Any, place: str) -> str:

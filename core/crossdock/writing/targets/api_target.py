@@ -12,11 +12,11 @@ from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.pacing.rate_limit_settings import LimitSettings
 from crossdock.pacing.throttling_wait import Throttling
 from crossdock.reading.sources import api_error_messages, graphql_errors
-from crossdock.reading.sources.api_declaration import Api, succeeds
+from crossdock.reading.sources.api_declaration import Api, no_failure_status
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.values import exact_json
-from crossdock.values.json_paths import MISSING, at_path, find_at_pointer, find_list_at_pointer
+from crossdock.values.json_paths import MISSING, at_path, find_at_pointer, find_at_pointer_with_asterisk
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome, RecordShape, body_of, outcome_of_look_up
 from crossdock.writing.targets.connector_target_base import ConnectorTarget
@@ -36,7 +36,7 @@ def outcome_of_look_up_with_deleted(
     if subject.target_id is not None:
         return _absent_by_id_if_deleted(answer, subject, shape, deleted)
     is_deleted = deleted.json_predicate()
-    listed = shape.without_other_records(find_list_at_pointer(body_of(answer), shape.listed or ""), subject)
+    listed = shape.without_other_records(find_at_pointer_with_asterisk(body_of(answer), shape.listed or ""), subject)
     kept = []
     if not shape.finds_one and isinstance(listed, list) and listed:
         kept = [each for each in listed if not is_deleted(each)]
@@ -141,7 +141,9 @@ class ApiTarget(ConnectorTarget):
 
     def _has_rule_for_hidden_failures(self) -> bool:
         """Return whether something says which answers of success are failures."""
-        return bool(self.errors) or type(self).failed is not ApiTarget.failed or self.api.failed is not succeeds
+        return (
+            bool(self.errors) or type(self).failed is not ApiTarget.failed or self.api.failed is not no_failure_status
+        )
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if throttled := self.throttled(answer):
@@ -221,7 +223,7 @@ class ApiTarget(ConnectorTarget):
             looked_up = [
                 name
                 for name in self.resources
-                if answer.status < 500 and _check_unknown_name_is_absent(self, client, name)
+                if answer.status < 500 and _is_unknown_name_absent_or_raise(self, client, name)
             ]
         if answer.status in {401, 403} and not self.throttled(answer):
             hint = self.advice(resource, answer.status)
@@ -272,7 +274,7 @@ class ApiTarget(ConnectorTarget):
         return _ApiClient(ApiRequestSender(api, self._clock, None))
 
 
-def _check_unknown_name_is_absent(target: Target, client: Client, resource: str) -> bool:
+def _is_unknown_name_absent_or_raise(target: Target, client: Client, resource: str) -> bool:
     """Return whether a name that no record has is looked up and absent; False if look-ups answer with lists."""
     kind = target.resources[resource]
     if not kind.endpoint.look_up or not kind.shape.finds_one:

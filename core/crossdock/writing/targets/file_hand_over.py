@@ -69,7 +69,7 @@ class HandOver:
             NotSentError, RefusedError, ConfigError, UnauthorizedError: As `stage`. It was not renamed.
         """
         path, temporary = self._path(name), self._path(_companion_name(self.temporary, name))
-        is_there = run_or_raise_not_sent(lambda: self._is_handed_over(store, name, data, again=again))
+        is_there = run_or_raise_not_sent(lambda: self._is_handed_over_or_raise(store, name, data, again=again))
         if not is_there:
             staged = run_or_raise_not_sent(lambda: store.described(temporary))
             if again and self.if_missing != "resend" and (staged is None or self.copies):
@@ -84,7 +84,7 @@ class HandOver:
         return "handed_over"
 
     def _write_under_temporary_name(self, store: WritableStore, name: str, data: bytes) -> None:
-        if self._is_handed_over(store, name, data, again=False):
+        if self._is_handed_over_or_raise(store, name, data, again=False):
             return
         temporary = self._path(_companion_name(self.temporary, name))
         staged = store.described(temporary)
@@ -98,7 +98,7 @@ class HandOver:
             hint = "the disk of the partner may be full, or its server changes or moves what is written"
             raise RemoteError(message, hint=hint, code="hand_over_failed")
 
-    def _is_handed_over(self, store: WritableStore, name: str, data: bytes, *, again: bool) -> bool:
+    def _is_handed_over_or_raise(self, store: WritableStore, name: str, data: bytes, *, again: bool) -> bool:
         """Return whether this file is in its folder, or where the partner has what it has taken.
 
         Where it cannot be read back, one of its size is this file after an attempt, before which the name was free.

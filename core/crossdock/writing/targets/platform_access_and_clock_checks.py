@@ -77,7 +77,7 @@ def _says_insufficient_scope(answer: Answer) -> bool:
     return _INSUFFICIENT_SCOPE.search(answer.headers.get("www-authenticate", "")) is not None
 
 
-def check_clock(profile: Profile, clock: Clock, resource: str) -> bool:
+def check_clock_if_known(profile: Profile, clock: Clock, resource: str) -> bool:
     """Compare *clock* with the platform's, so that no run starts for a date that has not come.
 
     Returns False if no answer has a date: the run itself will report why. Raises ClockError as

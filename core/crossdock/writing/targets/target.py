@@ -541,7 +541,7 @@ def external_id_of_no_record(target: RecordNames, resource: str) -> str | None:
     return target.name_of(resource, _UNKNOWN, "|".join([uuid4().hex[:most]] * max(1, parts)))
 
 
-def lacking_method(target: Target) -> str | None:
+def lacking_method_problem(target: Target) -> str | None:
     """Return which method *target* lacks for an operation that one of its resources declares, or None."""
     for kind in target.resources.values():
         create = "create_from" if "create" in kind.endpoint.looks_up_first else "create"

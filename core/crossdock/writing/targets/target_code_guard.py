@@ -24,7 +24,7 @@ from crossdock.values.raw_rows_and_records import REASONS
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.api_target import ApiTarget
 from crossdock.writing.targets.connector_target_base import ConnectorTarget
-from crossdock.writing.targets.target import Request, Target, Update, lacking_method
+from crossdock.writing.targets.target import Request, Target, Update, lacking_method_problem
 
 BEFORE_SENDING = frozenset({
     "check_key", "name_of", "payload", "create", "create_from", "update", "delete", "batch", "stored_batch", "with_key",
@@ -65,7 +65,9 @@ def defect_of_target_class(own: ConnectorTarget) -> str | None:
         (name, _type_problem(getattr(own, name), _declared_type_of_target_member(name)))
         for name in ("retry", "in_flight", "kept_s", "settle_s")
     )
-    if problem := next((f"{name} is {problem}" for name, problem in facts if problem), None) or lacking_method(own):
+    if problem := next((f"{name} is {problem}" for name, problem in facts if problem), None) or lacking_method_problem(
+        own
+    ):
         return f"{problem}; see class {class_name_with_place(type(own))}"
     return None
 

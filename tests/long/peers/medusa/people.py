@@ -81,7 +81,7 @@ class People:
         region = {"name": "EU", "currency_code": "eur", "countries": ["nl", "de"]}
         self._region = post("/admin/regions", region | {"payment_providers": ["pp_system_default"]})["id"]
         self.store, self.depot = (self._location(name) for name in (STORE, DEPOT))
-        self._profile = post("/admin/shipping-profiles", {"name": "All", "type": "all"})["id"]
+        self._profile_template_values = post("/admin/shipping-profiles", {"name": "All", "type": "all"})["id"]
         self._posts = [self._shipping(location) for location in (self.store, self.depot)]
 
     def _location(self, name: str) -> str:
@@ -102,7 +102,7 @@ class People:
         option = {
             "name": "Post",
             "service_zone_id": zones[0]["id"],
-            "shipping_profile_id": self._profile,
+            "shipping_profile_id": self._profile_template_values,
             "provider_id": "manual_manual",
             "price_type": "flat",
             "type": {"label": "Post", "description": "Post", "code": "post"},
@@ -120,7 +120,7 @@ class People:
         body = {
             "title": f"{self._random.choice(('Lamp', 'Bücherregal', 'Chair “Anna”', 'Rug & pad'))} {number}",
             "status": "published",
-            "shipping_profile_id": self._profile,
+            "shipping_profile_id": self._profile_template_values,
             "sales_channels": [{"id": self._channel}],
             "options": [{"title": "Size", "values": ["S"]}],
             "variants": [variant | {"manage_inventory": True}],

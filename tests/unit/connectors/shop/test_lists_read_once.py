@@ -33,7 +33,10 @@ def test_a_shop_whose_clock_is_behind_loses_no_change(
     assert format_iso_instant_cursor(clock.now()) == "2026-01-01T12:00:00Z"
     ctx = context(load_connector("woocommerce"), settings, clock=clock)
     pages = [([{"id": 1, "changed": each} for each in changes], "page 1")]
-    assert read_list_once_per_run(ctx, "orders", None, lambda: iter(pages), changed="changed").cursor == continues
+    assert (
+        read_list_once_per_run(ctx, "orders", None, lambda: iter(pages), change_time_member="changed").cursor
+        == continues
+    )
 
 
 def test_a_slow_list_of_a_shop_whose_clock_is_behind_is_continued_before_its_beginning(
@@ -51,4 +54,7 @@ def test_a_slow_list_of_a_shop_whose_clock_is_behind_is_continued_before_its_beg
             yield [{"id": 1, "changed": changed}], "page"
 
     ctx = context(load_connector("woocommerce"), settings, clock=clock)
-    assert read_list_once_per_run(ctx, "orders", None, pages, changed="changed").cursor == "2025-12-31T23:00:00Z"
+    assert (
+        read_list_once_per_run(ctx, "orders", None, pages, change_time_member="changed").cursor
+        == "2025-12-31T23:00:00Z"
+    )

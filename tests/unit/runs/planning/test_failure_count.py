@@ -19,10 +19,10 @@ def test_failures_are_counted_up_to_both_limits(code: str, told: str) -> None:
     bound.stream.mapping_failed = FailureLimits(at_most=1, at_most_percent=50)
     record, failed, bad = account(bound, "A").record, RecordError(code, "x"), RecordError("bad_value", "x")
     counted = FailureCounter(bound, 4)
-    refusals = [counted.count_and_check_limit(record, error) for error in (failed, bad, bad, failed, failed)]
+    refusals = [counted.count_and_return_limit_error(record, error) for error in (failed, bad, bad, failed, failed)]
     assert [refusal is not None for refusal in refusals] == [False, False, False, False, True]
     assert refusals[-1] is not None
     assert refusals[-1].message.startswith(f"{told} failed for 3 of 4 records, which exceeds mapping_failed: ")
     assert refusals[-1].where == "a.csv:2"
     unlimited = FailureCounter(bound, None)
-    assert [unlimited.count_and_check_limit(record, failed) for _ in range(9)] == [None] * 9
+    assert [unlimited.count_and_return_limit_error(record, failed) for _ in range(9)] == [None] * 9

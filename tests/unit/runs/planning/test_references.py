@@ -10,7 +10,7 @@ import xxhash
 
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.resources import Reference
-from crossdock.runs.planning.target_ids_of_references import References, references_in, stored_untrimmed_keys
+from crossdock.runs.planning.target_ids_of_references import References, references_in, stored_key_by_trimmed_key
 from crossdock.state import Binding, DeadLetter, RecordIdentity, Scope, State, WaitingRecord
 from crossdock.values.record_keys import key_text
 
@@ -106,11 +106,11 @@ def test_a_reference_finds_a_record_that_was_stored_before_keys_were_trimmed(sta
     rejected = [identified(*each) for each in (("wms.products", "%09L1"), ("wms.products", "L2"), ("other", "L3%20"))]
     with state.begin() as tx:
         references.look_up(references.scoped_keys(references_in(wanted), wms), tx)
-        assert stored_untrimmed_keys(tx, scope) == {"0017": "%200017"}
+        assert stored_key_by_trimmed_key(tx, scope) == {"0017": "%200017"}
         run = tx.runs.start(business_date="2026-01-01", at=AT)
         letters = [DeadLetter(each, "mapping", "bad_value", None, "", {}, None) for each in rejected]
         tx.dead_letters.put(letters, run_id=run, at=AT)
         waits = WaitingRecord(identified("wms.products", "L4%20"), [], {})
         tx.waiting_records.put([waits], run_id=run, at=AT)
-        assert stored_untrimmed_keys(tx, scope, "wms.products") == {"0017": "%200017", "L1": "%09L1", "L4": "L4%20"}
+        assert stored_key_by_trimmed_key(tx, scope, "wms.products") == {"0017": "%200017", "L1": "%09L1", "L4": "L4%20"}
     assert references.resolve(wanted, wms) == {"items": ["prd_1", "prd_3", "prd_4"]}

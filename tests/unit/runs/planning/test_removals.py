@@ -115,18 +115,23 @@ class Warehouse:
     """Executes runs on a state; operations are delivered as soon as they are planned."""
 
     def __init__(self, folder: Path, state: State, on_gone: OnGone) -> None:
-        self._state, self._clock, self._stream, self._contents = state, ManualClock(), Listing(on_gone), count(1)
+        self._state, self._clock, self._stream_template_values, self._contents = (
+            state,
+            ManualClock(),
+            Listing(on_gone),
+            count(1),
+        )
         place = SourceContext(self._clock, SilentProgress(), NoIntake(), folder, folder, folder)
         auth = {"kind": "api_key", "token": "env:NOBODY"}
         facts = {"base_url": PIN.base_url, "tenant": PIN.tenant, "auth": auth}
         self._target = PlatformTarget(Profile.model_validate(facts, context={"folder": folder}))
         context = Context(Settings(kind="none"), "w", place)
-        self._bound = BoundStream(STREAM, "w", self._stream, SCOPE, context, self._target)
+        self._bound = BoundStream(STREAM, "w", self._stream_template_values, SCOPE, context, self._target)
 
     def runs(self, run: ScheduledRun) -> None:
         """Repeat a run until it ends, or waits for an approval that it does not get."""
         self._clock.advance(86_400)
-        self._stream.run, self._stream.content = run, f"{next(self._contents):064}"
+        self._stream_template_values.run, self._stream_template_values.content = run, f"{next(self._contents):064}"
         held = self._to_its_end(run.killed_after)
         if held and run.approved:
             with self._state.begin() as tx:

@@ -51,7 +51,7 @@ def taken_up(state: State, unsettled: Sequence[Intent] = (), *, takes_up_all: bo
     """The keys of the records to decide about; all of them are found."""
     records = UnchangedWaits(BOUND, takes_up_all=takes_up_all)
     with state.begin_read_only() as tx:
-        found = [each.identity.key for each in records.waiting_to_decide(tx, unsettled)]
+        found = [each.identity.key for each in records.separate_idle_and_return_others(tx, unsettled)]
     assert len(records.found) == len(found) + len(records.left)
     return found
 
@@ -106,7 +106,7 @@ def test_records_below_one_that_is_decided_about_are_decided_about_too(state: St
     )
     records = UnchangedWaits(BOUND, takes_up_all=False)
     with state.begin_read_only() as tx:
-        assert records.waiting_to_decide(tx, []) == []
+        assert records.separate_idle_and_return_others(tx, []) == []
         found = compare(
             latest,
             known_fingerprints_by_key.empty_index(),

@@ -12,7 +12,7 @@ from msgspec import structs
 from tests.unit.runs.planning.accounts import Accounts, account, bound_accounts, platform_target
 
 from crossdock.mapping.stream_declaration import ChangeLimits
-from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates, withheld_updates
+from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates, find_unapproved_updates_over_limits
 from crossdock.state import Binding, State, Step
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -45,7 +45,7 @@ def held(
     """What is withheld of accounts with these names."""
     records = [account(BOUND, key, (parents or {}).get(key), name) for key, name in names.items()]
     found = UpdateCandidates(len(records), known, lambda: iter(records), "a.csv")
-    return withheld_updates(state, BOUND, found, set(), at=AT, before=before)
+    return find_unapproved_updates_over_limits(state, BOUND, found, set(), at=AT, before=before)
 
 
 @given(
@@ -121,7 +121,7 @@ def test_a_changed_mapping_is_the_cause(state: State) -> None:
     records = [account(BOUND, key, None, "y") for key in KEYS]
     since = "since the import of 2026-03-09 01:00Z"
     found = UpdateCandidates(6, 6, lambda: iter(records), "a.csv", since)
-    refused = withheld_updates(state, BOUND, found, set(), at=AT)
+    refused = find_unapproved_updates_over_limits(state, BOUND, found, set(), at=AT)
     assert refused is not None
     assert f"the mapping of w.accounts has changed {since}: 6 of 6 known records" in refused.refusal.message
 

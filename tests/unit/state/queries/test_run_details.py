@@ -63,7 +63,7 @@ def test_what_waits_and_what_is_in_doubt_is_counted_and_cut_off(state: State) ->
         number, rows = tx.run_details.count_and_list_oldest_unsettled("in_doubt", limit=2)
         assert (number, [row["key"] for row in rows]) == (3, ["K1", "K2"])
         assert not DATA & set(rows[0])
-        assert tx.run_details.count_left_to_next_run() == 2
+        assert tx.run_details.count_all_unsent_operations() == 2
 
 
 def test_deliveries_are_a_runs_own_and_the_slowest_comes_first(state: State) -> None:

@@ -63,7 +63,9 @@ def test_a_filter_chooses_what_it_names(state: State) -> None:
             ["K5", "K6"],
         ]
         assert [row["key"] for row in tx.dead_letters.listed(limit=9, status="dropped")] == ["K3"]
-        assert [(each.key, code) for each, code in tx.dead_letters.rejected_records("t")] == [("K6", "bad_value")]
+        assert [(each.key, code) for each, code in tx.dead_letters.rejected_identities_with_reason_codes("t")] == [
+            ("K6", "bad_value")
+        ]
 
 
 def keyless(source: str, **changes: Any) -> DeadLetter:

@@ -21,7 +21,7 @@ def test_requests_are_known_while_a_run_goes_on(state: State) -> None:
         run = tx.runs.start(business_date="2026-03-29", at=AT)
         tx.runs.store_request_counts(run, requests=7_500, throttled=20)
     with state.begin() as tx:
-        tx.runs.end_killed_runs(at=AT)
+        tx.runs.mark_running_runs_as_killed(at=AT)
         killed = tx.runs.get(run)
     assert killed is not None
     assert (killed.status, killed.requests, killed.throttled, killed.duration) == ("incomplete", 7_500, 20, None)
@@ -101,7 +101,7 @@ def test_the_course_of_one_run_is_loaded(state: State) -> None:
     run = finish(state)
     with state.begin() as tx:
         killed = tx.runs.start(business_date="2026-03-30", at=AT)
-        tx.runs.end_killed_runs(at=AT)
+        tx.runs.mark_running_runs_as_killed(at=AT)
         found, listed = tx.runs.get(run), tx.runs.listed(limit=5)
         assert found is not None
         assert found.timings == COURSE

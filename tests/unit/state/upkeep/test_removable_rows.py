@@ -141,7 +141,7 @@ def test_a_file_for_a_partner_stays_while_its_operations_do(state: State, state_
     assert purge(state, state_url) == PurgeResult(operations_removed=1, files_out_removed=1)
     assert rows(state_url, batches) == []
     with state.begin() as tx:
-        assert tx.batches.next_number("wms", 1) == 8
+        assert tx.batches.next_unused_number("wms", 1) == 8
 
 
 def test_the_platform_memory_of_keys_is_kept(state: State, state_url: StateUrl) -> None:

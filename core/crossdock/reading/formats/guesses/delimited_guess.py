@@ -51,7 +51,7 @@ def guess_delimited(sample: TextSample) -> Guess | None:
     if typed is not None:
         return typed
     if named := _EXCEL.match(sample.text):
-        rest = _score_delimiter_and_quote(
+        rest = _parse_and_score_delimiter(
             structs.replace(sample, text=sample.text[named.end() :]), named[1], '"' if '"' in sample.text else None
         )
         found = [structs.replace(rest, rows=[[named[0]], *rest.rows], first=rest.first + 1)] if rest else []
@@ -60,7 +60,7 @@ def guess_delimited(sample: TextSample) -> Guess | None:
             each
             for delimiter in _DELIMITERS
             for quote in _QUOTES
-            if (each := _score_delimiter_and_quote(sample, delimiter, quote))
+            if (each := _parse_and_score_delimiter(sample, delimiter, quote))
         ]
     if not found:
         return None
@@ -96,7 +96,7 @@ def _split_rows(text: str, delimiter: str, quote: str | None) -> list[list[str]]
     return rows
 
 
-def _score_delimiter_and_quote(sample: TextSample, delimiter: str, quote: str | None) -> _Parsed | None:
+def _parse_and_score_delimiter(sample: TextSample, delimiter: str, quote: str | None) -> _Parsed | None:
     if delimiter not in sample.text or (quote is not None and quote not in sample.text):
         return None
     rows = _split_rows(sample.text, delimiter, quote)
@@ -142,7 +142,7 @@ def _make_guess(sample: TextSample, best: _Parsed, found: Sequence[_Parsed]) -> 
     settings += _header_settings(body, best.width, best.first)
     if trailer is not None:
         settings.append(trailer)
-    settings += _settings_for_irregular_rows(best, body)
+    settings += _refusal_settings_for_irregular_rows(best, body)
     return Guess(settings)
 
 
@@ -217,7 +217,7 @@ def _split_off_trailer(
     return (rows, None) if last[0].strip().isdigit() else (before, Setting("trailer", value, basis))
 
 
-def _settings_for_irregular_rows(best: _Parsed, rows: Sequence[Sequence[str]]) -> list[Setting]:
+def _refusal_settings_for_irregular_rows(best: _Parsed, rows: Sequence[Sequence[str]]) -> list[Setting]:
     short = sum(len(row) < best.width for row in rows)
     long = sum(len(row) > best.width for row in rows)
     settings = []

@@ -54,11 +54,11 @@ def _guess_encoding(sample: Sample) -> Setting:
     try:
         codecs.getincrementaldecoder("utf-8")("strict").decode(data, final=sample.is_whole)
     except UnicodeDecodeError:
-        return _guess_single_byte_encoding(data, high)
+        return _guess_encoding_unless_utf_8(data, high)
     return Setting("encoding", "utf-8", f"{high:,} bytes beyond ASCII, and all are UTF-8")
 
 
-def _guess_single_byte_encoding(data: bytes, high: int) -> Setting:
+def _guess_encoding_unless_utf_8(data: bytes, high: int) -> Setting:
     if _is_shift_jis(data):
         return Setting("encoding", "shift_jis", "it is not UTF-8, and reads as kana and kanji")
     found = {name: _count_non_ascii_beside_letters(data, name) for name in _OTHERS}

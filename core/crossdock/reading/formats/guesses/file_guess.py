@@ -81,7 +81,7 @@ def guess_file(path: Path) -> FileGuess:
     guess, size = (
         (guess_columnar_or_sheet(path, head), path.stat().st_size)
         if is_columnar_or_sheet(head)
-        else _guess_from_first_part(path, head)
+        else _read_sample_and_guess(path, head)
     )
     trial = _read_with_guess(path, guess)
     if not trial.is_read and (other := _copy_of_guess_without_quotes(guess)) is not None:
@@ -103,7 +103,7 @@ def _guess_value_form(name: str, cells: Sequence[str]) -> ValueForm:
     return found
 
 
-def _guess_from_first_part(path: Path, head: bytes) -> tuple[Guess, int]:
+def _read_sample_and_guess(path: Path, head: bytes) -> tuple[Guess, int]:
     with open_and_unpack_if_gzip(path, name=path.name) as stream:
         data = stream.read(SAMPLE_BYTES)
         sample = Sample(data, is_whole=not stream.read(1))

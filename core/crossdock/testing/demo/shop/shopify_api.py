@@ -113,7 +113,7 @@ class ShopifyApi:
         """Begin a bulk operation, which ends at once."""
         found = _BULK_LIST.match(asked["query"])
         name, number = found[1] if found else "", len(self._bulk) + 1
-        lines = list(views.bulk_lines(self._fields[name]({})[name]["nodes"]))
+        lines = list(views.flattened_bulk_records(self._fields[name]({})[name]["nodes"]))
         gid, path = f"gid://shopify/BulkOperation/{number}", f"/{number}.jsonl"
         content = b"\n".join(map(exact_json.dumps, lines))
         self._files[path] = content

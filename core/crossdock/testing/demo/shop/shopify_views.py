@@ -37,7 +37,7 @@ def page(nodes: list[dict[str, Any]]) -> dict[str, Any]:
     return {"nodes": nodes, "pageInfo": {"hasNextPage": False, "endCursor": None}}
 
 
-def bulk_lines(nodes: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def flattened_bulk_records(nodes: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield records and their children separately, as the file of a bulk operation has them."""
     for node in nodes:
         own, children = dict(node), []

@@ -30,10 +30,10 @@ class WooCommerceApi:
                 return self._show_or_restock_product(call, int(number))
             case ["orders", number]:
                 return self._show_or_complete_order(call, self._shop.find_order(int(number)))
-        records = self._list(path, call)
+        records = self._records_of_path(path, call)
         return _refused(404, "No route was found.") if records is None else _page(records, call)
 
-    def _list(self, path: list[str], call: ApiRequest) -> Iterable[Any] | None:
+    def _records_of_path(self, path: list[str], call: ApiRequest) -> Iterable[Any] | None:
         match path:
             case ["orders"]:
                 return () if call.params.get("status") == "trash" else map(_order, self._shop.orders)

@@ -19,7 +19,7 @@ from crossdock.testing.demo.demo_folder_and_servers import (
     free_port_below_ephemeral,
     write_and_set_environment_variables,
 )
-from crossdock.testing.demo.warehouse import depot
+from crossdock.testing.demo.warehouse import warehouse_working_on_order_files
 from crossdock.values import exact_json
 from crossdock.values.clock import SystemClock
 from crossdock.writing.targets.platform_target import PlatformTarget
@@ -41,7 +41,7 @@ _ORDERS: Mapping[str, tuple[str, Mapping[str, int]]] = {
 }
 
 
-class NightClock(SystemClock):
+class SimulatedNightClock(SystemClock):
     """The time some days ago. It waits for nothing, so that a few nights pass in seconds."""
 
     def __init__(self, days_ago: int) -> None:
@@ -91,9 +91,11 @@ class WarehouseDemo(Struct):
         address = {"country": "DE"}
         _create_or_update_platform_record(project, "order", {"shippingAddress": address}, self.ids[number])
 
-    def let_warehouse_work(self, night: NightClock) -> None:
+    def let_warehouse_work_next_day(self, night: SimulatedNightClock) -> None:
         """Let the warehouse work for the day after a *night*."""
-        depot.Depot(self.folder / "depot").work_for_a_day(night.now() + timedelta(hours=HOURS_TO_SHIP))
+        warehouse_working_on_order_files.Depot(self.folder / "depot").work_for_a_day(
+            night.now() + timedelta(hours=HOURS_TO_SHIP)
+        )
 
 
 @contextmanager
@@ -108,7 +110,7 @@ def create_and_serve_warehouse_demo(folder: Path) -> Iterator[WarehouseDemo]:
         (folder / "depot" / name).mkdir(parents=True)
     own = files("crossdock.testing.demo.warehouse")
     (folder / CONFIG).write_text(own.joinpath("warehouse_exchange.yaml").read_text("utf-8"), "utf-8")
-    shutil.copyfile(depot.__file__, folder / "depot.py")
+    shutil.copyfile(warehouse_working_on_order_files.__file__, folder / "depot.py")
     with SandboxServer(folder / "sandbox", port=free_port_below_ephemeral()) as platform:
         variables = {"PLATFORM_URL": platform.base_url, "CROSSDOCK_API_KEY": platform.api_key}
         write_and_set_environment_variables(folder, variables)

@@ -10,7 +10,7 @@ from crossdock.targets import Answer
 from crossdock.values import exact_json
 from crossdock_connectors.shop.shopify.target_answers import (
     POINTS,
-    outcome_of_answer_without_data,
+    outcome_if_answer_lacks_data,
     outcome_of_user_errors,
     rate_headers_from_points,
 )
@@ -42,19 +42,19 @@ def cost(left: int, rate: int = 100, wanted: int = 10) -> dict[str, Any]:
 )
 def test_an_error_inside_200_means_what_its_code_says(code: str | None, kind: str, status: int) -> None:
     """Only what may have been carried out is in doubt; a refused scope concerns every record."""
-    found = outcome_of_answer_without_data(answered({"errors": [error(code)], "extensions": cost(0)}))
+    found = outcome_if_answer_lacks_data(answered({"errors": [error(code)], "extensions": cost(0)}))
     assert found is not None
     assert (found.kind, found.status, found.message) == (kind, status, "no")
 
 
 def test_the_wait_is_until_the_points_are_there() -> None:
     """The bucket refills at a rate that the answer tells."""
-    found = outcome_of_answer_without_data(
+    found = outcome_if_answer_lacks_data(
         answered({"errors": [error("THROTTLED")], "extensions": cost(4, rate=2, wanted=10)})
     )
     assert found is not None
     assert found.retry_after_s == 3.0
-    without = outcome_of_answer_without_data(answered({"errors": [error("THROTTLED")]}))
+    without = outcome_if_answer_lacks_data(answered({"errors": [error("THROTTLED")]}))
     assert without is not None
     assert without.retry_after_s == 1.0
 
@@ -62,7 +62,7 @@ def test_the_wait_is_until_the_points_are_there() -> None:
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b'{"data": null}', b'{"data": {"a"'])
 def test_an_answer_without_data_is_in_doubt(body: bytes) -> None:
     """Nothing is guessed of an answer that was cut off or is another one."""
-    found = outcome_of_answer_without_data(Answer(200, {}, body))
+    found = outcome_if_answer_lacks_data(Answer(200, {}, body))
     assert found is not None
     assert found.kind == "in_doubt"
 
@@ -70,11 +70,11 @@ def test_an_answer_without_data_is_in_doubt(body: bytes) -> None:
 def test_other_statuses_are_left_to_what_all_targets_know() -> None:
     """A shop that is frozen, locked or wary is unavailable; data is no failure."""
     for status in (402, 423, 430):
-        found = outcome_of_answer_without_data(answered({"errors": "Unavailable Shop"}, status))
+        found = outcome_if_answer_lacks_data(answered({"errors": "Unavailable Shop"}, status))
         assert found is not None
         assert (found.kind, found.status) == ("unavailable", status)
-    assert outcome_of_answer_without_data(answered({}, 502)) is None
-    assert outcome_of_answer_without_data(answered({"data": {"shop": None}})) is None
+    assert outcome_if_answer_lacks_data(answered({}, 502)) is None
+    assert outcome_if_answer_lacks_data(answered({"data": {"shop": None}})) is None
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def run(site: Site, **settings: Any) -> Iterator[Context[Any]]:
 def names(site: Site, *, reuse: bool = True, found: str = "", **settings: Any) -> list[str]:
     """The orders that a new run reads."""
     with run(site, **settings) as ctx:
-        read = bulk_list_reading.read_in_bulk(ctx, ORDERS, found, reuse=reuse)
+        read = bulk_list_reading.run_or_reuse_bulk_operation(ctx, ORDERS, found, reuse=reuse)
         return sorted(record["name"] for page, _ in read.pages for record in page)
 
 
@@ -67,7 +67,7 @@ def test_an_operation_that_failed_is_not_used_again() -> None:
 def test_an_empty_list_has_no_file() -> None:
     """No records, and no error."""
     with run(Site()) as ctx:
-        assert list(bulk_list_reading.read_in_bulk(ctx, CUSTOMERS, reuse=True).pages) == []
+        assert list(bulk_list_reading.run_or_reuse_bulk_operation(ctx, CUSTOMERS, reuse=True).pages) == []
 
 
 @pytest.mark.parametrize("cut", [0, 1, 50])
@@ -120,6 +120,6 @@ def test_what_changed_later_is_after_the_beginning() -> None:
     site = sold()
     began = site.clock.now().replace(microsecond=0)
     with run(site) as ctx:
-        read = bulk_list_reading.read_in_bulk(ctx, ORDERS, reuse=False)
+        read = bulk_list_reading.run_or_reuse_bulk_operation(ctx, ORDERS, reuse=False)
     assert read.begun == began
     assert site.clock.now() > began

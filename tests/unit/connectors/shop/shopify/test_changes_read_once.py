@@ -15,7 +15,7 @@ from tests.partners.shopify.site import Site
 from crossdock.mapping.incremental_cursors import OVERLAP_S, format_iso_instant_cursor
 from crossdock.testing.context_and_stream_reading import read
 from crossdock_connectors.shop.lists_read_once import StoredList
-from crossdock_connectors.shop.shopify.changes_read_once import changed_records, changed_since_moment_search
+from crossdock_connectors.shop.shopify.changes_read_once import changed_since_moment_search, stored_changed_records
 from crossdock_connectors.shop.shopify.queries import CUSTOMERS, ORDERS
 
 
@@ -55,10 +55,10 @@ def test_a_feed_is_read_once_for_all_streams() -> None:
     began = site.clock.now()
     ctx = shop_context(site, bulk=False)
     with mock.patch.dict(os.environ, {"SHOP_TOKEN": site.shop.token}):
-        first = changed_records(ctx, ORDERS, None)
+        first = stored_changed_records(ctx, ORDERS, None)
         site.clock.advance(60)
         site.shop.orders.place(Line(site.lamp), email="bo@example.com")
-        again = changed_records(ctx, ORDERS, None)
+        again = stored_changed_records(ctx, ORDERS, None)
     assert first is again
     assert first.cursor == format_iso_instant_cursor(began)
     assert [len(records) for records, _ in first.pages()] == [1]
@@ -72,9 +72,9 @@ def test_each_list_and_cursor_has_a_feed_of_its_own() -> None:
     ctx = shop_context(site, bulk=False)
     with mock.patch.dict(os.environ, {"SHOP_TOKEN": site.shop.token}):
         found: list[StoredList] = [
-            changed_records(ctx, ORDERS, None),
-            changed_records(ctx, ORDERS, since),
-            changed_records(ctx, CUSTOMERS, None),
+            stored_changed_records(ctx, ORDERS, None),
+            stored_changed_records(ctx, ORDERS, since),
+            stored_changed_records(ctx, CUSTOMERS, None),
         ]
     assert len({feed.path for feed in found}) == 3
     assert [sum(len(records) for records, _ in feed.pages()) for feed in found] == [1, 0, 1]

@@ -14,9 +14,9 @@ from crossdock.mapping.incremental_cursors import OVERLAP_S, format_iso_instant_
 from crossdock.values import exact_json
 from crossdock.values.raw_rows_and_records import JSON
 from crossdock_connectors.shop.shopify.deleted_and_existing_records import (
-    all_existing_keys,
+    batches_of_existing_keys,
+    deleted_ids_by_kind,
     deleted_records,
-    deletion_events,
 )
 
 
@@ -62,9 +62,9 @@ def test_events_are_asked_for_once_in_a_run() -> None:
     site = Site()
     ctx, since = shop_context(site), format_iso_instant_cursor(site.clock.now())
     with mock.patch.dict(os.environ, {"SHOP_TOKEN": site.shop.token}):
-        before = deletion_events(ctx, since)
+        before = deleted_ids_by_kind(ctx, since)
         site.shop.orders.delete(site.shop.orders.place(Line(site.lamp), email="a@example.com"))
-        assert deletion_events(ctx, since) is before
+        assert deleted_ids_by_kind(ctx, since) is before
     assert before == {}
 
 
@@ -75,7 +75,9 @@ def test_existing_records_are_listed_by_key() -> None:
         site.variant(f"SKU-{number}", "1.00", 1)
     with mock.patch.dict(os.environ, {"SHOP_TOKEN": site.shop.token}):
         batches = list(
-            all_existing_keys(shop_context(site, page_size=2), "productVariants", "id sku", lambda node: node["sku"])
+            batches_of_existing_keys(
+                shop_context(site, page_size=2), "productVariants", "id sku", lambda node: node["sku"]
+            )
         )
     assert len(batches) == 3
     keys = [exact_json.loads(row[JSON])["key"] for batch in batches for row in batch.load().to_dicts()]

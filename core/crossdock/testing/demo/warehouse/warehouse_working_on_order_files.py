@@ -33,7 +33,7 @@ class Depot:
     def work_for_a_day(self, at: datetime) -> None:
         """Work for a day, which ends *at* a time: take files, acknowledge their orders, ship, and report the stock."""
         self.book["day"] += 1
-        acknowledged = [*self._accept_reviewed_orders(), *self._take_files()]
+        acknowledged = [*self._acknowledge_reviewed_orders(), *self._take_files_and_acknowledge()]
         shipped = [row for number, order in self.book["orders"].items() for row in self._ship(number, order)]
         stock = [{"sku": sku, "lot": f"{sku}/A", "on_hand": n, "state": "available"} for sku, n in self._stock.items()]
         self._write_answer_file("ack", acknowledged, at)
@@ -46,15 +46,15 @@ class Depot:
         stock: dict[str, int] = self.book["stock"]
         return stock
 
-    def _take_files(self) -> Iterable[Row]:
+    def _take_files_and_acknowledge(self) -> Iterable[Row]:
         for path in sorted((self._folder / "in").glob("[!.]*.csv")):
             with path.open(encoding="utf-8", newline="") as file:
                 rows = list(csv.DictReader(file))
             for number, lines in groupby(rows, lambda row: row["order_id"]):
-                yield from self._enter_order_in_book(path.name, number, list(lines))
+                yield from self._process_order_and_acknowledge(path.name, number, list(lines))
             path.rename(path.parent / "archive" / path.name)
 
-    def _enter_order_in_book(self, file: str, number: str, lines: list[Row]) -> Iterable[Row]:
+    def _process_order_and_acknowledge(self, file: str, number: str, lines: list[Row]) -> Iterable[Row]:
         """Write an order of a file into the book. Yield its acknowledgement, unless a person looks at it first."""
         orders, first = self.book["orders"], lines[0]
         answer, state = {"file": file, "order_id": number}, orders.get(number, {"state": "unknown"})["state"]
@@ -76,7 +76,7 @@ class Depot:
         else:
             yield answer | {"status": "OK", "reason": ""}
 
-    def _accept_reviewed_orders(self) -> Iterable[Row]:
+    def _acknowledge_reviewed_orders(self) -> Iterable[Row]:
         for number, order in self.book["orders"].items():
             if order["state"] == "looked at":
                 order["state"] = "accepted"
@@ -87,7 +87,9 @@ class Depot:
         if order["state"] != "accepted":
             return
         is_last = order["day"] < self.book["day"]
-        picked = [(line, *pick) for line in order["lines"] for pick in self._pick_units(order["lines"][line], is_last)]
+        picked = [
+            (line, *pick) for line in order["lines"] for pick in self._pick_units_by_sku(order["lines"][line], is_last)
+        ]
         is_open = any(line["open"] for line in order["lines"].values())
         order["state"] = "accepted" if is_open and not is_last else "shipped"
         status = "COMPLETE" if not is_open else "SHORT" if is_last else "PARTIAL"
@@ -99,7 +101,7 @@ class Depot:
             no_parcel = {} if picked else {"shipment_id": "", "carrier": "", "tracking_code": ""}
             yield shown | {"shipped_qty": str(units)} | tracking | no_parcel
 
-    def _pick_units(self, line: dict[str, Any], is_last: bool) -> Iterable[tuple[str, int]]:
+    def _pick_units_by_sku(self, line: dict[str, Any], is_last: bool) -> Iterable[tuple[str, int]]:
         for sku in [line["sku"], *([SUBSTITUTES.get(line["sku"], "")] if is_last else [])]:
             units = min(line["open"], self._stock.get(sku, 0))
             if units:

@@ -41,12 +41,14 @@ class ShopDemo(Struct, frozen=True):
 
 
 @contextmanager
-def create_and_serve_shop_demo(folder: Path, kind: Kind, *, ships_when_asked: bool = False) -> Iterator[ShopDemo]:
+def create_and_serve_shop_demo(
+    folder: Path, kind: Kind, *, ships_when_shipments_are_listed: bool = False
+) -> Iterator[ShopDemo]:
     """Create a demo folder, and run the platform, the shop and the 3PL on it.
 
     Args:
         kind: The API of the shop.
-        ships_when_asked: As `Sample3pl`.
+        ships_when_shipments_are_listed: As `Sample3pl`.
 
     Raises:
         ConfigError: If the folder is not empty, or cannot be created.
@@ -55,7 +57,7 @@ def create_and_serve_shop_demo(folder: Path, kind: Kind, *, ships_when_asked: bo
     shop, token, key = SampleShop(), secrets.token_hex(16), secrets.token_hex(16)
     api = ShopifyApi(shop, token) if kind == "shopify" else WooCommerceApi(shop, token)
     stock = {article.sku: article.stock for article in shop.articles}
-    depot = Sample3pl(key, stock, ships_when_asked=ships_when_asked)
+    depot = Sample3pl(key, stock, ships_when_asked=ships_when_shipments_are_listed)
     with (
         SandboxServer(folder / "sandbox", port=free_port_below_ephemeral()) as platform,
         serve_api(api.respond) as shop_url,

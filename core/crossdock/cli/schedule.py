@@ -128,7 +128,9 @@ def schedule(
     _refuse_fleet_options_without_fleet(executor, at_once)
     loaded = load_project(config)
     if not loaded.jobs:
-        hint = "docs/how_to/schedule/jobs.md has an example"
+        from crossdock.config.schedules.job_and_schedule_config import JOBS_EXAMPLE
+
+        hint = f"add {JOBS_EXAMPLE}"
         if listen is not None:
             hint += "; 'crossdock listen' receives webhooks without jobs"
         raise ConfigError("has no jobs", where=str(config), hint=hint, code="jobs_missing")

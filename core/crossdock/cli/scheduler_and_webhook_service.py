@@ -144,12 +144,12 @@ def _without_jobs_if_only_listening(loaded: Project, options: ServiceOptions) ->
 
 
 def _webhook_endpoints(loaded: Project) -> dict[str, WebhookEndpoint]:
-    from crossdock.services.inbox.webhook_verification_and_parsing import endpoints_by_connection
+    from crossdock.services.inbox.webhook_verification_and_parsing import WEBHOOKS_EXAMPLE, endpoints_by_connection
     from crossdock.values.clock import SystemClock
 
     found = endpoints_by_connection(loaded.connections, SystemClock())
     if not found:
-        hint = "add webhooks: to a connection; docs/how_to/listen/receive_webhooks.md has an example"
+        hint = f"add webhooks: to a connection, such as {WEBHOOKS_EXAMPLE}"
         raise ConfigError(
             "no connection receives webhooks", where=str(loaded.path), hint=hint, code="webhooks_not_configured"
         )

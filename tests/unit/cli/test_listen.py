@@ -22,8 +22,10 @@ from crossdock.cli import scheduler_and_webhook_service
 from crossdock.cli.listen_addresses import ListenAddress, address_option
 from crossdock.cli.scheduler_and_webhook_service import ServiceOptions, _poll_for_reload_on_sighup
 from crossdock.config.project import project
+from crossdock.config.schedules.job_and_schedule_config import JOBS_EXAMPLE
 from crossdock.errors import ConfigError, UnavailableError
 from crossdock.sandbox import SandboxServer
+from crossdock.services.inbox.webhook_verification_and_parsing import WEBHOOKS_EXAMPLE
 from crossdock.services.scheduler.apscheduler_daemon import Daemon
 
 DESK = """\
@@ -114,12 +116,16 @@ def test_an_address_has_a_port_and_maybe_a_host() -> None:
 
 
 def test_a_config_without_webhooks_is_refused(command_line: CommandLine) -> None:
-    """The hint says where an example is."""
-    refused(command_line.run("listen", "--address", "0"), "no connection receives webhooks", "docs/how_to/listen/")
+    """The hint has an example, which is accepted."""
+    refused(command_line.run("listen", "--address", "0"), "no connection receives webhooks", WEBHOOKS_EXAMPLE)
     refused(command_line.run("listen", "register", "wms"), "connections.wms: the connection receives no webhooks")
     refused(
         command_line.run("schedule", "--listen", "0"), "has no jobs", "'crossdock listen' receives webhooks without"
     )
+    refused(command_line.run("schedule"), "has no jobs", f"add {JOBS_EXAMPLE}")
+    with command_line.config.open("a") as config:
+        config.write(JOBS_EXAMPLE)
+    assert command_line.run("schedule", "--preview", "1").code == 0
 
 
 def test_a_missing_secret_is_reported_before_anything_is_received(

@@ -35,6 +35,7 @@ from crossdock.values.config_base_types import (
 from crossdock.values.config_file import unknown_key_message
 from crossdock.values.time_zones import check_zone_name, first_instant_showing, local_time
 
+JOBS_EXAMPLE = 'jobs: {nightly: {schedule: {time_zone: Europe/Berlin, at: "02:30"}}}'
 MOST_CAUGHT_UP = 10_000  # runs; more is a mistake in the config
 _MINUTES = 24 * 60
 _YEARS = range(1900, 9999)  # leaves room for arithmetic within Python's years 1 to 9999

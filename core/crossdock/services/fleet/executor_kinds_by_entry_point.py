@@ -67,7 +67,7 @@ def parse_executor_option(text: str) -> ChosenExecutor:
     name, _, address = text.partition("=")
     found = {point.name: point for point in entry_points(group=GROUP)}
     if name not in found:
-        hint = f"known: {', '.join(sorted(found))}; docs/how_to/fleet/executors.md tells how to add one"
+        hint = f"known: {', '.join(sorted(found))}; another one is an entry point of the group {GROUP}"
         raise ConfigError(f"no executor is called {name!r}", where="--executor", hint=hint, code="executor_invalid")
     kind = _load_kind(found[name])
     if kind.needs_address and not address:

@@ -11,7 +11,7 @@ from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project import project
 from crossdock.config.project.config_model import FleetConfig
 from crossdock.config.project.project import Project
-from crossdock.config.schedules.job_and_schedule_config import JobConfig
+from crossdock.config.schedules.job_and_schedule_config import JOBS_EXAMPLE, JobConfig
 from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import Profile
 from crossdock.state import StateUrl, parse_url
@@ -89,9 +89,7 @@ def load_tenant(path: Path, base: FleetBase) -> Tenant:
     before = digest_of_files(files)
     loaded = project.load(*files)
     if not loaded.jobs:
-        raise ConfigError(
-            "has no jobs", where=str(path), hint="docs/how_to/schedule/jobs.md has an example", code="jobs_missing"
-        )
+        raise ConfigError("has no jobs", where=str(path), hint=f"add {JOBS_EXAMPLE}", code="jobs_missing")
     return Tenant(
         name,
         files,

@@ -15,6 +15,7 @@ from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError
 from crossdock.reading.sources.run_context import SourceContext, create_run_folder
 from crossdock.runs.imported_file_log import NoIntake
 from crossdock.services.inbox.webhook_receiver import PATH
+from crossdock.services.inbox.webhook_verification_and_parsing import WEBHOOKS_EXAMPLE
 from crossdock.values.author_code_errors import convert_author_errors
 from crossdock.values.clock import Clock
 from crossdock.values.progress import SilentProgress
@@ -82,7 +83,7 @@ def open_subscriptions_of_connection(project: Project, name: str, clock: Clock) 
     connection = _connection_named(project, name)
     webhooks, where = connection.webhooks, f"{project.path}: connections.{name}"
     if webhooks is None:
-        hint = "add webhooks: to it; docs/how_to/listen/receive_webhooks.md has an example"
+        hint = f"add webhooks: to it, such as {WEBHOOKS_EXAMPLE}"
         raise ConfigError("the connection receives no webhooks", where=where, hint=hint, code="webhooks_not_configured")
     if webhooks.subscriptions is None:
         hint = f"enter the address in the system itself; it ends with {PATH}{name}"

@@ -18,6 +18,7 @@ from crossdock.values.record_keys import MAX_KEY_BYTES, key_text
 from crossdock.webhooks import Delivery, Webhook, Webhooks, WebhookVerifier
 
 MOST_HINTS = 1_000  # of one webhook
+WEBHOOKS_EXAMPLE = "{secrets: [env:SHOP_SECRET]}"  # in the config of a connection
 _MAX_TOPIC = 200  # characters
 _MAX_PROBLEM = 500
 

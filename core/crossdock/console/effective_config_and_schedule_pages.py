@@ -17,6 +17,7 @@ from crossdock.config.project.effective_config import (
     effective_settings,
 )
 from crossdock.config.project.project import Project
+from crossdock.config.schedules.job_and_schedule_config import JOBS_EXAMPLE
 from crossdock.console.action_definitions import permitted_action_links
 from crossdock.console.next_runs_calendar import DAYS, make_next_runs_calendar
 from crossdock.console.page_request_context import PageRequest
@@ -72,7 +73,13 @@ def show_schedule(visit: PageRequest) -> Response:
     project = visit.project()
     with visit.read_transaction() as tx:
         found = make_next_runs_calendar(tx, project.jobs, visit.now) if project.jobs else None
-    return visit.render_page("schedule.html", f"Schedule of {visit.required_tenant.name}", calendar=found, days=DAYS)
+    return visit.render_page(
+        "schedule.html",
+        f"Schedule of {visit.required_tenant.name}",
+        calendar=found,
+        days=DAYS,
+        jobs_example=JOBS_EXAMPLE,
+    )
 
 
 def _sections(settings: Iterable[Setting], folder: Path) -> Iterator[tuple[str, Table]]:

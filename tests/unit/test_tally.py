@@ -48,8 +48,8 @@ def test_rows_balance(filtered: list[int], superseded: int, rejected: int, in_re
 def test_rows_of_two_tallies_add_up(one: Tally, other: Tally) -> None:
     """Sums of every account, with the filters in their order."""
     whole = Tally()
-    whole.add_all_counts_of(one)
-    whole.add_all_counts_of(other)
+    whole.take_rows(one)
+    whole.take_rows(other)
     shown, parts = whole.as_json()["rows"], [one.as_json()["rows"], other.as_json()["rows"]]
     for name in ("read", "superseded", "rejected", "in_records"):
         assert shown[name] == sum(part[name] for part in parts)

@@ -362,7 +362,7 @@ class StreamInput:
             warn_if_unlike_past_snapshots(
                 bound, self._state, self._completeness, self._rows, self._known_count, len(found.gone), new
             )
-        self._tally.add_all_counts_of(counted)
+        self._tally.take_rows(counted)
         if self.removals.warning is not None:
             bound.context.run.note(name, self.removals.warning)
         busy = {intent.identity.key_hash for intent in unsettled} - set(found.replaced)

@@ -49,7 +49,7 @@ class Tally:
     def count(self, term: Term, number: int = 1) -> None:
         self.records[term] += number
 
-    def add_all_counts_of(self, other: Tally) -> None:
+    def take_rows(self, other: Tally) -> None:
         self.rows_read += other.rows_read
         for name, number in other.rows_filtered.items():
             self.rows_filtered[name] = self.rows_filtered.get(name, 0) + number

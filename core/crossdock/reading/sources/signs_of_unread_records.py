@@ -315,7 +315,7 @@ class SignsOfUnreadRecords:
 def sign_of_error_beside_empty_list(
     answer: ApiAnswer, records: str, ignored: Collection[str] = (), other: ApiAnswer | None = None
 ) -> str | None:
-    """Return what shows that *answer* without a record failed, or None. *other* is that to a request for another record."""
+    """Return what shows that *answer* without a record failed, or None. *other* is one with a record."""
     return collect_signs_beside_empty_list(answer, records, ignored, other).sign_of_error
 
 

@@ -20,7 +20,7 @@ from crossdock.values.json_documents import (
     record_commands,
     state_subscriptions_and_credentials,
 )
-from crossdock.values.json_documents.by_command import DOCUMENTS
+from crossdock.values.json_documents.document_types_by_command import DOCUMENTS
 from crossdock.values.schema_descriptions_from_docstrings import docstring_by_class_member
 from crossdock.values.state_words import RecordState, RecordTerm, RowTerm, StateWord
 from site_builder.markdown_text import code, escaped, paragraphs, table

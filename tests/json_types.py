@@ -11,7 +11,7 @@ from itertools import pairwise
 import jsonschema_rs
 import msgspec
 
-from crossdock.values.json_documents.by_command import DOCUMENTS
+from crossdock.values.json_documents.document_types_by_command import DOCUMENTS
 
 
 def check_type(arguments: Sequence[str], output: str) -> None:
@@ -22,7 +22,7 @@ def check_type(arguments: Sequence[str], output: str) -> None:
     words = " ".join(each for each in arguments if not each.startswith("-") and each not in configs)
     commands = {usage: re.sub(r",? (-|[A-Z]).*", "", usage) for usage in DOCUMENTS}
     named = [each for each in commands.values() if f"{words} ".startswith(f"{each} ")]
-    assert named, f"{words}: by_command.py has no type of its JSON"
+    assert named, f"{words}: document_types_by_command.py has no type of its JSON"
     command = max(named, key=len)
     found = {usage: _faults(usage, output) for usage, each in commands.items() if each == command}
     assert [] in found.values(), found

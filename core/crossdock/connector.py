@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from crossdock.errors import RecordError
 from crossdock.mapping.declarative import MemberOverrides
-from crossdock.mapping.external_id_recognition import Ours
 from crossdock.mapping.incremental_cursors import Checkpoint, Cursor
+from crossdock.mapping.own_external_ids import Ours
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import WRITTEN, ResourceType, subset_model_with_optional_members
 from crossdock.mapping.row_order_columns import OrderBy

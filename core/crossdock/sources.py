@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from crossdock.config.http_api_connector_settings import HttpSettings
     from crossdock.errors import ConfigError, RemoteError, UnavailableError
-    from crossdock.mapping.external_id_recognition import NameForm, Ours
     from crossdock.mapping.incremental_cursors import Checkpoint, Cursor, Window, windows
     from crossdock.mapping.lookup_and_join_settings import Join, Lookup
+    from crossdock.mapping.own_external_ids import NameForm, Ours
     from crossdock.mapping.stream_declaration import AdoptBy, OpenUntil, Reread
     from crossdock.pacing.rate_limit_settings import RateLimit
     from crossdock.pacing.throttling_wait import stated_wait_s
@@ -69,7 +69,7 @@ _NAMES = {
     "reading.formats.file_formats": "FileFormat",
     "config.http_api_connector_settings": "HttpSettings",
     "mapping.lookup_and_join_settings": "Join Lookup",
-    "mapping.external_id_recognition": "NameForm Ours",
+    "mapping.own_external_ids": "NameForm Ours",
     "mapping.stream_declaration": "AdoptBy OpenUntil Reread",
     "values.json_access": "JsonAccess",
     "values.raw_rows_and_records": "Proof",

@@ -14,7 +14,7 @@ from tests.e2e.project_folder import in_process
 from tests.json_types import check_type
 
 from crossdock.cli.main import cli
-from crossdock.values.json_documents.by_command import DOCUMENTS
+from crossdock.values.json_documents.document_types_by_command import DOCUMENTS
 
 
 def commands_with_json(group: click.Group, context: click.Context, before: str = "") -> Iterator[str]:

@@ -13,7 +13,7 @@ import pytest
 from tests.chaos.mappings import Bench, BenchSettings, Row, batch, open_bench
 
 from crossdock import Context, RawBatch, Record, RecordError, Stream
-from crossdock.delta import rereadable_source_units
+from crossdock.delta import source_units_and_small_batches
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.stream_declaration import GoneLimits, OnGone
 from crossdock.state import StateUrl, parse_url
@@ -190,7 +190,7 @@ def test_rows_of_another_form_are_refused(bench: Bench, rows: Callable[[], pl.Da
 
 def test_a_source_that_fails_when_it_is_read_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it gave before is delivered, the rest is carried on and read by the next run."""
-    monkeypatch.setattr(rereadable_source_units, "SMALL", 0)  # else so few rows are kept, and not read again
+    monkeypatch.setattr(source_units_and_small_batches, "SMALL", 0)  # else so few rows are kept, and not read again
     whole = batch(ROWS, "page").load()
 
     def again(lines: Sequence[int] | None) -> Iterator[pl.DataFrame]:

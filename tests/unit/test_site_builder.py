@@ -9,7 +9,7 @@ from site_builder import command_pages
 from site_builder.link_check import problems
 from site_builder.navigation import NavigationError, navigation
 
-from crossdock.values.json_documents.by_command import DOCUMENTS
+from crossdock.values.json_documents.document_types_by_command import DOCUMENTS
 
 
 def write(folder: Path, pages: dict[str, str]) -> None:

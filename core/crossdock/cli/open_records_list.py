@@ -29,7 +29,7 @@ from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.runs.open_records import Item
+    from crossdock.runs.open_record_lists import Item
     from crossdock.state import RecordFilter
 
 INBOX, UNVERIFIED = RecordState.INBOX.option_value, RecordState.UNVERIFIED.option_value
@@ -90,7 +90,7 @@ def list_(
     unverified one, of a restored state or an import, is compared with its target first. The
     inbox has the records that are to be fetched because of webhooks, and webhooks that cannot be read.
     """
-    from crossdock.runs.open_records import filter_of_options
+    from crossdock.runs.open_record_lists import filter_of_options
 
     choice, kinds = filter_of_options(stream, key, reason, None), _LISTED_BY_DEFAULT if state is None else (state,)
     read = partial(_open_records_of_tenant, choice=choice, kinds=kinds, limit=limit, every=every, as_json=as_json)
@@ -135,22 +135,22 @@ class _Listed(Struct, frozen=True):
 def _open_records_of_tenant(
     loaded: Project, choice: RecordFilter, kinds: Sequence[str], limit: int, *, every: bool, as_json: bool
 ) -> _Listed:
-    from crossdock.runs import open_records
-    from crossdock.runs.open_records import matching_items, without_data
+    from crossdock.runs import open_record_lists
+    from crossdock.runs.open_record_lists import matching_items, without_data
 
     with loaded.read_state() as tx:
-        scopes = open_records.stream_by_unverified_scope(loaded, choice)
-        totals = open_records.counts_by_state(tx, choice, scopes)
+        scopes = open_record_lists.stream_by_unverified_scope(loaded, choice)
+        totals = open_record_lists.counts_by_state(tx, choice, scopes)
         if choice.stream is not None and not any(totals.values()):
             loaded.selected_streams([choice.stream])  # an unknown one is an error, unless records of it are left
         reasons = Counter({(stream, code): number for stream, code, number in tx.dead_letters.reason_counts(choice)})
-        not_known = open_records.list_unverified_records(loaded, tx, choice, limit) if UNVERIFIED in kinds else []
+        not_known = open_record_lists.list_unverified_records(loaded, tx, choice, limit) if UNVERIFIED in kinds else []
         if as_json:
             every_item = [*matching_items(tx, choice, kinds, limit), *not_known]
             return _Listed([without_data(item) for item in every_item], totals, reasons)
         items = [*matching_items(tx, choice, [kind for kind in kinds if every or kind != "waiting"], limit), *not_known]
         is_grouped = not every and "waiting" in kinds and not choice.code
-        groups = open_records.waiting_groups_as_items(loaded, tx, choice, limit) if is_grouped else []
+        groups = open_record_lists.waiting_groups_as_items(loaded, tx, choice, limit) if is_grouped else []
     return _Listed(
         sorted([*map(without_data, items), *groups], key=lambda item: kinds.index(item["state"])), totals, reasons
     )

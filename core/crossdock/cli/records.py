@@ -32,7 +32,7 @@ from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
     from crossdock.runs.audited_changes import Change
-    from crossdock.runs.open_records import Item
+    from crossdock.runs.open_record_lists import Item
     from crossdock.state import DeadLetter, Intent, RecordFilter, Transaction, WaitingRecord
 
     Chosen = tuple[list[DeadLetter], list[WaitingRecord], list[Intent]]
@@ -48,7 +48,7 @@ def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> N
 
     For a record that changed after it was delivered, show each member that differs, personal ones only with --raw.
     """
-    from crossdock.runs.open_records import list_unverified_records, matching_items, without_data
+    from crossdock.runs.open_record_lists import list_unverified_records, matching_items, without_data
     from crossdock.state import RecordFilter
     from crossdock.values.record_keys import key_text
 
@@ -78,7 +78,7 @@ _SHOWN = (*OPEN, "pending", "dropped", INBOX)
 
 
 def _data_and_difference(loaded: Project, tx: Transaction, item: Item, *, raw: bool) -> Item:
-    from crossdock.runs.open_records import difference_from_delivered
+    from crossdock.runs.open_record_lists import difference_from_delivered
 
     details: Item = {"raw": item.get("raw"), "mapped": item.get("mapped")} if raw else {}
     if "first_run_id" in item:
@@ -147,7 +147,7 @@ def replay_(
     """
     from crossdock.cli.sync import show_report
     from crossdock.runs import sync_and_replay
-    from crossdock.runs.open_records import filter_of_options
+    from crossdock.runs.open_record_lists import filter_of_options
 
     loaded, choice = load_project(config), filter_of_options(stream, key, reason, since, file)
     with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
@@ -183,7 +183,7 @@ def drop_(
     'crossdock records list --state dropped'. Those of the inbox are not fetched, until another webhook comes.
     """
     from crossdock.runs.audited_changes import change_with_failure_logged
-    from crossdock.runs.open_records import filter_of_options
+    from crossdock.runs.open_record_lists import filter_of_options
 
     loaded, choice = load_project(config), filter_of_options(stream, key, reason, None, file)
     subject = f"stream {stream}" if choice.key is None else f"record {stream} {choice.key}"

@@ -62,7 +62,7 @@ def resolve_(
     the platform has that may be this record. 'crossdock records reopen' reverses a decision.
     """
     from crossdock.runs.audited_changes import change_with_failure_logged
-    from crossdock.runs.open_records import filter_of_options
+    from crossdock.runs.open_record_lists import filter_of_options
     from crossdock.writing.delivery import operator_decisions
 
     if stream is None:
@@ -105,7 +105,7 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
     """
     from crossdock.delta.fingerprint import key_hashes
     from crossdock.runs.audited_changes import change_exclusively
-    from crossdock.runs.open_records import filter_of_options
+    from crossdock.runs.open_record_lists import filter_of_options
     from crossdock.writing.delivery import operator_decisions
 
     loaded, choice, at = load_project(config), filter_of_options(stream, key, None, None), SystemClock().now()

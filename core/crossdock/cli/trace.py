@@ -36,7 +36,7 @@ def trace(name: str, config: Path, *, stream: str | None, as_json: bool) -> None
     what an update changed is shown, without personal values.
     """
     from crossdock.runs import record_history_lines
-    from crossdock.runs.open_records import filter_of_options
+    from crossdock.runs.open_record_lists import filter_of_options
     from crossdock.runs.record_history_search import RecordSearch
 
     loaded = load_project(config)

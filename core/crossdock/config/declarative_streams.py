@@ -25,9 +25,9 @@ from pydantic_core import CoreSchema
 from crossdock.connector import Settings, Stream
 from crossdock.mapping import lookup_and_join_settings
 from crossdock.mapping.declarative import Const, Each, Form, Nested, RecordMap, Total, When
-from crossdock.mapping.external_id_recognition import ours_problem
 from crossdock.mapping.from_column import FromColumn
 from crossdock.mapping.lookup_and_join_settings import Join, Lookup
+from crossdock.mapping.own_external_ids import ours_problem
 from crossdock.mapping.python_function import PythonFunction, load
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.mapping.stream_declaration import (

@@ -20,9 +20,9 @@ from crossdock.console.page_request_context import PageError, PageRequest
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.personal_data_access import check_and_log_access
 from crossdock.errors import CrossdockError, UnavailableError, text_with_code
-from crossdock.runs import open_records, record_history_lines, tried_record_display
+from crossdock.runs import open_record_lists, record_history_lines, tried_record_display
 from crossdock.runs.doubtful_operation_look_ups import begin_look_ups_at_target
-from crossdock.runs.open_records import Item
+from crossdock.runs.open_record_lists import Item
 from crossdock.runs.record_history_lines import value_text
 from crossdock.runs.record_history_search import RecordHistory, RecordSearch
 from crossdock.runs.stream_trial import Trial, fetch_and_map_one, map_stored_record
@@ -88,7 +88,7 @@ def _page(
             history = _find_record_history(tx, project, named)
         except _UnknownError as error:
             return _unknown_but_awaited_record_page(visit, tx, named, error)
-        items = open_records.open_states_of_record(tx, history)
+        items = open_record_lists.open_states_of_record(tx, history)
         if project is None:
             for row in history.operations:
                 row["changed"] = []  # without the config it is not known what is personal
@@ -165,7 +165,7 @@ def _unknown_but_awaited_record_page(
     first = sorted((each for each in groups if parent in each.waits_for), key=lambda each: each.since)[:most]
     lists = [each.waits_for for each in first]  # each of at least one record
     rows = tx.waiting_records.page(RecordFilter(), after=None, limit=most, waits_for=lists)
-    hinted = open_records.inbox_items(
+    hinted = open_record_lists.inbox_items(
         tx.inbox.records_to_fetch(limit=1, choice=RecordFilter(named["stream"], named["key"]))
     )
     if not (rows or hinted):
@@ -213,7 +213,7 @@ def _personal_members(project: Project | None, history: RecordHistory) -> frozen
 
 def _open_state_template_values(visit: PageRequest, item: Item) -> dict[str, Any]:
     shown, state = (
-        open_records.without_data(item),
+        open_record_lists.without_data(item),
         next(each for each in RecordState if each.option_value == item["state"]),
     )
     parts = {
@@ -254,7 +254,7 @@ def _delivered_and_rejected_value_rows(
         each
         for letter in letters
         if letter is not None and project is not None
-        for each in open_records.difference_from_delivered(project, tx, letter, raw=False)
+        for each in open_record_lists.difference_from_delivered(project, tx, letter, raw=False)
     ]
     return iter([(each["pointer"], value_text(each["before"]), value_text(each["after"])) for each in found])
 

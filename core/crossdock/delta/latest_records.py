@@ -17,7 +17,6 @@ import polars as pl
 from crossdock.connector import Stream
 from crossdock.delta import fingerprint, sortable_row_positions
 from crossdock.delta.repeated_keys import RepeatedKeys, RepeatedRows, refuse_contradicting_duplicates
-from crossdock.delta.rereadable_source_units import SmallBatches, SourceUnit, size_in_memory, without_shared_buffers
 from crossdock.delta.row_preparation import (
     BEFORE,
     DELETED,
@@ -43,9 +42,15 @@ from crossdock.delta.second_pass_for_changed_records import (
     rows_after_last_deletion,
 )
 from crossdock.delta.sortable_row_positions import TimeNotations
+from crossdock.delta.source_units_and_small_batches import (
+    SmallBatches,
+    SourceUnit,
+    size_in_memory,
+    without_shared_buffers,
+)
 from crossdock.delta.state_comparison import KeyOrder
 from crossdock.errors import RefusedError
-from crossdock.mapping.external_id_recognition import NOT_OURS
+from crossdock.mapping.own_external_ids import NOT_OURS
 from crossdock.mapping.row_order_columns import as_order_by
 from crossdock.reading.formats.suspicious_cells import Suspicion, suspicions_by_column
 from crossdock.state import DeadLetter

@@ -12,7 +12,7 @@ import polars as pl
 from crossdock.connector import Stream
 from crossdock.delta import fingerprint, sortable_row_positions
 from crossdock.errors import RefusedError
-from crossdock.mapping.external_id_recognition import NOT_OURS, Ours
+from crossdock.mapping.own_external_ids import NOT_OURS, Ours
 from crossdock.mapping.repairs_and_filters import Repair, name_of_first_matching_filter
 from crossdock.mapping.row_order_columns import OrderBy, as_order_by
 from crossdock.state import DeadLetter, RecordIdentity

@@ -12,7 +12,6 @@ import polars as pl
 from msgspec import Struct
 
 from crossdock.connector import Stream
-from crossdock.delta.rereadable_source_units import AT_ONCE, SourceUnit
 from crossdock.delta.row_preparation import (
     BEFORE,
     DELETED,
@@ -26,6 +25,7 @@ from crossdock.delta.row_preparation import (
     prepare,
     with_key_columns,
 )
+from crossdock.delta.source_units_and_small_batches import AT_ONCE, SourceUnit
 from crossdock.errors import ConnectorError
 from crossdock.mapping.convert import Row
 from crossdock.state import RecordIdentity

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from crossdock.errors import RecordError
-from crossdock.mapping.external_id_recognition import make_external_id_from_form, normalized_external_id
+from crossdock.mapping.own_external_ids import make_external_id_from_form, normalized_external_id
 from crossdock.values.json_paths import MISSING, find_at_pointer
 
 _FIELD = re.compile(r"\{(namespace|key(?:\.[0-9])?)\}")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, GetPydanticSchema, Tag
 from pydantic_core import PydanticCustomError
 
-from crossdock.mapping.external_id_recognition import Ours
+from crossdock.mapping.own_external_ids import Ours
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.mapping.resource_types import WRITTEN, ResourceType, text_members
 from crossdock.mapping.row_order_columns import OrderBy

@@ -14,8 +14,8 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.connector import Stream
 from crossdock.delta.row_preparation import KEY_HASH, compute_keys
 from crossdock.errors import ConnectorError, StoppedError
-from crossdock.mapping.external_id_recognition import keys_or_their_external_ids
 from crossdock.mapping.incremental_cursors import Checkpoint
+from crossdock.mapping.own_external_ids import keys_or_their_external_ids
 from crossdock.printable import is_storable
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, incomplete_joined_rows_error
 from crossdock.values.author_code_errors import convert_author_errors, masked_error_text, place_of_code

@@ -26,7 +26,7 @@ from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.request_allowance import Allowance
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
-from crossdock.runs import unrecorded_references
+from crossdock.runs import platform_references_missing_in_state
 from crossdock.runs.difference_and_correction_types import Correction
 from crossdock.runs.doubtful_operation_look_ups import LookUps
 from crossdock.runs.live_comparison import ComparedResource, LiveComparison, customer_and_items_hash
@@ -148,7 +148,7 @@ class BindingVerification:
             self._raise_if_interrupted()
             bound = comparison.compare_page(page)
             self._store_results(comparison, [each for bindings in bound.values() for each in bindings])
-            unrecorded_references.store_unrecorded_references(self._state, resource, page, bound)
+            platform_references_missing_in_state.store_unrecorded_references(self._state, resource, page, bound)
             self._run.progress.advance(len(page))
         comparison.compare_unlisted_bindings(partial(live.record, cast("ResourceName", resource)))
         self._store_results(comparison, [])

@@ -15,7 +15,7 @@ from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, Unavai
 from crossdock.pacing import rate_limit_headers
 from crossdock.pacing.request_allowance import Allowance
 from crossdock.pacing.throttling_wait import wait_stated_by_answer_s
-from crossdock.reading.transport import problem_answers
+from crossdock.reading.transport import error_answer_parsing
 from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.runs.session_shared_by_runs import open_session
 from crossdock.state import Intent, State
@@ -195,8 +195,8 @@ class LookUps:
                 retry_after_s=wait_stated_by_answer_s(answer.headers, answer.body),
             )
             if answer.status in {401, 403}:
-                problem = problem_answers.read(answer.status, answer.body)
-                message = f"may not be read: {problem.message[: problem_answers.SHOWN]} (HTTP {answer.status})"
+                problem = error_answer_parsing.read(answer.status, answer.body)
+                message = f"may not be read: {problem.message[: error_answer_parsing.SHOWN]} (HTTP {answer.status})"
                 raise UnauthorizedError(message, where=request.path.partition("?")[0], code="target_forbidden")
             if answer.status != 429:
                 return answer

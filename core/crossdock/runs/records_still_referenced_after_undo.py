@@ -12,7 +12,7 @@ from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.compact_id_set import IdSet
 from crossdock.runs.bindings_by_target_id import Bound
 from crossdock.runs.planning.referred_ids import referred_ids
-from crossdock.runs.unrecorded_references import unrecorded_references
+from crossdock.runs.platform_references_missing_in_state import unrecorded_references
 from crossdock.state import Binding, Scope, State
 from crossdock.writing.delivery.operations_and_intents import Operation, payload_after
 from crossdock.writing.targets.target import Target

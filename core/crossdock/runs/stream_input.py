@@ -21,8 +21,8 @@ from crossdock.delta.second_pass_for_changed_records import (
 )
 from crossdock.delta.sortable_row_positions import zone_differs_from_stored_error
 from crossdock.errors import CrossdockError, StateError, StoppedError
-from crossdock.mapping.external_id_recognition import NOT_OURS
 from crossdock.mapping.incremental_cursors import Cursor, format_stored_instant
+from crossdock.mapping.own_external_ids import NOT_OURS
 from crossdock.reading.sources.list_completeness_evidence import IncompleteListError
 from crossdock.runs.checked_batches import converting_errors_of_stream_method, pulled_batches
 from crossdock.runs.gone_records import GoneRecords, SecondReading, is_list_due_again

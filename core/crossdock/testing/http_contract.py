@@ -32,13 +32,13 @@ from crossdock.testing.cursors_and_times_in_requests import (
     parse_instant,
 )
 from crossdock.testing.faulty_transport import FAULTS, transport_with_faults
-from crossdock.testing.graphql_selection_transport import SelectedMembersTransport
-from crossdock.testing.record_lists_in_pages import (
+from crossdock.testing.finding_record_lists_in_pages import (
     RecordList,
     pages_with_reversed_lists,
     pages_without_some_records,
     possible_record_lists,
 )
+from crossdock.testing.graphql_selection_transport import SelectedMembersTransport
 from crossdock.testing.record_variants_after_schema_drift import drifted_objects
 from crossdock.testing.silent_losses import PART, describe_silent_reading_loss, reports_new_problem
 from crossdock.testing.simulated_list_continuation import ContinuedList, UnpagedLists, note_paths_read_in_pages

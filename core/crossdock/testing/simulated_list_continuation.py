@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from crossdock.reading.sources.paginated_api_client import ApiClient
-from crossdock.testing.record_lists_in_pages import ListPath, value_at_path
+from crossdock.testing.finding_record_lists_in_pages import ListPath, value_at_path
 from crossdock.testing.transport_recorders import RequestRecorder
 from crossdock.values import exact_json, pagination_members_and_cut_lists
 

@@ -308,7 +308,7 @@ def test_a_source_that_returns_other_rows_is_a_defect(
     message: str,
 ) -> None:
     """Different rows, too few rows, or rows with the same line number end the stream: none is mistaken for another."""
-    monkeypatch.setattr("crossdock.delta.rereadable_source_units.SMALL", 0)
+    monkeypatch.setattr("crossdock.delta.source_units_and_small_batches.SMALL", 0)
     whole = batch([{"K": "1", "V": "a"}, {"K": "2", "V": "b"}])
     frame = whole.load()
     if again is None:

@@ -13,7 +13,7 @@ from tests.unit.delta.things import Things
 
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import KEY, KEY_HASH, compute_keys
-from crossdock.mapping.external_id_recognition import (
+from crossdock.mapping.own_external_ids import (
     NOT_OURS,
     key_texts_without_foreign_records,
     keys_or_their_external_ids,

@@ -12,7 +12,7 @@ from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import ConfigError
-from crossdock.runs import open_record_browsing, open_records
+from crossdock.runs import open_record_browsing, open_record_lists
 from crossdock.runs.waiting_records_by_cause import waiting_groups
 from crossdock.state import NamedRecord, RecordFilter, State, Transaction
 
@@ -55,7 +55,7 @@ def test_pages_have_each_record_once(state: State, kind: str) -> None:
     fill(state)
     with state.begin_read_only() as tx:
         (whole,) = pages(tx, kind, 50)
-        assert len(whole) == len(set(whole)) == open_records.count_records_in_state(tx, kind, ALL, SCOPES) > 4
+        assert len(whole) == len(set(whole)) == open_record_lists.count_records_in_state(tx, kind, ALL, SCOPES) > 4
         for limit in (1, 2, 3, len(whole)):
             assert [each for page in pages(tx, kind, limit) for each in page] == whole
 
@@ -76,7 +76,7 @@ def test_groups_have_all_records(state: State, kind: str) -> None:
     with state.begin_read_only() as tx:
         waits = waiting_groups(tx, {}, ALL)
         groups = open_record_browsing.groups(tx, kind, ALL, SCOPES, waits)
-        assert sum(each.number for each in groups) == open_records.count_records_in_state(tx, kind, ALL, SCOPES)
+        assert sum(each.number for each in groups) == open_record_lists.count_records_in_state(tx, kind, ALL, SCOPES)
         for each in groups:
             choice = RecordFilter(each.choice["stream"], code=each.choice.get("reason"))
             group = open_record_browsing.find_waiting_group_by_name(tx, {}, each.choice.get("group", ""))
@@ -107,7 +107,9 @@ def test_records_are_chosen_by_file_and_message(state: State) -> None:
         tx.inbox.schedule_fetch_of_records([NamedRecord("wms.a", "1", 1)], at=AT)
 
         def numbers(choice: RecordFilter) -> list[int]:
-            return [open_records.count_records_in_state(tx, kind, choice, SCOPES) for kind in ("rejected", "inbox")]
+            return [
+                open_record_lists.count_records_in_state(tx, kind, choice, SCOPES) for kind in ("rejected", "inbox")
+            ]
 
         assert numbers(RecordFilter(text="no_NUMBER")) == [1, 0]
         assert numbers(RecordFilter(text="%")) == [1, 0]

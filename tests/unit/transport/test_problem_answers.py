@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.printable import printable
-from crossdock.reading.transport.problem_answers import MAX_ERRORS, MAX_POINTER, MAX_TEXT, Problem, read
+from crossdock.reading.transport.error_answer_parsing import MAX_ERRORS, MAX_POINTER, MAX_TEXT, Problem, read
 from crossdock.values import exact_json
 
 

@@ -13,8 +13,8 @@ from crossdock.config.declarative_streams import DeclaredStream, check_mapped_me
 from crossdock.connector import Stream, columns_in_stream_attributes
 from crossdock.errors import ConfigError
 from crossdock.mapping.declarative import Form, MemberOverrides
-from crossdock.mapping.external_id_recognition import ours_problem
 from crossdock.mapping.incremental_cursors import Cursor
+from crossdock.mapping.own_external_ids import ours_problem
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import WRITTEN, ResourceType
 from crossdock.mapping.stream_declaration import (

@@ -7,7 +7,7 @@ from typing import Any
 
 from crossdock.errors import RemoteError
 from crossdock.printable import printable
-from crossdock.reading.transport import problem_answers
+from crossdock.reading.transport import error_answer_parsing
 from crossdock.values import exact_json
 
 
@@ -31,7 +31,7 @@ class ProblemError(RemoteError):
     code = "answer_refused"
 
     def __init__(self, status: int, body: bytes, *, where: str, hint: str | None = None) -> None:
-        problem = problem_answers.read(status, body)
+        problem = error_answer_parsing.read(status, body)
         super().__init__(f"HTTP {status}: {problem.message}", where=where, hint=hint)
         self.status = status
         self.kind = problem.kind
@@ -47,10 +47,10 @@ def _field_errors(body: bytes) -> list[FieldError]:
     found = [each for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
     return [
         FieldError(
-            _printable_text(each.get("pointer"), problem_answers.MAX_POINTER),
-            _printable_text(each.get("detail"), problem_answers.SHOWN),
+            _printable_text(each.get("pointer"), error_answer_parsing.MAX_POINTER),
+            _printable_text(each.get("detail"), error_answer_parsing.SHOWN),
         )
-        for each in found[: problem_answers.MAX_ERRORS]
+        for each in found[: error_answer_parsing.MAX_ERRORS]
     ]
 
 

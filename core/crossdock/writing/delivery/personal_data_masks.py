@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from crossdock.reading.transport.problem_answers import MAX_POINTER, SHOWN
+from crossdock.reading.transport.error_answer_parsing import MAX_POINTER, SHOWN
 from crossdock.state import Intent, Scope
 from crossdock.writing.delivery.operations_and_intents import payload_after
 from crossdock.writing.targets.answer_outcomes import Outcome

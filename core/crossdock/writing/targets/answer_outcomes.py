@@ -15,9 +15,9 @@ from crossdock.pacing.rate_limit_headers import retry_after_s
 from crossdock.pacing.throttling_wait import wait_stated_by_answer_s
 from crossdock.reading.sources import api_error_messages
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
-from crossdock.reading.transport import problem_answers
+from crossdock.reading.transport import error_answer_parsing
+from crossdock.reading.transport.error_answer_parsing import Problem
 from crossdock.reading.transport.http_answer_and_error_types import AmbiguousError, Answer, ExpiredError, NotSentError
-from crossdock.reading.transport.problem_answers import Problem
 from crossdock.values import exact_json
 from crossdock.values.cache_and_date_headers import cache_age_s, cache_hit_header
 from crossdock.values.field_types import is_valid_target_id
@@ -244,7 +244,7 @@ def outcome_of_write(
     status = answer.status
     if 200 <= status < 300:
         return _outcome_of_success(answer, subject, shape, judged=judged)
-    problem = problem_answers.read(status, answer.body)
+    problem = error_answer_parsing.read(status, answer.body)
     wait = retry_after_s(answer.headers)
     kind: OutcomeKind = "in_doubt"
     if status == _THROTTLED:

@@ -13,7 +13,7 @@ from crossdock.errors import ClockError, CrossdockError, UnauthorizedError, Unav
 from crossdock.platform import needed_and_granted_scopes
 from crossdock.platform.client_credentials_token_requests import GrantedToken
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.transport import problem_answers
+from crossdock.reading.transport import error_answer_parsing
 from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.values.cache_and_date_headers import parse_http_date
 from crossdock.values.clock import Clock, SystemClock
@@ -50,9 +50,9 @@ def check_access(profile: Profile, resources: Sequence[str]) -> PlatformAccess:
     is_valid = len(forbidden) < len(answers) or any(map(_says_insufficient_scope, forbidden.values()))
     for resource, answer in answers.items():
         if answer.status == 401 or (answer.status == 403 and not is_valid):
-            problem = problem_answers.read(answer.status, answer.body)
+            problem = error_answer_parsing.read(answer.status, answer.body)
             raise UnauthorizedError(
-                f"rejected the credential: {problem.message[: problem_answers.SHOWN]} (HTTP {answer.status})",
+                f"rejected the credential: {problem.message[: error_answer_parsing.SHOWN]} (HTTP {answer.status})",
                 where=profile.base_url,
                 hint=f"see platform.auth and platform.tenant; the request was to list one {resource}",
                 code="target_unauthorized",

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from crossdock.errors import RecordError
 from crossdock.mapping.external_id_in_several_members import NameMembers
-from crossdock.mapping.external_id_recognition import DEFAULT_FORM, make_external_id_from_form
+from crossdock.mapping.own_external_ids import DEFAULT_FORM, make_external_id_from_form
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.pacing import rate_limit_headers

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from crossdock.reading.formats.guesses.guess_and_sample_types import Guess, Setting, count_of_total_text
+from crossdock.reading.formats.guesses.format_guess_and_file_sample import Guess, Setting, count_of_total_text
 from crossdock.reading.formats.limited_process import cell_errors_as_file_refusals
 from crossdock.reading.formats.parquet_and_arrow_files import ArrowReader, ParquetReader
 from crossdock.reading.formats.parquet_and_arrow_reader_process import FLOAT, NESTED

@@ -6,7 +6,12 @@ import re
 from collections import Counter
 
 from crossdock.reading.formats.edi_layout import ready_layouts
-from crossdock.reading.formats.guesses.guess_and_sample_types import Guess, Setting, TextSample, count_of_total_text
+from crossdock.reading.formats.guesses.format_guess_and_file_sample import (
+    Guess,
+    Setting,
+    TextSample,
+    count_of_total_text,
+)
 
 _X12 = re.compile(r"\s*ISA([^A-Za-z0-9\s])")
 _EDIFACT = re.compile(r"\s*(?:UNA(.)(.).{3}(.)\s*)?UNB(\W)")

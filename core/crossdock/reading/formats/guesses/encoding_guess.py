@@ -5,7 +5,12 @@ from __future__ import annotations
 import codecs
 
 from crossdock.reading.formats.decoding_into_record_pieces import MARKS
-from crossdock.reading.formats.guesses.guess_and_sample_types import Sample, Setting, TextSample, count_of_total_text
+from crossdock.reading.formats.guesses.format_guess_and_file_sample import (
+    Sample,
+    Setting,
+    TextSample,
+    count_of_total_text,
+)
 from crossdock.reading.formats.misdeclared_files import detect_unmarked_utf_16
 
 EBCDIC = "cp037"

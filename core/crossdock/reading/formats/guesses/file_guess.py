@@ -25,7 +25,7 @@ from crossdock.reading.formats.guesses.delimited_guess import guess_delimited, g
 from crossdock.reading.formats.guesses.edi_guess import guess_edi
 from crossdock.reading.formats.guesses.encoding_guess import guess_encoding_and_decode
 from crossdock.reading.formats.guesses.fixed_width_guess import guess_fixed_width
-from crossdock.reading.formats.guesses.guess_and_sample_types import Guess, Sample, Setting, TextSample
+from crossdock.reading.formats.guesses.format_guess_and_file_sample import Guess, Sample, Setting, TextSample
 from crossdock.reading.formats.guesses.json_guess import guess_json, is_json
 from crossdock.reading.formats.guesses.mainframe_guess import guess_mainframe
 from crossdock.reading.formats.guesses.value_forms import ValueForm, guess_value_form

@@ -7,7 +7,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from crossdock.reading.formats.guesses.guess_and_sample_types import Guess, Setting, TextSample, count_of_total_text
+from crossdock.reading.formats.guesses.format_guess_and_file_sample import (
+    Guess,
+    Setting,
+    TextSample,
+    count_of_total_text,
+)
 
 _MOST_LINES = 5_000
 _MOST_TYPES, _LONGEST_CODE = 12, 4

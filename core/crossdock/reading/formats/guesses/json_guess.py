@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from crossdock.reading.formats.guesses.guess_and_sample_types import (
+from crossdock.reading.formats.guesses.format_guess_and_file_sample import (
     COUNTS,
     Guess,
     Setting,

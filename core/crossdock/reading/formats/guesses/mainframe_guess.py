@@ -7,7 +7,7 @@ from typing import Any
 
 from crossdock.reading.formats.guesses.encoding_guess import EBCDIC, is_ebcdic
 from crossdock.reading.formats.guesses.fixed_width_guess import guess_columns, guess_fixed_width
-from crossdock.reading.formats.guesses.guess_and_sample_types import Guess, Sample, Setting, TextSample
+from crossdock.reading.formats.guesses.format_guess_and_file_sample import Guess, Sample, Setting, TextSample
 
 _MOST_LENGTH = 4_000
 _ALIKE = 80  # percent

@@ -9,7 +9,7 @@ from typing import Any
 
 from crossdock.printable import printable
 from crossdock.reading.formats.guesses.file_guess import FileGuess
-from crossdock.reading.formats.guesses.guess_and_sample_types import Setting
+from crossdock.reading.formats.guesses.format_guess_and_file_sample import Setting
 
 _PLAIN = re.compile(r"[A-Za-z_/][\w./\-]*")
 _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from crossdock.reading.formats.guesses.guess_and_sample_types import count_of_total_text
+from crossdock.reading.formats.guesses.format_guess_and_file_sample import count_of_total_text
 
 _LONGEST = 64  # characters of a date or number
 _LIKELY = 90  # percent

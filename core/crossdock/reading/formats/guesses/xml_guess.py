@@ -6,7 +6,13 @@ import re
 from collections.abc import Sequence
 from xml.parsers import expat
 
-from crossdock.reading.formats.guesses.guess_and_sample_types import COUNTS, Guess, Sample, Setting, count_of_total_text
+from crossdock.reading.formats.guesses.format_guess_and_file_sample import (
+    COUNTS,
+    Guess,
+    Sample,
+    Setting,
+    count_of_total_text,
+)
 from crossdock.reading.formats.xml_layout import BETWEEN
 
 _BEGIN = re.compile(rb"\s*(?:\xef\xbb\xbf)?\s*<(?:\?xml|!--|!DOCTYPE|[A-Za-z_])")

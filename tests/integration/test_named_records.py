@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.chaos.mappings import Bench, BenchSettings, open_bench
-from tests.chaos.shelves import Customers, Orders
+from tests.chaos.shelves import Customers, Item, Orders
 
 import crossdock
 from crossdock import Context, RawBatch, Record, Stream
@@ -17,6 +17,7 @@ from crossdock.errors import ConfigError
 from crossdock.runs import sync_and_replay
 from crossdock.runs.named_record_delivery import named_records
 from crossdock.runs.run_report import Report
+from crossdock.sources import Cursor
 from crossdock.state import StateUrl
 from crossdock.values.progress import SilentProgress
 
@@ -31,6 +32,16 @@ class Invoices(Stream[BenchSettings]):
 
     def to_resource(self, record: Record) -> dict[str, Any]:
         raise NotImplementedError
+
+
+class ChangedCustomers(Customers):
+    """Customers of which the changes are listed. `fetch` yields *row*, whatever it is asked for."""
+
+    mode, cursor = "incremental", Cursor(column="version", as_="integer")
+    row: Item = {}
+
+    def fetch(self, ctx: Context[BenchSettings], keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
+        yield RawBatch.json([self.row], source="/customers/1")
 
 
 class Desk:
@@ -122,6 +133,17 @@ def test_a_rejected_record_is_a_dead_letter_until_it_is_right(desk: Desk) -> Non
     desk.customers.put("1", name="Ada")
     report = desk.fetch("b.customers", "1")
     assert (report.exit_code, report.all_open.total) == (0, 0)
+
+
+def test_an_answer_without_a_key_is_a_dead_letter_until_it_has_one(tmp_path: Path, state_url: StateUrl) -> None:
+    """Of a stream whose list is read by changes, too: a later answer of the same address takes its place."""
+    with open_bench(tmp_path, state_url) as bench:
+        customers = ChangedCustomers()
+        bench.begin([customers])
+        for key, version, rejected in (("", 1, 1), ("", 2, 1), ("1", 3, 0)):
+            customers.row = {"id": key, "version": version, "name": "Ada"}
+            report = crossdock.run(bench.folder / "c.yaml", keys={"b.customers": ["1"]})
+            assert (report.all_open.rejected, report.balanced) == (rejected, True)
 
 
 def test_an_older_version_does_not_replace_a_newer_one(desk: Desk) -> None:

@@ -302,8 +302,10 @@ class FetchedInput(StreamInput):
         assert self._delta is not None
         with self._state.begin_read_only() as tx:
             asked = self.removals.withheld or tx.pending_approvals.get(self._bound.name)
+            had_keyless = tx.dead_letters.has_keyless(self._bound.name, self._scan.source_names)
         if (
-            self._scan.dead_letters_without_key
+            had_keyless
+            or self._scan.dead_letters_without_key
             or self._delta.cured
             or self._delta.unmoved
             or self._followed.has_unstored_changes

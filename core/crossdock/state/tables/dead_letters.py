@@ -215,6 +215,14 @@ class DeadLetters:
     def remove_records(self, stream: str, key_hashes: Sequence[int]) -> None:
         _DELETE.run(self._connection, stream, key_hashes)
 
+    def has_keyless(self, stream: str, sources: Sequence[str]) -> bool:
+        """Return whether a row of *sources* without a key is rejected."""
+        query = select(table.c.key_hash).where(
+            table.c.stream == stream, table.c.key == "", table.c.status == "rejected"
+        )
+        parts = sql_statements.chunks(sources)
+        return any(self._connection.execute(query.where(table.c.source.in_(part)).limit(1)).first() for part in parts)
+
     def replace_keyless(
         self, stream: str, rejected: Sequence[DeadLetter], sources: Sequence[str] | None, *, run_id: int, at: datetime
     ) -> None:

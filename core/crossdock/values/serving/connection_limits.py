@@ -17,6 +17,9 @@ from crossdock.values.serving.problem_responses import problem_response
 
 _DEFECTS = logging.getLogger("crossdock.serving")
 _DEFECTS.setLevel(logging.ERROR)  # uvicorn warns of each malformed request, with which anybody could fill the log
+_DEFECTS.addFilter(  # a request that is cancelled at the end of a server is none, and uvicorn has logged how many are
+    lambda record: record.exc_info is None or not isinstance(record.exc_info[1], asyncio.CancelledError)
+)
 _Awaited = tuple[Literal["header section", "body"], object]  # and the request cycle before it or its own
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from crossdock.runs.session_shared_by_runs import Session
     from crossdock.runs.undo.undo_decisions import UndoneRecord
     from crossdock.runs.undo.undo_plan import UndoneRuns, UndoPlan
-    from crossdock.values.json_documents import runs as run_documents
+    from crossdock.values.json_documents import plans_and_runs as run_documents
 
 _SHOWN = 50
 _KINDS = ("delete", "restore", "left alone", "impossible")  # what is undone first, then what stays

@@ -254,39 +254,35 @@ def create_run_folder(stack: ExitStack, spool: Path | None) -> Path:
 def _create_locked_folder(stack: ExitStack, spool: Path | None) -> Path:
     """Create a folder that is locked until *stack* unwinds or the process ends: a lock also counts between containers.
 
-    Where folders cannot be locked, as on NFS, it is not, and nobody removes it if this process is killed.
+    Where folders cannot be locked, as on NFS, it is not, and a killed process leaves it behind.
     """
     while True:
         folder = Path(tempfile.mkdtemp(prefix="run-", dir=spool))
         try:
-            lock = _locked_folder(folder)
-        except FileNotFoundError:
-            continue  # another process removes it, which was not locked yet
+            lock = _lock_folder(folder)
+        except (FileNotFoundError, BlockingIOError):
+            continue  # another process removes it, because it was not locked yet
         except OSError:
             return folder
-        if lock is not None and folder.exists():
+        if folder.exists():
             stack.callback(os.close, lock)
             return folder
-        if lock is not None:
-            os.close(lock)
+        os.close(lock)
 
 
 def _remove_abandoned_run_folders(spool: Path) -> None:
     for folder in spool.glob("run-*"):
-        with suppress(OSError):
-            if (lock := _locked_folder(folder)) is not None:
-                shutil.rmtree(folder, ignore_errors=True)
-                os.close(lock)
+        with suppress(OSError):  # it is in use
+            lock = _lock_folder(folder)
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(lock)
 
 
-def _locked_folder(folder: Path) -> int | None:
-    """Lock *folder* by an open file descriptor, which is returned; None if it is locked already."""
+def _lock_folder(folder: Path) -> int:
+    """Lock *folder* until the returned file descriptor is closed. Raises BlockingIOError if it is locked already."""
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        return None
     except OSError:
         os.close(lock)
         raise

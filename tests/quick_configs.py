@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
+from threading import Lock
 
 import pytest
 import yaml
@@ -21,6 +22,7 @@ AT_MOST = 100  # texts
 def quick_configs() -> Iterator[None]:
     """Read all configs of this process so."""
     known: dict[bytes, yaml.Node | None] = {}
+    lock = Lock()
 
     class Remembering(yaml_reader._Loader):
         def __init__(self, text: str, name: str) -> None:
@@ -28,12 +30,14 @@ def quick_configs() -> Iterator[None]:
             self._text = sha256(text.encode(errors="surrogatepass")).digest()
 
         def get_single_node(self) -> yaml.Node | None:
-            if self._text not in known:
-                node = super().get_single_node()
-                if len(known) == AT_MOST:
-                    del known[next(iter(known))]
+            with lock:  # several threads read the configs of tenants
+                node = known.pop(self._text, None)
+            node = super().get_single_node() if node is None else node
+            with lock:
                 known[self._text] = node
-            return known[self._text]
+                while len(known) > AT_MOST:
+                    del known[next(iter(known))]
+            return node
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(yaml_reader, "_Loader", Remembering)

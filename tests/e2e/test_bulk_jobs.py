@@ -15,7 +15,7 @@ import pytest
 import yaml
 from tests.chaos import processes
 from tests.e2e.bulk_job_projects import VENDORS, BulkJobProject
-from tests.partners.bulk_jobs import AmazonFeeds, BulkJobs, Fault, FaultKind, Step
+from tests.partners.bulk_jobs import AmazonFeeds, BulkJobs, Fault, FaultKind, ShopifyBulk, Step
 from tests.partners.partner_server import PartnerAnswer, PartnerRequest
 from tests.waiting import WITHIN_S
 
@@ -269,3 +269,64 @@ def test_a_refused_start_is_tried_again(tmp_path: Path, vendor: str, api: BulkJo
     api.token = token
     project.sync()
     assert executed(api) == {"wms:1": 1}
+
+
+def test_a_job_waits_for_others_without_a_slower_rate(tmp_path: Path) -> None:
+    """Another program's job runs first: that is no sign of the rate limit, and nothing counts as throttled."""
+    with ShopifyBulk() as api:
+        project, answer, refusals = BulkJobProject(tmp_path, "shopify", api), api.answer, 40
+
+        def answered(request: PartnerRequest) -> PartnerAnswer:
+            nonlocal refusals
+            api.limit = 0 if refusals > 0 else None
+            refusals -= api.step(request) == "start"
+            return answer(request)
+
+        api.answer = answered  # type: ignore[method-assign]  # one fake of this test
+        project.export("1,Name,", "2,Name,")
+        project.sync()
+        assert refusals < 0
+        assert executed(api) == {"wms:1": 1, "wms:2": 1}
+        run = json.loads(project.run("runs", "--json").stdout)[0]
+        assert run["throttled"] == 0
+
+
+@pytest.mark.parametrize("limit", [1, 5])
+def test_a_job_that_cannot_be_started_is_left_to_the_next_run(tmp_path: Path, limit: int) -> None:
+    """Jobs of others that do not end are named after the time in which a run waits, whatever the API calls it."""
+    with ShopifyBulk() as api:
+        project = BulkJobProject(tmp_path, "shopify", api)
+
+        def wait(seconds: int) -> None:
+            project.configure(wait_s=seconds)
+            if limit > 1:
+                text = project.config.read_text(encoding="utf-8")
+                project.config.write_text(text.replace("2025-10", "2026-10"), encoding="utf-8")
+
+        wait(0)
+        api.polls_until_done = 9
+        project.export(*(f"{number},Name," for number in range(1, 4 * limit + 1)))
+        done = project.run("sync")
+        assert done.exit_code != 0
+        assert len(api.jobs) == limit
+        project.export("99,Name,")
+        done = project.run("sync")
+        assert "other jobs of the API must end first" in done.stdout + done.stderr
+        assert "in doubt" not in done.stdout
+        api.finish_jobs()
+        wait(60)
+        project.sync()
+        assert executed(api) == {f"wms:{number}": 1 for number in (*range(1, 4 * limit + 1), 99)}
+
+
+def test_a_busy_host_of_files_slows_no_request_to_the_api(tmp_path: Path) -> None:
+    """Its 429 is obeyed, and says nothing about the rate limit of the API."""
+    with ShopifyBulk() as api:
+        project = BulkJobProject(tmp_path, "shopify", api)
+        faults: list[Fault] = [("upload", "429"), ("results", "429")]
+        api.faults += [fault for fault in faults for _ in range(20)]
+        project.export("1,Name,")
+        project.sync()
+        assert not api.faults
+        assert executed(api) == {"wms:1": 1}
+        assert json.loads(project.run("runs", "--json").stdout)[0]["throttled"] == 0

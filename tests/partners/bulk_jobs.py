@@ -659,7 +659,7 @@ class ShopifyBulk(StagedBulkJobs):
     `failed_state` ``EXPIRED`` or ``CANCELED`` there is no result. A file that is no JSONL, or empty, is refused.
 
     Attributes:
-        limit: How many operations run at a time; None for that of the version.
+        limit: How many operations run at a time, 0 if those of others leave no room; None for that of the version.
     """
 
     QUEUED, RUNNING, DONE, FAILED = "CREATED", "RUNNING", "COMPLETED", "FAILED"
@@ -732,7 +732,7 @@ class ShopifyBulk(StagedBulkJobs):
             return _not_run("INVALID_STAGED_UPLOAD_FILE", "Unexpected file structure - expected JSONL")
         running = [job for job in self.jobs.values() if not job.ended]
         if len(running) >= limit:
-            return _busy(running[-1], limit)
+            return _busy(running[-1].id if running else "gid://shopify/BulkOperation/0", limit)
         job = self._open(f"gid://shopify/BulkOperation/{self._next()}", asked)
         job.content = content
         self._start(job, [_shopify_row(called, line, self._next) for line in lines])
@@ -929,10 +929,10 @@ def _not_run(code: str, message: str) -> Payload:
     return {"bulkOperation": None, "userErrors": [{"field": None, "message": message, "code": code}]}
 
 
-def _busy(running: Job, limit: int) -> Payload:
+def _busy(running: str, limit: int) -> Payload:
     if limit > 1:
         return _not_run("LIMIT_REACHED", "Bulk operations limit reached. Please try again later.")
-    message = f"A bulk mutation operation for this app and shop is already in progress: {running.id}."
+    message = f"A bulk mutation operation for this app and shop is already in progress: {running}."
     return _not_run("OPERATION_IN_PROGRESS", message)
 
 

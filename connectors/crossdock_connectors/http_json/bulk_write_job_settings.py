@@ -19,6 +19,7 @@ from crossdock_connectors.written_file_record_settings import FileRecordConfig
 NAME = "name"
 _KEPT = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(?:\.[^{}]+)?\}")
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(:[0-9]{1,5})?")
+_Text = Annotated[str, Field(min_length=1)]
 _Kept = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,39}$")]
 
 
@@ -146,8 +147,9 @@ class BulkJob(ConfigModel):
     """The request that sends the file."""
     start: JobRequest
     """The request that starts the job."""
-    busy: Annotated[str, Field(min_length=1)] | None = None
-    """Part of the answer to ``start`` that says that other jobs must end first: the job is started later."""
+    busy: _Text | tuple[_Text, ...] | None = None
+    """Part of the answer to ``start`` that says that other jobs must end first, or several such parts: the job is
+    started later."""
     state: JobState
     """The request for the state of the job."""
     results: Annotated[tuple[JobResults, ...], Field(min_length=1)]
@@ -163,7 +165,8 @@ class BulkJob(ConfigModel):
     poll_s: Annotated[float, Field(ge=0, le=3_600)] = 10
     """Seconds between requests for the state."""
     wait_s: Annotated[float, Field(ge=0, le=MAX_S)] = 900
-    """Seconds in which a run waits for the results of a job. Then it fails, and the next run asks again."""
+    """Seconds in which a run waits for the results of a job, or for others that must end first. Then it fails, and the
+    next run asks again."""
 
     @model_validator(mode="after")
     def _check_used_values_kept(self) -> Self:

@@ -7,6 +7,7 @@ job shows whether it was started.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
@@ -16,6 +17,7 @@ import httpx
 
 from crossdock import ConfigModel
 from crossdock.errors import RefusedError, UnauthorizedError
+from crossdock.pacing.throttling_wait import wait_stated_by_answer_s
 from crossdock.reading.sources.api_requests_and_answers import parameter_pairs
 from crossdock.reading.sources.path_filling_and_answered_records import columns_in_braces, fill_path
 from crossdock.targets import (
@@ -32,6 +34,7 @@ from crossdock.targets import (
 )
 from crossdock.values import exact_json
 from crossdock.values.json_paths import MISSING, column_text, find_at_pointer
+from crossdock.writing.targets.answer_outcomes import BUSY, outcome_of_busy_target
 from crossdock.writing.targets.api_target import outcome_of_write_with_reason
 from crossdock.writing.targets.file_hand_over import run_or_raise_not_sent
 from crossdock.writing.targets.target import HAND_OVER, STAGE
@@ -63,6 +66,10 @@ class _EndedError(Exception):
         self.answer = answer
 
 
+def _ended_busy(why: str, wait_s: float) -> _EndedError:
+    return _EndedError(Answer(BUSY, {"retry-after": str(math.ceil(wait_s))}, why.encode()))
+
+
 class _LackingError(RefusedError):
     """An answer of success has no value that the config keeps."""
 
@@ -78,8 +85,8 @@ def upload_or_start_or_continue_job(
 
     Returns:
         After `STAGE`, 200 with the receipt. After the others, 202 with the receipt while the job is not done, 200 with
-        its results, or 409 if it is unknown whether it was started; see `outcomes_of_job_answer`. 429 if the rate is
-        limited.
+        its results, or 409 if it is unknown whether it was started; see `outcomes_of_job_answer`. 429 if the API limits
+        the rate, and 423 if others must end first.
 
     Raises:
         NotSentError, AmbiguousError, UnauthorizedError, RefusedError: If a request fails or is refused.
@@ -105,6 +112,8 @@ def outcomes_of_job_answer(
     match answer.status:
         case 429:
             return outcome_of_write_with_reason(answer, ExpectedRecord(), RecordShape())
+        case 423:  # BUSY
+            return outcome_of_busy_target(answer)
         case 202:
             state = answer.headers.get("state", "started")
             message = f"the job has no results after {config.wait_s:g} s, and its last state is {state!r}"
@@ -245,7 +254,8 @@ class _JobExchange:
                 return self._require_success(self._client.send(method, path, **sent), what, path)
             host, path, is_own = self._check_and_split_address(str(self._kept_value(place.url)), what)
             with closing(self._target.client_of(host, authorized=is_own)) as client:
-                return self._require_success(client.send(method, path, **sent), what, host)
+                answer = client.send(method, path, **sent)
+                return self._require_success(answer, what, host, is_own_host=is_own)
         except TooLargeError as error:
             hint = f"raise {self._target.place}.max_answer_bytes, or lower records_per_file for later files; {_AGAIN}"
             raise RefusedError(f"{what}: {error.message}", where=self._place, hint=hint, code=error.code) from None
@@ -273,18 +283,21 @@ class _JobExchange:
             )
         return host, parts._replace(scheme="", netloc="", fragment="").geturl() or "/", is_own
 
-    def _require_success(self, answer: Answer, what: str, where: str) -> Answer:
-        """Return an answer of success. Raises errors for others, and `_EndedError` if the rate is limited."""
-        if throttled := self._target.throttled(answer):
+    def _require_success(self, answer: Answer, what: str, where: str, *, is_own_host: bool = True) -> Answer:
+        """Return an answer of success. Raises errors for others, and `_EndedError` if it is sent again later."""
+        if is_own_host and (throttled := self._target.throttled(answer)):
             raise _EndedError(Answer(_THROTTLED, {"retry-after": str(throttled.retry_after_s or 0)}, b""))
-        if answer.status == _THROTTLED:
+        if is_own_host and answer.status == _THROTTLED:
             raise _EndedError(answer)
-        sent, busy = answer, self._config.busy
+        if answer.status == _THROTTLED:  # another host tells nothing of the rate limit of the API
+            wait_s = wait_stated_by_answer_s(answer.headers, answer.body)
+            raise _ended_busy(f"{what}: too many requests", self._config.poll_s if wait_s is None else wait_s)
+        sent = answer
         answer = self._target.with_status(self._resource, answer)
         if answer.status < 300:
             return answer
-        if what == "start" and busy and busy.casefold() in sent.body.decode(errors="replace").casefold():
-            raise _EndedError(Answer(_THROTTLED, {"retry-after": str(self._config.poll_s)}, b""))
+        if what == "start" and self._is_busy(sent):
+            raise _ended_busy("other jobs of the API must end first", self._config.poll_s)
         judged = outcome_of_write_with_reason(answer, ExpectedRecord(), RecordShape())
         is_stated = str(answer.status) in judged.message
         message = f"{what}: {judged.message}" if is_stated else f"{what}: {judged.message} (HTTP {answer.status})"
@@ -296,6 +309,10 @@ class _JobExchange:
             )
         hint = f"correct {self._place} in the config, or ask what the API lacks; {_AGAIN}"
         raise RefusedError(message, where=where, hint=hint, code="job_failed")
+
+    def _is_busy(self, answer: Answer) -> bool:
+        busy, text = self._config.busy or (), answer.body.decode(errors="replace").casefold()
+        return any(each.casefold() in text for each in ((busy,) if isinstance(busy, str) else busy))
 
     def _template_values(self) -> dict[str, Any]:
         """Return what requests have of the kept values, those of members by dotted names as well."""

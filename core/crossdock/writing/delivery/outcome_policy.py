@@ -50,6 +50,7 @@ class OutcomePolicy:
         self._accepted: set[str] = set()  # resources for which something was delivered
         self._throttled_since: float | None = None
         self._pending_since = dict[int, float]()  # stored batches by their ids
+        self._busy_since: float | None = None
         self._not_finished = set[int]()
 
     # ---- what is to be sent
@@ -279,24 +280,30 @@ class OutcomePolicy:
         self._throttled_since = None
         self._decide_answered(task, outcome, decisions)
 
-    def _ask_for_batch_results_later(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
-        """Ask again for the outcomes of a stored batch after a pause, or leave that to the next run."""
-        profile = self._target.resources[task.intent.resource].batch
+    def _wait_for_target_of_batch(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+        """Hand a stored batch over or ask for its outcomes after a pause. After too many, leave that to the next run.
+
+        The time of batches that the target has not accepted counts anew whenever one that it has is asked for.
+        """
+        profile, now = self._target.resources[task.intent.resource].batch, self._clock.monotonic()
         assert profile is not None
         assert task.stored is not None
-        task.retry_state.ambiguous, task.is_pending, batch = True, True, task.stored.id
-        if not task.is_led:
-            now = self._clock.monotonic()
-            if now - self._pending_since.setdefault(batch, now) >= profile.results_within_s:
-                self._not_finished.add(batch)
-                hint = "the next run asks again; nothing is sent twice"
-                self._run.add_undelivered_batch_error(
-                    RefusedError(outcome.message, where=task.stored.name, hint=hint, code="delivery_stopped")
-                )
+        task.is_pending, batch = True, task.stored.id
+        if outcome.kind == "busy":
+            since = self._busy_since = now if self._busy_since is None else self._busy_since
+            hint = "the next run tries again"
+        else:
+            task.retry_state.ambiguous, self._busy_since = True, None
+            since, hint = self._pending_since.setdefault(batch, now), "the next run asks again; nothing is sent twice"
+        if not task.is_led and now - since >= profile.results_within_s:
+            self._not_finished.add(batch)
+            self._run.add_undelivered_batch_error(
+                RefusedError(outcome.message, where=task.stored.name, hint=hint, code="delivery_stopped")
+            )
         if batch in self._not_finished:
             self._retries.leave_to_next_run(task, outcome, decisions)
         else:
-            self._run.queue.delay(task, outcome.retry_after_s or 0.0, free=True)
+            self._retries.retry_after_pause(task, outcome.retry_after_s or 0.0, outcome, decisions, free=True)
 
     def _look_up_accepted(self, task: SendTask, decisions: DispatchDecisions, after_s: float) -> None:
         """Look up whether the target has carried out what it accepted; without a look-up it is in doubt."""
@@ -362,8 +369,8 @@ class OutcomePolicy:
         match outcome.kind:
             case "staged":
                 self._run.queue.put(structs.replace(task, purpose="send", is_staged=True), first=True)
-            case "pending" if task.stored is not None:
-                self._ask_for_batch_results_later(task, outcome, decisions)
+            case "pending" | "busy" if task.stored is not None:
+                self._wait_for_target_of_batch(task, outcome, decisions)
             case "pending" | "in_doubt":
                 self._accepted.add(task.intent.resource)
                 settle_s = max(self._target.settle_s, outcome.retry_after_s or 0.0)

@@ -76,7 +76,7 @@ class SendTask(Struct):
         is_led: Whether that first task stands for this one.
         is_staged: Whether the first part of that was sent.
         group: What the operations of its stored batch have in common, once that is known.
-        is_pending: Whether the target carries its stored batch out later, and is only asked whether it has.
+        is_pending: Whether its stored batch waits for the target, which carries it out later, or others before it.
         size: The bytes that it takes in a stored batch of limited size, once they are known.
     """
 
@@ -94,6 +94,11 @@ class SendTask(Struct):
     group: str | None = None
     size: int | None = None
     is_pending: bool = False
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether the target has its stored batch already, and is only asked what became of it."""
+        return self.is_pending and self.retry_state.ambiguous
 
     def assign_stored_batch(self, others: Sequence[SendTask], stored: StoredBatch) -> None:
         """Make this task and *others* those of a stored batch."""

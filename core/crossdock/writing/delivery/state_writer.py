@@ -101,7 +101,7 @@ class StateWriter:
     ) -> None:
         """Commit one turn. *leaving* may be sent within `LEAVE_WITHIN_S` of the lease's confirmation."""
         run, now = self._run, self._clock.now()
-        sent = [task for batch in leaving for task in batch.tasks if task.purpose == "send" and not task.is_pending]
+        sent = [task for batch in leaving for task in batch.tasks if task.purpose == "send" and not task.is_taken]
         sending = [task.intent for task in sent]
         for intent in sending:
             intent.mark_sending(now)
@@ -232,7 +232,7 @@ class DispatchDecisions(Struct):
         intent = task.intent
         if (
             task.purpose == "send"
-            and outcome.kind != "pending"
+            and outcome.kind not in {"pending", "busy"}
             and (outcome.kind != "delivered" or intent.attempts > 1)
         ):
             attempt = Attempt(intent.id, intent.attempts, at, outcome.kind, outcome.status, outcome.message)

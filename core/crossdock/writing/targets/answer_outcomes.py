@@ -45,6 +45,7 @@ _NO_IDS = frozenset({"0", "-1", "null", "none", "undefined", "error", "00000000-
 
 ACCEPTED = 202  # and not carried out yet, if it ever is: RFC 9110, section 15.3.3
 _THROTTLED = 429
+BUSY = 423  # of the exchange for a part of a stored batch; no API answers so
 MAX_ETAG = 512  # characters; RFC 9110 sets no bound, and the state keeps one with each record
 
 OutcomeKind = Literal[
@@ -53,6 +54,7 @@ OutcomeKind = Literal[
     "changed",  # the target holds another version than the known one (412)
     "staged",  # the first part of a stored batch
     "pending",  # the target has accepted it, and carries it out later
+    "busy",  # the target carries out other stored batches first, and has not accepted this one
     "found", "absent",  # answers to a look-up
     "removed",  # the same by external id: only removed records have it
     "answered",  # a ping
@@ -70,9 +72,10 @@ class Outcome:
             it may have been executed; ``throttled`` and ``unavailable``, it was not executed, and is sent again;
             ``unauthorized``, which concerns every record; ``changed``, the target holds another version, which is
             looked up; ``pending``, the target has accepted it and executes it later: it is looked up, or asked for if
-            it is a stored batch, and not sent again. Of a look-up: ``found``; ``absent``; ``removed``,
-            only removed records have the name; ``unavailable``, the answer shows nothing; ``rejected``; ``throttled``;
-            ``unauthorized``. Other values are for the engine alone.
+            it is a stored batch, and not sent again; ``busy``, the target has not accepted a stored batch, since it
+            carries out others first: it is handed over again later, without a slower rate. Of a look-up:
+            ``found``; ``absent``; ``removed``, only removed records have the name; ``unavailable``, the answer shows
+            nothing; ``rejected``; ``throttled``; ``unauthorized``. Other values are for the engine alone.
         retry_after_s: The pause that the server asks for; None if it does not.
         target_id: The id of a delivered record, if the answer names it; of a create in doubt, the id of what was
             created under another name, so that it is looked up and never sent again.
@@ -372,12 +375,19 @@ def outcome_of_ping(answer: Answer) -> Outcome:
     return Outcome("answered" if answer.status < 500 else "unavailable", status=answer.status)
 
 
+def outcome_of_busy_target(answer: Answer) -> Outcome:
+    """Return the outcome of a part of a stored batch that is sent again later. The body of the answer says why."""
+    return Outcome("busy", answer.body.decode(), answer.status, retry_after_s(answer.headers))
+
+
 def outcome_of_staging_batch(answer: Answer) -> Outcome:
     """Return the outcome of the first part of a stored batch, which has no effect. Its body is the receipt."""
     if answer.status == _THROTTLED:
         return Outcome(
             "throttled", "too many requests", answer.status, wait_stated_by_answer_s(answer.headers, answer.body)
         )
+    if answer.status == BUSY:
+        return outcome_of_busy_target(answer)
     kind: OutcomeKind = "staged" if 200 <= answer.status < 300 else "unavailable"
     return Outcome(kind, status=answer.status, receipt=answer.body.decode() or None)
 

@@ -12,6 +12,7 @@ and refuses is narrowed instead.
 from __future__ import annotations
 
 import math
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import pairwise
@@ -97,9 +98,12 @@ CAREFUL_STEP = 0.1  # growth with many requests in flight, unless `MOST_REFUSED`
 MOST_REFUSED = 2  # requests in flight beyond what is added meanwhile
 QUIET_STEP = 0.01  # growth of a known speed, at first
 QUIET_REQUESTS = 1000  # accepted requests until a known rate begins to rise, in case the limit has been raised
+QUIET_S = 1500.0  # a wait of a minute that the search causes is `MOST_WAITED` of it
 MOST_WAITED = 0.04  # the share of the time that may be lost to waits which the search for a raised limit causes
 FILLED_PART = 8  # of the tokens after a wait, which are spent beyond the rate at each speed that is tried first
 HIDING = 10  # tokens after a wait, from which they hide for long that a speed is too high
+DISPROVED = 1.25  # times the rate of an earlier run, which more accepted requests disprove
+DISPROVED_AFTER = 32  # accepted requests, after each of which that is looked for
 REACHED = 0.5  # of a speed; one that is not used shows nothing
 LEAST = 0.9  # of a rate that an earlier run accepted, without being sure
 SLOWEST_PER_S, FASTEST_PER_S = 1e-4, 1e5
@@ -129,7 +133,7 @@ class RateSearch:
         self.least_per_s = _assured_rate(rate_per_s, sure=sure)
         self._empty_at: float | None = None
         self._accepted_until_empty = accepted
-        self._at_speed = 0  # accepted requests
+        self._at_speed = _accepted_before_run(rate_per_s, accepted)
         self._speed_since, self._counted_since = -math.inf, -math.inf
         self._times: deque[float] = deque(maxlen=REMEMBERED)  # of accepted requests since the last refused one
         self._refused_per_s = math.inf
@@ -154,12 +158,16 @@ class RateSearch:
             reserve: Tokens that are spent at too high a speed before a request is refused.
         """
         self._times.append(request.sample.at)
-        if self.rate_per_s is None or not request.paced or request.sent_at < self._speed_since:
+        if self.rate_per_s is None or request.sent_at < self._speed_since:
             return False
-        self._at_speed += 1
+        if self._rising and len(self._times) % DISPROVED_AFTER == 0 and self._raise_rate_of_earlier_run(request):
+            return True
+        is_known = (self.sure or self._empty_at is None) and not self._rising
+        self._at_speed += request.paced or is_known
+        if not request.paced:
+            return False
         if self._at_speed == 1:
             self._counted_since = request.sent_at
-        is_known = (self.sure or self._empty_at is None) and not self._rising
         # what is in flight at too high a speed is refused
         self._step = min(self._step, max(CAREFUL_STEP, MOST_REFUSED / max(1, request.others)))
         tokens = max(STEP_TOKENS, reserve / 4) + request.max_sample_error_tokens
@@ -210,7 +218,8 @@ class RateSearch:
 
     def _raise_rate(self, speed: float, shown_per_s: float) -> None:
         if (self.sure or self._empty_at is None) and not self._rising:
-            self._step, self._refused_per_s = QUIET_STEP, math.inf
+            self._step = QUIET_STEP if self._empty_at is not None else min(self._step, FIRST_STEP)
+            self._refused_per_s = math.inf
         elif not self.sure and self._empty_at is not None:
             self.accepted_per_s = shown_per_s
             if self._refused_per_s <= shown_per_s * (1 + ACCURACY):
@@ -228,7 +237,10 @@ class RateSearch:
     def _learn_from_refusal(self, at: float, count: int, noise: float) -> None:
         speed, began = self.rate_per_s, self._empty_at
         if began is None:  # the level was not known
-            if self._rising:
+            shown = self._disproving_rate(at, count, noise) if self._rising else None
+            if shown is not None and speed is not None:
+                self._continue_at_speed(min(speed, shown), FIRST_STEP)
+            elif self._rising:
                 self.rate_per_s, self._step = self.accepted_per_s, QUIET_STEP
         elif count <= 0:
             if speed is not None:
@@ -237,6 +249,28 @@ class RateSearch:
             self._narrow_range(speed, count)
         else:
             self._measure_rate_between_refusals(began, at, count, noise)
+
+    def _raise_rate_of_earlier_run(self, request: AnsweredRequest) -> bool:
+        """Raise the rate that the next run begins with, also if the sender is too slow to be refused."""
+        now, count = request.sample.at, request.sample.accepted - self._accepted_until_empty
+        shown = self._disproving_rate(now, count, request.max_sample_error_tokens) if self._empty_at is None else None
+        if shown is None:
+            return False
+        latest_s = max(SHORTEST_S, now - self._times[-DISPROVED_AFTER])
+        self.accepted_per_s, self.sure = max(shown, (DISPROVED_AFTER - 1) / latest_s), False
+        return True
+
+    def _disproving_rate(self, at: float, count: int, noise: float) -> float | None:
+        """Return the rate that is shown by the requests accepted since the start, if it disproves that of earlier runs.
+
+        It is the lowest one at which the known burst, of a bucket that was full at the start, explains them.
+        """
+        known, size = self.accepted_per_s, self._size
+        if known is None or size is None or len(self._times) != count:
+            return None
+        full, empty = BucketSample(self._times[0], 0, size + 1 + noise), BucketSample(at, 0, 0)
+        shown = _refill_rate_found_by_simulation(self._times, full, empty, lambda _: size)
+        return shown if shown > known * DISPROVED else None
 
     def _measure_rate_between_refusals(self, began: float, at: float, count: int, noise: float) -> None:
         """Learn from the requests between two instants at which the bucket was empty."""
@@ -293,6 +327,16 @@ class RateSearch:
 
     def _burst_at_rate(self, rate_per_s: float) -> int:
         return self._burst.burst(rate_per_s) or 1
+
+
+def _accepted_before_run(rate_per_s: float | None, accepted: int) -> int:
+    """Return how many requests at a known rate count as accepted before the run, so that also runs of few look for a
+    raised limit: one run in so many, drawn by a hash, that they last for `QUIET_S` together.
+    """
+    if rate_per_s is None or not accepted:
+        return 0
+    of = math.ceil(max(QUIET_REQUESTS, QUIET_S * rate_per_s))
+    return max(0, QUIET_REQUESTS - zlib.crc32(b"%d" % accepted) % of)
 
 
 def _assured_rate(rate_per_s: float | None, *, sure: bool) -> float | None:

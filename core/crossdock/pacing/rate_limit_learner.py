@@ -252,12 +252,14 @@ class RateSearch:
 
     def _raise_rate_of_earlier_run(self, request: AnsweredRequest) -> bool:
         """Raise the rate that the next run begins with, also if the sender is too slow to be refused."""
-        now, count = request.sample.at, request.sample.accepted - self._accepted_until_empty
-        shown = self._disproving_rate(now, count, request.max_sample_error_tokens) if self._empty_at is None else None
+        now, count, speed = request.sample.at, request.sample.accepted - self._accepted_until_empty, self.rate_per_s
+        if speed is None or self._empty_at is not None:
+            return False
+        shown = self._disproving_rate(now, count, request.max_sample_error_tokens)
         if shown is None:
             return False
-        latest_s = max(SHORTEST_S, now - self._times[-DISPROVED_AFTER])
-        self.accepted_per_s, self.sure = max(shown, (DISPROVED_AFTER - 1) / latest_s), False
+        latest_per_s = (DISPROVED_AFTER - 1) / max(SHORTEST_S, now - self._times[-DISPROVED_AFTER])
+        self.accepted_per_s, self.sure = min(speed, max(shown, latest_per_s)), False
         return True
 
     def _disproving_rate(self, at: float, count: int, noise: float) -> float | None:

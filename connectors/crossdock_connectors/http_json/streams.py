@@ -74,6 +74,7 @@ _NOT_DELETED = (
 
 _NOT_THERE = "nothing counts as deleted; check the request in fetch, and whether the API is in order"
 _COMPARED = 3  # records, since one may have been deleted meanwhile
+_ENCODED = re.compile(r"[^A-Za-z0-9._~-]")  # RFC 3986, section 2.3
 _OTHERS = "check the request in fetch: an API that does not know a parameter ignores it"
 
 _Asked = tuple[Mapping[str, str | None], Window | None]  # the values of a request, and its window
@@ -300,8 +301,8 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
     def fetch(self, ctx: Context[HttpJsonSettings], keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
         fetch, named = self._config.fetch, dict[str, list[tuple[str, ...]]]()
         other: ApiAnswer | None = None  # the latest with a record
-        missing = dict[str, list[tuple[str, ...]]]()  # by the path that was not found
-        error: NotFoundError | None = None
+        found, missing = list[tuple[str, ...]](), dict[str, list[tuple[str, ...]]]()  # by the path that was asked for
+        why: NotFoundError | None = None
         assert fetch is not None
         for key in keys:
             named.setdefault(exact_json.dumps(self._fetch_request_of_key(fetch, key)).decode(), []).append(key)
@@ -309,57 +310,93 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             sent = exact_json.loads(request)
             if sent is None:
                 continue
-            try:
-                answer = _send_record_request(ctx, fetch, sent)
-            except NotFoundError as found:
-                error = found
+            answer = self._answer_with_record(ctx, fetch, sent, other)
+            if isinstance(answer, NotFoundError):
+                why = answer
                 missing.setdefault(sent["path"], []).extend(own)
                 continue
-            if sign := sign_of_incomplete_record(
-                answer, fetch.record, self._pagination.members_and_headers_to_ignore, other
-            ):
-                message = f"has no complete record at {fetch.record or 'the top'}: {sign}"
-                raise RefusedError(message, where=answer.address, hint=_NOT_DELETED, code="answer_misplaced")
-            if fetch.is_post and find_at_pointer(answer.body, fetch.record) in (None, []):  # the member is there
-                yield RawBatch.json([], source=sent["path"], key=self.key, deleted=self._keys_if_yields_deleted(own))
-            else:
-                other = answer if answer.at(fetch.record) else other
-                rows = self._rows_of_fetch_answer(ctx, answer, fetch.record)
-                self._refuse_other_records(rows, fetch, own[0], answer)
-                yield rows
-        if error is not None and self.yields_deleted and other is None:
-            self._refuse_if_listed_not_found(ctx, fetch, error)
+            other = answer if answer.at(fetch.record) else other
+            rows = self._rows_of_fetch_answer(ctx, answer, fetch.record)
+            self._refuse_other_records(rows, fetch, own[0], answer)
+            found += own
+            yield rows
+        is_deleted: Callable[[tuple[str, ...]], bool] = _never
+        if why is not None and self.yields_deleted:
+            is_deleted = self._test_of_deleted_keys(ctx, fetch, [] if other is None else found, why)
         for path, own in missing.items():
-            yield RawBatch.json([], source=path, key=self.key, deleted=self._keys_if_yields_deleted(own))
+            yield RawBatch.json([], source=path, key=self.key, deleted=[each for each in own if is_deleted(each)])
 
-    def _refuse_if_listed_not_found(
-        self, ctx: Context[HttpJsonSettings], fetch: FetchedRecord, error: NotFoundError
-    ) -> None:
-        """Refuse *error* as a sign of a deleted record if records that are listed are not found either."""
-        keys = self._some_listed_keys(ctx)
+    def _answer_with_record(
+        self, ctx: Context[HttpJsonSettings], fetch: FetchedRecord, sent: Mapping[str, Any], other: ApiAnswer | None
+    ) -> ApiAnswer | NotFoundError:
+        """Return the answer with a record, or that there is none. *other* is an answer with another one."""
+        try:
+            answer = ctx.api.request("POST" if fetch.is_post else "GET", **sent)
+        except NotFoundError as error:
+            return error
+        if sign := sign_of_incomplete_record(
+            answer, fetch.record, self._pagination.members_and_headers_to_ignore, other
+        ):
+            message = f"has no complete record at {fetch.record or 'the top'}: {sign}"
+            raise RefusedError(message, where=answer.address, hint=_NOT_DELETED, code="answer_misplaced")
+        if fetch.is_post and find_at_pointer(answer.body, fetch.record) in (None, []):  # the member is there
+            return NotFoundError(f"has no record at {fetch.record or 'the top'}", where=answer.address)
+        return answer
+
+    def _test_of_deleted_keys(
+        self, ctx: Context[HttpJsonSettings], fetch: FetchedRecord, found: Sequence[tuple[str, ...]], why: NotFoundError
+    ) -> Callable[[tuple[str, ...]], bool]:
+        """Return the test of whether a record that was not found is deleted: the request must find others like it.
+
+        A key that was repaired or trimmed may be another text than that of the API, and not every server takes a path
+        with each character, such as an encoded slash.
+        """
+        listed, columns = self._listed_keys(ctx), fetch.key_columns_in_request(self.key)
+        own = [number for number, name in enumerate(self.key) if name in columns]
+        is_trimmed = any(key[number] != key[number].strip() for key in listed for number in own)
+        if self.own_keys is None and (is_trimmed or columns & self.columns.keys()):
+            return _never
+        if not found:
+            found = self._first_found_key(ctx, fetch, listed[:_COMPARED], why)
+        proved = [_encoded_characters(fetch, self.key, key) for key in found]
+
+        def is_deleted(key: tuple[str, ...]) -> bool:
+            needed = _encoded_characters(fetch, self.key, key)
+            if needed and not any(needed <= each for each in proved):
+                alike = [each for each in listed if needed <= _encoded_characters(fetch, self.key, each)]
+                proved.extend(needed for _ in self._first_found_key(ctx, fetch, alike[:_COMPARED]))
+            return not needed or any(needed <= each for each in proved)
+
+        return is_deleted
+
+    def _first_found_key(
+        self,
+        ctx: Context[HttpJsonSettings],
+        fetch: FetchedRecord,
+        keys: Sequence[tuple[str, ...]],
+        why: NotFoundError | None = None,
+    ) -> Sequence[tuple[str, ...]]:
+        """Return one of the listed *keys* whose record is found, or none. Refuses *why* if none of several is."""
         for key in keys:
-            if (sent := self._fetch_request_of_key(fetch, key)) is None:
-                return
-            try:
-                _send_record_request(ctx, fetch, sent)
-            except NotFoundError:
-                continue
-            return
-        if keys:
-            message = f"{error.message}, and so it is for records that the list has"
-            raise RefusedError(message, where=error.where, hint=_NOT_THERE, code="answer_misplaced")
+            sent = self._fetch_request_of_key(fetch, key)
+            if sent is None or not isinstance(self._answer_with_record(ctx, fetch, sent, None), NotFoundError):
+                return [key]
+        if keys and why is not None:
+            message = f"{why.message}, and so it is for records that the list has"
+            raise RefusedError(message, where=why.where, hint=_NOT_THERE, code="answer_misplaced")
+        return []
 
-    def _some_listed_keys(self, ctx: Context[HttpJsonSettings]) -> Sequence[tuple[str, ...]]:
+    def _listed_keys(self, ctx: Context[HttpJsonSettings]) -> Sequence[tuple[str, ...]]:
         """Return the keys of records of a first page that are not marked as deleted, as the API has them."""
         asked = next(self._request_values_by_window(ctx, None), None)
-        if asked is None or self.own_keys is not None or self.columns.keys() & {*self.key}:
+        if asked is None or self.own_keys is not None:
             return ()
         page = next(self.pages(ctx, asked[0]), None)
         if page is None:
             return ()
         rows = with_path_columns(self.batch_of_page(ctx, page, page.address).load(), self.used_columns)
         kept = rows if self.deleted is None else rows.filter(~self.deleted.expression())
-        return kept.select(self.key).drop_nulls().unique(maintain_order=True).head(_COMPARED).rows()
+        return kept.select(self.key).drop_nulls().unique(maintain_order=True).rows()
 
     def _refuse_other_records(
         self, batch: RawBatch, fetch: FetchedRecord, key: tuple[str, ...], answer: ApiAnswer
@@ -378,9 +415,6 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         if number < rows.height and (self.group_by or not number):
             message = f"has other records than the one that was asked for, by {', '.join(sorted(asked))}"
             raise RefusedError(message, where=answer.address, hint=_OTHERS, code="answer_misplaced")
-
-    def _keys_if_yields_deleted(self, keys: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
-        return keys if self.yields_deleted else ()
 
     def _fetch_request_of_key(self, fetch: FetchedRecord, texts: tuple[str, ...]) -> Mapping[str, Any] | None:
         key = dict(zip(self.key, texts, strict=True))
@@ -546,8 +580,14 @@ def _filters_before_member_requests(
     ]
 
 
-def _send_record_request(ctx: Context[HttpJsonSettings], fetch: FetchedRecord, sent: Mapping[str, Any]) -> ApiAnswer:
-    return ctx.api.request("POST" if fetch.is_post else "GET", **sent)
+def _never(_: object) -> bool:
+    return False
+
+
+def _encoded_characters(fetch: FetchedRecord, key: Sequence[str], texts: tuple[str, ...]) -> frozenset[str]:
+    """Return the characters of the columns of a key in the path that are percent-encoded there."""
+    named = {*path_filling_and_answered_records.columns_in_braces(fetch.path)}
+    return frozenset(_ENCODED.findall("".join(text for name, text in zip(key, texts, strict=True) if name in named)))
 
 
 def _members_at_path_text(page: ApiAnswer, pointer: str) -> str:

@@ -148,7 +148,12 @@ def test_an_answer_without_the_record_is_refused(body: Any, hint: str) -> None:
 )
 def test_a_record_that_is_not_there(status: int, stream: dict[str, Any], is_named: bool) -> None:
     """It is named as deleted where the stream can say so; the others are fetched."""
-    api = Api(lambda request: ITEMS[0] if request.url.path.endswith("1") else httpx.Response(status))
+
+    def answer(request: httpx.Request) -> Any:
+        is_found = request.url.path.endswith(("/items", "/1"))
+        return answered(request) if is_found else httpx.Response(status)
+
+    api = Api(answer)
     found = fetched(api, ["9", "1"], **stream)
     assert found.by_key.keys() == {("1",)}
     assert found.deleted == ({("9",)} if is_named else set())
@@ -189,6 +194,50 @@ def test_a_list_without_content_says_nothing_about_others() -> None:
 
     pages = {"kind": "page_number", "param": "page", "stop": {"statuses": [204]}}
     assert fetched(Api(answer), ["9"], **MARKED, pagination=pages).deleted == {("9",)}
+
+
+@pytest.mark.parametrize(
+    ("listed", "key", "stream", "is_deleted"),
+    [
+        (["C-7", "C-8"], "9", {"columns": {"id": {"strip_prefix": "C-"}}}, False),
+        (["7 ", "8"], "9", {}, False),
+        (["7", "8"], "1/9", {}, False),
+        (["7", "8", "1/8"], "1/9", {}, True),
+        (["7", "8", "a+b"], "1/9", {}, False),
+        (["7", "8", "a+1/8"], "1/9", {}, True),
+    ],
+    ids=str,
+)
+def test_a_key_that_the_api_may_not_take_is_not_that_of_a_deleted_record(
+    listed: list[str], key: str, stream: dict[str, Any], is_deleted: bool
+) -> None:
+    """A repaired or trimmed key is another text than that of the API, and a server may not take an encoded slash."""
+
+    def answer(request: httpx.Request) -> Any:
+        name = request.url.path.removeprefix("/api/items").removeprefix("/")
+        items = [{"id": each, "sku": each} for each in listed]
+        found = [item for item in items if name in {"", item["id"]}]
+        return ({"items": found} if not name else found[0]) if found else httpx.Response(404)
+
+    found = fetched(Api(answer), ["8", key], **MARKED | stream)
+    assert found.deleted == ({(key,)} if is_deleted else set())
+
+
+@pytest.mark.parametrize("numbers", [[], ["id"]])
+def test_a_search_that_finds_no_listed_record_deletes_none(numbers: list[str]) -> None:
+    """Such as one for a text where the API has a number."""
+
+    def answer(request: httpx.Request) -> Any:
+        if request.method == "GET":
+            return {"items": ITEMS}
+        return {"items": [item for item in ITEMS if item["id"] == json.loads(request.content)["id"]]}
+
+    search = {"fetch": SEARCH["fetch"] | {"numbers": numbers}}
+    if numbers:
+        assert fetched(Api(answer), ["9"], **MARKED, **search).deleted == {("9",)}
+    else:
+        with pytest.raises(RefusedError, match="has no record at /items, and so it is for records that the list has"):
+            fetched(Api(answer), ["9"], **MARKED, **search)
 
 
 def test_a_failing_api_deletes_nothing() -> None:
@@ -290,11 +339,15 @@ SEARCH = {"fetch": {"path": "/search", "body": {"id": "{id}"}, "record": "items"
 )
 def test_a_search_that_failed_does_not_say_that_a_record_was_deleted(answer: dict[str, Any]) -> None:
     """Its answer has no record either. What is no error is named in ``ignore``."""
+
+    def api(found: Any) -> Api:
+        return Api(lambda request: found if request.method == "POST" else {"items": []})
+
     with pytest.raises(RefusedError, match="has no complete record at /items: /[a-z_]+ reports an error"):
-        fetched(Api(lambda _: answer), ["1"], **MARKED, **SEARCH)
+        fetched(api(answer), ["1"], **MARKED, **SEARCH)
     ignoring = {"pagination": {"kind": "single_page", "ignore": [*answer]}}
-    assert fetched(Api(lambda _: answer), ["1"], **MARKED, **SEARCH, **ignoring).deleted == {("1",)}
-    everyday = Api(lambda _: {"items": [], "success": True, "message": "no records", "total": 0})
+    assert fetched(api(answer), ["1"], **MARKED, **SEARCH, **ignoring).deleted == {("1",)}
+    everyday = api({"items": [], "success": True, "message": "no records", "total": 0})
     assert fetched(everyday, ["1"], **MARKED, **SEARCH).deleted == {("1",)}
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import structs
 
-from crossdock.errors import CrossdockError, RecordError, RefusedError, UnavailableError
+from crossdock.errors import CrossdockError, RecordError, RefusedError, RemoteError, UnavailableError
 from crossdock.state import Intent, StoredBatch
 from crossdock.values.author_code_errors import AuthorCodeError
 from crossdock.writing.delivery import in_doubt_and_refusal_rules
@@ -222,7 +222,7 @@ class OutcomePolicy:
         with self._settled_if_author_code_fails(task.intent, decisions, task.retry_state):
             is_apart = outcome.kind == "unmade" or (outcome.kind, outcome.status) == ("rejected", FAILED_DEPENDENCY)
             is_undone = is_apart and not refused_whole and task.purpose == "send" and task.batch_size > 1
-            if is_undone or (refused_whole and outcome.status != 401):
+            if is_undone or (refused_whole and self._error_if_concerns_all(task, outcome) is None):
                 self._divide_batch(task, outcome, decisions, is_undone=is_undone or outcome.status in UNREAD)
             else:
                 self._decide(task, outcome, decisions)
@@ -416,10 +416,16 @@ class OutcomePolicy:
             decisions.settle("rejected", intent, replace(outcome, reason="referenced_by"))
         elif intent.operation == "delete" and outcome.status in UNFIT and task.retry_state.refusal is None:
             self._look_up_refused_delete(task, outcome, decisions)
-        elif intent.operation != "create" or not self._look_up_results.decide_create_refused_as_duplicate(
-            task, outcome, decisions
-        ):
+        elif not self._is_decided_as_repeat_or_duplicate(task, outcome, decisions):
             self._reject_one_or_stop_run(task, outcome, decisions)
+
+    def _is_decided_as_repeat_or_duplicate(
+        self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions
+    ) -> bool:
+        results = self._look_up_results
+        if task.intent.operation == "create" and results.decide_create_refused_as_duplicate(task, outcome, decisions):
+            return True
+        return results.decide_refused_repeat(task, outcome, decisions)
 
     def _look_up_gone_record(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         """Look a record up that a delete did not find: the path may be wrong, or a gateway may have answered."""
@@ -446,11 +452,13 @@ class OutcomePolicy:
     def _may_be_referred_to(self, resource: str) -> bool:
         return any(resource in kind.parents for kind in self._target.resources.values())
 
-    def _reject_one_or_stop_run(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
-        concerns_all = in_doubt_and_refusal_rules.error_if_refusal_concerns_all(
+    def _error_if_concerns_all(self, task: SendTask, outcome: Outcome) -> RemoteError | None:
+        return in_doubt_and_refusal_rules.error_if_refusal_concerns_all(
             task.intent, outcome, self._target, self._accepted
         )
-        if concerns_all is None:
+
+    def _reject_one_or_stop_run(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+        if (concerns_all := self._error_if_concerns_all(task, outcome)) is None:
             decisions.settle("rejected", task.intent, outcome)
             return
         if not self._run.resuming or outcome.status == 401:  # otherwise its stream may be removed from the config

@@ -33,6 +33,7 @@ from crossdock.writing.targets.payload_comparison import has_wanted_members
 
 SMALLER = 4  # after a failure a batch is divided by this, so that four failures of a hundred records find the wrong one
 THROTTLED = 429
+OF_ALL = frozenset({401, 403, 404, 405, 410})  # refusals that hardly concern one record
 FAILING_RECORDS_AT_MOST = 10  # left out while the target answers pings, before anything was delivered
 
 
@@ -166,6 +167,10 @@ _CHANGED = Outcome(
     "rejected", "somebody else has changed the record since; nothing was written", 412, reason="conflict"
 )
 
+_TAKEN_AND_NOT_SHOWN = (
+    "the target says that a record of this name exists, and does not show it: it may be this one, and the next run"
+    " looks again"
+)
 _NOT_SEEN = (
     "the target has accepted the request, and does not show its effect, or not under this name; the next run looks"
     " again"
@@ -193,17 +198,40 @@ class LookUpResults:
         """Decide about a refused create if another record may be the reason; otherwise return False."""
         is_conflict, expected = outcome.reason == "conflict", self.may_exist_already(task)
         resource = self._target.resources[task.intent.resource]
-        about_name = is_conflict and outcome.pointer in {None, resource.name_pointer}
         may_be_ours = expected and (is_conflict or (outcome.status == 422 and outcome.pointer is None))
-        if (about_name or may_be_ours) and resource.endpoint.look_up:
+        if (self._is_about_name(task.intent, outcome) or may_be_ours) and resource.endpoint.look_up:
             task.retry_state.conflict = outcome
-            self._run.queue.put(structs.replace(task, purpose="look_up"))
+            settle_s = self._target.settle_s if task.retry_state.ambiguous else 0.0
+            self._run.queue.delay(structs.replace(task, purpose="look_up"), settle_s, free=True)
         elif is_conflict and task.retry_state.ambiguous:
             self._retries.retry_unless_unsafe_or_hopeless(task, outcome, decisions)
         elif is_conflict and not expected:
             self.decide_by_conflict_alone(task, outcome, decisions)
         else:
             return False
+        return True
+
+    def _is_about_name(self, intent: Intent, refusal: Outcome) -> bool:
+        """Return whether *refusal* says that another record has the external id."""
+        names = {None, self._target.resources[intent.resource].name_pointer}
+        return refusal.reason == "conflict" and refusal.pointer in names
+
+    def decide_refused_repeat(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> bool:
+        """Decide about an operation that was refused when it was sent again; otherwise return False.
+
+        The first attempt may have been carried out and be the reason, such as of a lack of stock. A target that keeps
+        the idempotency key would have repeated its first answer.
+        """
+        endpoint, operation = self._target.resources[task.intent.resource].endpoint, task.intent.operation
+        is_repeat = task.retry_state.ambiguous and task.stored is None and not endpoint.has_key(operation)
+        if not is_repeat or outcome.status in OF_ALL:
+            return False
+        if endpoint.can_verify(operation):
+            task.retry_state.refusal = replace(outcome, kind="rejected")
+            self._run.queue.delay(structs.replace(task, purpose="look_up"), self._target.settle_s, free=True)
+        else:
+            message = f"refused when it was sent again, and may have been carried out before: {outcome.message}"
+            self.leave_in_doubt(task, message, decisions)
         return True
 
     def decide(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
@@ -304,6 +332,8 @@ class LookUpResults:
             decisions.settle("rejected", intent, Outcome("rejected", message, 404, reason="missing"))
         elif retry_state.accepted:
             self.leave_in_doubt(task, _NOT_SEEN, decisions)
+        elif self._may_be_shown_later(task, outcome):
+            self.leave_in_doubt(task, _TAKEN_AND_NOT_SHOWN, decisions)
         elif (refusal := retry_state.conflict or retry_state.refusal) is not None:
             decisions.settle("rejected", intent, refusal)
         elif intent.operation in self._target.resources[intent.resource].endpoint.looks_up_first:
@@ -311,6 +341,12 @@ class LookUpResults:
         else:
             retry_state.ambiguous = False
             self._run.queue.put(structs.replace(task, purpose="send"))
+
+    def _may_be_shown_later(self, task: SendTask, outcome: Outcome) -> bool:
+        """Return whether an absent record of this state may be the one that has the name, by the target's refusal."""
+        conflict = task.retry_state.conflict
+        is_ours = task.retry_state.ambiguous and outcome.kind == "absent"
+        return is_ours and conflict is not None and self._is_about_name(task.intent, conflict)
 
     def _replace_create_after_look_up(self, intent: Intent, held: dict[str, Any], decisions: DispatchDecisions) -> None:
         try:

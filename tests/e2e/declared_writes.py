@@ -1,0 +1,99 @@
+"""Records in a folder that an API takes one by one or in batches, as a config declares it, run by commands."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+from tests.e2e.project_folder import in_process
+from tests.ended_commands import Done
+from tests.partners.partner_server import PartnerAnswer, PartnerRequest, PartnerServer, serving
+
+Answering = Callable[[PartnerRequest], PartnerAnswer | None]
+
+
+class _Api(PartnerServer):
+    def __init__(self, answer: Answering) -> None:
+        super().__init__(None)  # type: ignore[arg-type]  # it answers by itself
+        self._answer, self._one_by_one = answer, threading.Lock()
+
+    def respond(self, request: PartnerRequest) -> PartnerAnswer | None:
+        with self._one_by_one:
+            self.requests.append((request, "none"))
+            return self._answer(request)
+
+
+class DeclaredWrites:
+    """A config, the records and the API.
+
+    Args:
+        resource: What the config declares of the API, besides the members of a record: ``name`` and its name, ``ref``.
+        target: Keys of the section ``target`` besides.
+
+    Attributes:
+        requests: What arrived, oldest first.
+    """
+
+    def __init__(self, folder: Path, api: PartnerServer, resource: dict[str, Any], target: dict[str, Any]) -> None:
+        self.config, self._api, self._out = folder / "crossdock.yaml", api, folder / "out"
+        self._out.mkdir(parents=True)
+        self.configure(resource, **target)
+        self._files = 0
+        assert self.run("init").exit_code == 0
+
+    @property
+    def requests(self) -> Sequence[PartnerRequest]:
+        return [request for request, _ in self._api.requests]
+
+    def configure(self, resource: dict[str, Any], **target: Any) -> None:
+        members = {"members": {"title": {"type": "text", "required": True}}, "name": "ref"}
+        retry = {"attempts": 3, "base_s": 0.01, "cap_s": 0.02, "give_up_after_s": 0.5}
+        section = {"settle_s": 0, "retry": retry} | target
+        vendor = {
+            "kind": "http_json",
+            "base_url": self._api.url,
+            "auth": {"kind": "bearer", "token": "env:TOKEN"},
+            "rate": {"per_minute": 600_000, "burst": 1_000},
+            "target": section | {"resources": {"records": members | resource}},
+        }
+        records = {"files": "*.csv", "mode": "append", "to": "vendor.records", "key": ["ID"], "map": {"title": "NAME"}}
+        folder = {"kind": "folder_warehouse", "path": "out", "settle_s": 0, "streams": {"records": records}}
+        platform = {"base_url": "http://127.0.0.1:9", "tenant": "t", "auth": {"kind": "api_key", "token": "env:TOKEN"}}
+        whole = {
+            "platform": platform,
+            "state": "sqlite:///state.db",
+            "connections": {"wms": folder, "vendor": vendor},
+        }
+        self.config.write_text(yaml.safe_dump(whole, sort_keys=False), encoding="utf-8")
+
+    def export(self, *rows: str) -> None:
+        """Write records, each ``ID,NAME``."""
+        self._files += 1
+        (self._out / f"{self._files:04}.csv").write_text("\n".join(["ID,NAME", *rows]) + "\n", encoding="utf-8")
+
+    def run(self, *arguments: str) -> Done:
+        return in_process(self.config, *arguments, environment={"TOKEN": "t"})
+
+    def sync(self, exit_code: int = 0) -> Done:
+        done = self.run("sync")
+        assert done.exit_code == exit_code, done.stdout + done.stderr
+        return done
+
+    def listed(self, state: str) -> dict[str, str]:
+        """The records in this state, by key, with what is said of each."""
+        found = json.loads(self.run("records", "list", "--state", state, "--json").stdout)
+        return {each["key"]: each["why"] for each in found}
+
+
+@contextmanager
+def declared_writes(
+    folder: Path, answer: Answering, resource: dict[str, Any], **target: Any
+) -> Iterator[DeclaredWrites]:
+    """A project whose records go to an API that answers as *answer* says."""
+    with serving(_Api(answer)) as api:
+        yield DeclaredWrites(folder, api, resource, target)

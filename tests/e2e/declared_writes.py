@@ -34,14 +34,23 @@ class DeclaredWrites:
     Args:
         resource: What the config declares of the API, besides the members of a record: ``name`` and its name, ``ref``.
         target: Keys of the section ``target`` besides.
+        stream: Keys of the stream in place of the usual ones.
 
     Attributes:
+        out: The folder of the records.
         requests: What arrived, oldest first.
     """
 
-    def __init__(self, folder: Path, api: PartnerServer, resource: dict[str, Any], target: dict[str, Any]) -> None:
-        self.config, self._api, self._out = folder / "crossdock.yaml", api, folder / "out"
-        self._out.mkdir(parents=True)
+    def __init__(
+        self,
+        folder: Path,
+        api: PartnerServer,
+        resource: dict[str, Any],
+        target: dict[str, Any],
+        stream: dict[str, Any],
+    ) -> None:
+        self.config, self._api, self.out, self._stream = folder / "crossdock.yaml", api, folder / "out", stream
+        self.out.mkdir(parents=True)
         self.configure(resource, **target)
         self._files = 0
         assert self.run("init").exit_code == 0
@@ -62,6 +71,7 @@ class DeclaredWrites:
             "target": section | {"resources": {"records": members | resource}},
         }
         records = {"files": "*.csv", "mode": "append", "to": "vendor.records", "key": ["ID"], "map": {"title": "NAME"}}
+        records |= self._stream
         folder = {"kind": "folder_warehouse", "path": "out", "settle_s": 0, "streams": {"records": records}}
         platform = {"base_url": "http://127.0.0.1:9", "tenant": "t", "auth": {"kind": "api_key", "token": "env:TOKEN"}}
         whole = {
@@ -74,7 +84,7 @@ class DeclaredWrites:
     def export(self, *rows: str) -> None:
         """Write records, each ``ID,NAME``."""
         self._files += 1
-        (self._out / f"{self._files:04}.csv").write_text("\n".join(["ID,NAME", *rows]) + "\n", encoding="utf-8")
+        (self.out / f"{self._files:04}.csv").write_text("\n".join(["ID,NAME", *rows]) + "\n", encoding="utf-8")
 
     def run(self, *arguments: str) -> Done:
         return in_process(self.config, *arguments, environment={"TOKEN": "t"})
@@ -92,8 +102,8 @@ class DeclaredWrites:
 
 @contextmanager
 def declared_writes(
-    folder: Path, answer: Answering, resource: dict[str, Any], **target: Any
+    folder: Path, answer: Answering, resource: dict[str, Any], *, stream: dict[str, Any] | None = None, **target: Any
 ) -> Iterator[DeclaredWrites]:
     """A project whose records go to an API that answers as *answer* says."""
     with serving(_Api(answer)) as api:
-        yield DeclaredWrites(folder, api, resource, target)
+        yield DeclaredWrites(folder, api, resource, target, stream or {})

@@ -111,6 +111,8 @@ class LatestRecords:
         self._units: list[SourceUnit] = []
         self._parts: list[pl.DataFrame] = []
         self._group: list[pl.DataFrame] = []  # rows of the current unit, with ``group_by``
+        self._edges = dict[int, tuple[int, int]]()  # the keys of the first and the last row, with ``group_by``, by unit
+        self.divided_record: str | None = None
         self._has_elements = False  # of exploded objects, each a group of its own
         self._rows_before_deletion = 0  # of the same key and unit, with ``group_by``
         self._free_bytes = _HELD_BYTES
@@ -285,6 +287,8 @@ class LatestRecords:
             deleted = int(read[DELETED].sum()) if DELETED in read.columns else 0
             self._rows_before_deletion += read.height - deleted - rows.height
             rows = rows.drop(DELETED, strict=False)
+            if rows.height:
+                self._edges[len(self._units) - 1] = rows[KEY_HASH][0], rows[KEY_HASH][-1]
             grouped = fingerprint.group_fingerprints(rows, KEY_HASH, FP, self._stream.fingerprint).rename(
                 {"rows": ROWS}
             )
@@ -312,9 +316,9 @@ class LatestRecords:
             duplicated = pl.col(KEY_HASH).is_duplicated()
             competing = later_of_rows_and_deletions(candidates.filter(duplicated))
             stream = self._stream
-            is_part = stream.group_by is not None and not self._has_elements  # of a record in several files
-            if self._lists_all and not (stream.order_by or is_part or stream.duplicates == "last"):
+            if self._lists_all and not (stream.order_by or stream.duplicates == "last"):
                 refuse_contradicting_duplicates(competing, self.place_of_row)
+            self.divided_record = self._place_of_divided_record(competing)
             if self._is_ordered_by_cursor_only:
                 competing = self._with_positions_by_cursor(competing)
             order = [POSITION, UNIT, LINE] if POSITION in competing.columns else [UNIT, LINE]  # of equal ones the last
@@ -327,6 +331,21 @@ class LatestRecords:
         in_records = self._row_count(self.latest)
         tally.rows_in_records += in_records
         tally.rows_superseded += self._row_count(candidates) + self._rows_before_deletion - in_records
+
+    def _place_of_divided_record(self, competing: pl.DataFrame) -> str | None:
+        """Return where a record is with which one unit ends and the next one begins, of which only the latter counts.
+
+        An export that was divided by rows looks so, and so does a record with two versions.
+        """
+        for number in range(1, len(self._units)):
+            (_, last), (first, _) = (self._edges.get(each, (None, None)) for each in (number - 1, number))
+            if first is None or first != last or self._has_elements:
+                continue
+            is_of_both = pl.col(UNIT).is_in([number - 1, number])
+            versions = competing.filter((pl.col(KEY_HASH) == pl.lit(first, fingerprint.HASH)) & is_of_both)
+            if versions[FP].n_unique() > 1:
+                return f"{self._units[number - 1].source} and {self._units[number].source}"
+        return None
 
     @property
     def _is_ordered_by_cursor_only(self) -> bool:

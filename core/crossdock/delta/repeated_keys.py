@@ -66,7 +66,10 @@ def refuse_contradicting_duplicates(listed: pl.DataFrame, place_of_row: Callable
         # with its type: polars infers at most 127 bits for a literal
         is_first = pl.col(KEY_HASH) == pl.lit(differing[KEY_HASH][0], fingerprint.HASH)
         first, second = (place_of_row(*row) for row in differing.filter(is_first)[[UNIT, LINE]].rows()[:2])
-        hint = "Ask the sender which row is right; order_by or duplicates can say which one counts, if one always does."
+        hint = (
+            "Ask the sender which one is right, or to keep the rows of a record together; order_by or duplicates can say"
+            " which one counts, if one always does."
+        )
         raise RefusedError(
             f"duplicate of the record at {first}, with different content",
             where=second,

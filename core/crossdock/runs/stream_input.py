@@ -344,7 +344,7 @@ class StreamInput:
         bound.context.run.intakes.accept(name)
         if self._phases is not None and (remark := self._phases.cursor_column_problem_remark):
             bound.context.run.note(name, remark)
-        note_trimmed_and_damaged_texts(bound, self._scan)
+        report_doubtful_rows(bound, self._scan)
         if mapping_changed and self._scan.source_names:
             self._mapping_changed = mapping_changed
             bound.context.run.note(
@@ -623,8 +623,10 @@ def load_untrimmed_keys(bound: BoundStream, state: State) -> None:
             bound.stream.earlier_keys = stored_key_by_trimmed_key(tx, bound.scope, bound.name)
 
 
-def note_trimmed_and_damaged_texts(bound: BoundStream, scan: LatestRecords) -> None:
-    """Note in how many rows keys were trimmed or may have been changed by a partner, and which cells look damaged."""
+def report_doubtful_rows(bound: BoundStream, scan: LatestRecords) -> None:
+    """Report how many keys were trimmed or may have been changed by a partner, cells that look damaged, and a record
+    whose rows are in two files.
+    """
     note = bound.context.run.note
     if number := sum(scan.trimmed_rows):
         rows = "1 row" if number == 1 else f"{number:,} rows"
@@ -634,6 +636,10 @@ def note_trimmed_and_damaged_texts(bound: BoundStream, scan: LatestRecords) -> N
         of_ours = f"{names} of {NOT_OURS} would be ours but for case, white space or encoding"
         text = f"{of_ours}; if the partner changes names, choose another name_form"
         bound.context.run.warn(bound.name, text, code="external_ids_similar")
+    if scan.divided_record is not None:
+        text = f"a record is at the border of {scan.divided_record}, and only its latter rows count"
+        hint = "if the export was divided by rows, let the sender keep the rows of a record together"
+        bound.context.run.warn(bound.name, f"{text}: {hint}", code="records_repeated")
     for found in scan.suspicious.found:
         note(bound.name, str(found))
 

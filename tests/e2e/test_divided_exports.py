@@ -1,0 +1,50 @@
+"""Exports that the sender divides by rows, so that the rows of a record are in two files."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+from tests.e2e.declared_writes import declared_writes
+from tests.partners.partner_server import PartnerAnswer, PartnerRequest
+
+LINES = {"type": "list", "members": {"sku": "text"}}
+RESOURCE = {"create": "POST /records", "repeated": "ignored", "members": {"lines": LINES}}
+PARTS = {"part_1.csv": "ID,NAME\n7,A\n8,A\n8,B\n", "part_2.csv": "ID,NAME\n8,C\n9,A\n"}
+
+
+def created(request: PartnerRequest) -> PartnerAnswer:
+    record = request.json()
+    return PartnerAnswer(201, record | {"id": f"id of {record['ref']}"})
+
+
+@pytest.mark.parametrize("mode", ["snapshot", "append"])
+def test_rows_of_a_record_in_two_members_are_noticed(tmp_path: Path, mode: str) -> None:
+    """A snapshot is refused; of files with changes the later one counts, and a warning names them."""
+    stream = {
+        "mode": mode,
+        "files": "*.zip",
+        "wrapped": ["zip"],
+        "group_by": ["ID"],
+        "map": {"lines": {"each": {"sku": "NAME"}}},
+    }
+    with declared_writes(tmp_path, created, RESOURCE, stream=stream) as project:
+        with zipfile.ZipFile(project.out / "1.zip", "w") as archive:
+            for name, content in PARTS.items():
+                archive.writestr(name, content)
+        done = project.sync(4 if mode == "snapshot" else 0)
+        said = done.stdout + done.stderr
+        assert "keep the rows of a record together" in said
+        assert all(f"1.zip/{name}" in said for name in PARTS)
+        assert len(project.requests) == (0 if mode == "snapshot" else 3)
+
+
+def test_two_versions_of_a_record_in_files_with_changes_are_none(tmp_path: Path) -> None:
+    """The later file counts, and nothing is said of a record that is in the middle of one of them."""
+    stream = {"group_by": ["ID"], "map": {"lines": {"each": {"sku": "NAME"}}}}
+    with declared_writes(tmp_path, created, RESOURCE, stream=stream) as project:
+        project.export("8,A", "7,A")
+        project.export("8,B", "9,A")
+        done = project.sync()
+        assert "keep the rows" not in done.stdout + done.stderr

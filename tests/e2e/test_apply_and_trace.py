@@ -29,8 +29,10 @@ def test_an_approved_plan_is_done(site: Site, planned: Path) -> None:
     assert len(site.effects()) == 7
 
 
-@pytest.mark.nightly(but=["a changed row", "the state"])
-@pytest.mark.parametrize("change", ["a changed row", "another file", "another mapping", "the state"])
+@pytest.mark.nightly(but=["a changed row", "the state", "a rule of the delivery"])
+@pytest.mark.parametrize(
+    "change", ["a changed row", "another file", "another mapping", "a rule of the delivery", "the state"]
+)
 def test_a_plan_of_yesterday_is_refused(site: Site, planned: Path, change: str) -> None:
     """When source, config or state have changed since it was approved, nothing at all is done."""
     match change:
@@ -40,6 +42,8 @@ def test_a_plan_of_yesterday_is_refused(site: Site, planned: Path, change: str) 
             site.export("PROD_2.csv", "SKU;NAME;PRICE\nP9;Washer;0.05\n")
         case "another mapping":
             site.edit("currency: CURRENCY", "currency: {const: USD}")
+        case "a rule of the delivery":
+            site.edit("resource: product", "resource: product\n        adopt: external_id")
         case _:
             assert site.sync("wms.customers").code == 0
     before = len(site.effects())

@@ -51,9 +51,17 @@ class Operator:
     def ended(self) -> str:
         """Wait for the started command, and return what its page says."""
 
+        return self._read_until_without("It is running")
+
+    def follow_to_counted(self, text: str) -> str:
+        """Follow a link, and return what its page says when records are counted."""
+        self.follow(text)
+        return self._read_until_without("being counted")
+
+    def _read_until_without(self, text: str) -> str:
         def has_ended() -> bool:
             self.page = self.browser.open(self.page.url)
-            return "It is running" not in self.page.text
+            return text not in self.page.text
 
         eventually(has_ended)
         return self.page.text
@@ -256,7 +264,7 @@ def test_is_the_migration_done(migrated: MigratedFolder) -> None:
     migrated.fill()
     migrated.load()
     with operator(migrated.config) as who:
-        found = who.follow("Migration").text
+        found = who.follow_to_counted("Migration")
         assert "All waves are done." in found
         assert "6 of 6 records delivered" in found
 
@@ -277,7 +285,7 @@ def test_undo_wave_3(migrated: MigratedFolder, monkeypatch: pytest.MonkeyPatch) 
     migrated.write("SHELF1.csv", "CODE\nA1\nA2\n")
     migrated.load()
     with operator(migrated.config) as who:
-        who.follow("Migration")
+        who.follow_to_counted("Migration")
         assert "wms.shelves: 2 records created." in who.follow("Undo a wave: shelves").text
         who.send(how="execute", why="the shelves are counted again")
         done = who.ended()

@@ -509,6 +509,27 @@ def test_a_record_that_waits_is_not_removed(site: Site) -> None:
     assert site.sync("wms.products").records("products")["deleted"] == 1
 
 
+@pytest.mark.parametrize("is_proved", [True, False])
+def test_a_record_that_waits_and_is_gone_is_not_sent(site: Site, is_proved: bool) -> None:
+    """It was never sent: a complete snapshot that lacks it ends the wait, and one that proves nothing does not."""
+    site.edit("resource: product", "resource: ledger_account")
+    start = "          sku: SKU\n          name: NAME\n          unitPrice: {from: PRICE, as: decimal}\n"
+    site.edit(start, ACCOUNTS)
+    snapshots(site, price="", trailer=is_proved)
+
+    def read_night(name: str, rows: list[str]) -> Result:
+        text = counted(rows) if is_proved else HEADER + "".join(rows)
+        site.export(f"PROD_{name}.csv", text)
+        return site.sync("wms.products")
+
+    assert read_night("1", [*lines(ALL, ""), *lines([50], "P60")]).records("products")["carried_on"] == 1
+    records = read_night("2", lines([*ALL, 61], "")).records("products")
+    assert records.get("carried_on", 0) == (0 if is_proved else 1)
+    read_night("3", lines([*ALL, 60, 61], ""))
+    created = {effect["body"]["externalId"] for effect in site.effects() if effect["operation"] == "create"}
+    assert "wms:P50" not in created
+
+
 def test_a_filtered_row_is_still_there(site: Site) -> None:
     """A record whose rows a filter leaves out is in the source, and not gone."""
     site.edit("key: [SKU]", "skip: {old: {field: NAME, starts_with: OLD}}\n        key: [SKU]", within="products:")

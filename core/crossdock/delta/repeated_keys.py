@@ -67,7 +67,7 @@ def refuse_contradicting_duplicates(listed: pl.DataFrame, place_of_row: Callable
         is_first = pl.col(KEY_HASH) == pl.lit(differing[KEY_HASH][0], fingerprint.HASH)
         first, second = (place_of_row(*row) for row in differing.filter(is_first)[[UNIT, LINE]].rows()[:2])
         hint = (
-            "Ask the sender which one is right, or to keep the rows of a record together; order_by or duplicates can say"
+            "Ask the sender which one is right, or to keep rows of a record together; order_by or duplicates can say"
             " which one counts, if one always does."
         )
         raise RefusedError(

@@ -22,7 +22,7 @@ from crossdock.delta.state_comparison import Delta, keys_not_listed
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, IncompleteListError
 from crossdock.runs.checked_batches import batches_of_existing_records
-from crossdock.runs.planning.removals import Removals, decide_deleted, decide_missing
+from crossdock.runs.planning.removals import Removals, decide_deleted, decide_missing, find_proved_gone
 from crossdock.runs.planning.snapshot_proof import Completeness, SnapshotFacts
 from crossdock.state import Intent, State, Transaction, Wait
 from crossdock.values.config_base_types import parse_duration
@@ -169,6 +169,23 @@ class GoneRecords:
     ) -> Removals:
         facts = _snapshot_facts("snapshot", scan, rows, proof, waiting, unsettled)
         return decide_missing(self._state, self._bound, found.gone, facts, at=self._bound.context.run.clock.now())
+
+    def waiting_records_gone(
+        self,
+        scan: LatestRecords,
+        rows: Tally,
+        proof: Completeness,
+        waiting: Sequence[Wait],
+        unsettled: Sequence[Intent],
+    ) -> list[int]:
+        """Return the key hashes of *waiting* records, never sent before, that a snapshot proves to be gone."""
+        keys = pl.DataFrame({KEY_HASH: [each.identity.key_hash for each in waiting]}, schema={KEY_HASH: pl.UInt128})
+        unlisted = keys_not_listed(keys, scan.latest)
+        if unlisted.is_empty():
+            return []
+        known = self._state.facts_about_keys_of_scope(self._bound.scope)
+        facts = _snapshot_facts("snapshot", scan, rows, proof, waiting, unsettled)
+        return find_proved_gone(self._state, self._bound, keys_not_listed(unlisted.to_frame(KEY_HASH), known), facts)
 
     def decide_by_full_list(
         self,

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 from msgspec import Struct
 
 from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.effective_config import effective_config_of_project
 from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
 from crossdock.runs import dry_run
@@ -40,6 +41,8 @@ class PlanFile(DigestFile):
         remove_extra: Whether a repair deletes what only the platform has.
         decisions: SHA-256 over all operations, rejections and waiting records, in this order.
         sources: SHA-256 over what each stream reads, by its name.
+        settings: SHA-256 over the platform, the streams and the targets of the config, since some of their settings
+            count only during delivery; empty in a plan of an earlier version.
     """
 
     noun: ClassVar[str] = "plan"
@@ -55,6 +58,7 @@ class PlanFile(DigestFile):
     operations: dict[str, int]
     decisions: str
     sources: dict[str, str]
+    settings: str = ""
 
 
 class DecisionHash(Struct, frozen=True):
@@ -139,7 +143,8 @@ def apply(
                 hint=f"send them, without reading a source: {undo_in_progress.RESUME}; then plan again",
                 code="operations_left",
             )
-        if _plan_file_with_hashes(project, approved.selection, planned, digest) != approved:
+        made = _plan_file_with_hashes(project, approved.selection, planned, digest)
+        if made != (approved if approved.settings else approved.model_copy(update={"settings": made.settings})):
             raise outdated_error("crossdock plan")
         run = ActiveRun(session, progress, interrupt, attempt=attempt)
 
@@ -165,4 +170,13 @@ def _plan_file_with_hashes(
         operations=dict(Counter(planned.operations)),
         decisions=digest.sum.hexdigest(),
         sources=planned.sources,
+        settings=_hash_of_settings(project),
     )
+
+
+def _hash_of_settings(project: Project) -> str:
+    """Hash what says how records are delivered. Credentials and places may differ where a plan is applied."""
+    config = effective_config_of_project(project)
+    platform = {name: value for name, value in config["platform"].items() if name != "auth"}
+    sections = [[each.get("streams"), each.get("target")] for each in config["connections"].values()]
+    return hashlib.sha256(exact_json.dumps([platform, sections])).hexdigest()

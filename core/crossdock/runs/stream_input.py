@@ -336,8 +336,7 @@ class StreamInput:
             self._tally.count("ignored", unproved)
             found = self._compare_with_state(unsettled)
         self._delta = found
-        with self._state.begin_read_only() as tx:
-            self._waiting += self._waits.release_children_of_decided(tx, found, self._waiting)
+        self._withdraw_or_release_waiting_records(found, counted, unsettled)
         self.removals = self._decide_removals(found, counted, unsettled)
         self.digest = self._scan.digest_of_all_records(self._gone.digest) if self._digested else ""
         self.refuse_unexpected_input()
@@ -380,6 +379,20 @@ class StreamInput:
 
     def _time_of_mapping_change_text(self, tx: Transaction) -> str:
         return mapping_changed_since_text(tx, self._bound.name, self._bound.stream.version)
+
+    def _withdraw_or_release_waiting_records(
+        self, found: state_comparison.Delta, counted: Tally, unsettled: list[Intent]
+    ) -> None:
+        waits = [*self._waiting, *self.idle_waits.records]
+        if self._has_read_snapshot and waits:
+            gone = self._gone.waiting_records_gone(self._scan, counted, self._completeness, waits, unsettled)
+            found.replaced += gone
+            found.unmoved += gone
+            if gone:
+                records = "1 record that waited is" if len(gone) == 1 else f"{len(gone):,} records that waited are"
+                self._bound.context.run.note(self._bound.name, f"{records} not listed any more, and not sent")
+        with self._state.begin_read_only() as tx:
+            self._waiting += self._waits.release_children_of_decided(tx, found, self._waiting)
 
     def _decide_removals(self, found: state_comparison.Delta, counted: Tally, unsettled: list[Intent]) -> Removals:
         """Decide about the records that are gone; where parts are read, with the last one."""

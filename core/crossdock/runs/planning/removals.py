@@ -80,6 +80,22 @@ def decide_missing(
     return structs.replace(decided, source=found.source, terms=terms, unsettled=is_open)
 
 
+def find_proved_gone(state: State, bound: BoundStream, unlisted: pl.Series, found: SnapshotFacts) -> list[int]:
+    """Return those of *unlisted*, key hashes of records that were never sent, that the snapshot proves to be gone."""
+    if bound.stream.on_gone == "nothing" or unlisted.is_empty():
+        return []
+    without_key = 0
+    if found.filtered is not None:
+        filtered, without_key = found.filtered(unlisted)
+        unlisted = unlisted.filter(~unlisted.is_in(filtered.implode()))
+    if unlisted.is_empty():
+        return []
+    found.completeness.recheck_source_and_note_doubt(bound, unlisted)
+    with state.begin_read_only() as tx:
+        blocker = find_removal_blocker(tx, bound, found, without_key)
+    return unlisted.to_list() if blocker is None else []
+
+
 def decide_deleted(
     state: State,
     bound: BoundStream,

@@ -238,6 +238,18 @@ def test_a_dropped_record_stays_away_until_it_changes(site: Site) -> None:
     assert site.listed() == []
 
 
+def test_a_dropped_record_stays_away_when_the_mapping_changes(site: Site) -> None:
+    """Its source is the same, and so it stays in the next night; the others are mapped again."""
+    refused(site)
+    assert site.run("records", "drop", "wms.products", "P1").code == 0
+    assert replayed(site).code == 0
+    site.edit("name: NAME", "name: NAME\n          description: NAME", within="products:")
+    assert site.sync("wms.products").records("products").get("dropped") == 1
+    site.export("PROD_2.csv", f"{HEADER}P1;Bolt;1,50\nP2;Nut;8\n")
+    assert site.sync("wms.products").records("products").get("dropped") == 1
+    assert site.names("product") == ["wms:P2"]
+
+
 def test_a_waiting_record_can_be_given_up(site: Site) -> None:
     """An invoice that waits for its customer is given up, and does not come to life when the customer comes."""
     site.init()

@@ -17,7 +17,6 @@ import httpx
 
 from crossdock import ConfigModel
 from crossdock.errors import RefusedError, UnauthorizedError
-from crossdock.pacing.throttling_wait import wait_stated_by_answer_s
 from crossdock.reading.sources.api_requests_and_answers import parameter_pairs
 from crossdock.reading.sources.path_filling_and_answered_records import columns_in_braces, fill_path
 from crossdock.targets import (
@@ -290,7 +289,7 @@ class _JobExchange:
         if is_own_host and answer.status == _THROTTLED:
             raise _EndedError(answer)
         if answer.status == _THROTTLED:  # another host tells nothing of the rate limit of the API
-            wait_s = wait_stated_by_answer_s(answer.headers, answer.body)
+            wait_s = outcome_of_write_with_reason(answer, ExpectedRecord(), RecordShape()).retry_after_s
             raise _ended_busy(f"{what}: too many requests", self._config.poll_s if wait_s is None else wait_s)
         sent = answer
         answer = self._target.with_status(self._resource, answer)

@@ -38,7 +38,8 @@ from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpda
 from crossdock.runs.records_followed_until_final import FollowedRecordFetch
 from crossdock.state import DeadLetter, Intent, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import known_fingerprints_by_key
-from crossdock.values.raw_rows_and_records import LINE, RawBatch
+from crossdock.state.tables.dead_letters import DeadLetterFacts
+from crossdock.values.raw_rows_and_records import LINE, RawBatch, is_same_source
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations_and_intents import Operation
 
@@ -305,6 +306,7 @@ class StreamInput:
         self._completeness, self.removals = Completeness(), Removals()
         self._rows = self._known_count = self._known_changed = 0  # also records that the state knows, and their changes
         self._mapping_changed = ""
+        self._still_dropped: dict[int, int | None] = {}  # fingerprints by key hashes
         self._left_alone: set[int] = set()  # waiting keys with an unsettled operation, or filtered out
 
     def _reset_latest_records(self) -> None:
@@ -464,12 +466,31 @@ class StreamInput:
             letters = tx.dead_letters.facts_of_each_letter(self._bound.name)
         compared = partial(state_comparison.compare, scan.latest, known, dead_letters=letters, unsettled=unsettled)
         found = compared(waiting=self._waiting, idle=self.idle_waits.records, snapshot=snapshot)
+        self._leave_out_dropped_records(found, letters)
         for unit, line in found.mixed_zones[[UNIT, LINE]].rows()[:1]:
             raise zone_differs_from_stored_error(scan.place_of_row(unit, line))
         self._known_count = known.height
         keys = split_into_parts_by_key(found.changed.select(KEY_HASH), known.select(KEY_HASH))
         self._known_changed = sum(ours.join(theirs, on=KEY_HASH, how="semi").height for ours, theirs in keys)
         return found
+
+    def _leave_out_dropped_records(self, found: state_comparison.Delta, letters: Sequence[DeadLetterFacts]) -> None:
+        """Leave dropped records out of the changes whose source is the same: only what is made of it has changed."""
+        dropped = pl.DataFrame(
+            {KEY_HASH: [each.key_hash for each in letters if each.status == "dropped"]}, schema={KEY_HASH: pl.UInt128}
+        )
+        rows = found.changed.join(dropped, on=KEY_HASH, how="semi", maintain_order="left")
+        if not rows.height:
+            return
+        self._still_dropped = {}
+        for read in self._scan.read_chosen_records(rows):
+            with self._state.begin_read_only() as tx:
+                letter = tx.dead_letters.get(self._bound.name, read.identity.key_hash)
+            if letter is not None and letter["raw"] and is_same_source(letter["raw"], read.record.raw()):
+                self._still_dropped[read.identity.key_hash] = read.identity.fingerprint
+        same = pl.Series(KEY_HASH, list(self._still_dropped), dtype=pl.UInt128)
+        found.changed = found.changed.filter(~pl.col(KEY_HASH).is_in(same.implode()))
+        found.dropped += len(same)
 
     def _known_records(self) -> pl.DataFrame:
         held = order.known if (order := self._scan.key_order) else None
@@ -593,6 +614,7 @@ class StreamInput:
             at=at,
         )
         tx.dead_letters.remove_records(name, self._delta.cured)
+        tx.dead_letters.set_fingerprints_of_dropped(name, self._still_dropped)
         tx.waiting_records.remove_records(name, self._delta.unmoved)
 
     @property

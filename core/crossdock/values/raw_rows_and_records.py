@@ -329,3 +329,15 @@ class Record(JsonAccess):
     def restored(cls, key: str, source: str, raw: dict[str, Any]) -> Record:
         rows = tuple(dict(zip(raw["columns"], cells, strict=True)) for cells in raw["rows"])
         return cls(key, rows, source, tuple(raw["lines"]), tuple(raw.get("before") or ({} for _ in rows)))
+
+
+def is_same_source(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether two results of `Record.raw` have the same cells, before repairs, in the columns of both."""
+    rows, others = _cells_before_repairs(one), _cells_before_repairs(other)
+    pairs = zip(rows, others, strict=False)
+    return len(rows) == len(others) and all(a[name] == b[name] for a, b in pairs for name in a.keys() & b.keys())
+
+
+def _cells_before_repairs(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
+    before = raw.get("before") or [{}] * len(raw["rows"])
+    return [dict(zip(raw["columns"], cells, strict=True)) | was for cells, was in zip(raw["rows"], before, strict=True)]

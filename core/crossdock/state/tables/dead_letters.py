@@ -209,6 +209,12 @@ class DeadLetters:
             condition = (table.c.stream == stream) & table.c.key_hash.in_(part)
             self._connection.execute(update(table).where(condition).values(status="dropped"))
 
+    def set_fingerprints_of_dropped(self, stream: str, fingerprints: Mapping[int, int | None]) -> None:
+        """Store what the same rows of dropped records are now, after a change of the mapping."""
+        for key_hash, record_fp in fingerprints.items():
+            condition = (table.c.stream == stream) & (table.c.key_hash == key_hash) & (table.c.status == "dropped")
+            self._connection.execute(update(table).where(condition).values(record_fp=record_fp))
+
     def key_hashes_among(self, stream: str, key_hashes: Sequence[int]) -> set[int]:
         return {key_hash for key_hash, *_ in _ATTEMPTS.rows(self._connection, {"stream": stream}, key_hashes)}
 

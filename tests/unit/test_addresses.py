@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from crossdock.values.web_address_checks import (
+    address_within_origin,
     check_address_without_query,
     check_https_or_loopback_address,
     forbidden_setting_address_reason,
     has_secret_parameter,
+    other_origin_text_and_hint,
     query_has_secret,
 )
 
@@ -121,3 +123,43 @@ def test_settings_must_not_be_unsafe_addresses(name: str | None, text: str, faul
     assert (fault is None) == (found is None)
     assert (fault or "") in (found or "")
     assert "canary" not in (found or "")
+
+
+@pytest.mark.parametrize(
+    ("address", "own", "expected"),
+    [
+        ("https://a.example:443/x?p=2", "https://a.example/api", "https://a.example/x?p=2"),
+        ("HTTPS://A.Example/X", "https://a.example", "https://a.example/X"),
+        ("https://a.example/x", "https://A.example:443", "https://A.example:443/x"),
+        ("https://[::A]:443/x", "https://[::a]", "https://[::a]/x"),
+        ("http://127.0.0.1:80/x", "http://127.0.0.1", "http://127.0.0.1/x"),
+    ],
+)
+def test_an_origin_has_several_spellings(address: str, own: str, expected: str) -> None:
+    """An address within the origin is returned as the connection spells it, whatever its letter case and port."""
+    assert address_within_origin(address, own) == expected
+
+
+@pytest.mark.parametrize(
+    ("address", "own", "text", "hint"),
+    [
+        ("https://b.example/x", "https://a.example", "is on another host", "name it"),
+        ("https://a.example:80/x", "https://a.example", "is on another host", "name it"),
+        ("https://a.example:0/x", "https://a.example", "is on another host", "name it"),
+        ("https://a.example:x/x", "https://a.example", "is on another host", "name it"),
+        ("https://a.example./x", "https://a.example", "is on another host", "name it"),
+        ("https://canary@a.example/x", "https://a.example", "is on another host", "name it"),
+        ("http://canary@a.example/x", "https://a.example", "is on another host", "name it"),
+        ("http://b.example/x", "https://a.example", "is on another host", "name it"),
+        ("javascript:alert(1)", "https://a.example", "is on another host", "name it"),
+        ("http://A.example/x", "https://a.example", "has the scheme http, and the connection has https", "X-Forwarded"),
+        ("http://a.example:8443", "https://a.example:8443", "has the scheme http", "X-Forwarded-Proto"),
+        ("https://127.0.0.1:9/x", "http://127.0.0.1:9", "has the scheme https", "write https in the address"),
+    ],
+)
+def test_what_is_of_another_origin_is_told_how(address: str, own: str, text: str, hint: str) -> None:
+    """No credentials go to another host, port or user, nor from https to http, and only the scheme is told apart."""
+    assert address_within_origin(address, own) is None
+    found = other_origin_text_and_hint(address, own, "name it")
+    assert found[0].startswith(text)
+    assert hint in found[1]

@@ -33,6 +33,7 @@ from crossdock.targets import (
 )
 from crossdock.values import exact_json
 from crossdock.values.json_paths import MISSING, column_text, find_at_pointer
+from crossdock.values.web_address_checks import address_within_origin, other_origin_text_and_hint
 from crossdock.writing.targets.answer_outcomes import BUSY, outcome_of_busy_target
 from crossdock.writing.targets.api_target import outcome_of_write_with_reason
 from crossdock.writing.targets.file_hand_over import run_or_raise_not_sent
@@ -265,21 +266,22 @@ class _JobExchange:
     def _check_and_split_address(self, url: str, what: str) -> tuple[str, str, bool]:
         """Return the host and the path of an address that an answer gave, and whether the host is that of the API."""
         try:
-            parts = urlsplit(urljoin(f"{self._target.address}/", url))
+            address = urljoin(f"{self._target.address}/", url)
+            own = address_within_origin(address, self._target.address)
         except ValueError:
             raise RefusedError(
                 f"{what}: the API gave an address that cannot be read", where=self._place, code="next_address_refused"
             ) from None
-        own, host = urlsplit(self._target.address), f"{parts.scheme}://{parts.netloc}"
-        is_own, is_named = (
-            parts[:2] == own[:2],
+        parts, is_own = urlsplit(own or address), own is not None
+        host, is_named = (
+            f"{parts.scheme}://{parts.netloc}",
             any(_is_allowed_host(parts.netloc, each) for each in self._config.hosts),
         )
-        if not is_own and (not is_named or "@" in parts.netloc or parts.scheme not in {"https", own.scheme}):
+        schemes = {"https", urlsplit(self._target.address).scheme}
+        if not is_own and (not is_named or "@" in parts.netloc or parts.scheme not in schemes):
             hint = f"if the API means this host, name it in {self._place}.hosts; it must be https, without a user"
-            raise RefusedError(
-                f"{what} is on another host", where=host.rpartition("@")[2], hint=hint, code="next_address_refused"
-            )
+            text, hint = other_origin_text_and_hint(address, self._target.address, hint)
+            raise RefusedError(f"{what} {text}", where=host.rpartition("@")[2], hint=hint, code="next_address_refused")
         return host, parts._replace(scheme="", netloc="", fragment="").geturl() or "/", is_own
 
     def _require_success(self, answer: Answer, what: str, where: str, *, is_own_host: bool = True) -> Answer:

@@ -23,6 +23,11 @@ _SECRET_IN_QUERY = frozenset({"key", "sig", "code"})
 _NAMES_ADDRESS = re.compile("(^|_)(url|uri|address|endpoint)$", re.IGNORECASE)
 _WITH_USER = re.compile(r"https?://[^/?#\s]*@", re.IGNORECASE)
 _MOST_ENCODED = 5  # levels of percent-encoding that are decoded
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_PLAIN_LINK = (
+    "have the operator of the API set X-Forwarded-Proto in the proxy that ends TLS: over http, others could read the"
+    " credentials"
+)
 
 
 def check_host_name(text: str) -> str:
@@ -137,6 +142,39 @@ def query_has_secret(url: str) -> bool:
 
 def _parameter_names(address: str) -> list[str]:
     return [found[1].casefold() for found in _MEMBER.finditer(_percent_decoded(address))]
+
+
+# ---- addresses that an API gave
+
+
+def address_within_origin(address: str, own: str) -> str | None:
+    """Return *address* with its scheme, host and port as *own* has them, if they are the same (RFC 6454, section 5),
+    also in other letter case or with the default port; otherwise None. One with a user or a password is none.
+    """
+    parts, base = urlsplit(address), urlsplit(own)
+    if parts[:2] == base[:2]:
+        return address
+    if "@" in parts.netloc or _origin(parts) != _origin(base):
+        return None
+    return parts._replace(scheme=base.scheme, netloc=base.netloc).geturl()
+
+
+def other_origin_text_and_hint(address: str, own: str, hint: str) -> tuple[str, str]:
+    """Return how an *address* outside of the origin of *own* differs, and what to do: *hint* if its host does."""
+    parts, base = urlsplit(address), urlsplit(own)
+    same_scheme = parts._replace(scheme=base.scheme).geturl()
+    if parts.scheme not in _DEFAULT_PORTS or address_within_origin(same_scheme, own) is None:
+        return "is on another host", hint
+    text = f"has the scheme {parts.scheme}, and the connection has {base.scheme}"
+    return text, _PLAIN_LINK if parts.scheme == "http" else "write https in the address of the connection"
+
+
+def _origin(parts: SplitResult) -> tuple[str, str | None, int | None]:
+    try:
+        port = parts.port
+    except ValueError:
+        port = -1  # of no origin
+    return parts.scheme, parts.hostname, _DEFAULT_PORTS.get(parts.scheme) if port is None else port
 
 
 def is_loopback(host: str) -> bool:

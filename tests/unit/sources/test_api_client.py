@@ -482,6 +482,18 @@ def test_a_file_on_another_host_is_read_without_credentials(tmp_path: Path) -> N
         assert "canary" not in str(refused.value)
 
 
+def test_a_file_host_is_known_however_it_is_written(tmp_path: Path) -> None:
+    """Its own host with a default port gets the credentials, and a declared one in other letter case gets none."""
+    shop = Shop(httpx.Response(200, content=b"x"), download_hosts=("Files.example",), auth=HeaderAuth("X-Key", "k"))
+    for url in ("https://SHOP.example:443/x", "https://files.EXAMPLE:443/x"):
+        shop.api.download(url, tmp_path / "x")
+    assert [request.headers.get("x-key") for request in shop.requests] == ["k", None]
+    with pytest.raises(RefusedError, match="the file has the scheme http, and the connection has https") as refused:
+        shop.api.download("http://shop.example/x", tmp_path / "y")
+    assert "X-Forwarded-Proto" in (refused.value.hint or "")
+    assert len(shop.requests) == 2
+
+
 @pytest.mark.parametrize("failure", [httpx.ConnectError("canary"), httpx.ReadTimeout("canary"), httpx.Response(500)])
 def test_failures_end_after_five_attempts(failure: Any) -> None:
     """They are temporary, and then they are not."""

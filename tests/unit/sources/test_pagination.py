@@ -152,7 +152,9 @@ def answering(*bodies: Any, headers: dict[str, str] | None = None) -> Handler:
         (NextUrl("/next"), answering({"next": "/api/items?p=2"}), "pagination loop"),
         (CursorInHeader("x"), answering({}, headers={"x": "1"}), "pagination loop"),
         (NextUrl("/next"), answering({"next": "https://evil.example/"}), "on another host"),
-        (NextUrl("/next"), answering({"next": "http://shop.example/"}), "on another host"),
+        (NextUrl("/next"), answering({"next": "https://shop.example:8443/"}), "on another host"),
+        (NextUrl("/next"), answering({"next": "http://shop.example:443/"}), "has the scheme http"),
+        (NextUrl("/next"), answering({"next": "http://SHOP.example/"}), "has the scheme http"),
         (PageNumber("/items"), answering({"rows": []}), "has no list at /items"),
         (Offset("/items"), answering(None), "has no list at /items"),
         (CursorInBody("/next"), answering(None), "not a JSON object"),
@@ -176,6 +178,15 @@ def test_a_list_that_does_not_end_well_is_refused(paginator: Paginator, handler:
     """A loop, a foreign host and a list that is cut are errors, never the end of a list."""
     with pytest.raises(RefusedError, match=message):
         list(client(handler).pages("/items", paginator=paginator))
+
+
+@pytest.mark.parametrize("origin", ["https://shop.example:443", "https://SHOP.example", "HTTPS://Shop.Example:443"])
+def test_a_next_page_is_followed_however_its_host_is_written(origin: str) -> None:
+    """Frameworks write their own host with its port or in other letter case: it is the same origin."""
+    handler = answering({"items": [1], "next": f"{origin}/api/items?p=2"}, {"items": [2], "next": None})
+    pages = list(client(handler).pages("/items", paginator=NextUrl("/next")))
+    assert [page.body["items"] for page in pages] == [[1], [2]]
+    assert pages[1].address == f"{BASE}/items?p=2"
 
 
 def test_the_records_of_edges_are_known_by_their_keys() -> None:

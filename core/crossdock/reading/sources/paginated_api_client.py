@@ -46,6 +46,7 @@ from crossdock.values.json_paths import (
     find_at_pointer_with_asterisk,
     with_value_at_path,
 )
+from crossdock.values.web_address_checks import address_within_origin, other_origin_text_and_hint
 
 MAX_PAGES = 100_000
 MAX_EMPTY_PAGES = 1_000  # in a row; filters of some APIs leave out all records of a page
@@ -480,10 +481,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         """Return the request for the page after *page*, which must be on the same host."""
         following = paginator.following(request, page)
         if following is not None and following.path != request.path:
-            following = following.following(
-                _absolute_next_page_address(page, self._request_address(request), following.path)
-            )
-            self._refuse_other_host(following.path, page.address)
+            address = _absolute_next_page_address(page, self._request_address(request), following.path)
+            following = following.following(self._own_address(address, page.address))
         return following
 
     def download(self, url: str, path: Path) -> int:
@@ -496,13 +495,18 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             CrossdockError: As `request`.
         """
         address = urljoin(f"{self._base_url}/", url)
-        parts, own = urlsplit(address), urlsplit(address)[:2] == urlsplit(self._base_url)[:2]
-        shown = self._http.redacted(parts._replace(query="").geturl())
-        if not own and not (parts.scheme == "https" and parts.netloc in self._api.download_hosts):
+        shown = self._http.redacted(urlsplit(address)._replace(query="").geturl())
+        own = address_within_origin(address, self._base_url)
+        if own is None and not any(
+            address_within_origin(address, f"https://{host}") for host in self._api.download_hosts
+        ):
             hint = "name it in download_hosts of the Api; it must be https"
-            raise RefusedError("the file is on another host", where=shown, hint=hint, code="next_address_refused")
+            text, hint = other_origin_text_and_hint(address, self._base_url, hint)
+            raise RefusedError(f"the file {text}", where=shown, hint=hint, code="next_address_refused")
         _, answer = self._retried.send_until_answered(
-            ApiRequest("GET", address), shown, lambda _: self._http.download(address, path, authorized=own)
+            ApiRequest("GET", address),
+            shown,
+            lambda _: self._http.download(own or address, path, authorized=own is not None),
         )
         if answer.status != 200:
             raise RefusedError(f"has no file (HTTP {answer.status})", where=shown, code="api_file_missing")
@@ -517,7 +521,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         """Return the answer and the request that it answers, which is smaller than *request* after a time-out."""
         address = self._request_address(request)
         shown = self._http.redacted(_shown_address(address, request, sent))
-        self._refuse_other_host(address, shown)
+        address = self._own_address(address, shown)
         request, answer = self._retried.send_until_answered(
             request, shown, lambda wanted: self._http.send(address, wanted), smaller
         )
@@ -542,10 +546,15 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         number = self._answers[hash(shown)] = self._answers.get(hash(shown), 0) + 1
         return shown if number == 1 else f"{shown} ({number})"
 
-    def _refuse_other_host(self, address: str, where: str) -> None:
-        if urlsplit(address)[:2] != urlsplit(self._base_url)[:2]:
-            hint = "The credentials would be sent to another host."
-            raise RefusedError("the address is on another host", where=where, hint=hint, code="next_address_refused")
+    def _own_address(self, address: str, where: str) -> str:
+        """Return *address* as `address_within_origin` does. Raises RefusedError if it is on another host."""
+        own = address_within_origin(address, self._base_url)
+        if own is None:
+            text, hint = other_origin_text_and_hint(
+                address, self._base_url, "The credentials would be sent to another host."
+            )
+            raise RefusedError(f"the address {text}", where=where, hint=hint, code="next_address_refused")
+        return own
 
     def close(self) -> None:
         self._leave.close()

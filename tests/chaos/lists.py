@@ -444,7 +444,8 @@ def declared(case: Case) -> dict[str, Any]:
     if case.has_cursor:
         stream |= {"cursor": {"column": "changed", "as": "instant", "sorted": case.by_change}}
     if case.place == "variables":
-        stream |= {"graphql": "query { items { id } }", "variables": since}
+        query = "query ($token: String, $limit: Int, $paging: Paging, $since: String) { items { id } }"
+        stream |= {"graphql": query, "variables": since}
     elif case.place == "body":
         stream |= {"body": {"filter": 1, **since}}
     else:

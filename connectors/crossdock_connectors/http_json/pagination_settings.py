@@ -24,8 +24,9 @@ from crossdock.sources import (
     Stop,
 )
 from crossdock.values.config_base_types import finding_about_key
-from crossdock.values.json_paths import at_path, is_pointer, with_value_at_path
+from crossdock.values.json_paths import at_path, is_pointer, names_in_path, with_value_at_path
 from crossdock_connectors.http_json.credential_settings import HeaderName
+from crossdock_connectors.http_json.graphql_variables import unnamed_variable_text
 
 
 def pointer_of_path(path: str) -> str:
@@ -312,14 +313,22 @@ def check_parameter_place(
         raise wrong(key, "needs graphql: this request has no variables")
     documents = {"body": body, "variables": variables}
     for key, name in names.items():
-        try:
-            if where in documents:
-                with_value_at_path(documents[where], name, 0)
-        except ValueError as error:
-            raise wrong(key, f"has no place in {where}: what is around it {error}") from None
+        if where in documents and (problem := _unusable_place_text(where, documents[where], name, graphql or "")):
+            raise wrong(key, problem)
         held = at_path(documents[where], name) if where in documents else (params or {}).get(name)
         sent = paging.first_page_value_by_setting.get(key)
         if sent is not None and isinstance(held, int | str) and str(held) != str(sent):
             part = where if where in documents else "params"
             message = f"{name} is {held} in {part}, and the first request would have {sent}: name another place, or"
             raise wrong(key, f"{message} write {sent} in {part}")
+
+
+def _unusable_place_text(where: str, document: Any, name: str, graphql: str) -> str | None:
+    """Return why the parameter *name* cannot be in *document*, the body or the variables of a request, or None."""
+    if where == "variables" and (unnamed := unnamed_variable_text(graphql, names_in_path(name)[0])):
+        return unnamed
+    try:
+        with_value_at_path(document, name, 0)
+    except ValueError as error:
+        return f"has no place in {where}: what is around it {error}"
+    return None

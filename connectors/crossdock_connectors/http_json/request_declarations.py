@@ -12,6 +12,7 @@ from crossdock import ConfigModel
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import finding_about_key
 from crossdock_connectors.http_json.credential_settings import refuse_literal_secrets
+from crossdock_connectors.http_json.graphql_variables import unnamed_variable_text
 from crossdock_connectors.http_json.pagination_settings import Place
 from crossdock_connectors.http_json.request_templates import Param, Path, fill_braced_names_in_template, texts_in
 
@@ -52,6 +53,9 @@ def check_body_or_graphql(graphql: str | None, variables: Mapping[str, Any], bod
         raise finding_about_key(("body",), "cannot be used with graphql")
     if variables and graphql is None:
         raise finding_about_key(("variables",), "needs graphql")
+    for name in variables:
+        if graphql is not None and (unnamed := unnamed_variable_text(graphql, name)):
+            raise finding_about_key(("variables", name), unnamed)
 
 
 class PostedRequest(DeclaredRequest):

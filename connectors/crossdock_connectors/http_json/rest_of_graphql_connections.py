@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
 from crossdock import ConfigModel, Context
+from crossdock.reading.sources.list_completeness_evidence import IncompleteListError
 from crossdock.reading.sources.path_filling_and_answered_records import columns_in_braces
 from crossdock.sources import GraphQLConnection
 from crossdock.values.config_base_types import finding_about_key
-from crossdock.values.json_paths import at_path, column_text, with_value_at_path
+from crossdock.values.json_paths import at_path, column_text, names_in_path, with_value_at_path
+from crossdock_connectors.http_json.graphql_variables import unnamed_variable_text
 from crossdock_connectors.http_json.pagination_settings import Place
+from crossdock_connectors.http_json.request_declarations import check_body_or_graphql
 from crossdock_connectors.http_json.request_templates import Path, fill_braced_names_in_template, texts_in
 
 _MOST = 50_000  # elements; a record with more is a dead letter
@@ -38,6 +41,9 @@ class RestOfConnection(ConfigModel):
     def _check_variables(self) -> Self:
         if not self._columns_in_variables:
             raise finding_about_key(("variables",), "name no member of the record, such as {id}")
+        check_body_or_graphql(self.graphql, self.variables, None)
+        if unnamed := unnamed_variable_text(self.graphql, names_in_path(self.cursor)[0]):
+            raise finding_about_key(("cursor",), unnamed)
         return self
 
     @property
@@ -58,8 +64,9 @@ class RestOfConnection(ConfigModel):
 
 
 def complete_connections(ctx: Context[Any], item: Any, rests: Mapping[str, RestOfConnection]) -> Any:
-    """Return *item* with all elements of its connections in *rests*, by their paths. One that cannot be completed stays
-    as it is, and the record becomes a dead letter, since its ``pageInfo`` tells of more.
+    """Return *item* with all elements of its connections in *rests*, by their paths. One that cannot be completed, or
+    that the API gives from its beginning again, stays as it is, and the record becomes a dead letter, since its
+    ``pageInfo`` tells of more.
     """
     for path, rest in rests.items():
         item = _complete_connection(ctx, item, path, rest)
@@ -75,12 +82,24 @@ def _complete_connection(ctx: Context[Any], item: Any, path: str, rest: RestOfCo
     variables = rest.variables_after_cursor(item, cursor)
     if name is None or variables is None:
         return item
-    elements = list(at_path(held, name))
-    paginator = GraphQLConnection(rest.connection, rest.cursor)
-    for page in ctx.api.pages(rest.path, paginator=paginator, graphql=rest.graphql, variables=variables):
-        elements += page.items(f"{rest.connection}/{name}")
-        cursor = page.at(f"{rest.connection}/pageInfo/endCursor")
-        if len(elements) > _MOST:
-            return item
+    first = list(at_path(held, name))
+    elements, paginator = list(first), GraphQLConnection(rest.connection, rest.cursor)
+    try:
+        for page in ctx.api.pages(rest.path, paginator=paginator, graphql=rest.graphql, variables=variables):
+            found = page.items(f"{rest.connection}/{name}")
+            cursor = page.at(f"{rest.connection}/pageInfo/endCursor")
+            elements += found
+            if _begins_again(found, first) or len(elements) > _MOST:
+                return item
+    except IncompleteListError as error:
+        if error.code != "list_without_end":
+            raise
+        return item
     info = held["pageInfo"] | {"hasNextPage": False, "endCursor": cursor}  # as in a list that has all elements
     return with_value_at_path(item, path, held | {name: elements, "pageInfo": info})
+
+
+def _begins_again(found: Sequence[Any], first: Sequence[Any]) -> bool:
+    """Return whether a page begins with the *first* elements of its connection: the API ignores the cursor."""
+    number = min(len(found), len(first))
+    return number > 0 and found[:number] == first[:number]

@@ -9,15 +9,9 @@ from typing import Any, Self
 from msgspec import Struct, field
 
 from crossdock.values import exact_json
+from crossdock.values.graphql_tokens import graphql_tokens
 from crossdock.values.json_paths import unescaped_pointer_part
 
-_TOKEN = re.compile(
-    r"""
-    (?: [\s,\ufeff] | \#[^\n\r]* )*+
-    ( \"{3} (?:[^\"\\] | \\. | \"{1,2}(?!\"))*+ \"{3} | " (?:[^"\\\n] | \\.)*+ " | \.\.\. | -?[\w.]+[+-]?\w* | \S | \Z )
-    """,
-    re.VERBOSE | re.DOTALL,
-)  # https://spec.graphql.org/October2021/#sec-Appendix-Grammar-Summary.Lexical-Tokens
 _WORD = re.compile(r"[_A-Za-z]\w*")
 _DEEPEST = 64
 
@@ -147,7 +141,7 @@ class _Document:
     """
 
     def __init__(self, text: str, variables: Mapping[str, Any]) -> None:
-        self._tokens = [found[1] for found in _TOKEN.finditer(text)]
+        self._tokens = graphql_tokens(text)
         self._place, self._variables, self._depth = 0, dict(variables), 0
         self._fragments: dict[str, list[Field]] = {}
         self._spreads: list[tuple[list[Field], str]] = []

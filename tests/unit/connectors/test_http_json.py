@@ -503,7 +503,7 @@ def test_data_with_the_text_of_a_refusal_does_not_throttle() -> None:
 
 
 NUMBERS = ["a", "b", "c", "d", "e"]
-REST: dict[str, Any] = {"path": "/g", "graphql": "order", "variables": {"id": "{id}"}, "numbers": ["id"]}
+REST: dict[str, Any] = {"path": "/g", "graphql": "order $id $after", "variables": {"id": "{id}"}, "numbers": ["id"]}
 REST |= {"connection": "data.order.parcels"}
 
 
@@ -536,6 +536,46 @@ def test_the_rest_of_a_nested_connection_is_requested(form: str) -> None:
     members = whole.records[0].members or {}
     assert [each["number"] for each in members["tracking"]] == NUMBERS
     assert [body["variables"].get("after") for body in api.bodies()] == [None, None, "b", "d"]
+
+
+ALIKE = [{"number": "a"}] * 3
+LATER = [{"number": each} for each in "def"]
+
+
+@pytest.mark.parametrize(
+    ("pages", "numbers"),
+    [
+        pytest.param([("c", LATER[:2], True), ("f", LATER[2:], False)], "abcdef", id="whole"),
+        pytest.param([("f", [*LATER[:2], {"number": "a"}], False)], "abcdea", id="an equal element later"),
+        pytest.param([("f", [{"number": each} for each in "abcdef"], False)], None, id="begins again"),
+        pytest.param([("b", [{"number": each} for each in "ab"], True)], None, id="begins again in smaller pages"),
+        pytest.param([("e", LATER[:2], True), ("c", LATER[:2], True)], None, id="repeats a page"),
+        pytest.param([("c", LATER[:2], True), ("c", LATER[2:], True), ("c", ALIKE, True)], None, id="the same cursor"),
+        pytest.param(
+            [("c", [{"number": "d"}], True), ("c", [{"number": "e"}], True)], None, id="the same cursor twice"
+        ),
+    ],
+)
+def test_a_rest_without_progress_is_no_rest(pages: list[tuple[str, list[Any], bool]], numbers: str | None) -> None:
+    """An API that ignores the cursor gives elements again: the record is a dead letter, and no element is doubled."""
+    held = {"nodes": [{"number": each} for each in "abc"], "pageInfo": {"hasNextPage": True, "endCursor": "c"}}
+    left = iter(pages)
+
+    def answer(request: httpx.Request) -> Any:
+        if json.loads(request.content)["query"] == "list":
+            return {"data": {"items": [{"id": 1, "parcels": held}, {"id": 2}]}}
+        cursor, nodes, more = next(left)
+        return {
+            "data": {"order": {"parcels": {"nodes": nodes, "pageInfo": {"hasNextPage": more, "endCursor": cursor}}}}
+        }
+
+    parcels = {"of": "parcels.nodes", "each": {"carrier": {"const": "DHL"}, "number": "number"}}
+    stream = {"path": "/g", "graphql": "list", "records": "data.items", "map": {"tracking": parcels}}
+    stream |= {"resource": "order", "contributes": ["tracking"], "rest": {"parcels": REST}}
+    first, second = Api(answer).read(stream).records
+    assert second.problem is None
+    assert (first.problem and first.problem.code) == (None if numbers else "bad_value")
+    assert "".join(each["number"] for each in (first.members or {}).get("tracking", [])) == (numbers or "")
 
 
 def test_a_rest_asks_for_one_record() -> None:

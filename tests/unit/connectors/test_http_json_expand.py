@@ -292,7 +292,7 @@ def test_a_member_may_be_read_by_a_graphql_query() -> None:
         return {"data": {"lines": lines[start : start + 2], "count": len(lines)}}
 
     pagination = {"kind": "offset", "in": "variables", "param": "skip", "total": "data.count"}
-    query = {"graphql": "query Q", "variables": {"id": "{id}"}, "numbers": ["id"], "pagination": pagination}
+    query = {"graphql": "query Q $id $skip", "variables": {"id": "{id}"}, "numbers": ["id"], "pagination": pagination}
     api = Api(graphql)
     member = {"path": "/graphql", "records": "data.lines", **query}
     assert skus(api.read(ROWS | {"expand": {"lines": member}})) == ["A", "B", "C", "D"]

@@ -91,13 +91,14 @@ def test_a_record_with_a_long_nested_connection_is_fetched_as_it_is_pulled() -> 
 
     def answer(request: httpx.Request) -> Any:
         sent = json.loads(request.content)
-        if sent["query"] == "rest":
+        if sent["query"] == "rest $id $after":
             return {"order": connection(int(sent["variables"]["after"]) + 1, 2)}
         item = {"id": "A", **connection(0, 2 if sent["query"] == "list" else 3)}
         return {"items": [item]} if sent["query"] == "list" else {"order": item}
 
-    rest = {"path": "/g", "graphql": "rest", "variables": {"id": "{id}"}, "connection": "order.parcels"}
-    fetch = {"path": "/g", "graphql": "one", "variables": {"id": "{id}"}, "record": "order"}
+    query = "rest $id $after"
+    rest = {"path": "/g", "graphql": query, "variables": {"id": "{id}"}, "connection": "order.parcels"}
+    fetch = {"path": "/g", "graphql": "one $id", "variables": {"id": "{id}"}, "record": "order"}
     stream = {"path": "/g", "graphql": "list", "rest": {"parcels": rest}, "fetch": fetch}
     ctx = Api(answer).context(stream)
     pulled = fetched_rows.pulled(CONNECTOR, ctx, "items")

@@ -54,7 +54,7 @@ WRONG = """
   says: "existing: cannot be used with deleted"
 - change:
     {mode: append, on_gone: delete, existing: {path: /ids, records: ids},
-     graphql: "{a}", pagination: {kind: graphql_connection, path: data}}
+     graphql: "{a(a: $after)}", pagination: {kind: graphql_connection, path: data}}
   says: "existing: needs a pagination of its own"
 - {change: {whole_groups: true}, says: "whole_groups: needs group_by, and a cursor with sorted: false"}
 - {change: {mode: append, group_by: [id], whole_groups: true}, says: "whole_groups: needs group_by, and a cursor"}
@@ -75,9 +75,25 @@ WRONG = """
      pagination: {kind: offset, in: body, param: params.1, size: 50, size_param: params.2}}
   says: "pagination.size_param: params.2 is 100 in body, and the first request would have 50"
 - change:
-    {graphql: "{a}", variables: {options: {take: 100}},
+    {graphql: "{a(b: $options)}", variables: {options: {take: 100}},
      pagination: {kind: page_number, in: variables, param: options.take}}
   says: "pagination.param: options.take is 100 in variables, and the first request would have 1"
+- {change: {graphql: "{a(b: $c)}", variables: {b: 1}}, says: "variables.b: the query does not name $b, and servers ig"}
+- {change: {graphql: "{a} # $b", variables: {b: 1}}, says: "a variable that they do not know; it names no variable"}
+- {change: {graphql: '{a(b: "$b")}', variables: {b: 1}}, says: "variables.b: the query does not name $b"}
+- {change: {expand: {x: {path: "/g", graphql: "{a}", variables: {b: "{id}"}}}}, says: "x.variables.b: the query does"}
+- {change: {graphql: "{a(b: $first)}", pagination: {kind: offset, in: variables}}, says: "param: the query does not"}
+- change: {graphql: "{a(b: $cursor)}", pagination: {kind: graphql_connection, path: data}}
+  says: "pagination.cursor: the query does not name $after, and servers ignore a variable that they do not know"
+- change:
+    {graphql: "{a(b: $after)}", pagination: {kind: graphql_connection, path: data, size: 5, size_variable: page.first}}
+  says: "pagination.size_variable: the query does not name $page"
+- change:
+    {rest: {lines: {path: /g, graphql: "query($id: ID!, $cursor: String) {order(id: $id) {lines(after: $cursor)}}",
+     variables: {id: "{id}"}, connection: data.order.lines}}}
+  says: "rest.lines.cursor: the query does not name $after, and servers ignore a variable that they do not know"
+- change: {rest: {lines: {path: /g, graphql: "{order(a: $after)}", variables: {id: "{id}"}, connection: data.order}}}
+  says: "rest.lines.variables.id: the query does not name $id"
 - change: {params: {limit: 250}, pagination: {kind: offset, size: 100}}
   says: "pagination.size_param: limit is 250 in params, and the first request would have 100"
 - {change: {params: {top: 250}, pagination: {kind: offset, param: top}}, says: "pagination.param: top is 250 in params"}
@@ -99,7 +115,8 @@ WRONG = """
 - {change: {time_format: unix}, says: "time_format: needs windows, or a cursor with as: instant"}
 - {change: {time_format: iso}, says: "time_format: must be unix, unix_ms, or a format such as"}
 - change:
-    {mode: incremental, cursor: {column: at, as: instant}, graphql: "{a}", variables: {s: "{since}"}, numbers: [since]}
+    {mode: incremental, cursor: {column: at, as: instant}, graphql: "{a(s: $s)}", variables: {s: "{since}"},
+     numbers: [since]}
   says: "numbers: needs time_format: unix or unix_ms for times"
 - change: {mode: incremental, cursor: {column: n, as: integer}, params: {a: "{since}"}, numbers: [since]}
   says: 'numbers: body and variables have no member "{since}"'

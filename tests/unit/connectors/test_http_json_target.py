@@ -89,6 +89,8 @@ WRONG = """
 - {resource: {read: {method: GET, path: "/g/{id}", body: {}}}, says: "orders.read.method: cannot be used with body"}
 - {resource: {read: {method: GET, path: /g}}, says: "orders.read: has no {id} in its path, params, body or"}
 - {resource: {look_up: {path: /g, graphql: q, records: ""}}, says: "orders.look_up.params: the query does not use"}
+- resource: {create: {path: /g, graphql: "mutation($order: Order) {a}", variables: {input: "{record}"}}}
+  says: "orders.create.variables.input: the query does not name $input, and servers ignore a variable"
 - {resource: {delete: null, deleted: {field: a, equals: b}}, says: "orders.deleted: needs delete"}
 - {resource: {name: null, look_up: false}, says: "orders.name_max_length: needs name"}
 - {resource: {members: {a: {type: list}}}, says: "members.a.members: is missing: a list has members"}
@@ -277,11 +279,20 @@ def test_a_key_in_the_body_is_beside_the_record() -> None:
 
 
 MUTATIONS: dict[str, Any] = {
-    "create": {"path": "/graphql", "graphql": "mutation C", "variables": {"input": "{record}"}},
-    "update": {"path": "/graphql", "graphql": "mutation U", "variables": {"id": "{id}", "input": "{changes}"}},
-    "delete": {"path": "/graphql", "graphql": "mutation D", "variables": {"id": "{id}"}},
-    "read": {"path": "/graphql", "graphql": "query R", "variables": {"id": "{id}"}},
-    "look_up": {"path": "/graphql", "graphql": "query L", "variables": {"ref": "{name}"}, "records": "data.orders"},
+    "create": {"path": "/graphql", "graphql": "mutation C $input", "variables": {"input": "{record}"}},
+    "update": {
+        "path": "/graphql",
+        "graphql": "mutation U $id $input",
+        "variables": {"id": "{id}", "input": "{changes}"},
+    },
+    "delete": {"path": "/graphql", "graphql": "mutation D $id", "variables": {"id": "{id}"}},
+    "read": {"path": "/graphql", "graphql": "query R $id", "variables": {"id": "{id}"}},
+    "look_up": {
+        "path": "/graphql",
+        "graphql": "query L $ref",
+        "variables": {"ref": "{name}"},
+        "records": "data.orders",
+    },
     "record": "data.order",
 }
 CALLS: dict[str, Any] = {
@@ -304,9 +315,9 @@ def test_mutations_and_calls() -> None:
         made.look_up("orders", "wms:1", None),
     ]
     assert [exact_json.loads(request.body or b"") for request in requests] == [
-        {"query": "mutation C", "variables": {"input": record}},
-        {"query": "mutation U", "variables": {"id": "7", "input": {"due": None}}},
-        {"query": "query L", "variables": {"ref": "wms:1"}},
+        {"query": "mutation C $input", "variables": {"input": record}},
+        {"query": "mutation U $id $input", "variables": {"id": "7", "input": {"due": None}}},
+        {"query": "query L $ref", "variables": {"ref": "wms:1"}},
     ]
     rpc = target(**CALLS)
     sent = [rpc.update("orders", "7", update), rpc.delete("orders", "7"), rpc.look_up("orders", None, "7")]
@@ -339,7 +350,8 @@ def test_a_graphql_api_has_no_404_of_a_record() -> None:
 
 def test_a_request_may_have_members_of_the_record_alone() -> None:
     """As JSON values of their type, beside the id and wherever the API wants them; null for one without a value."""
-    create = MUTATIONS["create"] | {"variables": {"sku": "{record.lines.0.sku}", "due": "{record.due}"}}
+    values = {"sku": "{record.lines.0.sku}", "due": "{record.due}"}
+    create = MUTATIONS["create"] | {"graphql": "mutation C $sku $due", "variables": values}
     update = MUTATIONS["update"] | {"variables": {"input": [{"id": "{id}", "urgent": "{record.urgent}"}]}}
     made = target(**MUTATIONS | {"create": create, "update": update})
     record = {"owner": "acme", "urgent": True, "lines": [{"sku": "0017"}]}

@@ -140,7 +140,8 @@ CASES = [
     Case("deep", _with(f'"x": {"[" * 100}{"]" * 100}'), 4, "nested"),
     Case("very-deep", _text("[" * 400_000), 4, "nested"),
     Case("many-values", _with(f'"x": [{"1," * 1_000_001}1]'), 4, "values"),
-    Case("lone-surrogate", _with('"x": "\\ud800"'), 4, "surrogate"),
+    Case("lone-surrogate", _with('"x": "\\ud800"'), 0, ""),
+    Case("lone-surrogate-in-name", _with('"\\ud800": 1'), 4, "surrogate"),
     Case("raw-control", _with('"x": "a\tb"'), 4, "cannot be read as JSON"),
     # ---- JSON that is no page
     Case("empty", _text(""), 4, "empty"),
@@ -205,6 +206,8 @@ CASES = [
     Case("missing-member", _items({"id": 4}, product(5)), 1, "bad_value"),
     Case("odd-member", _items(product(4, name=["x"]), product(5)), 1, "bad_value"),
     Case("control-member", _items(product(4) | {f"a{_ESCAPE}[31m\0": 1}, product(5)), 0, ""),
+    Case("half-character", _items(product(4, name="a\ud83d"), product(5)), 1, "bad_value"),
+    Case("half-character-key", _items(product(4) | {"id": "a\ud83d"}, product(5)), 1, "bad_value"),
     Case("infinite-price", _items(product(4, price="1e400"), product(5)), 1, "bad_value"),
 ]  # fmt: skip
 

@@ -23,6 +23,7 @@ from crossdock.mapping.incremental_cursors import (
 )
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.values.clock import Clock
+from crossdock.values.half_characters import stands_for_half_character
 from crossdock.values.raw_rows_and_records import LINE, RawBatch, with_path_columns
 
 PART_ROWS = 500
@@ -274,7 +275,7 @@ def _cursor_positions_of_rows(batch: RawBatch, cursor: Cursor) -> Iterator[tuple
             f"missing column {name!r}, which is the cursor of the stream", where=batch.source, code="column_missing"
         )
     for cell, line in zip(frame[name], frame[LINE], strict=True):
-        row = {name: cell}
+        row = {name: None if stands_for_half_character(cell) else cell}  # its record is a dead letter
         try:
             position, value = cursor.position(row), cursor.value(row)
         except RecordError as error:

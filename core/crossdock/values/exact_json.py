@@ -48,6 +48,10 @@ _BOUNDED = Context(
 )
 
 
+class LoneSurrogateError(ValueError):
+    """JSON that has a lone surrogate, and nothing else that `loads` refuses."""
+
+
 def decimal_text(value: Decimal) -> str:
     """Return plain digits, with no exponent, trailing zeros or minus zero. Raises ValueError if there are none."""
     if not value.is_finite():
@@ -161,14 +165,26 @@ def loads(body: bytes | str) -> JsonValue:
     if brackets <= MAX_DEPTH and (value := _fast_loads(encoded)) is not _UNREAD:
         return value
     text = body if isinstance(body, str) else body.decode()
+    value = _slow_loads(text)
+    _check_depth_and_surrogates(value, text, brackets)
+    return value
+
+
+def loads_with_lone_surrogates(body: bytes) -> JsonValue:
+    """Read JSON as `loads` does, but with lone surrogates in its texts, which `dumps` refuses."""
+    brackets = _check_size_and_count_brackets(body)
+    value = _slow_loads(body.decode())
+    _check_depth(value, brackets)
+    return value
+
+
+def _slow_loads(text: str) -> JsonValue:
     try:
-        value = _READER.decode(text)
+        return _READER.decode(text)
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
     except ArithmeticError:
         raise ValueError(BEYOND) from None
-    _check_depth_and_surrogates(value, text, brackets)
-    return value
 
 
 def loads_at(text: str, start: int) -> tuple[JsonValue, int]:
@@ -190,7 +206,7 @@ def loads_at(text: str, start: int) -> tuple[JsonValue, int]:
 def _check_depth_and_surrogates(value: JsonValue, text: str, brackets: int) -> None:
     _check_depth(value, brackets)
     if ("\\ud" in text or "\\uD" in text) and not _has_whole_characters(text):
-        raise ValueError("an escape is a lone surrogate, which UTF-8 cannot represent")
+        raise LoneSurrogateError("an escape is a lone surrogate, which UTF-8 cannot represent")
 
 
 def loads_trusted_canonical(text: str) -> JsonValue:

@@ -10,9 +10,9 @@ from typing import Any, Literal, get_args
 import polars as pl
 import polars.selectors as cs
 
-from crossdock.errors import RefusedError
+from crossdock.errors import RecordError, RefusedError
 from crossdock.printable import is_storable, printable
-from crossdock.values import exact_json, json_paths
+from crossdock.values import exact_json, half_characters, json_paths
 from crossdock.values.json_access import JsonAccess, JsonElement
 from crossdock.values.json_paths import at_path, column_text
 from crossdock.values.record_keys import key_parts_of
@@ -304,11 +304,7 @@ class Record(JsonAccess):
         return self._documents[text]
 
     def _full_pointer(self, pointer: str) -> str:
-        """Return *pointer* as it is in the object that was read, where a list element has its index."""
-        element = self.row.get(ELEMENT) or ""
-        parent = element.rpartition("/")[0]
-        inside = element and f"{pointer}/".startswith(f"{parent}/")
-        return element + pointer[len(parent) :] if inside else pointer
+        return _pointer_as_read(self.row, pointer)
 
     def joined(self, name: str) -> tuple[dict[str, str | None], ...]:
         """Return the rows of join *name*, in the order of their files and lines."""
@@ -341,3 +337,20 @@ def is_same_source(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 def _cells_before_repairs(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
     before = raw.get("before") or [{}] * len(raw["rows"])
     return [dict(zip(raw["columns"], cells, strict=True)) | was for cells, was in zip(raw["rows"], before, strict=True)]
+
+
+def _pointer_as_read(row: Mapping[str, str | None], pointer: str) -> str:
+    """Return *pointer* as it is in the object that was read, where a list element has its index."""
+    element = row.get(ELEMENT) or ""
+    parent = element.rpartition("/")[0]
+    inside = element and f"{pointer}/".startswith(f"{parent}/")
+    return element + pointer[len(parent) :] if inside else pointer
+
+
+def half_character_error(record: Record) -> RecordError | None:
+    """Return the error of a record that was read as JSON and has half of a character, or None."""
+    for row, line in zip(record.rows, record.lines, strict=True):
+        pointer = half_characters.pointer_of_half_character(row.get(JSON) or "")
+        if pointer is not None:
+            return RecordError("bad_value", half_characters.FAULT, pointer=_pointer_as_read(row, pointer)).at(line)
+    return None

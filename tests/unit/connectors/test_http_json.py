@@ -585,6 +585,27 @@ def test_a_rest_asks_for_one_record() -> None:
         HttpJsonSettings.model_validate({"kind": "http_json", **settings({"rest": {"parcels": wrong}})})
 
 
+def test_a_text_with_half_of_a_character_stops_its_record_only() -> None:
+    """Its dead letter names the member, also one that the map does not use, and all others are read."""
+    texts = ['"a"', r'"canary \ud83d"', r'"whole \ud83d\ude00"']
+    rows = ",".join(f'{{"id": {number}, "sku": "S", "title": {text}}}' for number, text in enumerate(texts))
+    api = Api(lambda _: httpx.Response(200, content=f'{{"items": [{rows}, {{"id": "\\udc00", "sku": "S"}}]}}'))
+    found = api.read({"map": {"sku": "sku", "name": "sku"}}).records
+    problems = [each.problem and (each.problem.code, each.problem.pointer) for each in found]
+    assert problems == [None, ("bad_value", "/title"), None, ("bad_value", "/id")]
+    assert "half of a character" in str(found[1].problem)
+    assert "canary" not in str(found[1].problem)
+
+
+def test_an_element_with_half_of_a_character_stops_its_row_only() -> None:
+    """The pointer has its index in the list."""
+    lines = r'[{"sku": "A"}, {"sku": "B", "note": "\ud83d"}]'
+    api = Api(lambda _: httpx.Response(200, content=f'{{"items": [{{"id": 1, "lines": {lines}}}]}}'))
+    mapped = {"sku": "lines.sku", "name": "lines.sku"}
+    found = api.read({"explode": "lines", "key": ["lines.sku"], "map": mapped}).records
+    assert [each.problem and each.problem.pointer for each in found] == [None, "/lines/1/note"]
+
+
 def test_lists_in_records_are_items_or_rows() -> None:
     """``of`` makes an item of each element of a list, ``explode`` a row; numbers stay exact."""
     order = {

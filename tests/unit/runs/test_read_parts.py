@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from crossdock.mapping.incremental_cursors import Checkpoint, Cursor, format_iso
 from crossdock.runs import parts_between_checkpoints
 from crossdock.runs.parts_between_checkpoints import ReadParts, UnsortedError
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values import half_characters
 from crossdock.values.raw_rows_and_records import RawBatch
 
 NOW = datetime(2026, 3, 1, 13, tzinfo=UTC)
@@ -256,6 +258,14 @@ def test_a_cursor_that_cannot_be_read_is_refused() -> None:
     with pytest.raises(RefusedError, match="missing column 'at'"):
         rows = RawBatch.json([{"id": "1"}], source="page", key=["id"])
         read(parts([RawBatch("page", rows.rows.drop("_json"))], Cursor(column="at")))  # type: ignore[union-attr]  # a frame
+
+
+@pytest.mark.parametrize("as_", ["text", "integer"])
+def test_half_of_a_character_is_no_cursor(as_: Literal["text", "integer"]) -> None:
+    """Its record is a dead letter, and does not move the cursor or end the reading."""
+    items = half_characters.loads_marking_half_characters(b'[{"at": "1"}, {"at": "2"}, {"at": "3\\ud83d"}]')
+    found = parts([RawBatch.json(items, source="page")], Cursor(column="at", as_=as_))
+    assert read(found)[-1][1] == "2"
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,14 @@ def test_other_bodies_are_named(content: bytes, content_type: str, says: str) ->
     assert (value, says in reason, "canary" in reason) == (None, True, False)
 
 
+def test_half_of_a_character_is_no_text() -> None:
+    """A text with a lone surrogate does not refuse the answer; in the name of a member it does."""
+    value, reason = retried_requests.json_or_unreadable_reason(body(b'[{"a": "x\\ud83d"}, {"a": "y"}]'))
+    assert (type(value[0]["a"]), value[1], reason) == (dict, {"a": "y"}, "")
+    value, reason = retried_requests.json_or_unreadable_reason(body(b'{"canary\\ud83d": 1}'))
+    assert (value, "a lone surrogate" in reason, "canary" in reason) == (None, True, False)
+
+
 @given(st.binary() | st.text().map(str.encode), st.text())
 def test_any_body_is_a_value_or_a_reason(content: bytes, content_type: str) -> None:
     """It never raises."""

@@ -8,7 +8,7 @@ from typing import Any
 from zlib import crc32
 
 from crossdock import RefusedError
-from crossdock.values import exact_json
+from crossdock.values.half_characters import loads_marking_half_characters
 from crossdock_connectors.shop.shopify.pages import Item, ShopifyContext, record_with_sorted_children
 from crossdock_connectors.shop.shopify.queries import ShopList
 
@@ -62,7 +62,7 @@ def _check_counts_and_divide(path: Path, expected_objects: int, expected_records
 
 def _parse_object(line: bytes, where: str) -> Item:
     try:
-        item = exact_json.loads(line)
+        item = loads_marking_half_characters(line)
     except ValueError as error:
         hint = "the file of a bulk operation was cut off or damaged; run again"
         raise RefusedError(f"is no JSON: {error}", where=where, hint=hint, code="answer_unreadable") from None
@@ -80,7 +80,7 @@ def _records_and_orphan_count_of_part(shop_list: ShopList, part: Path) -> tuple[
     children: dict[str, list[Item]] = {}
     with part.open("rb") as lines:
         for line in lines:
-            item = exact_json.loads(line)
+            item = loads_marking_half_characters(line)
             parent = item.pop(_PARENT, None)
             gid = item.get("id")
             if parent is not None:

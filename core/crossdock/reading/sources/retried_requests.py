@@ -26,8 +26,8 @@ from crossdock.reading.transport.http_answer_and_error_types import (
     TooLargeError,
     UnreadableError,
 )
-from crossdock.values import exact_json
 from crossdock.values.clock import Clock
+from crossdock.values.half_characters import loads_marking_half_characters
 
 ATTEMPTS = 5
 LESSENED_AT_MOST = 30  # times that a request is halved, or an author's paginator says that it is
@@ -213,7 +213,8 @@ def json_or_unreadable_reason(answer: Answer) -> tuple[Any, str]:
     A byte order mark is ignored, as RFC 8259 section 8.1 permits. The reason quotes nothing of the body.
     """
     try:
-        return (exact_json.loads(answer.body.removeprefix(codecs.BOM_UTF8)) if answer.body else None), ""
+        body = answer.body.removeprefix(codecs.BOM_UTF8)
+        return (loads_marking_half_characters(body) if answer.body else None), ""
     except ValueError as error:
         return None, _NOT_JSON + _reason_not_json(answer, error)
 

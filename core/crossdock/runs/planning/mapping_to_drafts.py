@@ -22,7 +22,7 @@ from crossdock.values.author_code_errors import (
     storable_copy_of_error,
 )
 from crossdock.values.config_file import finding_message_without_place
-from crossdock.values.raw_rows_and_records import JSON, REASONS, Record
+from crossdock.values.raw_rows_and_records import JSON, REASONS, Record, half_character_error
 
 _CONTAINERS = (list, tuple, dict)
 _MANY, _MOST = 1_000, exact_json.MAX_VALUES - 1_000  # in a list; other members have fewer than the rest
@@ -33,6 +33,8 @@ _QUOTING = {"datetime_object_invalid", "get_attribute_error", "iteration_error",
 def draft_of_record(bound: BoundStream, record: Record) -> tuple[dict[str, Any], list[Reference]]:
     """Return the members of the record's draft, and the references in it. Each failure is a `RecordError`."""
     stream = bound.stream
+    if (fault := half_character_error(record)) is not None:
+        raise fault
     try:
         members = stream.draft(record).payload()
     except RecordError as error:

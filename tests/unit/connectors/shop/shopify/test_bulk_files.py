@@ -16,6 +16,8 @@ from tests.partners.shopify.reading import shop_context
 from tests.partners.shopify.site import Site
 
 from crossdock import Context, RefusedError
+from crossdock.values import exact_json
+from crossdock.values.half_characters import pointer_of_half_character
 from crossdock_connectors.shop.shopify import bulk_result_files
 from crossdock_connectors.shop.shopify.bulk_result_files import assemble_records
 from crossdock_connectors.shop.shopify.queries import CUSTOMERS, ORDERS, ShopList
@@ -70,6 +72,15 @@ def test_records_get_their_children(ctx: Context[Any], shop: Shop, data: st.Data
     assert {each["name"]: [line["id"] for line in each["lineItems"]] for each in found} == expected
     assert len(found) == len(shop)
     assert not any("__parentId" in line for each in found for line in each["lineItems"])
+
+
+def test_half_of_a_character_refuses_no_file(ctx: Context[Any]) -> None:
+    """The record with the cut text becomes a dead letter, which its object in place of the text shows."""
+    objects = lines_of({1: [100], 2: []})
+    objects[0]["name"] = "cut \ud83d"
+    first, second = read(ctx, content(objects), len(objects), 2)
+    assert pointer_of_half_character(exact_json.dumps(first).decode()) == "/name"
+    assert pointer_of_half_character(exact_json.dumps(second).decode()) is None
 
 
 def test_a_file_that_is_cut_off_anywhere_is_refused(ctx: Context[Any]) -> None:

@@ -1,0 +1,82 @@
+"""Texts of others that have half of a character are marked, and are never another text."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossdock.values import exact_json
+from crossdock.values.half_characters import (
+    loads_marking_half_characters,
+    pointer_of_half_character,
+    stands_for_half_character,
+)
+from crossdock.values.json_paths import column_text
+
+HALVES = st.text(st.characters(categories=("Cs", "L", "P")) | st.sampled_from('\\ud83dx"\x1d'))
+DOCUMENTS = st.recursive(
+    HALVES | st.none() | st.integers(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["a", "b/c", "d~"]), inner),
+)
+
+
+def is_whole(text: str) -> bool:
+    return not any("\ud800" <= each <= "\udfff" for each in text)
+
+
+@given(HALVES, HALVES)
+def test_two_texts_are_never_one_cell(one: str, other: str) -> None:
+    """Neither are two halves equal, nor is one equal to the text that shows its escape."""
+    cells = [column_text(loads_marking_half_characters(json.dumps(each).encode())) for each in (one, other)]
+    assert (cells[0] == cells[1]) is (json.loads(json.dumps(one)) == json.loads(json.dumps(other)))
+    assert stands_for_half_character(cells[0]) is not is_whole(json.loads(json.dumps(one)))
+
+
+@given(DOCUMENTS)
+def test_a_mark_is_found_where_the_text_was(document: object) -> None:
+    """Documents without one are read as they are, and what was read is exact JSON."""
+    body = json.dumps(document).encode()
+    read = exact_json.dumps(loads_marking_half_characters(body)).decode()
+    try:
+        whole = exact_json.loads(body)
+    except exact_json.LoneSurrogateError:
+        assert pointer_of_half_character(read) is not None
+    else:
+        assert exact_json.loads(read) == whole
+        assert pointer_of_half_character(read) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        (r'"\ud83d"', ""),
+        (r'{"a": [1, {"b/c": "x\udc00"}]}', "/a/1/b~1c"),
+        (r'{"a": "\ud83d\ude00", "b": "\ude00\ud83d"}', "/b"),
+        (r'{"a": "{\"\u001dhalf_character\":\"\""}', None),
+    ],
+)
+def test_the_member_is_named(body: str, pointer: str | None) -> None:
+    """By a JSON pointer; a text that only looks like the mark is none."""
+    read = loads_marking_half_characters(body.encode())
+    assert pointer_of_half_character(exact_json.dumps(read).decode()) == pointer
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (rb'{"a\ud83d": 1}', "the name of a member has a lone surrogate"),
+        (rb'["\ud83d", NaN]', "NaN is not JSON"),
+        (rb'[{"a": "\ud83d", "a": 1}]', "an object repeats a member name"),
+        (rb'["\ud83d", 1e9999]', "a number has an exponent beyond"),
+        (b"[" * 64 + rb'"\ud83d"' + b"]" * 64, "nested more than 64 levels deep"),
+        (b"[" + rb'"\ud83d",' * 600_000 + b"1]", "more than 1,000,000 values"),
+        (b'["\xed\xa0\xbd"]', "can't decode byte"),
+    ],
+)
+def test_other_faults_refuse_the_document(body: bytes, message: str) -> None:
+    """What else is no exact JSON stays so, and the marks keep the limits of its size."""
+    with pytest.raises(ValueError, match=message):
+        loads_marking_half_characters(body)

@@ -8,12 +8,11 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
-from crossdock.mapping.incremental_cursors import ANY_TIME_ZONE, OVERLAP_S, LateRecords
+from crossdock.mapping.incremental_cursors import ANY_TIME_ZONE, LateRecords, latest_time_of_change
 from crossdock.sources import Checkpoint, Window
 from crossdock.values.raw_rows_and_records import JSON
 
 _TIME = r'"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"'
-_SOON = timedelta(seconds=OVERLAP_S)  # later times are of what is to come, such as a delivery
 
 
 class WindowCheckpoints:
@@ -38,7 +37,7 @@ class WindowCheckpoints:
             with suppress(ValueError):  # not a day of the calendar
                 moment = datetime.fromisoformat(text.strip('"'))
                 moment = moment if moment.tzinfo else moment.replace(tzinfo=self._zone)
-                if moment <= asked_at + _SOON:
+                if moment <= latest_time_of_change(asked_at):
                     self._late.add_request(moment, asked_at)
 
     def checkpoint(self, window: Window, asked_at: datetime) -> Checkpoint:

@@ -21,7 +21,8 @@ class MovedRows:
         self._key, self._cursor = tuple(key), cursor
         self._seen, self._latest = IdSet(), ""
 
-    def add_page(self, page: RawBatch) -> None:
+    def add_page(self, page: RawBatch, until: str) -> None:
+        """Add a page. A time later than *until*, in a cursor's form, is that of no change in any time zone."""
         columns = [*dict.fromkeys((*self._key, self._cursor.column))]
         frame = with_path_columns(page.load(), columns)
         if not set(columns) <= set(frame.columns):
@@ -30,8 +31,8 @@ class MovedRows:
         keys = ["\0".join(row[name] or "" for name in self._key) for row in rows]
         again = self._seen.known_ids_among(keys)
         for key, row in zip(keys, rows, strict=True):
-            if key in again:
-                self._latest = max(self._latest, self._cursor_value(row))
+            if key in again and (value := self._cursor_value(row)) <= until:
+                self._latest = max(self._latest, value)
         self._seen.add(keys)
 
     def _cursor_value(self, row: dict[str, str | None]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RecordError, RefusedError
-from crossdock.mapping.incremental_cursors import format_iso_instant_cursor, format_stored_instant
+from crossdock.mapping.incremental_cursors import ANY_TIME_ZONE, format_iso_instant_cursor, format_stored_instant
 from crossdock.reading.sources import path_filling_and_answered_records
 from crossdock.reading.sources.list_completeness_evidence import list_changed_error
 from crossdock.reading.sources.pagination import SizedPages
@@ -122,7 +122,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         moved = MovedRows(self.key, self.cursor) if self.cursor and self._may_rows_share_key else None
         for batch in pages:
             if moved:
-                moved.add_page(batch)
+                moved.add_page(batch, self._cursor_text_by_api_clock(ctx, ctx.run.clock.now() + ANY_TIME_ZONE))
             yield batch
         if (
             moved

@@ -96,11 +96,19 @@ def format_iso_instant_cursor(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
+def latest_time_of_change(asked_at: datetime, overlap: timedelta = timedelta()) -> datetime:
+    """Return the latest time that a change has in a list that was requested *asked_at*.
+
+    Later times are of what is to come, such as a delivery, or are wrong. They show nothing of the source's clock.
+    """
+    return asked_at + max(overlap, timedelta(seconds=OVERLAP_S))
+
+
 class LateRecords:
     """Tells from what time on records may be missing in a list whose source shows them up to *overlap* late.
 
     The source may write local times as UTC, so that its times are behind its clock: by no more than the least
-    difference that was seen between its clock and the latest time of the list.
+    difference that was seen between its clock and the latest time of the list. One in the future shows no difference.
     """
 
     def __init__(self, overlap: timedelta) -> None:
@@ -110,7 +118,8 @@ class LateRecords:
 
     def add_request(self, latest: datetime, asked_at: datetime) -> None:
         """Take into account that *latest* is the latest time of the list as far as it was read by a request."""
-        behind = max(asked_at - latest, timedelta())
+        is_future = latest > latest_time_of_change(asked_at, self._overlap)
+        behind = ANY_TIME_ZONE if is_future else max(asked_at - latest, timedelta())
         if self._least is None or behind < self._least:  # otherwise an earlier request counts before this one
             self._least = behind
             self._requests.append((behind, asked_at))

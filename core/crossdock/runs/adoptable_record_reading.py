@@ -12,7 +12,7 @@ from typing import Any, cast
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import RefusedError, StoppedError
-from crossdock.mapping.incremental_cursors import OVERLAP_S
+from crossdock.mapping.incremental_cursors import OVERLAP_S, latest_time_of_change
 from crossdock.mapping.resource_types import CHANGED, make_platform_external_id
 from crossdock.mapping.stream_declaration import AdoptBy
 from crossdock.platform.platform_config import Profile
@@ -41,7 +41,7 @@ class AdoptableRecordReader:
         resource = cast("ResourceName", self.scope.resource)
         since = None if self._newest is None else self._newest - timedelta(seconds=OVERLAP_S)
         self.run.progress.begin(f"reading each {resource.replace('_', ' ')} of the platform", 1, "requests")
-        newest = self._newest
+        newest, latest = self._newest, latest_time_of_change(self.run.clock.now())
         with LiveRecords(self.profile, self.run) as live:
             for page in live.pages(resource, since):
                 self.check()
@@ -49,7 +49,8 @@ class AdoptableRecordReader:
                 with self.state.begin_read_only() as tx:
                     owners = _RecordOwners(tx, self.scope, records)
                 index.add([self._live_value(*each, owners.owning_namespace(*each)) for each in records.items()])
-                newest = max(filter(None, (newest, *map(_change_time_of_record, page))), default=None)
+                times = [at for at in map(_change_time_of_record, page) if at is not None and at <= latest]
+                newest = max((newest, *times) if newest else times, default=None)
         self._newest = newest
         self.run.progress.advance()
 

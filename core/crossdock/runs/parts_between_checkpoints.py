@@ -19,6 +19,7 @@ from crossdock.mapping.incremental_cursors import (
     LateRecords,
     format_iso_instant_cursor,
     format_stored_instant,
+    latest_time_of_change,
     parse_stored_instant,
 )
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
@@ -47,6 +48,9 @@ _FIRST_S, _LAST_S = 946_684_800, 253_402_300_799  # of UNIX time, from the year 
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}")
 _SINCE_1970 = re.compile(r"1[0-9]{9}([0-9]{3}|[0-9]{6})?(\.[0-9]+)?")  # from 2001 to 2033, in one of the units
 _UNITS = 1, 1_000, 1_000_000  # a second is so many; no number is such a time in two of them
+
+_Place = tuple[str, str, int]  # the position of a row, its stored form and its line
+_NO_PLACE: _Place = ("", "", 0)
 
 
 class UnsortedError(RefusedError):
@@ -99,7 +103,8 @@ class ReadParts:
         self._asked_at = self._began = clock.now()
         self._highest = self._highest_position = ""
         self.latest = ""
-        self.late = LateRecords(timedelta(seconds=declared.overlap_s if declared else OVERLAP_S))
+        self._overlap = timedelta(seconds=declared.overlap_s if declared else OVERLAP_S)
+        self.late = LateRecords(self._overlap)
         self._without = 0
         self.cursor: str | None = None
         self.ended = False
@@ -199,13 +204,28 @@ class ReadParts:
             return cursor
         return format_iso_instant_cursor(self.reading_start_time) if is_later else cursor
 
-    def _count_future_dates(self, known: Sequence[tuple[str, str, int]], cursor: Cursor) -> int:
+    def _latest_not_in_future(self, known: Sequence[_Place], cursor: Cursor) -> str:
+        """Return the last of the values that are not in the future, and remark on those that are.
+
+        The first of *known*, where the last batch ended, is not in the future.
+        """
+        future = (
+            self._count_future_instants(known) if cursor.as_ == "instant" else self._count_future_dates(known, cursor)
+        )
+        if future:
+            self.future = f"the cursor {cursor.column!r} has dates in the future; the next run begins before them"
+        return known[-1 - future][1]
+
+    def _count_future_instants(self, known: Sequence[_Place]) -> int:
+        latest = latest_time_of_change(self._by_its_clock(self._asked_at), self._overlap)
+        stored = format_stored_instant(latest)
+        return sum(1 for _ in takewhile(lambda place: place[1] > stored, reversed(known)))
+
+    def _count_future_dates(self, known: Sequence[_Place], cursor: Cursor) -> int:
         """Return how many of the last places have dates after tomorrow, from which no run may continue.
 
         Digits need not be a date. They count if those before them are a date that has come.
         """
-        if cursor.as_ == "instant":
-            return 0
         tomorrow = (self._clock.now() + timedelta(days=1)).date().isoformat()
         dates = (_date_text_in_cursor(value, cursor) for _, value, _ in reversed(known))
         future = sum(1 for _ in takewhile(lambda day: day > tomorrow, dates))
@@ -215,9 +235,10 @@ class ReadParts:
     def _move_cursor(self, batch: RawBatch, cursor: Cursor) -> bool:
         """Move the cursor to the last row of *batch*. Return False if the source is not sorted."""
         if not cursor.sorted:
-            self.latest = max(self.latest, _latest_position_in_batch(batch, cursor))
-            if self.latest:
-                self.late.add_request(parse_stored_instant(self.latest), self._by_its_clock(self._asked_at))
+            positions = sorted(_readable_positions_in_batch(batch, cursor))
+            known = [_NO_PLACE, *((each, each, 0) for each in positions)]
+            self.latest = max(self.latest, known[-1][0])
+            self._add_to_late_records(self._latest_not_in_future(known, cursor) or known[-1][1])
             return False
         places = [*_cursor_positions_of_rows(batch, cursor)]
         known = [(self._highest_position, self._highest, 0), *(place for place in places if place[0])]
@@ -230,18 +251,20 @@ class ReadParts:
                     hint=_SORT_INSTANTS if cursor.as_ == "instant" else _SORT_OTHERS,
                 )
         self._highest_position = known[-1][0]
-        future = self._count_future_dates(known, cursor)
-        self._highest = known[-1 - future][1]  # the first of *known*, where the last batch ended, is not in the future
-        if future:
-            self.future = f"the cursor {cursor.column!r} has dates in the future; the next run begins before them"
-        if not self._highest:
+        self._highest = self._latest_not_in_future(known, cursor)
+        latest = self._highest or (known[-1][1] if cursor.as_ == "instant" else "")
+        if not latest:
             return self._reached != ""
-        self._reached = self._highest
+        self._reached = latest
         if cursor.as_ == "instant":
-            self.late.add_request(parse_stored_instant(self._highest), self._by_its_clock(self._asked_at))
+            self._add_to_late_records(latest)
             if not self.late.times_are_old:
                 self._reached = format_stored_instant(self.late.missing_from())
         return True
+
+    def _add_to_late_records(self, latest: str) -> None:
+        if latest:
+            self.late.add_request(parse_stored_instant(latest), self._by_its_clock(self._asked_at))
 
 
 def _date_text_in_cursor(value: str, cursor: Cursor) -> str:
@@ -257,17 +280,14 @@ def _date_text_in_cursor(value: str, cursor: Cursor) -> str:
     return "" if seconds is None else datetime.fromtimestamp(int(seconds), UTC).date().isoformat()
 
 
-def _latest_position_in_batch(batch: RawBatch, cursor: Cursor) -> str:
-    """Return the highest position of the rows that have a readable one; empty if none has."""
-    frame, found = with_path_columns(batch.load(), [cursor.column]), ""
+def _readable_positions_in_batch(batch: RawBatch, cursor: Cursor) -> Iterator[str]:
+    frame = with_path_columns(batch.load(), [cursor.column])
     for cell in frame[cursor.column].unique() if cursor.column in frame.columns else ():
         with suppress(RecordError):  # no cell of such a source must have one
-            found = max(found, cursor.position({cursor.column: cell}))
-    return found
+            yield cursor.position({cursor.column: cell})
 
 
-def _cursor_positions_of_rows(batch: RawBatch, cursor: Cursor) -> Iterator[tuple[str, str, int]]:
-    """Yield the position of each row, its stored form and its line."""
+def _cursor_positions_of_rows(batch: RawBatch, cursor: Cursor) -> Iterator[_Place]:
     name = cursor.column
     frame = with_path_columns(batch.load(), [name])
     if name not in frame.columns:

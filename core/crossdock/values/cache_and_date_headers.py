@@ -73,13 +73,13 @@ def server_clock_lag_s(headers: Mapping[str, str], now: float) -> float | None:
 
     Returns:
         0 if it is not behind; None if the answer does not show it, comes from a cache that does not state its age, or
-        shows more than a day because it was stored somewhere.
+        shows more than a day: it was stored somewhere, or its time is in the future.
     """
     date, age = parse_http_date(headers.get("date", "")), cache_age_s(headers)
     if date is None or age is None or (not age and cache_hit_header(headers)):
         return None
     found = now - date - age - _DATE_IS_ROUNDED_S
-    return max(0.0, found) if found <= _BELIEVED_S else None
+    return max(0.0, found) if abs(found) <= _BELIEVED_S else None
 
 
 def parse_http_date(text: str) -> float | None:

@@ -21,7 +21,8 @@ from crossdock.runs.imported_file_log import NoIntake
 from crossdock.runs.planning.adoptable_records import LiveValueIndex
 from crossdock.runs.platform_source import live_records_for_comparisons
 from crossdock.state import Binding, Intent, RecordIdentity, State
-from crossdock.values.clock import SystemClock
+from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.progress import SilentProgress
 
 OTHER = structs.replace(SCOPE, namespace="shop")
@@ -40,8 +41,8 @@ def state(erp: Reading) -> Iterator[State]:
         yield opened
 
 
-def reader(erp: Reading, state: State) -> AdoptableRecordReader:
-    run = SourceContext(SystemClock(), SilentProgress(), NoIntake(), erp.folder, erp.folder, erp.folder)
+def reader(erp: Reading, state: State, clock: Clock | None = None) -> AdoptableRecordReader:
+    run = SourceContext(clock or SystemClock(), SilentProgress(), NoIntake(), erp.folder, erp.folder, erp.folder)
     return AdoptableRecordReader(erp.project.platform, run, state, SCOPE, "sku")
 
 
@@ -111,6 +112,19 @@ def test_later_only_what_has_changed_is_read(erp: Reading, state: State, monkeyp
     made.check = stop
     with pytest.raises(StoppedError):
         made.read_changes_into_index(index)
+
+
+def test_a_time_in_the_future_hides_no_later_change(
+    erp: Reading, state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If no record has a time that has come, all are read again."""
+    monkeypatch.setattr(adoptable_record_reading, "OVERLAP_S", 0.0)
+    monkeypatch.setattr(live_records_for_comparisons, "PAGE_SIZE", 1)
+    erp.products(3)
+    made = reader(erp, state, ManualClock())  # long before the platform's clock
+    for _ in range(2):
+        made.read_changes_into_index(LiveValueIndex())
+    assert len(erp.requested("/api/v1/catalog/products")) == 3 + 3
 
 
 @pytest.mark.parametrize("item", [{"sku": "A"}, {"id": "", "sku": "A"}, {"id": 1.5, "sku": "A"}])

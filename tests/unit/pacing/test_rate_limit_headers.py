@@ -403,11 +403,14 @@ def test_retry_after_of_shipbob() -> None:
         ({"date": "Sun, 06 Nov 1994 08:47:37 GMT"}, 118.0),
         ({"date": "Sun, 06 Nov 1994 08:47:37 GMT", "age": "100"}, 18.0),
         ({"date": "Fri, 04 Nov 1994 08:49:37 GMT"}, None),
+        ({"date": "Tue, 08 Nov 1994 08:49:37 GMT"}, None),
         ({"date": "Sun, 06 Nov 1994 08:47:37 GMT", "age": "soon"}, None),
         ({}, None),
     ],
 )
 def test_how_far_a_clock_is_behind(headers: dict[str, str], seconds: float | None) -> None:
-    """Date and Age of an answer show it; one that is days old was stored somewhere, and shows nothing."""
+    """Date and Age of an answer show it; one that is days old was stored somewhere, and shows nothing, as one that is
+    days in the future does.
+    """
     at_0849_37 = datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC).timestamp()
     assert cache_and_date_headers.server_clock_lag_s(headers, at_0849_37) == seconds

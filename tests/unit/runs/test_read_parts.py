@@ -129,12 +129,51 @@ def test_young_values_are_read_again() -> None:
     ]
     assert cursors_after_pages(-8, 4, page_takes=5) == ["03-01T12:42", "03-01T12:49", "03-01T12:49"]
     assert cursors_after_pages(-3, -2, 57, page_takes=60) == ["03-01T12:47"] * 4
-    assert cursors_after_pages(30, 90, page_takes=60) == ["03-01T12:50"] * 3
+    assert cursors_after_pages(8, 68, page_takes=60) == ["03-01T12:50"] * 3
 
 
 def test_values_hours_behind_the_clock_are_read_again() -> None:
     """So are local times that an API writes as UTC: the latest page shows how far they lie behind at most."""
     assert cursors_after_pages(-300, -240, -180, page_takes=60) == ["03-01T07:50"] * 4
+
+
+YEARS = 73 * 365 * 24 * 60
+
+
+@pytest.mark.parametrize(
+    ("pages", "cursors"),
+    [
+        ([(-300, YEARS)], ["07:50", "07:50"]),
+        ([(-300,), (-240, YEARS), (YEARS,)], ["07:50", "08:50", "08:50", "08:50"]),
+        ([(-300, 60)], ["07:50", "07:50"]),
+        ([(YEARS,)], ["10:50", "10:50"]),
+    ],
+)
+def test_a_time_in_the_future_does_not_tell_how_far_the_clock_is_behind(
+    pages: list[tuple[int, ...]], cursors: list[str]
+) -> None:
+    """The next run begins as without that record; if there is no other, as far back as any time zone may be."""
+
+    def pull() -> Generator[RawBatch | Checkpoint, None, None]:
+        for number, minutes in enumerate(pages):
+            items = [{"id": f"{number}-{at}", "at": (NOW + timedelta(minutes=at)).isoformat()} for at in minutes]
+            yield RawBatch.json([items[0], items[0], *items], source="page", key=["id"])
+
+    found = ReadParts(pull(), Cursor(column="at", as_="instant"), ManualClock(NOW), whole=False)
+    assert [f"{cursor}"[11:16] for _, cursor in read(found)] == cursors
+    assert found.future == "the cursor 'at' has dates in the future; the next run begins before them"
+    unsorted = ReadParts(pull(), Cursor(column="at", as_="instant", sorted=False), ManualClock(NOW), whole=False)
+    read(unsorted)
+    assert format_stored_instant(unsorted.late.missing_from(unsorted.reading_start_time))[11:16] == cursors[-1]
+    assert unsorted.future == found.future
+
+
+def test_a_clock_that_is_ahead_by_less_than_the_overlap_is_not_in_the_future() -> None:
+    """A declared overlap counts for clocks that differ more."""
+    rows = RawBatch.json([{"id": "1", "at": "2026-03-01T14:00:00Z"}], source="page", key=["id"])
+    found = parts([rows], Cursor(column="at", as_="instant", overlap_s=3_600))
+    assert read(found) == [(["page"], "2026-03-01T12:00:00.000000000Z")]
+    assert not found.future
 
 
 def test_only_the_end_of_an_old_list_is_read_again() -> None:

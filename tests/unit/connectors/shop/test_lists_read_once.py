@@ -17,14 +17,19 @@ from crossdock_connectors.shop.lists_read_once import read_list_once_per_run
     [
         (["2026-01-01T09:00:00", "2026-01-01T11:00:00", None], "2026-01-01T11:00:00Z"),
         (["2026-01-01T12:30:00+02:00"], "2026-01-01T10:30:00Z"),
-        (["2026-01-01T13:00:00"], "2026-01-01T12:00:00Z"),
+        (["2026-01-01T12:05:00"], "2026-01-01T12:00:00Z"),
+        (["2099-01-01T00:00:00", "2026-01-01T11:00:00"], "2026-01-01T11:00:00Z"),
+        (["2099-01-01T00:00:00"], "2025-12-31T10:00:00Z"),
         (["soon", 7, {}], "2026-01-01T12:00:00Z"),
     ],
 )
 def test_a_shop_whose_clock_is_behind_loses_no_change(
     monkeypatch: pytest.MonkeyPatch, changes: list[object], continues: str
 ) -> None:
-    """Its answers may have the time of a proxy: the next run continues at its latest change if that is earlier."""
+    """Its answers may have the time of a proxy: the next run continues at its latest change if that is earlier.
+
+    A time in the future is none of a change.
+    """
     monkeypatch.setenv("KEY", "ck_1")
     monkeypatch.setenv("SECRET", "cs_1")
     settings = {"base_url": "https://shop.example", "consumer_key": "env:KEY", "consumer_secret": "env:SECRET"}

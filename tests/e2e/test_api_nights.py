@@ -361,6 +361,31 @@ def test_a_date_in_the_future_is_no_place_to_continue(nights: Nights) -> None:
     assert nights.held == nights.truth
 
 
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_a_time_in_the_future_does_not_hide_that_others_are_behind(nights: Nights, is_sorted: bool) -> None:
+    """One wrong time would hide all later changes of an API that writes local times as UTC."""
+    shop, cursor = nights.shop, {"column": "changed", "as": "instant", "sorted": is_sorted}
+    nights.begin({**CHANGES, "cursor": cursor, "pagination": {"kind": "link_header"}})
+    shop.items = [*items(range(3), nights.at(hours=-5)), *items([9], "2099-12-31T00:00:00Z")]
+    nights.night()
+    nights.days -= 1
+    shop.items[1] |= {"title": "v2", "changed": nights.at(hours=-5, minutes=1)}
+    assert "the cursor 'changed' has dates in the future" in nights.night().stdout
+    assert nights.held == nights.truth
+
+
+def test_a_cursor_that_cannot_be_read_stops_only_its_record(nights: Nights) -> None:
+    """Such as MySQL's zero date: it moves no cursor, and the others are delivered."""
+    shop = nights.shop
+    nights.begin({**CHANGES, "cursor": {"column": "changed", "as": "instant"}, "pagination": {"kind": "link_header"}})
+    shop.items = [*items([0], "0000-00-00 00:00:00"), *items(range(1, 7), nights.at(hours=-2))]
+    assert "rows without the cursor 'changed': 1 (1 cannot be read: " in nights.night().stdout
+    assert nights.held == nights.truth
+    shop.items[4] |= {"title": "v2", "changed": nights.at(hours=-1)}
+    nights.night()
+    assert nights.held == nights.truth
+
+
 def test_null_in_place_of_a_list_shows_no_record_to_be_gone(nights: Nights) -> None:
     """The elements of such a list are kept, and the run says why."""
     shop = nights.shop
@@ -435,6 +460,21 @@ def quantities(nights: Nights) -> list[tuple[str, list[int]]]:
     """The quantities of each order that was sent."""
     sent = [effect["body"] for effect in nights.project.effects() if effect["resource"] == "order"]
     return sorted((body["externalId"][-2:], sorted(item["quantity"] for item in body["items"])) for body in sent)
+
+
+def test_a_record_whose_map_needs_a_cursor_that_cannot_be_read_is_a_dead_letter(nights: Nights) -> None:
+    """Orders have a time, and only that order lacks it."""
+    shop, stream = nights.shop, orders(nights, "n")
+    items = {"of": "lines", **stream["map"]["items"]}
+    mapped = {"map": {**stream["map"], "placedAt": {"from": "changed", "as": "instant"}, "items": items}}
+    cursor = {"cursor": {"column": "changed", "as": "instant"}, "pagination": {"kind": "single_page"}}
+    nights.begin({**CHANGES, "resource": "order", **mapped, **cursor})
+    times = ["0000-00-00 00:00:00", nights.at(hours=-2), nights.at(hours=-1)]
+    shop.items = [{"id": f"o{n}", "lines": [{"n": n + 1}], "changed": at} for n, at in enumerate(times)]
+    nights.night(1)
+    assert quantities(nights) == [("o1", [2]), ("o2", [3])]
+    (letter,) = json.loads(nights.project.run("records", "list", "--json").stdout)
+    assert (letter["key"], letter["pointer"], "is not a" in letter["why"]) == ("o0", "changed", True)
 
 
 @pytest.mark.parametrize("pagination", [ONLY_AFTER, {"kind": "offset", "size": 2, "size_param": "n", "total": "total"}])

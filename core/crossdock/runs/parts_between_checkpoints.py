@@ -13,6 +13,7 @@ import polars as pl
 
 from crossdock.errors import RecordError, RefusedError
 from crossdock.mapping.incremental_cursors import (
+    ANY_TIME_ZONE,
     OVERLAP_S,
     Checkpoint,
     Cursor,
@@ -42,6 +43,8 @@ _HELD = (
 _SORT = "request the records in that order"
 _SORT_INSTANTS = f"{_SORT}, or declare the cursor with sorted: false"
 _SORT_OTHERS = f"{_SORT}; a cursor of numbers needs as: integer, one of times as: instant"
+_READ_INSTANTS = "correct the format of the cursor; if many records have no such time, declare it with sorted: false"
+_READ_NUMBERS = "declare as what the cursor is read: a time needs as: instant, and other texts as: text"
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _COMPACT = re.compile(r"([12][0-9]{3}|9999)(0[1-9]|1[0-2])([0-2][0-9]|3[01])([0-9]{2}){0,3}")
 _FIRST_S, _LAST_S = 946_684_800, 253_402_300_799  # of UNIX time, from the year 2000 to 9999
@@ -105,7 +108,8 @@ class ReadParts:
         self.latest = ""
         self._overlap = timedelta(seconds=declared.overlap_s if declared else OVERLAP_S)
         self.late = LateRecords(self._overlap)
-        self._without = 0
+        self._without = self._unreadable = 0
+        self._first_unreadable: RefusedError | None = None
         self.cursor: str | None = None
         self.ended = False
         self.rows = 0
@@ -119,13 +123,17 @@ class ReadParts:
 
     @property
     def rows_without_cursor_remark(self) -> str:
-        """A remark if everything was read and some rows have no value of the declared cursor; otherwise empty."""
+        """A remark if everything was read and some rows have no readable value of the declared cursor; or empty."""
         cursor = self._declared
         if cursor is None or not self.ended or not self._without:
             return ""
+        first = self._first_unreadable
+        unreadable = f" ({self._unreadable:,} cannot be read: {first.where} {first.message})" if first else ""
         if not self._highest:
-            return f"no record has the cursor {cursor.column!r}: each run reads everything again; check its spelling"
-        what = f"rows without the cursor {cursor.column!r}: {self._without:,}"
+            check = "format" if first else "spelling"
+            what = f"no record has the cursor {cursor.column!r}{unreadable}"
+            return f"{what}: each run reads everything again; check its {check}"
+        what = f"rows without the cursor {cursor.column!r}: {self._without:,}{unreadable}"
         return f"{what}; the source may not list such records among its changes: reread finds them"
 
     @property
@@ -240,9 +248,11 @@ class ReadParts:
             self.latest = max(self.latest, known[-1][0])
             self._add_to_late_records(self._latest_not_in_future(known, cursor) or known[-1][1])
             return False
-        places = [*_cursor_positions_of_rows(batch, cursor)]
+        places = [*self._places_of_rows(batch, cursor)]
         known = [(self._highest_position, self._highest, 0), *(place for place in places if place[0])]
         self._without += len(places) - len(known) + 1
+        if self._first_unreadable is not None and self._unreadable > 1 and len(known) == 1 and not known[0][0]:
+            raise self._first_unreadable  # it is not one bad record: the declaration is wrong
         for (before, _, _), (position, _, line) in pairwise(known):
             if position < before:
                 raise UnsortedError(
@@ -262,9 +272,32 @@ class ReadParts:
                 self._reached = format_stored_instant(self.late.missing_from())
         return True
 
+    def _places_of_rows(self, batch: RawBatch, cursor: Cursor) -> Iterator[_Place]:
+        """Yield the place of each row. One whose cursor cannot be read is like one without: it stops no other."""
+        name = cursor.column
+        frame = with_path_columns(batch.load(), [name])
+        if name not in frame.columns:
+            raise RefusedError(
+                f"missing column {name!r}, which is the cursor of the stream", where=batch.source, code="column_missing"
+            )
+        for cell, line in zip(frame[name], frame[LINE], strict=True):
+            row = {name: None if stands_for_half_character(cell) else cell}  # its record is a dead letter
+            try:
+                yield cursor.position(row), cursor.value(row), line
+            except RecordError as error:
+                self._unreadable += 1
+                self._first_unreadable = self._first_unreadable or RefusedError(
+                    f"the cursor {name!r} {error.message}",
+                    where=f"{batch.source}:{line}",
+                    hint=_READ_INSTANTS if cursor.as_ == "instant" else _READ_NUMBERS,
+                    code=error.code,
+                )
+                yield "", "", line
+
     def _add_to_late_records(self, latest: str) -> None:
-        if latest:
-            self.late.add_request(parse_stored_instant(latest), self._by_its_clock(self._asked_at))
+        """Without a *latest* instant, nothing shows how far the source's times are behind its clock."""
+        asked_at = self._by_its_clock(self._asked_at)
+        self.late.add_request(parse_stored_instant(latest) if latest else asked_at - ANY_TIME_ZONE, asked_at)
 
 
 def _date_text_in_cursor(value: str, cursor: Cursor) -> str:
@@ -285,22 +318,3 @@ def _readable_positions_in_batch(batch: RawBatch, cursor: Cursor) -> Iterator[st
     for cell in frame[cursor.column].unique() if cursor.column in frame.columns else ():
         with suppress(RecordError):  # no cell of such a source must have one
             yield cursor.position({cursor.column: cell})
-
-
-def _cursor_positions_of_rows(batch: RawBatch, cursor: Cursor) -> Iterator[_Place]:
-    name = cursor.column
-    frame = with_path_columns(batch.load(), [name])
-    if name not in frame.columns:
-        raise RefusedError(
-            f"missing column {name!r}, which is the cursor of the stream", where=batch.source, code="column_missing"
-        )
-    for cell, line in zip(frame[name], frame[LINE], strict=True):
-        row = {name: None if stands_for_half_character(cell) else cell}  # its record is a dead letter
-        try:
-            position, value = cursor.position(row), cursor.value(row)
-        except RecordError as error:
-            message = f"the cursor {name!r} {error.message}"
-            raise RefusedError(
-                message, where=f"{batch.source}:{line}", hint="see the cursor of the stream", code=error.code
-            ) from None
-        yield position, value, line

@@ -20,6 +20,7 @@ from crossdock.values.raw_rows_and_records import RawBatch
 
 NOW = datetime(2026, 3, 1, 13, tzinfo=UTC)
 CURSOR = Cursor(column="change.at", as_="instant")
+ZERO, TIME = "0000-00-00 00:00:00", "2026-03-01T11:00:01Z"
 EARLY, LATE = Checkpoint("2026-02-28T00:00:00Z"), Checkpoint("2026-03-01T00:00:00Z")
 
 
@@ -290,10 +291,15 @@ def test_a_source_that_does_not_sort_is_refused(pages: list[RawBatch]) -> None:
 
 
 def test_a_cursor_that_cannot_be_read_is_refused() -> None:
-    """Continuing after it could pass over records."""
-    items = [{"id": "1", "change": {"at": "yesterday"}}]
-    with pytest.raises(RefusedError, match="page:1: the cursor 'change.at' is not a time"):
+    """If no record has a readable one, the declaration is wrong, and the list would be read again each time."""
+    items = [{"id": each, "change": {"at": each or None}} for each in ("", "yesterday", "today")]
+    with pytest.raises(RefusedError, match="page:2: the cursor 'change.at' is not a time") as refused:
         read(parts([RawBatch.json(items, source="page", key=["id"])], CURSOR))
+    assert "correct the format of the cursor" in refused.value.hint
+    counts = (RawBatch.json([{"id": "1", "at": "n/a"}], source=f"page {n}", key=["id"]) for n in range(2))
+    with pytest.raises(RefusedError, match="page 0:1: the cursor 'at' is not a number") as refused:
+        read(parts(counts, Cursor(column="at", as_="integer")))
+    assert "a time needs as: instant" in refused.value.hint
     with pytest.raises(RefusedError, match="missing column 'at'"):
         rows = RawBatch.json([{"id": "1"}], source="page", key=["id"])
         read(parts([RawBatch("page", rows.rows.drop("_json"))], Cursor(column="at")))  # type: ignore[union-attr]  # a frame
@@ -305,6 +311,43 @@ def test_half_of_a_character_is_no_cursor(as_: Literal["text", "integer"]) -> No
     items = half_characters.loads_marking_half_characters(b'[{"at": "1"}, {"at": "2"}, {"at": "3\\ud83d"}]')
     found = parts([RawBatch.json(items, source="page")], Cursor(column="at", as_=as_))
     assert read(found)[-1][1] == "2"
+
+
+def of_times(number: int, *times: str) -> RawBatch:
+    items = [{"id": f"{number}-{place}", "change": {"at": at}} for place, at in enumerate(times)]
+    return RawBatch.json(items, source=f"page {number}", key=["id"])
+
+
+@pytest.mark.parametrize(
+    ("pages", "cursor", "remark"),
+    [
+        (
+            [of_times(1, ZERO, ZERO, TIME), page(2, 5), of_times(3, ZERO)],
+            "2026-03-01T10:50:05.000000000Z",
+            "rows without the cursor 'change.at': 3 (3 cannot be read: page 1:1 the cursor 'change.at' is not a time",
+        ),
+        (
+            [of_times(1, ZERO), page(2, None)],
+            None,
+            "no record has the cursor 'change.at' (1 cannot be read: page 1:1 the cursor 'change.at' is not a time",
+        ),
+    ],
+)
+def test_one_cursor_that_cannot_be_read_is_like_none(pages: list[RawBatch], cursor: str | None, remark: str) -> None:
+    """Its record is given and counted, moves no cursor, and stops no other."""
+    found = parts(pages, CURSOR)
+    assert [source for sources, _ in read(found) for source in sources] == [each.source for each in pages]
+    assert found.cursor == cursor
+    assert found.rows_without_cursor_remark.startswith(remark)
+
+
+@pytest.mark.parametrize("cell", [None, ZERO])
+def test_an_unsorted_list_without_a_readable_cursor_is_continued_before_all_time_zones(cell: str | None) -> None:
+    """Nothing in it shows how far its times are behind the clock."""
+    rows = RawBatch.json([{"id": "1", "at": cell}], source="page", key=["id"])
+    found = parts([rows], Cursor(column="at", as_="instant", sorted=False))
+    read(found)
+    assert found.late.missing_from(found.reading_start_time) == datetime(2026, 2, 28, 10, 50, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,13 @@ import polars as pl
 
 from crossdock.connector import Stream
 from crossdock.delta import fingerprint, sortable_row_positions
-from crossdock.delta.repeated_keys import RepeatedKeys, RepeatedRows, refuse_contradicting_duplicates
+from crossdock.delta.repeated_keys import (
+    RepeatedKeys,
+    RepeatedRows,
+    ReplacedRecords,
+    refuse_contradicting_duplicates,
+    replaced_records,
+)
 from crossdock.delta.row_preparation import (
     BEFORE,
     DELETED,
@@ -43,6 +49,7 @@ from crossdock.delta.second_pass_for_changed_records import (
 )
 from crossdock.delta.sortable_row_positions import TimeNotations
 from crossdock.delta.source_units_and_small_batches import (
+    PART_OF_PAGE,
     SmallBatches,
     SourceUnit,
     size_in_memory,
@@ -55,7 +62,6 @@ from crossdock.mapping.row_order_columns import as_order_by
 from crossdock.reading.formats.suspicious_cells import Suspicion, suspicions_by_column
 from crossdock.state import DeadLetter
 from crossdock.values.raw_rows_and_records import (
-    ELEMENT,
     JSON,
     LINE,
     RawBatch,
@@ -103,17 +109,25 @@ class LatestRecords:
             change), `LINE` (of its first row), `UNIT` (index of its file or page); `POSITION` with ``order_by``; `ROWS`
             (number of rows) with ``group_by``; `DELETED` (true if its latest row says so) if the stream finds deleted
             records.
+        replaced: Which records of a list of everything were in several answers to requests, with different content.
     """
 
-    def __init__(self, stream: Stream[Any], name: str, work: Path, *, lists_all: bool | None = None) -> None:
-        self._stream, self._name, self._work = stream, name, work
+    def __init__(
+        self,
+        stream: Stream[Any],
+        name: str,
+        work: Path,
+        *,
+        lists_all: bool | None = None,
+        are_answers: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._stream, self._name, self._work, self._are_answers = stream, name, work, are_answers
         self._lists_all = stream.mode == "snapshot" if lists_all is None else lists_all
         self._units: list[SourceUnit] = []
         self._parts: list[pl.DataFrame] = []
         self._group: list[pl.DataFrame] = []  # rows of the current unit, with ``group_by``
         self._edges = dict[int, tuple[int, int]]()  # the keys of the first and the last row, with ``group_by``, by unit
         self.divided_record: str | None = None
-        self._has_elements = False  # of exploded objects, each a group of its own
         self._rows_before_deletion = 0  # of the same key and unit, with ``group_by``
         self._free_bytes = _HELD_BYTES
         self._small = SmallBatches(stream)
@@ -131,6 +145,7 @@ class LatestRecords:
         self.trimmed_rows = list[int]()  # numbers of rows whose key had white space around it
         self.changed_names = 0  # external ids that are those of others, unless the partner has changed them
         self.cursor: str | None = None
+        self.replaced: ReplacedRecords | None = None
         self.key_order: KeyOrder | None = None
 
     # ---- first pass
@@ -174,7 +189,6 @@ class LatestRecords:
 
     def _begin_or_continue_unit(self, number: int, batch: RawBatch) -> bool:
         """Store the rows of *batch* if they cannot be read again. Return whether it begins a unit."""
-        self._has_elements = self._has_elements or ELEMENT in batch.load().columns
         again = None if self._stream.group_by else batch.again  # a group needs all its rows, wherever they are
         last = self._units[-1] if self._units else None
         continues = self._stream.group_by if again is None else last and last.again is again  # names are not unique
@@ -317,7 +331,7 @@ class LatestRecords:
             competing = later_of_rows_and_deletions(candidates.filter(duplicated))
             stream = self._stream
             if self._lists_all and not (stream.order_by or stream.duplicates == "last"):
-                refuse_contradicting_duplicates(competing, self.place_of_row)
+                self._refuse_contradictions(competing)
             self.divided_record = self._place_of_divided_record(competing)
             if self._is_ordered_by_cursor_only:
                 competing = self._with_positions_by_cursor(competing)
@@ -339,13 +353,25 @@ class LatestRecords:
         """
         for number in range(1, len(self._units)):
             (_, last), (first, _) = (self._edges.get(each, (None, None)) for each in (number - 1, number))
-            if first is None or first != last or self._has_elements:
+            if first is None or first != last or self._are_answers():
                 continue
             is_of_both = pl.col(UNIT).is_in([number - 1, number])
             versions = competing.filter((pl.col(KEY_HASH) == pl.lit(first, fingerprint.HASH)) & is_of_both)
             if versions[FP].n_unique() > 1:
                 return f"{self._units[number - 1].source} and {self._units[number].source}"
         return None
+
+    def _refuse_contradictions(self, competing: pl.DataFrame) -> None:
+        """Refuse rows that contradict each other, unless they are answers to requests one after the other."""
+        if not self._are_answers():
+            refuse_contradicting_duplicates(competing, self.place_of_row)
+            return
+        names = [unit.source.partition(PART_OF_PAGE)[0] for unit in self._units]
+        numbers = {name: number for number, name in enumerate(names)}
+        answers = pl.Series([numbers[name] for name in names], dtype=pl.UInt32)
+        answer = pl.lit(answers).gather(pl.col(UNIT))
+        refuse_contradicting_duplicates(competing, self.place_of_row, answer)
+        self.replaced = replaced_records(competing, self.place_of_row)
 
     @property
     def _is_ordered_by_cursor_only(self) -> bool:

@@ -59,13 +59,32 @@ class RepeatedRows:
         return RepeatedKeys(self._number, tuple(examples))
 
 
-def refuse_contradicting_duplicates(listed: pl.DataFrame, place_of_row: Callable[[int, int], str]) -> None:
-    """Refuse a list of everything in which two rows of a key differ. Identical rows are accepted."""
-    differing = listed.filter(pl.col(FP).n_unique().over(KEY_HASH) > 1).sort(UNIT, LINE)
+class ReplacedRecords(NamedTuple):
+    """How many records were in several answers with different content, and the place where the first came again."""
+
+    number: int
+    place: str
+
+
+def replaced_records(listed: pl.DataFrame, place_of_row: Callable[[int, int], str]) -> ReplacedRecords | None:
+    """Return what a list of several answers shows to have changed while it was read: the later answer counts."""
+    differing = _differing_rows(listed)
+    if not differing.height:
+        return None
+    _, again = _places_of_first_record(differing, place_of_row)
+    return ReplacedRecords(differing[KEY_HASH].n_unique(), again)
+
+
+def refuse_contradicting_duplicates(
+    listed: pl.DataFrame, place_of_row: Callable[[int, int], str], answer: pl.Expr | None = None
+) -> None:
+    """Refuse a list of everything in which two rows of a key differ. Identical rows are accepted.
+
+    If the rows are from several answers, *answer* is the number of a row's own: rows of others may differ.
+    """
+    differing = _differing_rows(listed, *([] if answer is None else [answer]))
     if differing.height:
-        # with its type: polars infers at most 127 bits for a literal
-        is_first = pl.col(KEY_HASH) == pl.lit(differing[KEY_HASH][0], fingerprint.HASH)
-        first, second = (place_of_row(*row) for row in differing.filter(is_first)[[UNIT, LINE]].rows()[:2])
+        first, second = _places_of_first_record(differing, place_of_row)
         hint = (
             "Ask the sender which one is right, or to keep rows of a record together; order_by or duplicates can say"
             " which one counts, if one always does."
@@ -76,3 +95,14 @@ def refuse_contradicting_duplicates(listed: pl.DataFrame, place_of_row: Callable
             hint=hint,
             code="records_repeated",
         )
+
+
+def _differing_rows(listed: pl.DataFrame, *within: pl.Expr) -> pl.DataFrame:
+    return listed.filter(pl.col(FP).n_unique().over(KEY_HASH, *within) > 1).sort(UNIT, LINE)
+
+
+def _places_of_first_record(differing: pl.DataFrame, place_of_row: Callable[[int, int], str]) -> list[str]:
+    """Return the first two places of the first record of *differing*."""
+    # with its type: polars infers at most 127 bits for a literal
+    is_first = pl.col(KEY_HASH) == pl.lit(differing[KEY_HASH][0], fingerprint.HASH)
+    return [place_of_row(*row) for row in differing.filter(is_first)[[UNIT, LINE]].rows()[:2]]

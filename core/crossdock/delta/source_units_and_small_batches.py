@@ -19,6 +19,7 @@ from crossdock.values.raw_rows_and_records import LINE, Again, RawBatch, read_ar
 from crossdock.values.safe_local_files import create_private
 
 AT_ONCE = 10_000  # rows per frame
+PART_OF_PAGE = "#"  # stands before the number of a part, in the name of a page that was divided
 _VIEW_BYTES = 16  # for each cell, in addition to its text
 SMALL = 1_000  # rows of a file
 _ROWS_AT_ONCE, _FILES_AT_ONCE, _BYTES_AT_ONCE = 10_000, 1_000, 4 << 20

@@ -13,6 +13,7 @@ import polars as pl
 from crossdock.config.project.connections import BoundStream
 from crossdock.connector import Stream
 from crossdock.delta.row_preparation import KEY_HASH, compute_keys
+from crossdock.delta.source_units_and_small_batches import PART_OF_PAGE
 from crossdock.errors import ConnectorError, StoppedError
 from crossdock.mapping.incremental_cursors import Checkpoint
 from crossdock.mapping.own_external_ids import keys_or_their_external_ids
@@ -150,7 +151,8 @@ def _split_repeated_objects(stream: Stream[Any], batch: RawBatch) -> Sequence[Ra
     if most < 2:
         return [batch]
     others = [
-        RawBatch(f"{batch.source}#{each}", rows.filter(numbers == each), batch.cursor) for each in range(2, most + 1)
+        RawBatch(f"{batch.source}{PART_OF_PAGE}{each}", rows.filter(numbers == each), batch.cursor)
+        for each in range(2, most + 1)
     ]
     return [replace(batch, rows=rows.filter(numbers == 1)), *others]
 

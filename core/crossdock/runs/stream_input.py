@@ -23,7 +23,11 @@ from crossdock.delta.sortable_row_positions import zone_differs_from_stored_erro
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.incremental_cursors import Cursor, format_stored_instant
 from crossdock.mapping.own_external_ids import NOT_OURS
-from crossdock.reading.sources.list_completeness_evidence import IncompleteListError
+from crossdock.reading.sources.list_completeness_evidence import (
+    DoubtfulListError,
+    IncompleteListError,
+    list_changed_error,
+)
 from crossdock.runs.checked_batches import converting_errors_of_stream_method, pulled_batches
 from crossdock.runs.gone_records import GoneRecords, SecondReading, is_list_due_again
 from crossdock.runs.imported_file_log import mapping_changed_since_text
@@ -144,7 +148,7 @@ class SourcePhases:
             self._restore_cursor_of_run_start(error)
             raise
         parts = self._changes if self.phase == "changes" else self._list if self.phase == "list" else None
-        doubt = None if parts is None else parts.doubt or parts.held
+        doubt = None if parts is None else parts.doubt or parts.held or self._doubt_about_replaced_records(scan)
         if parts is not None and doubt is not None:  # all of it is delivered, but nothing of it is evidence
             proof.doubt = self._bound.context.run.failures.setdefault(self._bound.name, doubt)
             if parts.doubt is not None:
@@ -152,6 +156,18 @@ class SourcePhases:
         if not self.has_more:
             self.close()
         return counted
+
+    def _doubt_about_replaced_records(self, scan: LatestRecords) -> DoubtfulListError | None:
+        """Return the doubt if a record was on two pages of a list that was cut off by position; remark on others."""
+        if (replaced := scan.replaced) is None:
+            return None
+        number = "1 record was" if replaced.number == 1 else f"{replaced.number:,} records were"
+        what, run = f"{number} on several pages with different content", self._bound.context.run
+        if self._bound.name in run.open_lists.unproved:
+            return list_changed_error(what, replaced.place)
+        text = f"{what}, and the last page counts ({replaced.place}); if several records have one key, change the key"
+        run.note(self._bound.name, text)
+        return None
 
     def _batches_of_phase(self, proof: Completeness) -> Iterable[RawBatch]:
         bound, run, name = self._bound, self._bound.context.run, self._bound.name
@@ -310,8 +326,14 @@ class StreamInput:
         self._left_alone: set[int] = set()  # waiting keys with an unsettled operation, or filtered out
 
     def _reset_latest_records(self) -> None:
-        stream, work = self._bound.stream, self._bound.context.run.work
-        self._scan = LatestRecords(stream, self._bound.name, work, lists_all=self._lists_all)
+        bound, run = self._bound, self._bound.context.run
+        self._scan = LatestRecords(
+            bound.stream,
+            bound.name,
+            run.work,
+            lists_all=self._lists_all,
+            are_answers=lambda: bound.name in run.open_lists.begun,
+        )
 
     def read_next_part(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
         """Read the source, compare it with the state, and count what needs no decision. A failure imports nothing."""

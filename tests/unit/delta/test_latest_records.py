@@ -189,6 +189,39 @@ def test_contradicting_duplicates_in_a_snapshot_are_refused(tmp_path: Path, quar
         scanned(Things(mode="snapshot", fingerprint=algorithm), [batch(rows)], tmp_path)
 
 
+def scanned_answers(stream: Things, batches: Sequence[RawBatch], work: Path) -> LatestRecords:
+    scan = LatestRecords(stream, "w.things", work, are_answers=lambda: True)
+    scan.find_latest_of_each_key(batches, Tally(), lambda _rows: None)
+    return scan
+
+
+@pytest.mark.parametrize("group_by", [(), ("K",)])
+def test_of_answers_to_several_requests_the_later_one_counts(tmp_path: Path, group_by: tuple[str, ...]) -> None:
+    """A record that changes while a list is read may be listed again; in files, nothing tells which row is right."""
+    stream = Things(mode="snapshot", group_by=group_by)
+    first: Rows = [{"K": "1", "V": "a"}, {"K": "2", "V": "a"}, {"K": "3", "V": "a"}]
+    later: Rows = [{"K": "1", "V": "b"}, {"K": "2", "V": "a"}, {"K": "3", "V": "c"}]
+    pages = [batch(first, "page 1"), batch(later, "page 2")]
+    scan = scanned_answers(stream, pages, tmp_path)
+    assert {record.key: record.row["V"] for record in records(scan)} == {"1": "b", "2": "a", "3": "c"}
+    assert scan.replaced is not None
+    assert scan.replaced.number == 2
+    assert scan.replaced.place.startswith("page 2:")
+    with pytest.raises(RefusedError, match=r"^page 2:[24]: duplicate of the record at page 1:[24], with different"):
+        scanned(stream, pages, tmp_path)
+
+
+@pytest.mark.parametrize(("group_by", "sources"), [((), ["page 1", "page 1"]), (("K",), ["page 1", "page 1#2"])])
+def test_one_answer_that_contradicts_itself_is_refused(
+    tmp_path: Path, group_by: tuple[str, ...], sources: Sequence[str]
+) -> None:
+    """Also one that is read in parts, and one of which another answer has a later version."""
+    stream, versions = Things(mode="snapshot", group_by=group_by), zip("abc", [*sources, "page 2"], strict=True)
+    pages = [batch([{"K": "1", "V": value}], source, line) for line, (value, source) in enumerate(versions, 1)]
+    with pytest.raises(RefusedError, match=r"^page 1(#2)?:2: duplicate of the record at page 1:1, with different"):
+        scanned_answers(stream, pages, tmp_path)
+
+
 @settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(

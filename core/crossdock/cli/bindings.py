@@ -49,20 +49,22 @@ def export(config: Path, *, raw: bool) -> None:
 def import_(file: Path, config: Path, *, raw: bool, as_json: bool) -> None:
     """Take over records that a target already has.
 
-    They are not created again. FILE is CSV as written by 'bindings export'. The next sync sends every field of a record
-    that may be changed, because its current values are unknown; an invoice counts as delivered.
+    They are not created again. FILE is CSV as written by 'bindings export'; keys of one column may also be as in the
+    source. The next sync sends every field of a record that may be changed, because its current values are unknown; an
+    invoice counts as delivered.
 
     Nothing is imported unless all rows are. Exit codes: 0 imported; 2 the file must be corrected; 3 the state cannot be
     used; 4 an operation on one of the records is not settled.
     """
+    from crossdock.config.project.known_namespaces import known_namespaces
     from crossdock.runs.audited_changes import change_exclusively
     from crossdock.runs.planning import binding_csv
 
     loaded, clock = load_project(config), SystemClock()
-    targets, at = loaded.targets(clock), clock.now()
+    targets, at, namespaces = loaded.targets(clock), clock.now(), known_namespaces(loaded)
 
     def import_all(tx: Transaction, change: Change) -> int:
-        number = binding_csv.import_bindings(tx, file, targets, at=at, raw=raw)
+        number = binding_csv.import_bindings(tx, file, targets, at=at, raw=raw, namespaces=namespaces)
         change.store_audit_entry(tx, after={"bound": number})
         return number
 

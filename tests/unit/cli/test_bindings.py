@@ -15,7 +15,13 @@ def test_bindings_are_imported_and_exported(command_line: CommandLine) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "key\n1\n", "target,resource,namespace,key,target_id\nplatform,product,wms,0017\n"]
+    "text",
+    [
+        "",
+        "key\n1\n",
+        "target,resource,namespace,key,target_id\nplatform,product,wms,0017\n",
+        "target,resource,namespace,key,target_id\nplatform,product,products,0017,prd_1\n",
+    ],
 )
 def test_a_file_that_is_wrong_is_a_wrong_usage(command_line: CommandLine, text: str) -> None:
     """Exit 2, as for a config that must be corrected, with the line."""

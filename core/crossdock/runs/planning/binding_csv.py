@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
+from crossdock.config.project.known_namespaces import KnownNamespaces
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.printable import printable
@@ -18,6 +19,7 @@ from crossdock.runs.planning.undo_in_progress import RESUME, check_no_undo_in_pr
 from crossdock.state import Binding, RunResult, Scope, Transaction
 from crossdock.values.field_types import MAX_ID_LENGTH, is_valid_target_id
 from crossdock.values.formula_guarded_csv import unguard_formulas, write_rows
+from crossdock.values.record_keys import key_text, key_text_of_input
 from crossdock.writing.targets.target import Target
 
 COLUMNS = ("target", "resource", "namespace", "key", "target_id")
@@ -34,17 +36,24 @@ def export_bindings(tx: Transaction, out: TextIO, *, raw: bool = False) -> int:
 
 
 def import_bindings(
-    tx: Transaction, path: Path, targets: Mapping[str, Target], *, at: datetime, raw: bool = False
+    tx: Transaction,
+    path: Path,
+    targets: Mapping[str, Target],
+    *,
+    at: datetime,
+    raw: bool = False,
+    namespaces: KnownNamespaces | None = None,
 ) -> int:
     """Bind the records of a CSV file with `COLUMNS`, all or none, and return the number of new bindings.
 
-    Keys are in text form, as `export_bindings` writes them with the same *raw*. What the target holds is unknown, so
-    the next sync compares the records with it first. Then it sends every member of a record that can be updated, and
-    nothing for one that is written once. A record that the target does not have is unbound.
+    Keys are in text form, as `export_bindings` writes them with the same *raw*, or as their only column is in the
+    source. What the target holds is unknown, so the next sync compares the records with it first. Then it sends every
+    member of a record that can be updated, and nothing for one that is written once. A record that the target does not
+    have is unbound. A row with none of *namespaces* is refused; None allows any.
     """
     check_no_undo_in_progress(tx)
     run_id, number = tx.runs.start(business_date=at.date().isoformat(), at=at, command="bindings import"), 0
-    for scope, rows in _read_rows(path, targets, raw=raw).items():
+    for scope, rows in _read_rows(path, targets, namespaces, raw=raw).items():
         for start in range(0, len(rows), PART):
             fresh = _new_bindings(tx, scope, rows[start : start + PART])
             tx.bindings.put(scope, fresh, run_id=run_id, at=at)
@@ -83,38 +92,67 @@ def _new_bindings(tx: Transaction, scope: Scope, rows: list[_Row]) -> list[Bindi
     return fresh
 
 
-def _read_rows(path: Path, targets: Mapping[str, Target], *, raw: bool) -> dict[Scope, list[_Row]]:
+def _read_rows(
+    path: Path, targets: Mapping[str, Target], namespaces: KnownNamespaces | None, *, raw: bool
+) -> dict[Scope, list[_Row]]:
     found: dict[Scope, list[_Row]] = defaultdict(list)
     lines: dict[ScopedKey, int] = {}
-    for line, (target, resource, namespace, key, target_id) in _read_csv_lines(path, raw=raw):
+    for line, (target, resource, namespace, written, target_id) in _read_csv_lines(path, raw=raw):
         where = f"{path}:{line}"
-        if not (target and resource and namespace and key and target_id):
+        if not (target and resource and namespace and written and target_id):
             raise ConfigError(
                 f"needs a value in each of {', '.join(COLUMNS)}", where=where, code="bindings_file_invalid"
-            )
-        if target not in targets:
-            raise ConfigError(
-                f"unknown target {target!r}; known: {', '.join(targets)}", where=where, code="bindings_file_invalid"
-            )
-        if resource not in (resources := targets[target].resources):
-            raise ConfigError(
-                f"unknown resource {resource!r}; known: {', '.join(resources)}",
-                where=where,
-                code="bindings_file_invalid",
             )
         if not is_valid_target_id(target_id):
             message = f"target_id must be 1 to {MAX_ID_LENGTH} printable characters, not '.' or '..'"
             raise ConfigError(message, where=where, code="bindings_file_invalid")
-        scope = Scope(target, resource, namespace)
+        scope, key = Scope(target, resource, namespace), _key_of_text(written, where)
+        _check_scope(scope, targets, namespaces, where)
         if (first := lines.setdefault((scope, key), line)) != line:
             raise ConfigError(f"duplicate of {key} on line {first}", where=where, code="bindings_file_invalid")
         found[scope].append((where, key, target_id))
     return found
 
 
+def _key_of_text(written: str, where: str) -> str:
+    """Return the text form of a key. One that may be of one column or of several is refused: it could bind nothing."""
+    key = key_text_of_input(written)
+    if "|" in written and key != written:
+        several = key_text(written.split("|"))
+        hint = f"write {several} if | separates columns, or {key} if the key is one column"
+        raise ConfigError(
+            f"the key {written} has a | and is not percent-encoded",
+            where=where,
+            hint=hint,
+            code="bindings_file_invalid",
+        )
+    return key
+
+
+def _check_scope(scope: Scope, targets: Mapping[str, Target], namespaces: KnownNamespaces | None, where: str) -> None:
+    if scope.target not in targets:
+        raise ConfigError(
+            f"unknown target {scope.target!r}; known: {', '.join(targets)}", where=where, code="bindings_file_invalid"
+        )
+    if scope.resource not in (resources := targets[scope.target].resources):
+        raise ConfigError(
+            f"unknown resource {scope.resource!r}; known: {', '.join(resources)}",
+            where=where,
+            code="bindings_file_invalid",
+        )
+    if namespaces is not None and (namespace := scope.whole_record_scope.namespace) not in namespaces:
+        hint = "a binding there is never used: correct it, add its connection to the config first, or leave out the row"
+        raise ConfigError(
+            f"no stream writes in the namespace {namespace!r}; known: {', '.join(sorted(namespaces.written))}",
+            where=where,
+            hint=hint,
+            code="bindings_file_invalid",
+        )
+
+
 def _read_csv_lines(path: Path, *, raw: bool) -> Iterator[tuple[int, list[str]]]:
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, strict=True)
             if next(reader, None) != list(COLUMNS):
                 raise ConfigError(

@@ -166,6 +166,20 @@ def test_a_replay_delivers_once(site: Site) -> None:
     assert site.run("records", "replay", "wms.products", "P1").code == 2, "no such letter"
 
 
+def test_a_replay_of_a_connection_is_one_of_its_streams(site: Site) -> None:
+    """Its rejected records are delivered; a choice that no rejected record matches is told, in text and JSON."""
+    refused(site)
+    site.edit(*COMMA)
+    result = replayed(site, "wms", "--since", "2999-01-01")
+    assert result.json["messages"][-1]["message"].startswith(
+        "nothing to replay: no record with a key that 'wms --since 2999-01-01' selects is rejected"
+    )
+    assert len(site.listed()) == 1
+    assert replayed(site, "wms").records("products") == {"carried_over": 1, "created": 1}
+    again = site.run("records", "replay")
+    assert (again.code, "nothing to replay: no record with a key is rejected" in again.out) == (0, True)
+
+
 def test_a_sync_after_a_replay_sends_nothing(site: Site) -> None:
     """Files that are read anew under the mended mapping find the replayed record delivered."""
     refused(site)

@@ -58,10 +58,8 @@ def show_outgoing_record_file(
     place = absolute_path(out)
     loaded = load_project(config)
     check_writable(place)
-    if stream not in loaded.scope_by_stream:
-        loaded.selected_streams([stream])
-        raise ConfigError(f"{stream!r} is a connection: name one of its streams", code="choice_unsuitable")
-    name, body = outgoing_file_of_record(loaded, stream, key_text_of_input(key), SystemClock())
+    (named,) = loaded.selected_streams([loaded.stream_of_record(stream)])
+    name, body = outgoing_file_of_record(loaded, named, key_text_of_input(key), SystemClock())
     if place is not None:
         replace_file(place, body)
     if as_json:

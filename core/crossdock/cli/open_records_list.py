@@ -40,7 +40,10 @@ _STATES = tuple(state.option_value for state in BY_URGENCY)
 _COLUMNS = ("state", "stream", "key", "why", "pointer", "at", "since")
 
 stream_option = click.option(
-    "--stream", metavar="STREAM", help="Only records of this stream.", callback=check_value_is_utf8
+    "--stream",
+    metavar="STREAM",
+    help="Only records of this stream, or of this connection.",
+    callback=check_value_is_utf8,
 )
 
 

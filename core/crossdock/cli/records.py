@@ -143,7 +143,8 @@ def replay_(
 ) -> int:
     """Map rejected records again and deliver them.
 
-    The current mapping is used; no source is read. Exit codes are those of 'crossdock sync'.
+    Without KEY, all of STREAM, or of a connection; by default all. The current mapping is used; no source is read. Exit
+    codes are those of 'crossdock sync'.
     """
     from crossdock.cli.sync import show_report
     from crossdock.runs import sync_and_replay
@@ -178,14 +179,18 @@ def drop_(
 ) -> None:
     """Drop records; a new version from the source will be processed.
 
-    Without KEY, all of STREAM that are rejected or waiting, after a confirmation; with KEY also one that is pending.
+    Without KEY, all of STREAM, which may be a connection, that are rejected or waiting, after a confirmation; with KEY
+    also one that is pending.
     What is in doubt cannot be dropped: settle it with 'crossdock records resolve'. Dropped records stay visible:
     'crossdock records list --state dropped'. Those of the inbox are not fetched, until another webhook comes.
     """
     from crossdock.runs.audited_changes import change_with_failure_logged
     from crossdock.runs.open_record_lists import filter_of_options
 
-    loaded, choice = load_project(config), filter_of_options(stream, key, reason, None, file)
+    loaded = load_project(config)
+    if key is not None:
+        stream = loaded.stream_of_record(stream)
+    choice = filter_of_options(stream, key, reason, None, file)
     subject = f"stream {stream}" if choice.key is None else f"record {stream} {choice.key}"
     with change_with_failure_logged(loaded, "records drop", subject, clock=SystemClock()) as change:
         if state == INBOX:
@@ -251,7 +256,8 @@ def _drop_from_inbox(loaded: Project, choice: RecordFilter, change: Change, *, y
         number = len(hints)
 
         def drop(tx: Transaction) -> None:
-            tx.inbox.remove_records(hints[0].stream, [hint.key_hash for hint in hints])
+            for stream in {hint.stream for hint in hints}:
+                tx.inbox.remove_records(stream, [hint.key_hash for hint in hints if hint.stream == stream])
             change.store_audit_entry(tx, before={INBOX: number}, after={"dropped": number})
 
         state.run_transaction(drop)

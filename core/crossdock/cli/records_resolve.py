@@ -58,8 +58,8 @@ def resolve_(
 ) -> None:
     """Settle records in doubt or overdue, after checking the platform.
 
-    Applies to all records in doubt or overdue of STREAM, or to the one with KEY. With KEY and no decision, list what
-    the platform has that may be this record. 'crossdock records reopen' reverses a decision.
+    Applies to all records in doubt or overdue of STREAM, which may be a connection, or to the one with KEY. With KEY
+    and no decision, list what the platform has that may be this record. 'crossdock records reopen' reverses a decision.
     """
     from crossdock.runs.audited_changes import change_with_failure_logged
     from crossdock.runs.open_record_lists import filter_of_options
@@ -74,7 +74,10 @@ def resolve_(
         raise ConfigError(
             "give exactly one of --delivered-as ID, --delivered and --not-delivered", code="options_conflict"
         )
-    loaded, choice = load_project(config), filter_of_options(stream, key, None, None)
+    loaded = load_project(config)
+    if key is not None:
+        stream = loaded.stream_of_record(stream)
+    choice = filter_of_options(stream, key, None, None)
     if decisions == 0:
         _show_candidates(loaded, _intents_in_doubt(loaded, choice)[0], as_json=as_json)
         return
@@ -105,15 +108,12 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
     """
     from crossdock.delta.fingerprint import key_hashes
     from crossdock.runs.audited_changes import change_exclusively
-    from crossdock.runs.open_record_lists import filter_of_options
+    from crossdock.values.record_keys import key_text_of_input
     from crossdock.writing.delivery import operator_decisions
 
-    loaded, choice, at = load_project(config), filter_of_options(stream, key, None, None), SystemClock().now()
-    scope = loaded.scope_by_stream.get(stream)
-    if scope is None or choice.key is None:
-        loaded.selected_streams([stream])
-        raise ConfigError(f"{stream!r} is a connection: name one of its streams", code="choice_unsuitable")
-    key_hash = key_hashes([choice.key])[choice.key]
+    loaded, at, known = load_project(config), SystemClock().now(), key_text_of_input(key)
+    (stream,) = loaded.selected_streams([loaded.stream_of_record(stream)])
+    scope, key_hash = loaded.scope_by_stream[stream], key_hashes([known])[known]
 
     def reopen(tx: Transaction, change: Change) -> Intent:
         before = [each.status for each in tx.intents.intents_of_record(scope, key_hash)[-1:]]
@@ -121,8 +121,8 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
         change.store_audit_entry(tx, before={"state": before[0]}, after={"state": intent.status})
         return intent
 
-    intent = change_exclusively(loaded, "records reopen", f"record {stream} {choice.key}", reopen, clock=SystemClock())
-    text = f"reopened: the {intent.operation} of {stream} {choice.key} is in doubt again"
+    intent = change_exclusively(loaded, "records reopen", f"record {stream} {known}", reopen, clock=SystemClock())
+    text = f"reopened: the {intent.operation} of {stream} {known} is in doubt again"
     terminal_output.print_result({"reopened": 1}, text, as_json=as_json)
 
 

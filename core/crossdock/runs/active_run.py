@@ -124,9 +124,15 @@ class ActiveRun:
         reads: bool = True,
         count_open_records_of: set[str] | None = None,
         children_first: bool = False,
+        remark: str | None = None,
     ) -> Report:
-        """Run streams at once, from the beginning of the run to its end. *input_factory* replaces `StreamInput`."""
+        """Run streams at once, from the beginning of the run to its end. *input_factory* replaces `StreamInput`.
+
+        The run is recorded with *remark* as its note.
+        """
         with self.recording_start_and_end(names, count_open_records_of=count_open_records_of):
+            if remark is not None:
+                self.note("", remark)
             for name, refusal in self.refused.items():
                 self.report.messages.add_error(name, refusal)
             self.records.begin_reading_for_planning()

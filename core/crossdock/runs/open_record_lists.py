@@ -67,7 +67,7 @@ def stream_by_unverified_scope(loaded: Project, choice: RecordFilter) -> dict[Sc
     """Return the scopes whose unverified records are of *choice*, with their streams."""
     if not may_state_match(choice, RecordState.UNVERIFIED.option_value):
         return {}
-    return {scope: name for name, scope in loaded.scope_by_stream.items() if choice.stream in {None, name}}
+    return {scope: name for name, scope in loaded.scope_by_stream.items() if choice.includes_stream(name)}
 
 
 def count_records_in_state(tx: Transaction, kind: str, choice: RecordFilter, scopes: Collection[Scope]) -> int:

@@ -119,7 +119,14 @@ def replay(
         def dead_letters(bound: BoundStream, tally: Tally, _: int) -> ReplayInput:
             return ReplayInput(bound, session.state, tally, choice)
 
-        return run.execute(names, dead_letters, reads=False, count_open_records_of=known)
+        remark = None if found else _no_match_text(choice)
+        return run.execute(names, dead_letters, reads=False, count_open_records_of=known, remark=remark)
+
+
+def _no_match_text(choice: RecordFilter) -> str:
+    options = _command_text_of_choice(choice).removeprefix("records replay").strip()
+    which = f"that {options!r} selects " if options else ""
+    return f"nothing to replay: no record with a key {which}is rejected; 'crossdock records list' lists what is open"
 
 
 def _command_text_of_choice(choice: RecordFilter) -> str:

@@ -136,6 +136,50 @@ def test_what_is_in_doubt_is_not_dropped(filled: CommandLine, options: tuple[str
     assert [each["state"] for each in filled.run("records", "list", "--json").json] == ["in-doubt"]
 
 
+@pytest.fixture
+def two_streams(filled: CommandLine) -> CommandLine:
+    """A rejected record K1 also of ``wms.bins``, and one of another connection whose name begins alike."""
+    facts = "{mode: append, files: B, key: [C], resource: warehouse_bin, map: {code: C, warehouse: {const: W}}}"
+    bins = f"      bins: {facts}\n"
+    filled.config.write_text(filled.config.read_text() + bins)
+    with closing(filled.state()) as state, state.begin() as tx:
+        for stream in ("wms.bins", "wms2.bins", "WMS.bins"):
+            tx.dead_letters.put([dead_letter(1, stream=stream)], run_id=1, at=AT)
+    return filled
+
+
+def test_a_connection_stands_for_its_streams(two_streams: CommandLine) -> None:
+    """List, show and drop mean the records of all its streams, and no other connection that is called alike."""
+    run = two_streams.run
+    listed = run("records", "list", "--stream", "wms", "--json").json
+    assert [(item["state"], item["stream"]) for item in listed] == [
+        ("rejected", "wms.bins"), ("rejected", "wms.products"),
+        ("waiting", "wms.products"), ("in-doubt", "wms.products"),
+    ]  # fmt: skip
+    shown = run("records", "show", "wms", "K1", "--json").json
+    assert [item["stream"] for item in shown] == ["wms.bins", "wms.products"]
+    assert run("records", "drop", "wms", "--yes").out.startswith("dropped 3 records; 1 in doubt not dropped")
+    assert run("records", "resolve", "wms", "--not-delivered", "--yes", "--json").json == {"resolved": 1}
+    left = run("records", "list", "--state", "rejected", "--json").json
+    assert [item["stream"] for item in left] == ["WMS.bins", "wms2.bins"]
+
+
+@pytest.mark.parametrize("decision", [["drop"], ["resolve", "--not-delivered"], ["reopen"]])
+def test_a_decision_about_one_record_names_its_stream(two_streams: CommandLine, decision: list[str]) -> None:
+    """Records of several streams may have the key, so that a connection with several streams is refused with them."""
+    refused = two_streams.run("records", decision[0], "wms", "K1", *decision[1:])
+    assert (refused.code, refused.out) == (2, "")
+    assert "'wms' is a connection: name one of its streams" in refused.err
+    assert "wms.bins, wms.products" in refused.err
+
+
+def test_a_connection_stands_for_its_only_stream_in_a_decision(filled: CommandLine) -> None:
+    """With one stream there is nothing to choose."""
+    assert filled.run("records", "resolve", "wms", "K3", "--not-delivered", "--json").json == {"resolved": 1}
+    assert "the last operation on this record cannot be reopened" in filled.run("records", "reopen", "wms", "K1").err
+    assert filled.run("records", "drop", "wms", "K1").code == 0
+
+
 def test_a_pending_record_is_listed(filled: CommandLine) -> None:
     """An operation that the next sync sends is not settled: it is listed, and not said to be in doubt."""
     filled.run("records", "resolve", "wms.products", "K3", "--not-delivered")

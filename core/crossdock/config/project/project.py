@@ -281,6 +281,16 @@ class Project(Struct, frozen=True):
             wanted |= matching
         return wanted
 
+    def stream_of_record(self, name: str) -> str:
+        """Return the stream that *name* means where one record is decided: a connection stands for its only stream."""
+        if "." in name:
+            return name
+        names = sorted(self.selected_streams([name]))
+        if len(names) > 1:
+            hint = f"its streams: {', '.join(names)}"
+            raise ConfigError(f"{name!r} is a connection: name one of its streams", hint=hint, code="choice_unsuitable")
+        return names[0]
+
     def connection_names_of_job(self, job: str) -> set[str]:
         return {name.partition(".")[0] for name in self.selected_streams(self.jobs[job].streams)}
 

@@ -18,6 +18,7 @@ from sqlalchemy import (
     func,
     literal,
     null,
+    or_,
     select,
     tuple_,
     type_coerce,
@@ -57,6 +58,7 @@ class RecordFilter(Struct, frozen=True):
     """A choice of records. None does not restrict them.
 
     Attributes:
+        stream: A stream, or a connection for all its streams, also for those that the config does not have any more.
         since: The earliest time of rejection.
         source: The file or page that they were read from.
         text: A part of the message that says why they are open, in upper or lower case.
@@ -80,7 +82,7 @@ class RecordFilter(Struct, frozen=True):
             any_table.c[name] == value for name, value in given.items() if value is not None and name in any_table.c
         ]
         if self.stream is not None:
-            found.append(self._unindexed_if_less_selective(any_table.c.stream) == self.stream)
+            found.append(self._is_of_stream(any_table))
         if self.since is not None and any_table is table:
             found.append(table.c.refused_at >= self.since)
         if self.source is not None and "source" in any_table.c:
@@ -91,6 +93,15 @@ class RecordFilter(Struct, frozen=True):
             named = select(batches.c.id).where(batches.c.name == self.handed_over_in)
             found.append(intents.c.batch_id.in_(named))
         return found
+
+    def includes_stream(self, name: str) -> bool:
+        return self.stream in {None, name, name.partition(".")[0]}
+
+    def _is_of_stream(self, any_table: Table) -> ColumnElement[bool]:
+        stream = self.stream or ""
+        is_named = self._unindexed_if_less_selective(any_table.c.stream) == stream
+        prefix = f"{stream}."
+        return is_named if "." in stream else or_(is_named, func.substr(any_table.c.stream, 1, len(prefix)) == prefix)
 
     def status_column(self, any_table: Table) -> ColumnElement[str]:
         """Return the column of the status, to compare with it."""

@@ -147,6 +147,8 @@ def check_not_in_doubt(doubtful: Sequence[Intent]) -> None:
         return
     first, number = doubtful[0], len(doubtful)
     stream, key = first.identity.stream, first.identity.key
+    if len({each.identity.stream for each in doubtful}) > 1:
+        stream = stream.partition(".")[0]
     what = f"the {first.operation} of {stream} {key} is" if number == 1 else f"{number:,} operations of {stream} are"
     doubt = "in doubt" if any(each.status == "in_doubt" for each in doubtful) else "not acknowledged yet"
     of = f"{stream} {key}" if number == 1 else stream
@@ -173,7 +175,7 @@ def _unsettled_intents(tx: Transaction, choice: RecordFilter, *statuses: Status)
     return [
         each
         for each in found
-        if choice.stream in {None, each.identity.stream} and choice.key in {None, each.identity.key}
+        if choice.includes_stream(each.identity.stream) and choice.key in {None, each.identity.key}
     ]
 
 

@@ -50,6 +50,27 @@ def test_after_a_purge_nothing_is_sent_again(site: Site) -> None:
     assert site.sync().records("customers") == {"read": 2, "unchanged": 1, "updated": 1}
 
 
+def test_what_retention_has_removed_cannot_be_undone(site: Site) -> None:
+    """An undo of a run whose operations are gone is refused with their number, not planned as if nothing was done."""
+    run = str(site.sync().json["run"])
+    grow_old(site)
+    assert site.run("state", "purge").code == 0
+    refused = site.run("undo", run)
+    assert (refused.code, f"retention has removed what run {run} did to 7 records" in refused.err) == (4, True)
+
+
+def test_a_rejected_record_without_its_data_is_not_replayed_in_silence(site: Site) -> None:
+    """The run says which records it could not map again, and what helps."""
+    site.export("PROD_2.csv", PRODUCTS.splitlines()[0] + "\nP9;Bolt;x\n")
+    assert site.sync().code == 1
+    grow_old(site)
+    assert site.run("state", "purge", "--json").json["dead_letters_emptied"] == 1
+    replayed = site.run("records", "replay", "wms.products", "P9")
+    assert replayed.code == 1
+    assert "1 record not replayed, whose data retention has removed (P9): have each sent again" in replayed.out
+    assert site.run("records", "drop", "wms.products", "P9").code == 0
+
+
 def test_a_corrected_record_gets_a_new_key(site: Site) -> None:
     """A record that was rejected, purged and corrected is sent under a key that the platform has not seen."""
     with Front(site.platform.base_url) as front:

@@ -53,8 +53,8 @@ def undo(run: int, config: Path, **options: Any) -> int:
     again or the mapping is changed; an API gives the records again when they change there, or in a full list.
 
     Exit codes: 0 everything can be undone; 1 some records stay as they are; 2 wrong usage or config; 3 the platform or
-    the state cannot be read; 4 operations of the run are not settled. With --execute they are those of 'crossdock
-    sync'.
+    the state cannot be read; 4 operations of the run are not settled, or retention has removed some. With --execute
+    they are those of 'crossdock sync'.
     """
     from crossdock.runs.undo import undo_plan
 

@@ -15,6 +15,9 @@ from crossdock.runs.planning.unchanged_waits import IdleWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.state import DeadLetter, Intent, RecordFilter, State
 from crossdock.values.tally import Tally
+from crossdock.values.texts_of_numbers_and_times import count_with_noun
+
+_NAMED = 3  # records that a note names
 
 
 class ReplayInput:
@@ -22,8 +25,10 @@ class ReplayInput:
 
     finds_changes_without_webhooks, requested_key_hashes = False, None
 
-    def __init__(self, bound: BoundStream, state: State, tally: Tally, choice: RecordFilter) -> None:
-        self._bound, self._state, self._tally = bound, state, tally
+    def __init__(
+        self, bound: BoundStream, state: State, tally: Tally, choice: RecordFilter, note: Callable[[str, str], None]
+    ) -> None:
+        self._bound, self._state, self._tally, self._note = bound, state, tally, note
         self._choice = structs.replace(choice, stream=bound.name)
         self._dead_letters: list[DeadLetter] = []
         self.removals = Removals()
@@ -45,6 +50,7 @@ class ReplayInput:
             chosen = tx.dead_letters.rejected_matching(self._choice)
         chosen = [each for each in chosen if each.identity.key and each.identity.key_hash not in skipped]
         found = [each for each in chosen if each.raw]
+        self._note_emptied([each for each in chosen if not each.raw and each.step != "remove"])
         filtered = stream_input.find_and_note_newly_filtered(self._bound, "rejected", found)
         self._dead_letters = [each for each in found if each.identity.key_hash not in filtered]
         if self._bound.stream.on_gone != "nothing":
@@ -53,6 +59,15 @@ class ReplayInput:
         self._tally.count("carried_over", self.expected_record_count + len(filtered))
         self._tally.count("carried_on", len(filtered))
         advance(self.expected_record_count)
+
+    def _note_emptied(self, emptied: list[DeadLetter]) -> None:
+        if not emptied:
+            return
+        name, keys = self._bound.name, ", ".join(each.identity.key for each in emptied[:_NAMED])
+        more = f" and {len(emptied) - _NAMED:,} more" if len(emptied) > _NAMED else ""
+        number = count_with_noun(len(emptied), "record")
+        advice = f"have each sent again, or drop it: crossdock records drop {name} KEY"
+        self._note(name, f"{number} not replayed, whose data retention has removed ({keys}{more}): {advice}")
 
     def give_up_after_failed_read(self) -> None:
         self._tally.count("carried_on", self.expected_record_count)

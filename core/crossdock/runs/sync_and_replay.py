@@ -117,7 +117,7 @@ def replay(
         run = ActiveRun(session, progress, interrupt, "live", attempt=attempt)
 
         def dead_letters(bound: BoundStream, tally: Tally, _: int) -> ReplayInput:
-            return ReplayInput(bound, session.state, tally, choice)
+            return ReplayInput(bound, session.state, tally, choice, run.note)
 
         remark = None if found else _no_match_text(choice)
         return run.execute(names, dead_letters, reads=False, count_open_records_of=known, remark=remark)

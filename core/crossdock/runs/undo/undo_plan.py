@@ -19,6 +19,8 @@ from crossdock.runs.undo.streams_with_records_to_undo import Covers, UndoneStrea
 from crossdock.runs.undo.undo_decisions import Undoing, UndoneRecord
 from crossdock.state import Migration, Scope, Transaction
 from crossdock.values.progress import Progress
+from crossdock.values.tally import Tally
+from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 
 class UndoneRuns(Struct, frozen=True):
@@ -168,6 +170,7 @@ def _undoable_streams_of_runs(session: Session, undone: UndoneRuns) -> list[str]
         undo_in_progress.check_no_undo_in_progress(tx)
         scopes = tx.delivered_history.streams_and_scopes_of_runs(sorted(undone.runs))
         left = tx.delivered_history.count_unsettled(sorted(undone.runs))
+        forgotten = _forgotten_record_count(tx, undone)
         unverified = {scope for _, scope in scopes if _has_unverified_records(session, tx, scope)}
     if left:
         hint = (
@@ -175,11 +178,35 @@ def _undoable_streams_of_runs(session: Session, undone: UndoneRuns) -> list[str]
         )
         hint = f"{hint} resolve; then plan the undo"
         raise RefusedError(f"operations of {undone.title} are not settled: {left:,}", hint=hint, code="undo_impossible")
+    if forgotten:
+        message = f"retention has removed what {undone.title} did to {count_with_noun(forgotten, 'record')}"
+        hint = (
+            "change them at their source, whose next version is delivered; 'retention' says how long undos are possible"
+        )
+        raise RefusedError(message, hint=hint, code="undo_impossible")
     if unverified:
         message = f"records that {undone.title} has delivered were not compared yet with what their target holds"
         raise RefusedError(message, hint="compare them: crossdock sync; then plan the undo", code="undo_impossible")
     check_streams_unchanged(session, scopes, undone.title)
     return sorted({stream for stream, _ in scopes})
+
+
+def _forgotten_record_count(tx: Transaction, undone: UndoneRuns) -> int:
+    """Return how many records of a run have lost their operations, at least; those of an open migration are kept.
+
+    A run also counts what it settled for earlier runs, whose operations are theirs.
+    """
+    run = tx.runs.get(next(iter(undone.runs))) if undone.migration_id is None else None
+    if run is None or run.tally is None:
+        return 0
+    kept = tx.delivered_history.kept_record_counts(run.id)
+    settled = tx.delivered_history.counts_of_earlier_runs_settled_since(run.id, run.started_at)
+    number = 0
+    for name, account in run.tally.items():
+        tally = Tally.of_json(account)
+        of_earlier_runs = min(tally.records["carried_over"], settled.get(name, 0))
+        number += max(0, tally.delivered + tally.records["handed_over"] - of_earlier_runs - kept.get(name, 0))
+    return number
 
 
 def _has_unverified_records(session: Session, tx: Transaction, scope: Scope) -> bool:

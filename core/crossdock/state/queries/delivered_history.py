@@ -111,6 +111,17 @@ class DeliveredHistory:
         query = query.where(intents.c.run_id.in_(run_ids), intents.c.status.in_(UNSETTLED))
         return int(self._connection.execute(query).scalar_one())
 
+    def kept_record_counts(self, run_id: int) -> dict[str, int]:
+        """Count the records of which operations of a run are kept, by stream, whatever became of the operations."""
+        number = func.count(intents.c.key_hash.distinct())
+        query = select(intents.c.stream, number).where(intents.c.run_id == run_id).group_by(intents.c.stream)
+        return {stream: count for stream, count in self._connection.execute(query)}
+
+    def counts_of_earlier_runs_settled_since(self, run_id: int, since: datetime) -> dict[str, int]:
+        """Count the operations that runs before *run_id* have left and that were settled *since* a time, by stream."""
+        query = select(intents.c.stream, func.count()).where(intents.c.run_id < run_id, intents.c.settled_at >= since)
+        return {stream: count for stream, count in self._connection.execute(query.group_by(intents.c.stream))}
+
     def streams_and_scopes_of_runs(self, run_ids: Sequence[int]) -> set[tuple[str, Scope]]:
         names = (intents.c[name] for name in ("stream", *Scope.__struct_fields__))
         query = select(*names).distinct().where(intents.c.run_id.in_(run_ids), intents.c.status == "delivered")

@@ -61,7 +61,7 @@ def test_each_line_names_its_run(site: Site, day: str) -> None:
     assert warning == {"level": "warning", **known}
     assert re.fullmatch(r"wms\.invoices: no new file out/INV_\* until .*; continued without it", text)
     seconds = ended.pop("seconds")
-    assert 0 < seconds == pytest.approx(result.json["seconds"], abs=0.001)
+    assert 0 < seconds == pytest.approx(result.json[0]["seconds"], abs=0.001)
     text = f"nightly for {day}: done after {seconds:.1f} s"
     assert ended == {"level": "info", "message": text, **known, "status": "done"}
     again = site.run("schedule", "--once", day, "--log-format", "json")

@@ -33,6 +33,15 @@ def test_nothing_due_is_said_for_each_job(site: Site, day: str, text: str) -> No
     assert result.err.splitlines() == [f"{job} for {day}: nothing {text}" for job in ("nightly", "monthly")]
 
 
+def test_all_runs_of_a_date_are_one_json_document(site: Site) -> None:
+    """A list has the report of each job that was run; it is empty if nothing was."""
+    site.fill()
+    ran = site.run("schedule", "--once", "2026-03-02", "--json")
+    assert [each["run"] for each in ran.json] == [1, 2]
+    assert site.run("schedule", "--once", "2026-03-02", "--json").json == []
+    assert site.run("schedule", "--once", "2026-03-01", "--json").json == []
+
+
 def test_nothing_due_is_logged_as_json(site: Site) -> None:
     """As one object, with the job and the date."""
     (line,) = site.run("schedule", "--once", "2026-03-01", "--job", "nightly", "--log-format", "json").err.splitlines()

@@ -38,15 +38,25 @@ _LOOKS_BACK = timedelta(days=40)  # a monthly job is due once in it
 
 
 def run_jobs_due_for_date(loaded: Project, text: str, job: str | None, log_format: LogFormat, *, as_json: bool) -> int:
-    """Run what is due for the date *text*, or what was due last if it is `LATEST`. Return the most severe exit code."""
+    """Run what is due for the date *text*, or what was due last if it is `LATEST`. Return the most severe exit code.
+
+    With *as_json*, print one list of the reports, which is empty if nothing was run.
+    """
     day = _parse_date_or_latest(text)
     if job is not None and job not in loaded.jobs:
         raise ConfigError(f"there is no job {job!r}", hint=f"known: {', '.join(loaded.jobs)}", code="job_unknown")
     clock = SystemClock()
-    now, codes = clock.now(), [0]
-    with stderr_log.logging_to_stderr(log_format), open_trace_export(stderr_log.log_warning) as trace:
+    now, codes, reports = clock.now(), [0], list[Report]()
+    with (
+        ExitStack() as stack,
+        stderr_log.logging_to_stderr(log_format),
+        open_trace_export(stderr_log.log_warning) as trace,
+    ):
+        if as_json:  # also if a job ends the command
+            stack.callback(lambda: terminal_output.print_json([each.as_json() for each in reports]))
         for name in [job] if job else jobs_in_order(loaded.jobs):
-            once, asked = _JobRuns(loaded, name, log_format, trace, as_json=as_json), _due_runs(loaded, name, day, now)
+            once = _JobRuns(loaded, name, log_format, trace, reports if as_json else None)
+            asked = _due_runs(loaded, name, day, now)
             if not asked:
                 once.log_or_say(day or LATEST, f"nothing is due{' yet' * (day is not None and day > now.date())}")
             codes += [once.execute_report_and_notify(one) for one in asked]
@@ -73,10 +83,17 @@ def _due_runs(loaded: Project, job: str, day: date | None, now: datetime) -> deq
 
 
 class _JobRuns:
+    """The runs of one job. Their reports are shown, or added to *reports*."""
+
     def __init__(
-        self, loaded: Project, job: str, log_format: LogFormat, trace: Callable[[Timings], None], *, as_json: bool
+        self,
+        loaded: Project,
+        job: str,
+        log_format: LogFormat,
+        trace: Callable[[Timings], None],
+        reports: list[Report] | None,
     ) -> None:
-        self._loaded, self._job, self._trace, self._as_json = loaded, job, trace, as_json
+        self._loaded, self._job, self._trace, self._reports = loaded, job, trace, reports
         self._clock, self._is_logged, self._log_format = SystemClock(), log_format == "json", log_format
 
     def log_or_say(self, day: date | str, text: str) -> None:
@@ -91,7 +108,7 @@ class _JobRuns:
             if self._is_logged:
                 timings = log.make_logged_timings(self._clock)
             else:
-                bars = stack.enter_context(terminal_output.progress(wanted=not self._as_json))
+                bars = stack.enter_context(terminal_output.progress(wanted=self._reports is None))
                 timings = Timings(self._clock, bars)
             interrupt = stack.enter_context(interruptible_service(self._log_format))
             send = notification_sender_of_project(self._loaded, self._clock)
@@ -161,8 +178,8 @@ class _JobRuns:
     def _print_report(self, report: Report) -> None:
         if not self._is_logged:
             terminal_output.print_error_messages(report.messages)
-        if self._as_json:
-            terminal_output.print_json(report.as_json())
+        if self._reports is not None:
+            self._reports.append(report)
         else:
             terminal_output.show_run(terminal_output.output_console(), report.as_json())
 

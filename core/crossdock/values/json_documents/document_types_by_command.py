@@ -42,7 +42,7 @@ DOCUMENTS: Mapping[str, Any] = {
     "approve": list[plans_and_runs.Approval],
     "approve STREAM NUMBER": plans_and_runs.Approval,
     "stop": plans_and_runs.StoppedRun,
-    "schedule --once": plans_and_runs.Report,
+    "schedule --once": list[plans_and_runs.Report],
     "schedule --preview": list[plans_and_runs.DueRun],
     "listen list": list[state_subscriptions_and_credentials.Subscription],
     "listen register": list[state_subscriptions_and_credentials.Subscription],

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 import yaml
@@ -18,6 +19,8 @@ from tests.e2e.bulk_job_projects import VENDORS, BulkJobProject
 from tests.partners.bulk_jobs import AmazonFeeds, BulkJobs, Fault, FaultKind, ShopifyBulk, Step
 from tests.partners.partner_server import PartnerAnswer, PartnerRequest
 from tests.waiting import WITHIN_S
+
+from crossdock.values.clock import SystemClock
 
 
 @pytest.fixture(params=VENDORS)
@@ -224,6 +227,83 @@ def test_a_job_that_the_api_has_forgotten_is_in_doubt(tmp_path: Path, vendor: st
     project.export("1,Other,")
     project.sync()
     assert "Other" in str(api.records["wms:1"])
+
+
+def answer_first(api: BulkJobs, step: Step, *answers: PartnerAnswer | Literal["denied"]) -> list[Any]:
+    """Give the next requests of *step* these answers, or one of an API that has no job, and return those to come."""
+    answer, left = api.answer, [*answers]
+
+    def answered(request: PartnerRequest) -> PartnerAnswer:
+        if api.step(request) != step or not left:
+            return answer(request)
+        if isinstance(given := left.pop(0), PartnerAnswer):
+            return given
+        jobs, api.jobs = api.jobs, {}
+        denied = answer(request)
+        api.jobs = jobs
+        return denied
+
+    api.answer = answered  # type: ignore[method-assign]  # one fake of this test
+    return left
+
+
+UNCLEAR: dict[str, PartnerAnswer | Literal["denied"]] = {
+    "a page": PartnerAnswer(200, b"<html>Please wait</html>"),
+    "nothing": PartnerAnswer(200, b""),
+    "null": PartnerAnswer(200, b"null"),
+    "a page of 404": PartnerAnswer(404, b"<html>Not Found</html>"),
+    "denied": "denied",
+}
+
+
+@pytest.mark.parametrize("unclear", UNCLEAR.values(), ids=UNCLEAR)
+def test_the_state_is_asked_again_after_an_unclear_answer(
+    tmp_path: Path, vendor: str, api: BulkJobs, unclear: PartnerAnswer | Literal["denied"]
+) -> None:
+    """What a gateway answers, and what an API answers that shows a new job late, is no word about the job."""
+    project = BulkJobProject(tmp_path, vendor, api)
+    left = answer_first(api, "state", unclear, unclear)
+    project.export("1,Name,", "2,Name,")
+    project.sync()
+    assert not left
+    assert executed(api) == {"wms:1": 1, "wms:2": 1}
+
+
+def test_a_page_in_answer_to_the_start_is_a_lost_answer(tmp_path: Path, vendor: str, api: BulkJobs) -> None:
+    """The state tells whether the job was started, or `if_lost` decides."""
+    project = BulkJobProject(tmp_path, vendor, api, if_lost="resend")
+    answer_first(api, "start", PartnerAnswer(200, b"<html>Please wait</html>"))
+    project.export("1,Name,", "2,Name,")
+    project.sync()
+    assert executed(api) == {"wms:1": 1, "wms:2": 1}
+
+
+@pytest.mark.parametrize(("known", "exit_code"), [(0, 1), (3, 4)])
+def test_an_api_has_forgotten_a_job_that_it_does_not_know_as_long_as_a_run_waits(
+    tmp_path: Path, vendor: str, api: BulkJobs, known: int, exit_code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is in doubt then. One that was known in that time is asked for by the next run."""
+    project, answer, monotonic, passed_s = BulkJobProject(tmp_path, vendor, api), api.answer, SystemClock.monotonic, 0
+    project.configure(wait_s=1_000)
+    api.polls_until_done, asked = 99, 0
+    monkeypatch.setattr(SystemClock, "monotonic", lambda clock: monotonic(clock) + passed_s)
+
+    def answered(request: PartnerRequest) -> PartnerAnswer:
+        nonlocal passed_s, asked
+        if api.step(request) == "state":
+            passed_s, asked = passed_s + 300, asked + 1
+            if asked > known:
+                return PartnerAnswer(404, b"<html>Not Found</html>")
+        return answer(request)
+
+    api.answer = answered  # type: ignore[method-assign]  # one fake of this test
+    project.export("1,Name,")
+    done = project.sync(exit_code)
+    assert asked == 4
+    assert [*project.listed("in-doubt")] == (["1"] if exit_code == 1 else [])
+    told = done.stderr if exit_code == 4 else project.listed("in-doubt")["1"]
+    assert "the API does not know the job: " in told
+    assert executed(api) == {"wms:1": 1}
 
 
 def test_a_job_is_in_doubt_if_the_config_has_none_any_more(tmp_path: Path, vendor: str, api: BulkJobs) -> None:

@@ -166,7 +166,7 @@ class BulkJob(ConfigModel):
     """Seconds between requests for the state."""
     wait_s: Annotated[float, Field(ge=0, le=MAX_S)] = 900
     """Seconds in which a run waits for the results of a job, or for others that must end first. Then it fails, and the
-    next run asks again."""
+    next run asks again. A job that the API does not know in all of that time is in doubt."""
 
     @model_validator(mode="after")
     def _check_used_values_kept(self) -> Self:

@@ -50,7 +50,7 @@ from crossdock_connectors.http_json.bulk_write_job_settings import (
 )
 from crossdock_connectors.http_json.request_templates import fill_braced_names_in_template
 
-_OK, _PENDING, _UNKNOWN = 200, 202, 409  # statuses of the answers of an exchange
+_OK, _PENDING, _DENIED, _UNKNOWN = 200, 202, 404, 409  # statuses of the answers of an exchange
 _THROTTLED = 429
 _TOO_EARLY = 425  # RFC 8470, section 5.2
 _GONE = frozenset({404, 410})
@@ -85,8 +85,8 @@ def upload_or_start_or_continue_job(
 
     Returns:
         After `STAGE`, 200 with the receipt. After the others, 202 with the receipt while the job is not done, 200 with
-        its results, or 409 if it is unknown whether it was started; see `outcomes_of_job_answer`. 429 if the API limits
-        the rate, and 423 if others must end first.
+        its results, 404 if the API says that it does not know the job, or 409 if it is unknown whether it was started;
+        see `outcomes_of_job_answer`. 429 if the API limits the rate, and 423 if others must end first.
 
     Raises:
         NotSentError, AmbiguousError, UnauthorizedError, RefusedError: If a request fails or is refused.
@@ -118,6 +118,8 @@ def outcomes_of_job_answer(
             state = answer.headers.get("state", "started")
             message = f"the job has no results after {config.wait_s:g} s, and its last state is {state!r}"
             return Outcome("pending", message, _PENDING, config.poll_s, receipt=answer.body.decode())
+        case 404:
+            return Outcome("pending", body_of(answer), _DENIED, config.poll_s)
         case 409:
             return [Outcome("undecided", body_of(answer), _UNKNOWN, receipt="")] * len(expected)
     return JobOutcomes(body_of(answer)).outcomes(expected)
@@ -148,8 +150,10 @@ class _JobExchange:
             return self.start_job(may_leave) if self._config.if_lost == "resend" else _answer_of_undecided_job(lost)
         try:
             found, message = run_or_raise_not_sent(lambda: self._request_state(state))
-        except _GoneError:
-            return _answer_of_undecided_job("the API does not know the job any more")
+        except _GoneError as error:
+            return Answer(
+                _DENIED, {}, exact_json.dumps(f"the API does not know the job: {error.where} {error.message}")
+            )
         if found in state.unstarted:
             return self.start_job(may_leave)
         if found in state.done or found in state.failed:
@@ -170,7 +174,7 @@ class _JobExchange:
         while around and not isinstance(state, str):
             around = around.rpartition("/")[0]
             if find_at_pointer(body, around) is None:  # as GraphQL tells of a node that does not exist
-                raise _GoneError("is null", where=request.path)
+                raise _GoneError(f"has null at {around}", where=request.path)
         if not isinstance(state, str):
             hint = f"correct {self._place}.state in the config"
             raise RefusedError(
@@ -230,9 +234,11 @@ class _JobExchange:
         path = self._filled_path(request.path) + (f"?{urlencode(parameter_pairs(params))}" if params else "")
         answer = self._client.send(request.used_method, path, body=body, may_leave=may_leave)
         if isinstance(request, JobState) and answer.status in _GONE:
-            raise _GoneError(f"HTTP {answer.status}", where=request.path)
+            raise _GoneError(f"answers HTTP {answer.status}", where=request.path)
         answer = self._require_success(answer, what, request.path)
         document = body_of(answer)
+        if document is None and (what == "state" or (what == "start" and request.keep)):  # such as a page of a gateway
+            raise AmbiguousError(f"{what}: the answer is not a JSON document", where=request.path)
         for name, place in request.keep.items():
             value = find_at_pointer(document, place)
             if value in (None, MISSING) and isinstance(request, JobState):  # it may come later

@@ -50,8 +50,9 @@ class OutcomePolicy:
         self._accepted: set[str] = set()  # resources for which something was delivered
         self._throttled_since: float | None = None
         self._pending_since = dict[int, float]()  # stored batches by their ids
+        self._known_at = dict[int, float]()  # when the target last showed that it knows one, or was first asked
         self._busy_since: float | None = None
-        self._not_finished = set[int]()
+        self._not_finished, self._forgotten = set[int](), set[int]()
 
     # ---- what is to be sent
 
@@ -283,27 +284,43 @@ class OutcomePolicy:
     def _wait_for_target_of_batch(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         """Hand a stored batch over or ask for its outcomes after a pause. After too many, leave that to the next run.
 
-        The time of batches that the target has not accepted counts anew whenever one that it has is asked for.
+        One that the target has said not to know in all of that time is in doubt.
         """
-        profile, now = self._target.resources[task.intent.resource].batch, self._clock.monotonic()
-        assert profile is not None
         assert task.stored is not None
         task.is_pending, batch = True, task.stored.id
+        task.retry_state.ambiguous |= outcome.kind == "pending"
+        if not task.is_led:
+            self._end_wait_for_batch_if_too_long(task.stored, outcome)
+        if batch in self._forgotten:
+            self._look_up_results.leave_in_doubt(task, outcome.message, decisions)
+        elif batch in self._not_finished:
+            self._retries.leave_to_next_run(task, outcome, decisions)
+        else:
+            self._retries.retry_after_pause(task, outcome.retry_after_s or 0.0, outcome, decisions, free=True)
+
+    def _end_wait_for_batch_if_too_long(self, stored: StoredBatch, outcome: Outcome) -> None:
+        """Mark a stored batch for which the run has waited long enough.
+
+        The time of batches that the target has not accepted counts anew whenever one that it has is asked for. It has
+        forgotten one if no answer of that time shows that it knows it: a gateway may have given a few of them.
+        """
+        profile, now = self._target.resources[stored.resource].batch, self._clock.monotonic()
+        assert profile is not None
         if outcome.kind == "busy":
             since = self._busy_since = now if self._busy_since is None else self._busy_since
             hint = "the next run tries again"
         else:
-            task.retry_state.ambiguous, self._busy_since = True, None
-            since, hint = self._pending_since.setdefault(batch, now), "the next run asks again; nothing is sent twice"
-        if not task.is_led and now - since >= profile.results_within_s:
-            self._not_finished.add(batch)
+            self._busy_since, since = None, self._pending_since.setdefault(stored.id, now)
+            hint = "the next run asks again; nothing is sent twice"
+        is_known = outcome.status not in GONE
+        known_at = self._known_at[stored.id] = now if is_known else self._known_at.get(stored.id, now)
+        if not is_known and now - known_at >= profile.results_within_s:
+            self._forgotten.add(stored.id)
+        elif now - since >= profile.results_within_s:
+            self._not_finished.add(stored.id)
             self._run.add_undelivered_batch_error(
-                RefusedError(outcome.message, where=task.stored.name, hint=hint, code="delivery_stopped")
+                RefusedError(outcome.message, where=stored.name, hint=hint, code="delivery_stopped")
             )
-        if batch in self._not_finished:
-            self._retries.leave_to_next_run(task, outcome, decisions)
-        else:
-            self._retries.retry_after_pause(task, outcome.retry_after_s or 0.0, outcome, decisions, free=True)
 
     def _look_up_accepted(self, task: SendTask, decisions: DispatchDecisions, after_s: float) -> None:
         """Look up whether the target has carried out what it accepted; without a look-up it is in doubt."""

@@ -76,6 +76,8 @@ class Outcome:
             carries out others first: it is handed over again later, without a slower rate. Of a look-up:
             ``found``; ``absent``; ``removed``, only removed records have the name; ``unavailable``, the answer shows
             nothing; ``rejected``; ``throttled``; ``unauthorized``. Other values are for the engine alone.
+        status: The HTTP status of the answer; None without one. With 404 or 410 beside ``pending``, the target says
+            that it does not know the stored batch: it is asked again all the same, as `BatchProfile` says.
         retry_after_s: The pause that the server asks for; None if it does not.
         target_id: The id of a delivered record, if the answer names it; of a create in doubt, the id of what was
             created under another name, so that it is looked up and never sent again.

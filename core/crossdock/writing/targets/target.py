@@ -166,7 +166,8 @@ class BatchProfile:
         by: The member of payloads whose value all operations of a stored batch have in common; None for none.
         most_bytes: The most bytes of a stored batch, as `Requests.stored_size` counts them; None for any number.
         results_within_s: Seconds in which a run waits for the outcomes of a stored batch that is ``pending``. The next
-            run asks for those that are still to come.
+            run asks for those that are still to come. A batch that the target does not know in all of that time is in
+            doubt.
         acknowledged_within_s: Seconds in which the target acknowledges each operation of a stored batch, by other
             means; None if it does not, and a batch that was handed over is delivered.
     """

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,7 +17,7 @@ import pytest
 import yaml
 from tests.chaos import processes
 from tests.e2e.bulk_job_projects import VENDORS, BulkJobProject
-from tests.partners.bulk_jobs import AmazonFeeds, BulkJobs, Fault, FaultKind, ShopifyBulk, Step
+from tests.partners.bulk_jobs import AmazonFeeds, BulkJobs, Fault, FaultKind, SalesforceBulk, ShopifyBulk, Step
 from tests.partners.partner_server import PartnerAnswer, PartnerRequest
 from tests.waiting import WITHIN_S
 
@@ -349,6 +350,40 @@ def test_a_refused_start_is_tried_again(tmp_path: Path, vendor: str, api: BulkJo
     api.token = token
     project.sync()
     assert executed(api) == {"wms:1": 1}
+
+
+def test_a_429_because_of_other_jobs_is_not_about_the_rate(tmp_path: Path, vendor: str, api: BulkJobs) -> None:
+    """It has the text of `busy`: the start waits for the other jobs, and nothing counts as throttled."""
+    project = BulkJobProject(tmp_path, vendor, api, busy=["concurrent jobs"])
+    refusal = PartnerAnswer(429, {"message": "Maximum number of Concurrent Jobs reached"})
+    left = answer_first(api, "start", *[refusal] * 5)
+    project.export("1,Name,", "2,Name,")
+    project.sync()
+    assert not left
+    assert executed(api) == {"wms:1": 1, "wms:2": 1}
+    assert json.loads(project.run("runs", "--json").stdout)[0]["throttled"] == 0
+
+
+def test_a_start_waits_for_other_jobs_as_long_as_they_say(tmp_path: Path) -> None:
+    """A longer Retry-After is obeyed in place of `poll_s`."""
+    with SalesforceBulk() as api:
+        project, answer, started_at = (
+            BulkJobProject(tmp_path, "salesforce", api, busy="other"),
+            api.answer,
+            list[float](),
+        )
+
+        def answered(request: PartnerRequest) -> PartnerAnswer:
+            if api.step(request) == "start":
+                started_at.append(time.monotonic())
+            if len(started_at) == 1:
+                return PartnerAnswer(429, {"message": "other jobs"}, {"retry-after": "1"})
+            return answer(request)
+
+        api.answer = answered  # type: ignore[method-assign]  # one fake of this test
+        project.export("1,Name,")
+        project.sync()
+        assert started_at[1] - started_at[0] >= 1
 
 
 def test_a_job_waits_for_others_without_a_slower_rate(tmp_path: Path) -> None:

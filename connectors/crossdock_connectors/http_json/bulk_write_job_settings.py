@@ -149,7 +149,7 @@ class BulkJob(ConfigModel):
     """The request that starts the job."""
     busy: _Text | tuple[_Text, ...] | None = None
     """Part of the answer to ``start`` that says that other jobs must end first, or several such parts: the job is
-    started later."""
+    started later. It counts in a 429, too, which then says nothing of the rate limit."""
     state: JobState
     """The request for the state of the job."""
     results: Annotated[tuple[JobResults, ...], Field(min_length=1)]

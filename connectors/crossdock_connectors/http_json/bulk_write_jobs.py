@@ -17,6 +17,8 @@ import httpx
 
 from crossdock import ConfigModel
 from crossdock.errors import RefusedError, UnauthorizedError
+from crossdock.pacing.rate_limit_headers import retry_after_s
+from crossdock.pacing.throttling_wait import wait_stated_by_answer_s
 from crossdock.reading.sources.api_requests_and_answers import parameter_pairs
 from crossdock.reading.sources.path_filling_and_answered_records import columns_in_braces, fill_path
 from crossdock.targets import (
@@ -292,19 +294,18 @@ class _JobExchange:
 
     def _require_success(self, answer: Answer, what: str, where: str, *, is_own_host: bool = True) -> Answer:
         """Return an answer of success. Raises errors for others, and `_EndedError` if it is sent again later."""
+        if what == "start":
+            self._end_if_busy(answer)
         if is_own_host and (throttled := self._target.throttled(answer)):
             raise _EndedError(Answer(_THROTTLED, {"retry-after": str(throttled.retry_after_s or 0)}, b""))
         if is_own_host and answer.status == _THROTTLED:
             raise _EndedError(answer)
         if answer.status == _THROTTLED:  # another host tells nothing of the rate limit of the API
-            wait_s = outcome_of_write_with_reason(answer, ExpectedRecord(), RecordShape()).retry_after_s
+            wait_s = wait_stated_by_answer_s(answer.headers, answer.body)
             raise _ended_busy(f"{what}: too many requests", self._config.poll_s if wait_s is None else wait_s)
-        sent = answer
         answer = self._target.with_status(self._resource, answer)
         if answer.status < 300:
             return answer
-        if what == "start" and self._is_busy(sent):
-            raise _ended_busy("other jobs of the API must end first", self._config.poll_s)
         judged = outcome_of_write_with_reason(answer, ExpectedRecord(), RecordShape())
         is_stated = str(answer.status) in judged.message
         message = f"{what}: {judged.message}" if is_stated else f"{what}: {judged.message} (HTTP {answer.status})"
@@ -317,9 +318,13 @@ class _JobExchange:
         hint = f"correct {self._place} in the config, or ask what the API lacks; {_AGAIN}"
         raise RefusedError(message, where=where, hint=hint, code="job_failed")
 
-    def _is_busy(self, answer: Answer) -> bool:
+    def _end_if_busy(self, answer: Answer) -> None:
+        """Raise `_EndedError` if the start was refused because of other jobs, whatever its status."""
         busy, text = self._config.busy or (), answer.body.decode(errors="replace").casefold()
-        return any(each.casefold() in text for each in ((busy,) if isinstance(busy, str) else busy))
+        is_told = any(each.casefold() in text for each in ((busy,) if isinstance(busy, str) else busy))
+        if is_told and self._target.with_status(self._resource, answer).status >= 300:
+            wait_s = max(self._config.poll_s, retry_after_s(answer.headers) or 0.0)
+            raise _ended_busy("other jobs of the API must end first", wait_s)
 
     def _template_values(self) -> dict[str, Any]:
         """Return what requests have of the kept values, those of members by dotted names as well."""

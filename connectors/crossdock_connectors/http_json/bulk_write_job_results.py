@@ -16,10 +16,11 @@ from crossdock.reading.wrappers.stream_compression import GZIP, GzipSettings, Un
 from crossdock.reading.wrappers.unpacking_limits import UnpackingMeter
 from crossdock.targets import Answer, ExpectedRecord, Outcome, body_of
 from crossdock.values import exact_json
-from crossdock.values.json_paths import MISSING, column_text, find_at_pointer, unescaped_pointer_part
+from crossdock.values.json_paths import column_text, find_at_pointer, unescaped_pointer_part
 from crossdock_connectors.http_json.bulk_write_job_settings import JobResults
 
 _MANY = 12  # digits
+_NO_REASONS = frozenset({"", "0", "false", "[]", "{}"})
 _HINT = "correct results in the config; the next run fetches them again"
 _LIMITS = GzipSettings(kind="gzip", max_ratio=10_000_000)  # their bytes are limited
 Result = tuple[str | None, bool, str]
@@ -95,10 +96,9 @@ def _results_error(message: str) -> RefusedError:
 
 
 def _refusal_text(value: Any) -> str:
-    """Return what a member says of a refusal; an empty text for nothing, an empty list or an empty object."""
-    if value is MISSING or value in (None, "", [], {}):
-        return ""
-    return column_text(value) or exact_json.dumps(value).decode()
+    """Return what a member says of a refusal; an empty text for what is empty, false or 0, also in a column."""
+    text = column_text(value) or ""
+    return "" if not value or text.strip().casefold() in _NO_REASONS else text
 
 
 class JobOutcomes:

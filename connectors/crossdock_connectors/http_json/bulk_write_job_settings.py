@@ -129,7 +129,8 @@ class JobResults(FileAddress):
     refused: bool = False
     """Whether all of its records were refused, or not carried out."""
     reason: tuple[Place, ...] = ()
-    """Where a result says why its record was refused: a record is, if there is a text or a list there."""
+    """Where a result says why its record was refused: a record is, if there is anything there but white space,
+    ``false``, ``0``, an empty list or an empty object."""
 
     @model_validator(mode="after")
     def _check_record_or_number(self) -> Self:

@@ -36,6 +36,24 @@ def results(**settings: Any) -> JobResults:
         ),
         ({"format": "json", "record": "sku"}, "[]", []),
         ({"reason": ["WHY"]}, "ID,WHY\n,no quota\n", [(None, True, "no quota")]),
+        (
+            {"reason": ["WHY"]},
+            "ID,WHY\na1,false\na2,FALSE\na3,0\na4, \na5,\na6,[]\na7,10\n",
+            [*((f"a{number}", False, "") for number in range(1, 7)), ("a7", True, "10")],
+        ),
+        (
+            {"format": "json_lines", "reason": ["why"]},
+            "".join(
+                f'{{"ID": "{number}", "why": {why}}}\n'
+                for number, why in enumerate(["false", "0", "0.0", "null", '" "', "[]", "{}", "true", "7", '{"m": 0}'])
+            ),
+            [
+                *((str(number), False, "") for number in range(7)),
+                ("7", True, "true"),
+                ("8", True, "7"),
+                ("9", True, '{"m":0}'),
+            ],
+        ),
         ({}, f'ID\n"{"x" * 9_000}"\n', [("x" * 9_000, False, "")]),
         ({"format": "json", "record": None, "number": "n"}, '[{"n": 2.0}]', [("1", False, "")]),
         ({"record": None, "number": "N"}, "N\n0\n-1\n1.5\nx\n", [(None, False, "")] * 4),

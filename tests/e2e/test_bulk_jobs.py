@@ -190,6 +190,24 @@ def test_reports_may_be_compressed_and_have_warnings(tmp_path: Path) -> None:
         assert project.listed("rejected") == {"2": "rejected: the name is odd"}
 
 
+@pytest.mark.parametrize(("status", "exit_code"), [(204, 0), (202, 3)])
+def test_a_list_of_results_may_have_no_content(tmp_path: Path, status: int, exit_code: int) -> None:
+    """204 says that nothing was refused; after 202 the results are asked for by the next run."""
+    with SalesforceBulk() as api:
+        project, answer = BulkJobProject(tmp_path, "salesforce", api), api.answer
+
+        def answered(request: PartnerRequest) -> PartnerAnswer:
+            return PartnerAnswer(status) if request.path.endswith("failedResults") else answer(request)
+
+        api.answer = answered  # type: ignore[method-assign]  # one fake of this test
+        project.export("1,Name,", "2,Name,")
+        project.sync(exit_code)
+        assert not project.listed("in-doubt")
+        api.answer = answer  # type: ignore[method-assign]
+        project.sync()
+        assert executed(api) == {"wms:1": 1, "wms:2": 1}
+
+
 @pytest.mark.parametrize("place", ["header", "body"])
 def test_refusals_on_a_page_that_is_not_read_are_in_doubt(tmp_path: Path, place: str) -> None:
     """The answer with the refusals tells of a next page of them: no other record counts as accepted."""

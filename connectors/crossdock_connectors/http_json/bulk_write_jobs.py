@@ -53,6 +53,7 @@ from crossdock_connectors.http_json.bulk_write_job_settings import (
 from crossdock_connectors.http_json.request_templates import fill_braced_names_in_template
 
 _OK, _PENDING, _DENIED, _UNKNOWN = 200, 202, 404, 409  # statuses of the answers of an exchange
+_NO_CONTENT = 204
 _THROTTLED = 429
 _TOO_EARLY = 425  # RFC 8470, section 5.2
 _GONE = frozenset({404, 410})
@@ -192,7 +193,8 @@ class _JobExchange:
                 is_whole = False
                 continue
             try:
-                found = list(results_in(answer.body, each, self._target.api.max_answer_bytes))
+                listed = results_in(answer.body, each, self._target.api.max_answer_bytes)
+                found = [] if answer.status == _NO_CONTENT else list(listed)
             except RefusedError as error:
                 where, hint = f"{self._place}.results.{number}", error.hint or _AGAIN
                 raise RefusedError(error.message, where=where, hint=hint, code=error.code) from None
@@ -216,7 +218,7 @@ class _JobExchange:
         if self._lacks_value_used_by(each):
             return None
         answer = self._send_or_fetch_file(each, "GET", what)
-        if answer.status != _OK:
+        if answer.status not in {_OK, _NO_CONTENT}:
             raise AmbiguousError(f"{what}: HTTP {answer.status}, and no results yet", where=self._place)
         return answer
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
 import pytest
 from tests.chaos.bulk_orders import FAILED_DEPENDENCY, WRONG, BulkApi, Knows, Stage, orders_arrive_once
 from tests.chaos.chance import chaos_seed
-from tests.chaos.scripted import Scripted
+from tests.chaos.scripted import Asked, Said, Scripted
 
 
 @pytest.mark.nightly(but=["repeated", "look_up"])
@@ -30,6 +33,30 @@ def test_what_was_left_is_sent_in_the_form_of_a_new_config(tmp_path: Path) -> No
         done = stage.run("sync")
         assert (done.exit_code, api.kills) == (0, 1), done.stderr
         assert api.effects == {f"wms:{number:05}": 1 for number in range(80)}
+
+
+@pytest.mark.parametrize("orders", [1, 10])
+def test_a_rate_that_ends_inside_of_a_request_is_waited_for(tmp_path: Path, orders: int) -> None:
+    """The rest of its orders is sent in one request, after the time that the answer states; one alone is throttled."""
+    sent_at = list[float]()
+    with Scripted(lambda _: None) as server:
+        api = BulkApi("look_up", chaos_seed(), throttled={f"wms:{number:05}" for number in range(orders) if number > 2})
+        api.throttled |= {"wms:00000"} if orders == 1 else set()
+        stage = Stage(tmp_path, api, server)
+
+        def answered(asked: Asked) -> Said | None:
+            said, is_limited = api.answer(asked), bool(api.throttled)
+            sent_at.append(time.monotonic())
+            api.throttled.clear()
+            return replace(said, headers={**said.headers, "retry-after": "1"}) if said and is_limited else said
+
+        server.answer = answered
+        stage.export(1, {f"{number:05}": ("", "1.5") for number in range(orders)})
+        done = stage.run("sync")
+        assert done.exit_code == 0, done.stderr
+        assert api.requests == ([1, 1] if orders == 1 else [10, 7])
+        assert sent_at[1] - sent_at[0] >= 1
+        assert json.loads(stage.run("runs", "--json").stdout)[0]["throttled"] == (orders == 1)
 
 
 @pytest.mark.nightly(but=["wrong"])

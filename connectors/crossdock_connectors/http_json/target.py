@@ -9,6 +9,7 @@ from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 from crossdock.errors import RemoteError
+from crossdock.pacing.throttling_wait import wait_stated_by_answer_s
 from crossdock.reading.sources import api_error_messages
 from crossdock.reading.sources.api_requests_and_answers import parameter_pairs
 from crossdock.sources import ApiAnswer
@@ -186,7 +187,7 @@ class HttpJsonTarget(ApiTarget):
     ) -> Outcome | Sequence[Outcome]:
         batch = self._single[resource].batch
         assert batch is not None
-        told = _partly_throttled_as_unavailable(self._outcomes_of_each(resource, batch, answer, expected))
+        told = _with_wait_if_throttled(self._outcomes_of_each(resource, batch, answer, expected), answer)
         kinds = {each.kind for each in told}
         if "delivered" in kinds:  # whatever the answer says of all, these were accepted
             return told
@@ -376,11 +377,22 @@ def _answer_of_batch_result(batch: BatchConfig, result: Any) -> Answer | None:
     return Answer(number, {}, exact_json.dumps(_record_in_batch_result(batch, result)))
 
 
-def _partly_throttled_as_unavailable(told: list[Outcome]) -> list[Outcome]:
-    """If only some records were refused because of their rate, or one alone, send them again later: others go on."""
-    if len(told) > 1 and all(each.kind == "throttled" for each in told):
+def _with_wait_if_throttled(told: list[Outcome], answer: Answer) -> list[Outcome]:
+    """Give records that were refused because of their rate the wait that their results or else the whole answer state.
+
+    If they are only some, they are sent again later: others go on. So is one alone if nothing else tells of the rate.
+    """
+    if all(each.kind != "throttled" for each in told):
         return told
-    return [replace(each, kind="unavailable") if each.kind == "throttled" else each for each in told]
+    wait_s = wait_stated_by_answer_s(answer.headers, answer.body)
+    waits = [wait_s if each.retry_after_s is None else each.retry_after_s for each in told]
+    is_rate = len(told) > 1 or waits[0] is not None or answer.status == _THROTTLED
+    is_of_all = is_rate and all(each.kind == "throttled" for each in told)
+    kind: Literal["throttled", "unavailable"] = "throttled" if is_of_all else "unavailable"
+    return [
+        replace(each, kind=kind, retry_after_s=wait) if each.kind == "throttled" else each
+        for each, wait in zip(told, waits, strict=True)
+    ]
 
 
 def _pending_or_in_doubt_without_results(answer: Answer) -> Outcome:

@@ -502,6 +502,35 @@ def test_results_count_whatever_the_answer_says_of_all(
     assert (told.kind if isinstance(told, Outcome) else [each.kind for each in told]) == kinds
 
 
+SLOW: dict[str, Any] = {"status": 429, "message": "too many requests"}
+SOON = {"message": "retry in 7 s"}
+
+
+@pytest.mark.parametrize(
+    ("status", "results", "headers", "told"),
+    [
+        (207, [MADE, SLOW], {"retry-after": "20"}, [("delivered", None), ("unavailable", 20)]),
+        (429, [MADE, SLOW], {"retry-after": "20"}, [("delivered", None), ("unavailable", 20)]),
+        (207, [MADE, SLOW | SOON], {"retry-after": "20"}, [("delivered", None), ("unavailable", 7)]),
+        (207, [SLOW, BAD], {"x-ratelimit-reset": "30"}, [("unavailable", 30), ("rejected", None)]),
+        (207, [SLOW, SLOW], {"retry-after": "20"}, [("throttled", 20)]),
+        (207, [SLOW], {"retry-after": "20"}, [("throttled", 20)]),
+        (207, [SLOW | SOON], {}, [("throttled", 7)]),
+        (429, [SLOW], {}, [("throttled", None)]),
+        (207, [SLOW], {}, [("unavailable", None)]),
+        (207, [{"status": 503}], {"retry-after": "20"}, [("in_doubt", None)]),
+    ],
+)
+def test_throttled_results_wait_as_the_whole_answer_says(
+    status: int, results: list[Any], headers: dict[str, str], told: list[tuple[str, float | None]]
+) -> None:
+    """Their own wait goes first. If nothing else tells of the rate, a record alone may be the reason itself."""
+    answer = Answer(status, headers, exact_json.dumps({"results": results}))
+    found = target(batch=BATCH).batch_outcomes("orders", answer, EXPECTED[: len(results)])
+    outcomes = [(each.kind, each.retry_after_s) for each in ([found] if isinstance(found, Outcome) else found)]
+    assert outcomes == told
+
+
 @pytest.mark.parametrize(
     ("result", "target_id", "kind"),
     [

@@ -52,7 +52,8 @@ class Retries:
         """Send or look up again after a pause, unless that could execute it twice, or it failed too often."""
         retry_state, limits = task.retry_state, self._target.retry
         settle_s, is_alone = 0.0, task.batch_size == 1
-        _reduce_batch_size(task)
+        if outcome.status != THROTTLED:  # of which the rate is the reason, and no record
+            _reduce_batch_size(task)
         if task.purpose == "send" and outcome.kind != "unavailable":
             retry_state.ambiguous = True
             endpoint, operation = self._target.resources[task.intent.resource].endpoint, task.intent.operation

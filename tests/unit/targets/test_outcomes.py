@@ -206,6 +206,42 @@ def test_an_answer_that_cannot_be_taken_whole_is_ambiguous(encoding: bytes, body
     http.close()
 
 
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd", "gzip, br"])
+@pytest.mark.parametrize(
+    ("method", "head"),
+    [
+        pytest.param("POST", "201 Created\r\nlocation: /p/1\r\ncontent-length: 0", id="created"),
+        pytest.param("POST", "200 OK\r\ntransfer-encoding: chunked\r\n\r\n0", id="no chunk"),
+        pytest.param("PATCH", "204 No Content", id="no content"),
+        pytest.param("GET", "304 Not Modified", id="not modified"),
+        pytest.param("HEAD", "200 OK\r\ncontent-length: 99", id="head"),
+    ],
+)
+def test_an_answer_without_a_body_has_no_encoding(method: str, head: str, encoding: str) -> None:
+    """Servers name the encoding that they would have used: it says nothing of an answer in which nothing is encoded."""
+    status, _, rest = head.partition("\r\n")
+    http = client(Network(f"HTTP/1.1 {status}\r\ncontent-encoding: {encoding}\r\n{rest}\r\n\r\n".encode()))
+    told = http.send(method, "/")
+    http.close()
+    assert (told.status, told.body) == (int(status[:3]), b"")
+
+
+@pytest.mark.parametrize(
+    ("head", "told"),
+    [
+        pytest.param("content-length: 9", "in the middle of the response", id="a length"),
+        pytest.param("transfer-encoding: chunked", "in the middle of the response", id="chunks"),
+        pytest.param("connection: close", "the compressed response is incomplete", id="until it closes"),
+    ],
+)
+def test_a_packed_answer_that_is_cut_before_its_first_byte_is_ambiguous(head: str, told: str) -> None:
+    """What announces a body and has none is cut off, however its end is told."""
+    http = client(Network(f"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n{head}\r\n\r\n".encode()))
+    with pytest.raises(AmbiguousError, match=told):
+        http.send("POST", "/", body=b"{}")
+    http.close()
+
+
 def test_nothing_is_read_after_the_end_of_a_packed_answer() -> None:
     """A server that goes on after its answer is left at once, with what it has still to say."""
     head = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n"

@@ -11,6 +11,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from itertools import chain
 from typing import Any, Protocol
 from urllib.parse import quote, unquote, urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -127,7 +128,7 @@ class HttpClient:
             encodings = [value for name, value in response.headers if name.lower() == b"content-encoding"]
             body = bytearray()
             write = body.extend if sink is None or response.status != 200 else sink.write
-            self._read_body(response, b", ".join(encodings).decode("latin-1"), write)
+            self._read_body(request, response, b", ".join(encodings).decode("latin-1"), write)
             return response.status, response.headers, bytes(body)
 
     def _route(self, url: httpcore.URL) -> _Route:
@@ -149,13 +150,19 @@ class HttpClient:
             given.append((b"content-length", b"%d" % len(body)))
         return httpcore.Request(method, url, headers=given, content=body, extensions=self._extensions)
 
-    def _read_body(self, response: httpcore.Response, encoding: str, write: Callable[[bytes], object]) -> None:
+    def _read_body(
+        self, request: httpcore.Request, response: httpcore.Response, encoding: str, write: Callable[[bytes], object]
+    ) -> None:
+        chunks = response.iter_stream()
+        first = next(filter(None, chunks), b"")
+        if not first and not _is_ended_by_closing(request, response):
+            return  # servers name an encoding also where there is nothing to encode, as with 204
         encoding = encoding.lower()  # RFC 9110 section 8.4.1
         if encoding not in {"", "identity", "gzip"}:
             raise UnreadableError(f"{REQUEST_FAILED}the content encoding is not supported", where=self._base_url)
         gunzip = zlib.decompressobj(_GZIP) if encoding == "gzip" else None
         limit, received, written = self._max_response_bytes, 0, 0
-        for chunk in response.iter_stream():
+        for chunk in chain((first,), chunks):
             received += len(chunk)  # endless gzip may decompress to nothing
             content = gunzip.decompress(chunk, limit + 1 - written) if gunzip else chunk
             written += len(content)
@@ -289,6 +296,13 @@ class _DeadlineStream(httpcore.NetworkStream):
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
+
+
+def _is_ended_by_closing(request: httpcore.Request, response: httpcore.Response) -> bool:
+    """Return whether only a closed connection ends the body (RFC 9112 section 6.3), so that a cut may leave no byte."""
+    names = {name.lower() for name, _ in response.headers}
+    has_no_body = request.method == b"HEAD" or response.status in {204, 304}
+    return not has_no_body and names.isdisjoint({b"content-length", b"transfer-encoding"})
 
 
 def _encoded_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:

@@ -239,7 +239,11 @@ class HttpJsonTarget(ApiTarget):
                 message = f"the result has both an id and an error: {reason}"
                 return Outcome("in_doubt", message, answer.status, reason="rejected")
             answer = replace(answer, status=REFUSED)
-        return self.outcome(resource, answer, expected)
+        told = self.outcome(resource, answer, expected)
+        if told.kind == "delivered" and expected.target_id is not None and _is_record_null(batch, result):
+            message = "the result has null in place of the record"
+            return Outcome("in_doubt", message, answer.status, reason="rejected")
+        return told
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         told, shape = self.with_status(resource, answer), self.shape(resource)
@@ -364,6 +368,11 @@ def _match_results_to_records(
 def _record_in_batch_result(batch: BatchConfig, result: Any) -> Any:
     record = MISSING if batch.record is None else find_at_pointer(result, batch.record)
     return result if record is MISSING or record is None else record
+
+
+def _is_record_null(batch: BatchConfig, result: Any) -> bool:
+    """Return whether *result* has null in place of its record; where it has a status, that is an empty body."""
+    return batch.status is None and batch.record is not None and find_at_pointer(result, batch.record) is None
 
 
 def _answer_of_batch_result(batch: BatchConfig, result: Any) -> Answer | None:

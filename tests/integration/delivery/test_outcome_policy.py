@@ -32,6 +32,7 @@ from crossdock.errors import RefusedError, RemoteError, StoppedError, Unauthoriz
 from crossdock.state import Scope, StateUrl, parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.author_code_errors import AuthorCodeError
+from crossdock.writing.delivery.circuit_breaker import WATCHED
 
 INVOICES = Scope("platform", "invoice", "wms")
 
@@ -61,6 +62,26 @@ def test_a_delete_whose_answer_was_lost_is_verified(bench: Bench, platform: Plat
     bench.carry_out([deleting(here), deleting(there)])
     assert Counter(platform.told()) == {"POST": 2, "DELETE": 3, "GET": 3}, "and a list, as the look-up says 404"
     assert (shelf.held, bench.bound(), bench.unsettled()) == ({}, 0, {})
+
+
+def test_changes_that_answers_deny_are_no_outage(bench: Bench, platform: Platform, shelf: Shelf) -> None:
+    """Each is looked up: it is delivered if the target has changed the record, and else a dead letter; all are sent."""
+    bench.settings, bench.clock = VERIFY, ManualClock()
+    bench.deliver(2 * WATCHED)
+    changes = [updating(bound := bench.binding(n), {**bound.payload, "name": "new"}) for n in range(2 * WATCHED)]
+
+    def deny(seen: Seen) -> Answer:
+        if seen.method != "PATCH":
+            return shelf(seen)
+        if int(shelf.held[seen.path.rpartition("/")[2]]["externalId"].removeprefix("wms:")) < WATCHED:
+            shelf(seen)
+        return 200, {}, b"null"
+
+    platform.script = deny
+    bench.carry_out(changes)
+    assert Counter(platform.told()) == {"POST": 2 * WATCHED, "PATCH": 2 * WATCHED, "GET": 2 * WATCHED}
+    assert bench.dead_letters() == {f"{number}": "rejected" for number in range(WATCHED, 2 * WATCHED)}
+    assert (bench.warnings, bench.unsettled()) == ([], {})
 
 
 def test_what_is_written_once_goes_last(bench: Bench, platform: Platform, shelf: Shelf) -> None:

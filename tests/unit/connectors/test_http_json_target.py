@@ -551,6 +551,30 @@ def test_an_error_in_a_result_without_a_status_is_a_refusal(result: Any, target_
     assert told[0].message == ("invalid SKU" if kind == "rejected" else told[0].message)
 
 
+@pytest.mark.parametrize(
+    ("batch", "result", "target_id", "kind"),
+    [
+        ({"record": "order"}, {"order": None}, "7", "in_doubt"),
+        ({"record": "order"}, {"order": False}, "7", "in_doubt"),
+        ({"record": "order"}, {"order": []}, "7", "in_doubt"),
+        ({"record": "order"}, {"id": 7}, "7", "delivered"),
+        ({"record": "order"}, {"id": 7, "order": None}, None, "delivered"),
+        ({"record": "order"}, {"order": None, "error": "no"}, "7", "rejected"),
+        ({"record": "order", "status": "status"}, {"status": 204, "order": None}, "7", "delivered"),
+        ({"record": "order", "status": "status"}, {"status": 200, "order": []}, "7", "in_doubt"),
+        ({}, {"id": 7, "order": None}, "7", "delivered"),
+    ],
+)
+def test_a_result_of_a_change_that_shows_no_record_is_no_success(
+    batch: dict[str, Any], result: Any, target_id: str | None, kind: str
+) -> None:
+    """Null in place of the record is an empty body where a result has a status, and else says that there is none."""
+    made = target(batch={"size": 9, "id": "id"} | batch, update="PUT /orders")
+    told = made.batch_outcomes("orders", Answer(200, {}, exact_json.dumps([result])), [ExpectedRecord("", target_id)])
+    assert not isinstance(told, Outcome)
+    assert (told[0].kind, told[0].reason) == (kind, None if kind == "delivered" else "rejected")
+
+
 def test_an_error_in_place_of_the_results_is_shown() -> None:
     """The records are in doubt, since the answer is one of success."""
     answer = Answer(200, {}, b'{"error": "the database is read only"}')

@@ -598,6 +598,62 @@ def test_a_success_that_shows_the_old_value_is_in_doubt(shown: dict[str, Any], k
     assert answer_outcomes.outcome_of_write(told, written).kind == kind
 
 
+@pytest.mark.parametrize("deletes", [False, True])
+@pytest.mark.parametrize(
+    ("place", "body", "shown"),
+    [
+        ("", "null", "null"),
+        ("", "false", "false"),
+        ("", "[]", "[]"),
+        ("/0", "[]", "[]"),
+        ("/0", "[null]", "null"),
+        ("/data", '{"data": null, "success": true}', "null"),
+        ("/data", '{"data": []}', "[]"),
+        ("/data/0", '{"data": []}', "[]"),
+        ("/data/order", '{"data": {"order": null}}', "null"),
+        ("/data/order", '{"data": []}', "[]"),
+        ("/result/0", '{"result": false}', "false"),
+        ("/result", '{"jsonrpc": "2.0", "id": 1, "result": false}', "false"),
+        ("", "{}", None),
+        ("", "true", None),
+        ("", '{"success": true}', None),
+        ("", '{"note": null}', None),
+        ("/data", '{"success": true}', None),
+        ("/data", '{"data": {}}', None),
+        ("/data/0", '{"data": [{}]}', None),
+        ("/result", '{"result": true}', None),
+        ("/result", '{"result": 7}', None),
+        ("/result/0", '{"result": null}', None),
+    ],
+)
+@pytest.mark.parametrize("judged", [False, True])
+def test_a_change_whose_answer_shows_nothing_in_place_of_the_record_is_in_doubt(
+    place: str, body: str, shown: str | None, *, deletes: bool, judged: bool
+) -> None:
+    """APIs answer so if no record matched or a method failed; an answer that shows no record denies nothing."""
+    written = ExpectedRecord("/v1/things/7", target_id="7", deletes=deletes)
+    told = answer_outcomes.outcome_of_write(
+        Answer(200, {}, body.encode()), written, RecordShape(record=place), judged=judged
+    )
+    message = f"answered success, but has {shown} in place of the record"
+    assert (told.kind, told.message, told.reason) == (
+        ("delivered", "", None) if shown is None else ("in_doubt", message, "rejected")
+    )
+
+
+@pytest.mark.parametrize(("body", "kind"), [(b"false", "in_doubt"), (b"null", "delivered"), (b"", "delivered")])
+def test_a_create_that_is_known_by_its_name_is_denied_by_false(body: bytes, kind: str) -> None:
+    """An action may have nothing to show, and false is what key-value stores say of what they did not write."""
+    told = answer_outcomes.outcome_of_write(Answer(200, {}, body), ExpectedRecord(name="wms:1"), RecordShape(id=None))
+    assert told.kind == kind
+
+
+def test_what_is_only_accepted_has_nothing_to_show_yet() -> None:
+    """A record that is changed later is looked up until it is, and is no dead letter meanwhile."""
+    told = answer_outcomes.outcome_of_write(Answer(202, {}, b"null"), ExpectedRecord(target_id="7"))
+    assert answer_outcomes.pending_if_accepted(told, 202).kind == "pending"
+
+
 def test_several_results_are_no_success_of_one() -> None:
     """One of them may be an error (RFC 4918, section 11.1)."""
     assert (created(ORDER, status=207).kind, created(ORDER, status=207, judged=True).kind) == ("in_doubt", "delivered")

@@ -269,17 +269,28 @@ class OutcomePolicy:
         ):
             self._look_up_results.decide_by_conflict_alone(task, conflict, decisions)
             return
-        breaker = self._run.queue.circuit_breaker
         is_created = outcome.kind == "in_doubt" and outcome.target_id is not None and task.purpose == "send"
         if outcome.kind in {"unavailable", "in_doubt"} and not is_created:
             if task.is_first:
-                breaker.record_failure(self._clock.monotonic(), outcome.retry_after_s, probe=task.probe)
+                self._record_undecided_request(task, outcome)
             self._retries.retry_unless_unsafe_or_hopeless(task, outcome, decisions)
             return
         if task.is_first:
-            breaker.record_success()
+            self._run.queue.circuit_breaker.record_success()
         self._throttled_since = None
         self._decide_answered(task, outcome, decisions)
+
+    def _record_undecided_request(self, task: SendTask, outcome: Outcome) -> None:
+        """Record a failure, unless the target works: its answer of success denies a change or delete, which a look-up
+        decides.
+        """
+        breaker, operation = self._run.queue.circuit_breaker, task.intent.operation
+        is_denied = task.purpose == "send" and outcome.kind == "in_doubt" and outcome.reason is not None
+        can_verify = self._target.resources[task.intent.resource].endpoint.can_verify(operation)
+        if is_denied and operation != "create" and can_verify:
+            breaker.record_success()
+        else:
+            breaker.record_failure(self._clock.monotonic(), outcome.retry_after_s, probe=task.probe)
 
     def _wait_for_target_of_batch(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         """Hand a stored batch over or ask for its outcomes after a pause. After too many, leave that to the next run.

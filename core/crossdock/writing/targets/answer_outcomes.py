@@ -410,9 +410,33 @@ def _outcome_of_success(answer: Answer, subject: ExpectedRecord, shape: RecordSh
         return Outcome("in_doubt", message, answer.status, reason="rejected")
     if answer.status == _MULTI_STATUS and not judged:
         return Outcome("in_doubt", "answered with several results, of which some may be errors", answer.status)
-    if (text := _text_of_nothing_done(body, record, subject, shape, judged=judged)) is not None:
+    text = None if answer.status == ACCEPTED else _text_of_nothing_shown(body, subject, shape)
+    if text is not None or (text := _text_of_nothing_done(body, record, subject, shape, judged=judged)) is not None:
         return Outcome("in_doubt", f"answered success, but {text}", answer.status, reason="rejected")
     return _outcome_of_error_free_success(answer, record, subject, shape)
+
+
+def _text_of_nothing_shown(body: Any, subject: ExpectedRecord, shape: RecordShape) -> str | None:
+    """Return what an answer of success has in place of the record, if that says that nothing was done, or None.
+
+    APIs answer so to a change or delete that matched no record, or where a method has failed. A create needs an id
+    anyway; of one that is known by its name, an action may show nothing. Null around the record only says that a method
+    returns nothing.
+    """
+    is_known = subject.target_id is not None
+    if not is_known and shape.id is not None:
+        return None
+    found = [find_at_pointer(body, place) for place in _places_up_to(shape.record)]
+    nothing = [value for value in found if value is False or (is_known and value == [])]
+    if is_known and found[-1] is None:
+        nothing.append(None)
+    return f"has {exact_json.dumps(nothing[0]).decode()} in place of the record" if nothing else None
+
+
+def _places_up_to(pointer: str) -> list[str]:
+    """Return the JSON pointers of what is around the value at *pointer*, and its own."""
+    names = pointer.split("/")
+    return ["/".join(names[: depth + 1]) for depth in range(len(names))]
 
 
 def _text_of_nothing_done(
@@ -486,8 +510,7 @@ def _error_place_in_success_answer(
         member_reporting_failure,
     )
 
-    names = shape.record.split("/")
-    for place in ("/".join(names[: depth + 1]) for depth in range(len(names))):
+    for place in _places_up_to(shape.record):
         if (member := member_reporting_failure(find_at_pointer(body, place))) is not None:
             return f"{place}/{escaped_pointer_part(member)}"
     if not shape.record and (shape.id is None or _shows_record(record, subject, shape)):

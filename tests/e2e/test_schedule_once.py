@@ -42,6 +42,13 @@ def test_all_runs_of_a_date_are_one_json_document(site: Site) -> None:
     assert site.run("schedule", "--once", "2026-03-01", "--json").json == []
 
 
+@pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
+def test_a_date_of_no_usable_year_is_a_wrong_usage(site: Site, day: str) -> None:
+    """It is refused with the years that can be used."""
+    refused = site.run("schedule", "--once", day)
+    assert (refused.code, f"--once {day} is not in the years 1900 to 9998" in refused.err) == (2, True)
+
+
 def test_nothing_due_is_logged_as_json(site: Site) -> None:
     """As one object, with the job and the date."""
     (line,) = site.run("schedule", "--once", "2026-03-01", "--job", "nightly", "--log-format", "json").err.splitlines()

@@ -15,6 +15,7 @@ from crossdock.cli.project_and_state import read_state
 from crossdock.cli.sentence_printing import say_how_many_shown
 from crossdock.cli.shared_options import (
     MOST,
+    UtcTime,
     check_value_is_utf8,
     common_options,
     explicitly_given_fleet_base_files,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
         "crossdock -C base.yaml audit --fleet 'tenants/*.yaml' --person ann",
     )
 )
-@click.option("--since", type=click.DateTime(), help="Only from this time on (UTC).")
+@click.option("--since", type=UtcTime(), help="Only from this time on (UTC).")
 @click.option("--person", metavar="NAME", callback=check_value_is_utf8, help="Only what this person did.")
 @click.option(
     "--action",

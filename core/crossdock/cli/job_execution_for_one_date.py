@@ -30,6 +30,7 @@ from crossdock.services.scheduler.stderr_log import LogFormat, RunLog
 from crossdock.state import DueRun, ScheduledRun
 from crossdock.values.clock import SystemClock
 from crossdock.values.run_messages import RunMessage
+from crossdock.values.usable_years import USABLE_YEARS, USABLE_YEARS_TEXT
 from crossdock.writing.targets.platform_access_and_clock_checks import check_clock_if_known
 
 LATEST = "latest"
@@ -67,10 +68,13 @@ def _parse_date_or_latest(text: str) -> date | None:
     if text == LATEST:
         return None
     try:
-        return date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
         hint = f"For example: --once 2026-11-20, or --once {LATEST}"
         raise ConfigError(f"--once {text!r} is not a date", hint=hint, code="option_value_invalid") from None
+    if day.year not in USABLE_YEARS:
+        raise ConfigError(f"--once {text} is not in {USABLE_YEARS_TEXT}", code="option_value_invalid")
+    return day
 
 
 def _due_runs(loaded: Project, job: str, day: date | None, now: datetime) -> deque[Due]:

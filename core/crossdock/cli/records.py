@@ -18,6 +18,7 @@ from crossdock.cli.records_resolve import reopen_, resolve_
 from crossdock.cli.shared_options import (
     MOST,
     CommandGroup,
+    UtcTime,
     check_value_is_utf8,
     common_options,
     confirm,
@@ -129,7 +130,7 @@ _file = click.option(
 @_key
 @_reason
 @_file
-@click.option("--since", type=click.DateTime(), help="Only those rejected since this time (UTC).")
+@click.option("--since", type=UtcTime(), help="Only those rejected since this time (UTC).")
 @common_options
 def replay_(
     stream: str | None,

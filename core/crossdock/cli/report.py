@@ -68,10 +68,15 @@ def _write_run_report(run: int | None, out: Path | None, config: Path) -> None:
 def _write_month_report(text: str, out: Path | None, config: Path, *, as_json: bool) -> None:
     from crossdock.console import month_summary_page, page_rendering
     from crossdock.runs.month_summary import first_day_or_none, month_document, month_summary
+    from crossdock.values.usable_years import USABLE_YEARS_TEXT
 
     first = first_day_or_none(text)
     if first is None:
-        raise ConfigError(f"{text!r} is not a month", hint="write it like 2026-11", code="option_value_invalid")
+        raise ConfigError(
+            f"{text!r} is not a month",
+            hint=f"write it like 2026-11, in {USABLE_YEARS_TEXT}",
+            code="option_value_invalid",
+        )
     loaded, now = load_project(config), SystemClock().now()
     with loaded.read_state() as tx:
         month = month_summary(tx, loaded.jobs, loaded.resource_by_stream, first, now)

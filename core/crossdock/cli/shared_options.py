@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stdout
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from crossdock.printable import printable
+from crossdock.values.usable_years import USABLE_YEARS, USABLE_YEARS_TEXT
 
 if TYPE_CHECKING:
     from crossdock.values.state_words import StateWord
@@ -100,6 +102,16 @@ fleet_option = click.option(
     metavar="PATTERN",
     help="All tenants with a config in this folder, or as 'tenants/*.yaml'; -C names what they have in common.",
 )
+
+
+class UtcTime(click.DateTime):
+    """The type of an option with a date or a time."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        found: datetime = super().convert(value, param, ctx)
+        if found.year not in USABLE_YEARS:
+            self.fail(f"{value!r} is not in {USABLE_YEARS_TEXT}", param, ctx)
+        return found
 
 
 def check_value_is_utf8(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:

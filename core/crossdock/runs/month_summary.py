@@ -14,6 +14,7 @@ from crossdock.runs.job_run_calendar import JobCalendar, LateFile, job_calendar
 from crossdock.state import RunSums, ScheduledRun, Transaction
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts
+from crossdock.values.usable_years import USABLE_YEARS
 
 _OTHER = "other"  # the resource of streams that the config has not any more
 
@@ -83,11 +84,12 @@ def year_month_text(day: date) -> str:
 
 
 def first_day_or_none(text: str) -> date | None:
-    """Return the first day of a month such as ``2026-11``; None if *text* is none."""
+    """Return the first day of a month such as ``2026-11``; None if *text* is none, or of no usable year."""
     try:
-        return date.fromisoformat(f"{text}-01") if len(text) == len("2026-11") else None
+        first = date.fromisoformat(f"{text}-01") if len(text) == len("2026-11") else None
     except ValueError:
         return None
+    return first if first is not None and first.year in USABLE_YEARS else None
 
 
 def month_after(first: date) -> date:

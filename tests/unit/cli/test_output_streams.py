@@ -27,3 +27,12 @@ def test_an_unbuffered_output_stays_unbuffered(
     sys.stdout.flush()
     assert file.read_text() == "one\n"
     stream.close()
+
+
+def test_an_output_that_was_closed_is_one_that_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with ``>&-``, for which Python has no stream: what a command writes goes nowhere, and does not fail."""
+    for name in ("stdout", "__stdout__"):
+        monkeypatch.setattr(sys, name, None)
+    assert tolerate_failed_output() is None
+    with sys.stdout:
+        sys.stdout.write("one\n")

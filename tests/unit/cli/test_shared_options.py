@@ -103,3 +103,21 @@ def test_a_mistake_in_a_stream_does_not_hide_the_state(tmp_path: Path, command: 
     path.write_text(FIRST.replace("streams:", "streems:"))
     assert shown("-C", str(path), *command.split()) == as_before
     assert "streems" in shown("-C", str(path), "plan")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "report --month 0001-01",
+        "report --month 9999-12",
+        "records replay --since 0001-01-01",
+        "audit --since 9999-12-31T23:59:59",
+    ],
+)
+def test_a_date_must_be_of_a_usable_year(command: str) -> None:
+    """Years in which one cannot reckon are refused, with those that can be used."""
+    said = io.StringIO()
+    with redirect_stderr(said), pytest.raises(SystemExit) as ended:
+        main(command.split())
+    assert ended.value.code == 2
+    assert "in the years 1900 to 9998" in said.getvalue()

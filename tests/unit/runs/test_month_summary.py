@@ -88,6 +88,7 @@ def test_times_of_trouble_end_with_the_month(kept: State) -> None:
 def test_a_month_has_one_form() -> None:
     """A year and a month with a hyphen."""
     assert first_day_or_none("2026-03") == MARCH
+    assert [first_day_or_none(text) for text in ("0001-01", "1899-12", "9999-12")] == [None] * 3
     assert [first_day_or_none(text) for text in ("2026-3", "2026-13", "202603", "", "2026-03-01", "abcdefg")] == [
         None
     ] * 6

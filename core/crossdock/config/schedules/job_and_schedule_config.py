@@ -34,11 +34,11 @@ from crossdock.values.config_base_types import (
 )
 from crossdock.values.config_file import unknown_key_message
 from crossdock.values.time_zones import check_zone_name, first_instant_showing, local_time
+from crossdock.values.usable_years import USABLE_YEARS, USABLE_YEARS_TEXT
 
 JOBS_EXAMPLE = 'jobs: {nightly: {schedule: {time_zone: Europe/Berlin, at: "02:30"}}}'
 MOST_CAUGHT_UP = 10_000  # runs; more is a mistake in the config
 _MINUTES = 24 * 60
-_YEARS = range(1900, 9999)  # leaves room for arithmetic within Python's years 1 to 9999
 _UNITS = "smhd"
 
 
@@ -90,10 +90,10 @@ def _parse_time_or_instant(value: Any) -> str:
         instant = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     except (TypeError, ValueError):
         instant = None
-    if instant is None or instant.tzinfo is None or instant.year not in _YEARS:
+    if instant is None or instant.tzinfo is None or instant.year not in USABLE_YEARS:
         raise ValueError(
             f"{str(value)!r} is neither a {A_TIME} nor an instant with its offset, such as 2026-12-24T12:00:00+01:00, "
-            f"in the years {_YEARS[0]} to {_YEARS[-1]}"
+            f"in {USABLE_YEARS_TEXT}"
         )
     return instant.isoformat()
 

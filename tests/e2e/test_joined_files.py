@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import zipfile
 from collections import Counter
 from decimal import Decimal
 
@@ -219,6 +220,34 @@ def test_a_file_of_a_look_up_proves_nothing(site: Site) -> None:
         assert site.sync("wms.orders").code == 4
     assert not [each for each in site.effects("customer") if each["operation"] == "delete"]
     assert [each["number"] for each in site.run("approve", "--json").json] == [20]
+
+
+def test_a_member_that_is_passed_over_proves_no_removal(site: Site) -> None:
+    """Also of a snapshot that looks up columns, whose rows are counted."""
+    begin(site)
+    sources = site.config.read_text().partition("      customers:")[0]
+    counted = 'format: {kind: delimited, delimiter: ";"'
+    site.config.write_text(
+        sources.replace(
+            f'headers: {{files: "out/HEAD_*.csv", {counted}}}',
+            f'headers: {{files: "out/HEAD_*.zip", wrapped: [{{kind: zip, members: "*.csv"}}], {counted},'
+            ' trailer: {prefix: "TRL;", count: 1}}',
+        )
+        + "      orders: {source: headers, mode: snapshot, key: [ORDERNO], resource: customer,"
+        " on_gone: delete, gone: {at_most_percent: 100}, lookup: {store: {source: stores, on: {STORE: STOREID}}},"
+        " map: {name: store.NAME}}\n"
+    )
+    members = [f"ORDERNO;STORE;AT\n{number};S1;2026-01-01\nTRL;1\n" for number in range(2)]
+    for night, other in enumerate(("b.csv", "b.CSV")):
+        file = site.out / f"HEAD_{night}.zip"
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, text in zip(("a.csv", other), members, strict=True):
+                archive.writestr(name, text)
+        site.export(file.name, file.read_bytes())
+        done = site.run("sync", "wms.orders")
+    assert (done.code, "may have more than was read: HEAD_1.zip/b.CSV" in done.err) == (4, True)
+    assert "passed over HEAD_1.zip/b.CSV" in done.err
+    assert [each["operation"] for each in site.effects("customer")] == ["create", "create"]
 
 
 @pytest.mark.nightly

@@ -120,6 +120,35 @@ def test_an_archive_proves_a_snapshot_only_as_a_whole(depot: Site) -> None:
     assert depot.sync("wms.products").records("products") == {"read": 2, "unchanged": 2, "gone": 1, "deleted": 1}
 
 
+def test_a_member_that_is_passed_over_proves_no_removal(depot: Site) -> None:
+    """The report names it; if its name is like those of the others, what it lacks is not gone, whatever they count."""
+    depot.edit('delimiter: ";"', f'delimiter: ";", {TRAILER}', within="products:")
+    depot.edit("mode: append", "mode: snapshot\n        on_gone: delete", within="products:")
+    declare(depot, "gone: {at_most_percent: 100}", "wrapped: [{kind: zip, members: '*.csv'}]")
+    more = counted("P3;Washer;0.05\n")
+    depot.export("PROD_1.zip", zipped({"HAM.csv": counted(*LINES), "BRE.csv": more}))
+    assert depot.sync("wms.products").records("products") == {"read": 3, "created": 3}
+    for number in (2, 3, 4, 5):
+        price = str(number)  # so that no content comes twice
+        rows = [line.rpartition(";")[0] + f";{price}\n" for line in LINES]
+        depot.export(f"PROD_{number}.zip", zipped({"HAM.csv": counted(*rows), "BRE.CSV": more}))
+        held = depot.sync("wms.products")
+        assert (held.code, held.records("products")["ignored"]) == (4, 1)
+        notes = held.json["streams"]["wms.products"]["notes"]
+        assert f"passed over PROD_{number}.zip/BRE.CSV: its name does not match 'members'" in notes
+        assert (
+            f"1 record is gone and not removed: the snapshot may have more than was read: PROD_{number}.zip/BRE.CSV"
+            in held.json["errors"]["wms.products"]
+        )
+    assert "delete" not in {effect["operation"] for effect in depot.effects()}
+    others = {"README.txt": "not read", "docs/": "", "__MACOSX/._HAM.csv": "not read"}
+    depot.export("PROD_6.zip", zipped({"HAM.csv": counted(*LINES)} | others))
+    done = depot.sync("wms.products")
+    assert (done.code, done.records("products")["deleted"]) == (0, 1)
+    note = "passed over PROD_6.zip/README.txt, PROD_6.zip/__MACOSX/._HAM.csv: its name does not match 'members'"
+    assert note in done.json["streams"]["wms.products"]["notes"]
+
+
 def test_a_wrapped_layout_is_shown(depot: Site) -> None:
     """Each member with its records, and a refused wrapper with its reason and exit code."""
     declare(depot, "wrapped: [zip, gzip]")

@@ -257,6 +257,7 @@ def garbage() -> Path:
         ({"proof": "whole"}, "proof is not a Proof"),
         ({"proof": Proof("whole")}, "proof is not a Proof"),  # type: ignore[arg-type]
         ({"proof": Proof(str, export=5)}, "proof is not a Proof"),  # type: ignore[arg-type]
+        ({"proof": Proof(str, unread=5)}, "proof is not a Proof"),  # type: ignore[arg-type]
         ({"deleted": ("1",)}, "deleted keys are not tuples of texts"),
         ({"deleted": ((1,),)}, "deleted keys are not tuples of texts"),
     ],

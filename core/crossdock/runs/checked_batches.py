@@ -238,7 +238,7 @@ def _defects_of_batch(bound: BoundStream, batch: RawBatch, method: str) -> Itera
     if batch.again is not None and not callable(batch.again):
         yield "whose again cannot be called"
     if proof is not None and not _is_valid_proof(proof):
-        yield "whose proof is not a Proof with a function and a text"
+        yield "whose proof is not a Proof with a function and texts"
     if not isinstance(deleted, tuple | list) or not all(_is_key_tuple(key) for key in deleted):
         yield "whose deleted keys are not tuples of texts"
     if deleted and (method == "existing" or not bound.stream.yields_deleted):
@@ -268,7 +268,9 @@ def _is_storable_text(value: object) -> TypeGuard[str]:
 
 def _is_valid_proof(proof: object) -> bool:
     content: object = getattr(proof, "content", None)
-    return isinstance(proof, Proof) and callable(content) and _is_storable_text(proof.export)
+    if not isinstance(proof, Proof) or not callable(content):
+        return False
+    return _is_storable_text(proof.export) and _is_storable_text(proof.unread)
 
 
 def _is_key_tuple(key: object) -> bool:

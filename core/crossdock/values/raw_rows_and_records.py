@@ -96,12 +96,15 @@ class Proof:
         cut: Whether it ends in the middle of a line, as a truncated file does.
         export: A text that distinguishes exports of the same content, such as the name and time of a file; may be
             empty.
+        unread: What was not read and may belong to the snapshot, such as ``S_1.zip/BRE.CSV``; empty if there is nothing
+            of the kind. Nothing is gone then unless a person approves.
     """
 
     content: Callable[[], str]
     counted: bool = False
     cut: bool = False
     export: str = ""
+    unread: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ def test_sheets_are_chosen_by_name_or_number() -> None:
     around = style + hidden + "{}" + f'<table:table table:name="Items">{row(text("second"))}</table:table>'
     found = [answers(row(text("first")), sheet, around=around) for sheet in (1, 2, "Hidden")]
     assert [rows for _, rows in found] == [[["first"]], [["second"]], [["h"]]]
-    assert found[0][0] == {"title": "Items", "merged": [], "visible": 2, "empty": False}
+    assert found[0][0] == {"title": "Items", "merged": [], "visible": 2, "hidden": 1, "empty": False}
     for sheet, message in ((3, "has 2 visible sheets"), ("Other", "no sheet 'Other'"), ("Items", "two sheets 'Items'")):
         with pytest.raises(CellError, match=message):
             answers(row(text("first")), sheet, around=around)

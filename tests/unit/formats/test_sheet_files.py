@@ -353,9 +353,14 @@ def test_several_sheets_are_one_table() -> None:
 
 
 def test_sheets_that_are_not_read_are_counted_where_none_is_declared() -> None:
-    """The rows of a second sheet would be lost without a word."""
-    data = written([["SKU"], ["0017"]], other="visible", hidden="hidden")
-    for config, said in (({}, "1 other sheet not read"), ({"sheet": 1}, "")):
+    """The rows of a second sheet would be lost without a word, and so would those of one that is hidden among all."""
+    several = written([["SKU"], ["0017"]], other="visible", hidden="hidden")
+    single = written([["SKU"], ["0017"]], hidden="hidden")
+    for data, config, said in (
+        (several, {}, "1 other sheet not read"),
+        (several, {"sheet": 1}, ""),
+        (single, {"sheet": "*"}, "1 hidden sheet not read"),
+    ):
         leniencies = Leniencies()
         list(read_rows(Content(data), layout(**SHEET, **config), name="f", leniencies=leniencies))
         assert str(leniencies) == said

@@ -15,6 +15,8 @@ import pytest
 from tests.servers import require
 from tests.unit.wrappers.unwrapping import contents, refusal
 
+from crossdock.reading.wrappers.wrapper import PassedOver
+
 STOCK, PRICES = b"SKU,QTY\n0017,5\n", b"SKU,PRICE\n0017,9.50\n"
 BOTH = {"STOCK.csv": STOCK, "PRICES.csv": PRICES}
 SECRET = "Winter 7"
@@ -105,6 +107,25 @@ def test_members_are_chosen_by_a_pattern(tmp_path: Path) -> None:
     assert "no member of the zip archive matches 'S*'" in refusal(data, {"kind": "zip", "members": "S*"})
     assert "member 'out/' is a folder" in refusal(data, "zip")
     assert "'out/STOCK.csv' is in a folder" in refusal(zipped({"out/STOCK.csv": STOCK}), "zip")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "others", "alike"),
+    [
+        ("*.csv", ["BRE.CSV", "bre.csV"], ["BRE.CSV", "bre.csV"]),
+        ("*.csv", ["README.txt", "__MACOSX/._STOCK_1.csv", "old/STOCK_1.csv", "STOCK_1.csv.bak"], []),
+        ("STOCK_[0-9].csv", ["STOCK_10.csv", "stock.csv", "PRICES_1.csv"], ["STOCK_10.csv"]),
+        ("STOCK_?.csv", ["stock_7.csv", "STOCK_2026.CSV"], ["STOCK_2026.CSV", "stock_7.csv"]),
+    ],
+)
+def test_members_that_are_passed_over_are_told(pattern: str, others: list[str], alike: list[str]) -> None:
+    """Among them those that may belong to the chosen ones: their names differ from them in case and digits at most."""
+    found = PassedOver()
+    data = zipped({"folder/": b"", "STOCK_1.csv": STOCK, **dict.fromkeys(others, STOCK)})
+    read = contents(zipped({"a.zip": data}), "zip", {"kind": "zip", "members": pattern}, passed_over=found)
+    assert read.keys() == {"out/F/a.zip/STOCK_1.csv"}
+    assert sorted(found.names) == sorted(f"out/F/a.zip/{name}" for name in others)
+    assert sorted(found.lookalikes) == [f"out/F/a.zip/{name}" for name in alike]
 
 
 def test_damaged_archives_are_refused_with_member_and_reason() -> None:

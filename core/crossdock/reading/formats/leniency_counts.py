@@ -11,12 +11,13 @@ from msgspec import Struct
 ShortLines = Literal["refuse", "pad"]
 LongLines = Literal["refuse", "drop_empty", "drop"]
 BlankLines = Literal["refuse", "at_end", "skip"]
-Leniency = Literal["short", "long", "blank", "sheet", "unset", "without_elements", "set"]
+Leniency = Literal["short", "long", "blank", "sheet", "hidden_sheet", "unset", "without_elements", "set"]
 _SENTENCES: dict[Leniency, str] = {
     "short": "{} filled up",
     "long": "{} cut to the declared columns",
     "blank": "{} left out",
     "sheet": "{} not read",
+    "hidden_sheet": "{} not read",
     "unset": "{} read as empty",
     "without_elements": "{} gave no row",
     "set": "{} not read",
@@ -26,6 +27,7 @@ _LINES: dict[Leniency, str] = {
     "long": "long line",
     "blank": "blank line",
     "sheet": "other sheet",
+    "hidden_sheet": "hidden sheet",
     "unset": "unset cell",
     "without_elements": "empty table",
     "set": "other EDI message",

@@ -82,7 +82,7 @@ class _SheetContent:
 
     def __init__(self, sheet: str | int, write: Callable[[bytes], object], *, most: int, finds_errors: bool) -> None:
         self._sheet, self._write, self._most, self._finds_errors = sheet, write, most, finds_errors
-        self._style, self._hidden, self._visible = "", set[str](), 0
+        self._style, self._hidden, self._visible, self._invisible = "", set[str](), 0, 0
         self._title: str | None = None
         self._merged = dict[int, Any]()  # the first merged cells that end in each row
         self._aside = 0  # how many elements are open of something that is not read
@@ -145,7 +145,8 @@ class _SheetContent:
             raise no_sheet_error(self._sheet, self._visible)
         is_empty = self._row == self._blank
         merged = list(self._merged.values())
-        return {"title": self._title, "merged": merged, "visible": self._visible, "empty": is_empty}
+        counts = {"visible": self._visible, "hidden": self._invisible}
+        return {"title": self._title, "merged": merged, **counts, "empty": is_empty}
 
     def _ignore_element(self, _: Mapping[str, str]) -> None:
         self._aside = 1
@@ -163,6 +164,7 @@ class _SheetContent:
         title = attributes.get(_NAME)
         is_visible = title is not None and attributes.get(f"{_TABLE}style-name") not in self._hidden
         self._visible += is_visible
+        self._invisible += title is not None and not is_visible
         if title is None or not (title == self._sheet or (is_visible and self._visible == self._sheet)):
             self._aside = 1
         elif self._title is not None:

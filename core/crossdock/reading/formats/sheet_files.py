@@ -104,6 +104,7 @@ def _read_chosen_sheets(
         with opened_sheet(file, chosen, finds_errors=finds_errors, shows_zeros=layout.leading_zeros) as cells:
             if is_all and chosen == 1:
                 wanted.extend(range(2, cells.visible_sheet_count + 1))
+                leniencies.add("hidden_sheet", cells.hidden_sheet_count)
             if "sheet" not in layout.model_fields_set:
                 leniencies.add("sheet", cells.visible_sheet_count - 1)
             if is_all and cells.is_empty and (wanted or before):

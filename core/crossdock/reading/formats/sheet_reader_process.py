@@ -57,6 +57,7 @@ class SheetCells(Struct, frozen=True):
 
     title: str
     visible_sheet_count: int
+    hidden_sheet_count: int
     is_empty: bool
     merged: Sequence[Range]
     rows: Iterator[list[Any]]
@@ -86,7 +87,7 @@ def opened_sheet(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_
         first = next(answers)
         merged = [((row, column), (last, end)) for (row, column), (last, end) in first["merged"]]
         rows = (list(map(_cell_from_json_answer, row)) for row in answers)
-        yield SheetCells(first["title"], first["visible"], first["empty"], merged, rows)
+        yield SheetCells(first["title"], first["visible"], first["hidden"], first["empty"], merged, rows)
 
 
 def _cell_from_json_answer(cell: Any) -> Any:
@@ -136,7 +137,7 @@ def _read_with_library(file: BinaryIO, sheet: str | int, *, finds_errors: bool, 
     try:
         file.seek(0)
         workbook = CalamineWorkbook.from_filelike(file)
-        visible = _visible_sheets(workbook)
+        visible, hidden = _sheets_of_cells(workbook)
         title = _sheet_title(workbook, visible, sheet)
         zeros = _check_cells_and_find_zeros(file, title, finds_errors=finds_errors)
         found = workbook.get_sheet_by_name(title)
@@ -145,7 +146,7 @@ def _read_with_library(file: BinaryIO, sheet: str | int, *, finds_errors: bool, 
         raise CellError("is protected by a password", "", "Ask for a file without one.") from error
     except (CalamineError, OSError) as error:
         raise CellError("cannot be read as a sheet file", "", _DAMAGED) from error
-    counts = {"visible": len(visible), "empty": not found.height}
+    counts = {"visible": len(visible), "hidden": len(hidden), "empty": not found.height}
     yield {"title": title, "merged": merged, **counts}
     yield from _rows_with_shown_zeros(found, zeros if shows_zeros else None)
 
@@ -171,14 +172,15 @@ def _rows_with_shown_zeros(sheet: CalamineSheet, zeros: ShownZeros | None) -> It
         yield found
 
 
-def _visible_sheets(workbook: CalamineWorkbook) -> list[str]:
+def _sheets_of_cells(workbook: CalamineWorkbook) -> tuple[list[str], list[str]]:
+    """Return the names of the sheets that are shown, and of those that are hidden; charts and macros are neither."""
     from python_calamine import SheetTypeEnum, SheetVisibleEnum  # noqa: PLC0415  an optional extra
 
-    return [
-        each.name
-        for each in workbook.sheets_metadata
-        if each.visible == SheetVisibleEnum.Visible and each.typ == SheetTypeEnum.WorkSheet
-    ]
+    visible, hidden = list[str](), list[str]()
+    for each in workbook.sheets_metadata:
+        if each.typ == SheetTypeEnum.WorkSheet:
+            (visible if each.visible == SheetVisibleEnum.Visible else hidden).append(each.name)
+    return visible, hidden
 
 
 def _sheet_title(workbook: CalamineWorkbook, visible: Sequence[str], sheet: str | int) -> str:

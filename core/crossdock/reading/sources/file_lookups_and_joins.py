@@ -410,4 +410,5 @@ class JoinedFiles:
             return hashlib.sha256("\n".join(proof.content() for proof in own).encode()).hexdigest()
 
         counted, cut = all(proof.counted for proof in own), any(proof.cut for proof in proofs)
-        return Proof(content, counted=counted, cut=cut, export="\n".join(proof.export for proof in own))
+        unread = ", ".join(dict.fromkeys(proof.unread for proof in proofs if proof.unread))
+        return Proof(content, counted=counted, cut=cut, export="\n".join(proof.export for proof in own), unread=unread)

@@ -29,10 +29,10 @@ from crossdock.reading.sources.listing_of_complete_files import FileListing, che
 from crossdock.reading.sources.manifests_and_done_markers import Manifest, ManifestEntry, read_manifest_entries
 from crossdock.reading.sources.run_context import SourceContext, os_errors_as_state_errors
 from crossdock.reading.sources.shared_growth_check_pauses import Look
-from crossdock.reading.sources.stream_input_report import ReadFile
+from crossdock.reading.sources.stream_input_report import ReadFile, listed_names_text, passed_over_text
 from crossdock.reading.sources.waiting_for_late_files import LateError, LateFileWatch, Wait
 from crossdock.reading.transport.file_store import FileStore, RemoteFile
-from crossdock.reading.wrappers.wrapper import Part, WrapperSettings
+from crossdock.reading.wrappers.wrapper import Part, PassedOver, WrapperSettings
 from crossdock.state import FileFacts
 from crossdock.values.fixed_decimal_contexts import EXACT
 from crossdock.values.raw_rows_and_records import Again, Empty, Proof, RawBatch, read_arrow_file
@@ -106,6 +106,7 @@ class FileSource:
         self._files_pattern, self._empty = files, empty
         self._layout, self._open_store, self._run = layout, open_store, run
         self._wrapped, self._unwrapped = wrapped, dict[str, Sequence[Part]]()  # by content hash
+        self._passed_over = dict[str, PassedOver]()  # by content hash
         self._stream_ids = stream_ids
         self._manifest, self._archive_to = manifest, archive_to
         self._entries: dict[str, ManifestEntry] = {}  # by content hash
@@ -305,10 +306,14 @@ class FileSource:
         if facts.content_hash not in self._unwrapped:
             from crossdock.reading.wrappers.wrapping_and_unwrapping import unwrap_file  # noqa: PLC0415  most files are not wrapped
 
-            folder, clock = self._run.work, self._run.clock.monotonic
+            folder, clock, passed = self._run.work, self._run.clock.monotonic, PassedOver()
             with os_errors_as_state_errors(folder):
-                found = unwrap_file(delivered, self._wrapped, name=facts.name, folder=folder, clock=clock)
-            self._unwrapped[facts.content_hash] = found
+                found = unwrap_file(
+                    delivered, self._wrapped, name=facts.name, folder=folder, clock=clock, passed_over=passed
+                )
+            self._unwrapped[facts.content_hash], self._passed_over[facts.content_hash] = found, passed
+            if passed.names:
+                self._note_for_all_streams(passed_over_text(passed.names, "its name does not match 'members'"))
         return self._unwrapped[facts.content_hash]
 
     def _read_frames(self, facts: FileFacts, leniencies: Leniencies) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -366,7 +371,16 @@ class FileSource:
         marks_end = counted or self._wrapped  # each wrapper does
         cut = not marks_end and looks_cut(self._spool.openable_file(facts.content_hash), layout)
         content = partial(self._spool.content_hash, facts.content_hash)
-        return Proof(content, counted=counted, cut=cut, export=f"{facts.name} {facts.modified_epoch_s}")
+        export = f"{facts.name} {facts.modified_epoch_s}"
+        return Proof(content, counted=counted, cut=cut, export=export, unread=self._unread_members_text(facts))
+
+    def _unread_members_text(self, facts: FileFacts) -> str:
+        if not self._wrapped or not self._order.snapshot:
+            return ""
+        if facts.content_hash not in self._unwrapped:  # a join asks for the proof before it reads
+            self._run.reading.mark_file_being_read(facts.name, facts.content_hash)
+            self._unwrapped_contents(facts)
+        return listed_names_text(self._passed_over[facts.content_hash].lookalikes)
 
 
 class StatedSums:

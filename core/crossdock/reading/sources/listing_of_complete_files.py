@@ -10,7 +10,7 @@ from crossdock.errors import ConfigError, RefusedError
 from crossdock.reading.sources.file_order import FileOrder
 from crossdock.reading.sources.manifests_and_done_markers import Manifest, Markers
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.reading.sources.stream_input_report import LISTED
+from crossdock.reading.sources.stream_input_report import passed_over_text
 from crossdock.reading.transport.file_store import (
     FileStore,
     RemoteFile,
@@ -110,9 +110,7 @@ class FileListing:
         passed = self.left_out | {file.name: f"older than {self.newest!r}" for file in older}
         passed |= dict.fromkeys(repeated, "its content is that of another file, and nothing shows that it is newer")
         for reason in dict.fromkeys(passed.values()):
-            names = [name for name, why in passed.items() if why == reason]
-            more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
-            yield f"passed over {', '.join(names[:LISTED])}{more}: {reason}"
+            yield passed_over_text([name for name, why in passed.items() if why == reason], reason)
 
     def all_data_files(self, store: FileStore) -> list[RemoteFile]:
         found = list_below(store, self._folder, self._pattern)

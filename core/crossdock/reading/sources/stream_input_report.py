@@ -63,5 +63,14 @@ def newest_accepted_file(files: Iterable[FileFacts]) -> FileFacts | None:
     return max(files, key=lambda facts: (facts.accepted_at or facts.modified_at, facts.modified_at), default=None)
 
 
+def listed_names_text(names: Sequence[str]) -> str:
+    more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
+    return f"{', '.join(names[:LISTED])}{more}"
+
+
+def passed_over_text(names: Sequence[str], reason: str) -> str:
+    return f"passed over {listed_names_text(names)}: {reason}"
+
+
 def name_size_and_time(facts: FileFacts) -> FileDescription:
     return facts.name, facts.size, facts.modified_at

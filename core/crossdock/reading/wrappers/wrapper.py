@@ -11,6 +11,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol, TypeVar
 
+import msgspec
+
 from crossdock.reading.wrappers.unpacking_limits import UnpackingLimits, UnpackingMeter
 from crossdock.values.safe_local_files import create_private
 
@@ -46,6 +48,16 @@ class Part:
     content: Openable
 
 
+class PassedOver(msgspec.Struct):
+    """The names of members of archives that were not read, each as ARCHIVE/MEMBER.
+
+    `lookalikes` are those among them whose names are so like the chosen ones that they may belong to them.
+    """
+
+    names: list[str] = msgspec.field(default_factory=list)
+    lookalikes: list[str] = msgspec.field(default_factory=list)
+
+
 class WrapperSettings(UnpackingLimits):
     """One layer around a file. A subclass has a `kind`."""
 
@@ -66,10 +78,14 @@ S_contra = TypeVar("S_contra", bound=WrapperSettings, contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class WorkFolder:
-    """The folder where files are put on their way out of a wrapper or into it, and the clock of the limits."""
+    """The folder where files are put on their way out of a wrapper or into it, and the clock of the limits.
+
+    A wrapper adds the members that it does not take out to `passed_over`.
+    """
 
     folder: Path
     clock: Callable[[], float] = field(default=time.monotonic)
+    passed_over: PassedOver = field(default_factory=PassedOver)
 
     def write_file(self, blocks: Iterable[bytes]) -> Path:
         """Write *blocks* to a new private file. It is removed if they cannot be read to their end."""

@@ -20,6 +20,7 @@ from crossdock.reading.wrappers.wrapper import (
     InMemoryFile,
     Openable,
     Part,
+    PassedOver,
     WorkFolder,
     Wrapper,
     WrapperSettings,
@@ -79,12 +80,14 @@ def unwrap_file(
     name: str,
     folder: Path,
     clock: Callable[[], float] = time.monotonic,
+    passed_over: PassedOver | None = None,
 ) -> Sequence[Part]:
     """Take a file out of *layers*, the outermost first, into new private files below *folder*.
 
     Args:
         name: The file's name in errors and in the names of what is in it.
         clock: Seconds, for the limits of time.
+        passed_over: Receives the members of archives that are not taken out.
 
     Returns:
         The files in it, in the order of their names; more than one only out of an archive.
@@ -95,7 +98,7 @@ def unwrap_file(
         ConfigError: If a key is missing or wrong, or a program or library that is needed is not there.
     """
     own = Path(tempfile.mkdtemp(prefix="unwrapped-", dir=folder))
-    delivered, work_folder = Part(name, content), WorkFolder(own, clock)
+    delivered, work_folder = Part(name, content), WorkFolder(own, clock, passed_over or PassedOver())
     parts = [delivered]
     try:
         for layer in layers:

@@ -7,6 +7,7 @@ list says for granted, such as the size of a member.
 from __future__ import annotations
 
 import hmac
+import re
 import struct
 import zipfile
 import zlib
@@ -23,7 +24,15 @@ from crossdock.errors import ConfigError, RefusedError
 from crossdock.printable import printable
 from crossdock.reading.wrappers.stream_compression import CompressionFormat, UnpackedStream, ZlibDecoder
 from crossdock.reading.wrappers.unpacking_limits import UnpackingMeter
-from crossdock.reading.wrappers.wrapper import BLOCK, Part, Readable, WorkFolder, WrapperSettings, read_blocks
+from crossdock.reading.wrappers.wrapper import (
+    BLOCK,
+    Part,
+    PassedOver,
+    Readable,
+    WorkFolder,
+    WrapperSettings,
+    read_blocks,
+)
 from crossdock.reading.wrappers.zip_aes_encryption import (
     MAC,
     METHOD,
@@ -53,7 +62,8 @@ class ZipSettings(WrapperSettings):
 
     kind: Literal["zip"]
     members: Annotated[str, Field(min_length=1, max_length=_MAX_NAME)] | None = None
-    """A pattern of the members that are read, such as ``STOCK_*.csv`` or ``out/*.csv``; others are passed over.
+    """A pattern of the members that are read, such as ``STOCK_*.csv`` or ``out/*.csv``; others are passed over, and the
+    report names them.
 
     Without it all members are read, and one in a folder is refused.
     """
@@ -82,6 +92,10 @@ class ZipWrapper:
         meter = work_folder.make_unpacking_meter(settings, part, "bytes of zip")
         with part.content.open("rb") as file, _check_and_open_archive(file, part.name) as archive:
             chosen = _check_and_choose_members(archive.infolist(), settings, part.name)
+            if settings.members is not None:
+                _add_members_passed_over(
+                    archive.infolist(), chosen, settings.members, part.name, work_folder.passed_over
+                )
             _refuse_overlapping_members(archive, part.name)
             for member in chosen:
                 opened = _Member(file, member, f"{part.name}/{member.filename}", password)
@@ -210,6 +224,29 @@ def _matches_pattern(name: str, pattern: str | None) -> bool:
         return True
     parts, patterns = name.split("/"), pattern.split("/")
     return len(parts) == len(patterns) and all(map(fnmatchcase, parts, patterns))
+
+
+def _add_members_passed_over(
+    members: Sequence[zipfile.ZipInfo],
+    chosen: Sequence[zipfile.ZipInfo],
+    pattern: str,
+    archive: str,
+    passed_over: PassedOver,
+) -> None:
+    names = {member.filename for member in chosen}
+    alike = set(map(_without_case_and_digits, names))
+    for member in members:
+        if member.is_dir() or member.filename in names:
+            continue
+        shown = printable(f"{archive}/{member.filename}")
+        passed_over.names.append(shown)
+        is_in_other_case = _matches_pattern(member.filename.lower(), pattern.lower())
+        if is_in_other_case or _without_case_and_digits(member.filename) in alike:
+            passed_over.lookalikes.append(shown)
+
+
+def _without_case_and_digits(name: str) -> str:
+    return re.sub("[0-9]", "", name.lower())
 
 
 def _refuse_overlapping_members(archive: zipfile.ZipFile, name: str) -> None:

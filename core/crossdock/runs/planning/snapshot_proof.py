@@ -48,6 +48,11 @@ class Completeness:
     def may_be_truncated(self) -> bool:
         return any(proof is not None and proof.cut for proof in self._proofs)
 
+    @property
+    def unread(self) -> str:
+        """What was not read and may belong to the snapshot; empty if there is nothing of the kind."""
+        return ", ".join(sorted({proof.unread for proof in self._proofs if proof is not None and proof.unread}))
+
     def content_name(self) -> str | None:
         """Return the content name of the snapshot; None if its parts have none, or several."""
         names = {proof.content() if proof else None for proof in self._proofs}
@@ -97,9 +102,8 @@ def find_removal_blocker(
     if not found.records and not is_declared:
         message = f"the {found.name} lists no records"
         return Blocker(message, f"an empty {found.name} never removes records", may_be_approved=False)
-    if without_key:
-        rows = "1 row has" if without_key == 1 else f"{without_key:,} rows have"
-        return Blocker(f"{rows} no key and may belong to a missing record", "ask the sender to fix the rows")
+    if (hidden := _blocker_of_hidden_keys(found, without_key)) is not None:
+        return hidden
     content = completeness.content_name()
     if content is not None and tx.snapshots.was_read_before(bound.name, content):
         message = f"the {found.name} is identical to one that an earlier run processed"
@@ -111,6 +115,16 @@ def find_removal_blocker(
         message = f"this is the first {found.name} that on_gone applies to, so there is none to compare it with"
         return Blocker(message, ends_by_itself=True)
     return None if completeness.has_proved_counts or is_declared else _blocker_without_count(bound, found, past)
+
+
+def _blocker_of_hidden_keys(found: SnapshotFacts, without_key: int) -> Blocker | None:
+    if without_key:
+        rows = "1 row has" if without_key == 1 else f"{without_key:,} rows have"
+        return Blocker(f"{rows} no key and may belong to a missing record", "ask the sender to fix the rows")
+    if unread := found.completeness.unread:
+        message = f"the {found.name} may have more than was read: {unread}"
+        return Blocker(message, "let the config read what belongs to it, or ask the sender for the usual names")
+    return None
 
 
 def _blocker_without_count(bound: BoundStream, found: SnapshotFacts, past: Sequence[PastSnapshot]) -> Blocker | None:

@@ -86,8 +86,8 @@ def refuse_contradicting_duplicates(
     if differing.height:
         first, second = _places_of_first_record(differing, place_of_row)
         hint = (
-            "Ask the sender which one is right, or to keep rows of a record together; order_by or duplicates can say"
-            " which one counts, if one always does."
+            "Ask the sender which one is right, or to keep the rows of a record together; order_by or duplicates can"
+            " say which one counts, if one always does."
         )
         raise RefusedError(
             f"duplicate of the record at {first}, with different content",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from tests.chaos.bulk_orders import FAILED_DEPENDENCY, WRONG, BulkApi, Knows, Stage, orders_arrive_once
+from tests.chaos.bulk_orders import FAILED_DEPENDENCY, SIZE, WRONG, BulkApi, Knows, Stage, orders_arrive_once
 from tests.chaos.chance import chaos_seed
 from tests.chaos.scripted import Asked, Said, Scripted
 
@@ -57,6 +57,29 @@ def test_a_rate_that_ends_inside_of_a_request_is_waited_for(tmp_path: Path, orde
         assert api.requests == ([1, 1] if orders == 1 else [10, 7])
         assert sent_at[1] - sent_at[0] >= 1
         assert json.loads(stage.run("runs", "--json").stdout)[0]["throttled"] == (orders == 1)
+
+
+def test_redirected_orders_are_not_in_doubt(tmp_path: Path) -> None:
+    """The run ends with where the redirect leads; once the path is right, all orders arrive, and none was divided."""
+    with Scripted(lambda _: None) as server:
+        api = BulkApi("nothing", chaos_seed())
+        stage = Stage(tmp_path, api, server)
+        asked: list[str] = []
+
+        def moved(request: Asked) -> Said | None:
+            asked.append(request.path)
+            return api.answer(request) if request.path.endswith("/") else Said(308, b"", {"location": "/orders/bulk/"})
+
+        server.answer = moved
+        stage.export(1, {f"{number:05}": ("", "1.5") for number in range(80)})
+        done = stage.run("sync")
+        assert (done.exit_code, stage.listed("in-doubt"), len(stage.listed("pending"))) == (3, set(), 80)
+        assert "redirects to /orders/bulk/ (HTTP 308) [redirect_refused]" in done.stderr
+        assert len(asked) <= 80 / SIZE
+        stage.config(create="POST /orders/bulk/", update="PUT /orders/bulk/")
+        done = stage.run("sync")
+        assert done.exit_code == 0, done.stderr
+        assert api.effects == {f"wms:{number:05}": 1 for number in range(80)}
 
 
 @pytest.mark.nightly(but=["wrong"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -164,6 +165,27 @@ def test_an_unclear_answer_to_the_start_does_not_start_again(
     assert executed(api) == {"wms:1": 1, "wms:2": 1}
     assert done == ([0, 0] if vendor == "salesforce" else [1, 1])
     assert len(project.listed("in-doubt")) == (0 if vendor == "salesforce" else 2)
+
+
+@pytest.mark.parametrize("status", [301, 307, 308])
+def test_a_redirected_start_was_not_carried_out(tmp_path: Path, vendor: str, api: BulkJobs, status: int) -> None:
+    """The run says where it leads and what to correct; nothing is in doubt, and the next one starts the job once."""
+    project, answer, moved = BulkJobProject(tmp_path, vendor, api), api.answer, [status]
+
+    def answered(request: PartnerRequest) -> PartnerAnswer:
+        if api.step(request) == "start" and moved:
+            return PartnerAnswer(moved.pop(), b"", {"location": f"https://new.example{request.path}?token=x"})
+        return answer(request)
+
+    api.answer = answered  # type: ignore[method-assign]  # one fake of this test
+    project.export("1,Name,", "2,Name,")
+    done = project.run("sync")
+    assert done.exit_code == 4, done.stdout
+    assert re.search(rf"start: redirects to https://new\.example/\S+ \(HTTP {status}\)", done.stderr)
+    assert "write the new address in connections.vendor.base_url" in done.stderr
+    assert project.listed("in-doubt") == {}
+    project.sync()
+    assert executed(api) == {"wms:1": 1, "wms:2": 1}
 
 
 @pytest.mark.parametrize("step", ["upload", "results"])

@@ -36,7 +36,7 @@ from crossdock.targets import (
 from crossdock.values import exact_json
 from crossdock.values.json_paths import MISSING, column_text, find_at_pointer
 from crossdock.values.web_address_checks import address_within_origin, other_origin_text_and_hint
-from crossdock.writing.targets.answer_outcomes import BUSY, outcome_of_busy_target
+from crossdock.writing.targets.answer_outcomes import BUSY, MOVED, outcome_of_busy_target, redirect_hint
 from crossdock.writing.targets.api_target import outcome_of_write_with_reason
 from crossdock.writing.targets.file_hand_over import run_or_raise_not_sent
 from crossdock.writing.targets.target import HAND_OVER, STAGE
@@ -317,8 +317,10 @@ class _JobExchange:
             raise UnauthorizedError(
                 message, where=where, hint=self._target.advice(self._resource, 401), code="credential_refused"
             )
-        hint = f"correct {self._place} in the config, or ask what the API lacks; {_AGAIN}"
-        raise RefusedError(message, where=where, hint=hint, code="job_failed")
+        advice = f"correct {self._place} in the config, or ask what the API lacks"
+        if is_own_host and answer.status in MOVED:
+            advice = redirect_hint(self._target.place)
+        raise RefusedError(message, where=where, hint=f"{advice}; {_AGAIN}", code="job_failed")
 
     def _end_if_busy(self, answer: Answer) -> None:
         """Raise `_EndedError` if the start was refused because of other jobs, whatever its status."""

@@ -45,7 +45,6 @@ from crossdock_connectors.http_json.target_settings import (
 )
 
 _GRAPHQL_PING = {"query": "{ __typename }"}  # https://graphql.org/learn/introspection/: each type has it
-_NONE = ExpectedRecord()
 _THROTTLED = 429
 
 
@@ -207,7 +206,7 @@ class HttpJsonTarget(ApiTarget):
             return told[0] if is_of_all else _pending_or_in_doubt_without_results(answer)
         if len(expected) == 1:
             return self._outcome_of_answer(resource, whole, expected[0])
-        return outcome_of_write_with_reason(whole, _NONE, self.shape(resource))
+        return outcome_of_write_with_reason(whole, ExpectedRecord(expected[0].path), self.shape(resource))
 
     def _outcomes_of_each(
         self, resource: str, batch: BatchConfig, answer: Answer, expected: Sequence[ExpectedRecord]

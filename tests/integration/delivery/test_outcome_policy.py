@@ -64,6 +64,36 @@ def test_a_delete_whose_answer_was_lost_is_verified(bench: Bench, platform: Plat
     assert (shelf.held, bench.bound(), bench.unsettled()) == ({}, 0, {})
 
 
+@pytest.mark.parametrize("status", [301, 307, 308])
+def test_a_redirect_ends_the_delivery_with_nothing_in_doubt(
+    bench: Bench, platform: Platform, shelf: Shelf, status: int
+) -> None:
+    """All is sent once the address is right, and each record once."""
+    bench.clock = ManualClock()
+    platform.script = lambda seen: (status, {"location": f"https://new.example/v2{seen.path}"}, b"")
+    with pytest.raises(RemoteError) as ended:
+        bench.carry_out([operation(number) for number in range(100)])
+    at = "https://new.example/v2"
+    assert ended.value.message == f"redirects to {at}{PRODUCTS}, which is {PRODUCTS} below {at} (HTTP {status})"
+    assert "platform.base_url" in (ended.value.hint or "")
+    assert Counter(bench.unsettled().values()) == {"pending": 100}
+    platform.script = shelf
+    bench.resume()
+    assert (len(shelf.held), bench.unsettled(), bench.dead_letters()) == (100, {}, {})
+
+
+@pytest.mark.parametrize("status", [301, 302, 303])
+def test_redirected_look_ups_are_no_outage_that_passes(bench: Bench, platform: Platform, status: int) -> None:
+    """The error says where they lead and what to correct, and not to try again."""
+    bench.settings, bench.clock = VERIFY, ManualClock()
+    moved = (status, {"location": "https://new.example/v2"}, b"")
+    platform.script = lambda seen: None if seen.method == "POST" else moved
+    with pytest.raises(UnavailableError, match="redirects to https://new.example/v2: HTTP") as ended:
+        bench.deliver(1)
+    assert "platform.base_url" in (ended.value.hint or "")
+    assert "run again" not in (ended.value.hint or "")
+
+
 def test_changes_that_answers_deny_are_no_outage(bench: Bench, platform: Platform, shelf: Shelf) -> None:
     """Each is looked up: it is delivered if the target has changed the record, and else a dead letter; all are sent."""
     bench.settings, bench.clock = VERIFY, ManualClock()

@@ -465,6 +465,17 @@ def test_an_answer_without_results_is_that_of_all(status: int, kind: str) -> Non
     assert (alone.kind, alone.reason) == (kind, "conflict" if kind == "rejected" else None)
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_redirected_batch_says_where_it_leads(count: int) -> None:
+    """As any other request does: its path is that of its records."""
+    answer = Answer(308, {"location": "https://new.example/v2/orders"}, b"")
+    expected = [ExpectedRecord("/orders", name=f"wms:{number}") for number in range(count)]
+    told = target(batch=BATCH).batch_outcomes("orders", answer, expected)
+    assert isinstance(told, Outcome)
+    message = "redirects to https://new.example/v2/orders, which is /orders below https://new.example/v2"
+    assert (told.kind, told.status, told.message) == ("rejected", 308, message)
+
+
 MADE: dict[str, Any] = {"status": 201, "order": {"id": 1}}
 BAD: dict[str, Any] = {"status": 422, "message": "no"}
 SAME: dict[str, Any] = {"status": 424}

@@ -51,12 +51,30 @@ def test_the_rule_depends_on_the_age_of_the_key(resource: str, attempts: int, ag
         pytest.param(403, {"product"}, None, id="one forbidden record"),
         pytest.param(404, set(), RemoteError, id="path"),
         pytest.param(422, set(), None, id="one wrong record"),
+        pytest.param(301, {"product"}, RemoteError, id="a create that is redirected"),
+        pytest.param(303, set(), None, id="what may have been carried out"),
     ],
 )
 def test_a_refusal_may_concern_every_record(status: int, accepted: set[str], error: type[RemoteError] | None) -> None:
     """A refused credential always does; a refused scope or path does until something of the resource was accepted."""
     found = error_if_refusal_concerns_all(intent(1), Outcome("rejected", "no", status), TARGET, accepted)
     assert type(found) is (error or type(None))
+
+
+@pytest.mark.parametrize(("accepted", "concerns_all"), [(set(), True), ({"product"}, False)])
+@pytest.mark.parametrize("operation", ["update", "delete"])
+def test_a_redirected_change_concerns_all_until_another_is_accepted(
+    operation: str, accepted: set[str], *, concerns_all: bool
+) -> None:
+    """After that, it may be that of one record, such as one that was joined with another."""
+    told = Outcome("rejected", "redirects to https://new.example/products/7", 308)
+    found = error_if_refusal_concerns_all(intent(1, operation=operation), told, TARGET, accepted)
+    assert (found is not None) is concerns_all
+    assert found is None or (found.code, found.message) == (
+        "redirect_refused",
+        "redirects to https://new.example/products/7 (HTTP 308)",
+    )
+    assert found is None or "write the new address in platform.base_url" in (found.hint or "")
 
 
 @pytest.mark.parametrize(

@@ -252,6 +252,19 @@ def test_a_ping_that_is_refused_in_a_200_shows_a_wrong_credential() -> None:
         target.reach()
 
 
+@pytest.mark.parametrize("status", [302, 308])
+def test_a_ping_that_is_redirected_doubts_the_address(status: int) -> None:
+    """``crossdock check`` says so; the API may have no such list, and its other paths may be right."""
+
+    class Moved(OrderTarget):
+        def send(self, *_: Any, **__: Any) -> Answer:
+            return Answer(status, {"location": "https://new.example/orders"}, b"")
+
+    told = connected(Moved()).reach()
+    assert f"answers HTTP {status} to GET /orders" in told
+    assert ".base_url unless the API has no such list" in told
+
+
 PAGE = Path(__file__).parents[3] / "docs" / "how_to" / "targets" / "answers_in_python.md"
 TABLE = PAGE.read_text(encoding="utf-8").partition("\n## What answers mean\n")[2].partition("\n#")[0].splitlines()
 IN_PROGRESS = b'{"type": "https://depot.example/idempotency-key-in-use"}'
@@ -275,7 +288,8 @@ ANSWERS: Mapping[str, list[Answer]] = {  # by the first cell of a row in the tab
     "429": [Answer(429, {}, b"{}")],
     "any other 4xx": [Answer(status, {}, b"{}") for status in (400, 402, 405, 406, 415, 422, 423, 428)],
     "503 with `Retry-After`": [Answer(503, {"retry-after": "3"}, b"{}")],
-    "3xx, any other 5xx": [Answer(status, {}, b"{}") for status in (301, 302, 303, 307, 500, 502, 503, 504, 520)],
+    "301, 307, 308": [Answer(status, {"location": "/v2/orders"}, b"{}") for status in (301, 307, 308)],
+    "any other 3xx or 5xx": [Answer(status, {}, b"{}") for status in (300, 302, 303, 304, 500, 502, 503, 504, 520)],
 }  # fmt: skip
 
 

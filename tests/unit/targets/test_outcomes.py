@@ -106,11 +106,36 @@ def test_every_exception_of_the_library_is_classified(kind: type[Exception]) -> 
         pytest.param(503, b"{}", {"retry_after": "1"}, "unavailable", id="503 that says when"),
         pytest.param(504, b"{}", {}, "in_doubt", id="504"),
         pytest.param(302, b"", {"location": "/elsewhere"}, "in_doubt", id="a redirect is never followed"),
+        pytest.param(303, b"", {"location": "/elsewhere"}, "in_doubt", id="as forms answer after a success"),
+        pytest.param(301, b"", {"location": "/elsewhere"}, "rejected", id="moved, so not carried out"),
+        pytest.param(307, b"", {"location": "/elsewhere"}, "rejected", id="to be sent elsewhere for now"),
+        pytest.param(308, b"", {}, "rejected", id="to be sent elsewhere from now on"),
     ],
 )
 def test_every_answer_has_one_meaning(status: int, body: bytes, headers: dict[str, str], kind: str) -> None:
     """Only an answer that says "not done" counts as not done."""
     assert answer(status, body, **headers).kind == kind
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("https://a.example/v2/things", " to https://a.example/v2/things, which is /things below https://a.example/v2"),
+        ("https://u:pw@api.example.com:8443/things/?token=x#y", " to https://api.example.com:8443/things/"),
+        ("/v2/things", " to /v2/things"),
+        ("//other.example/v2\x1b[2J", " to https://other.example/v2\\x1b[2J"),
+        ("https://api.example.com", " to https://api.example.com"),
+        ("https://[::1/", " to an address that cannot be read"),
+        ("?page=1", ", and does not say where to"),
+        ("", ", and does not say where to"),
+    ],
+)  # fmt: skip
+def test_a_redirect_says_where_it_leads(location: str, shown: str, status: int) -> None:
+    """Without what may be secret, and with what would be the base address; a look-up shows nothing by it."""
+    told, thing = Answer(status, {"location": location}, b"<html>"), ExpectedRecord("/things?dry=false")
+    assert answer_outcomes.outcome_of_write(told, thing).message == f"redirects{shown}"
+    assert answer_outcomes.outcome_of_look_up(told, thing).kind == "unavailable"
 
 
 @pytest.mark.parametrize(("status", "wait_s"), [(429, 1.5), (503, None), (200, None)])

@@ -12,7 +12,7 @@ from msgspec import Struct
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError
 from crossdock.state import Intent, Transaction
 from crossdock.writing.delivery.operations_and_intents import payload_after
-from crossdock.writing.targets.answer_outcomes import ACCEPTED, Outcome
+from crossdock.writing.targets.answer_outcomes import ACCEPTED, MOVED, Outcome, redirect_hint
 from crossdock.writing.targets.payload_comparison import has_wanted_members
 from crossdock.writing.targets.target import Rule, Target
 
@@ -123,7 +123,11 @@ def error_if_refusal_concerns_all(
         return UnauthorizedError(
             f"does not accept the credentials: {answer}", where=where, hint=hint, code="target_unauthorized"
         )
-    if intent.resource in accepted:
+    is_accepted = intent.resource in accepted
+    if outcome.status in MOVED and (intent.operation == "create" or not is_accepted):  # else it may be of one record
+        hint = f"{redirect_hint(target.place)}; nothing was lost"
+        return RemoteError(answer, where=where, hint=hint, code="redirect_refused")
+    if is_accepted:
         return None
     if outcome.status == 403:
         hint = f"{advice}; nothing was lost"

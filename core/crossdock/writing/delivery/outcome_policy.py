@@ -223,7 +223,8 @@ class OutcomePolicy:
         with self._settled_if_author_code_fails(task.intent, decisions, task.retry_state):
             is_apart = outcome.kind == "unmade" or (outcome.kind, outcome.status) == ("rejected", FAILED_DEPENDENCY)
             is_undone = is_apart and not refused_whole and task.purpose == "send" and task.batch_size > 1
-            if is_undone or (refused_whole and self._error_if_concerns_all(task, outcome) is None):
+            is_divided = refused_whole and outcome.status not in answer_outcomes.MOVED
+            if is_undone or (is_divided and self._error_if_concerns_all(task, outcome) is None):
                 self._divide_batch(task, outcome, decisions, is_undone=is_undone or outcome.status in UNREAD)
             else:
                 self._decide(task, outcome, decisions)

@@ -28,12 +28,12 @@ from crossdock.writing.delivery.operations_and_intents import (
 from crossdock.writing.delivery.senders import RetryState, SendTask
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.delivery.state_writer import DispatchDecisions
-from crossdock.writing.targets.answer_outcomes import Outcome
+from crossdock.writing.targets.answer_outcomes import MOVED, REDIRECTS, Outcome, redirect_hint
 from crossdock.writing.targets.payload_comparison import has_wanted_members
 
 SMALLER = 4  # after a failure a batch is divided by this, so that four failures of a hundred records find the wrong one
 THROTTLED = 429
-OF_ALL = frozenset({401, 403, 404, 405, 410})  # refusals that hardly concern one record
+OF_ALL = frozenset({401, 403, 404, 405, 410, *MOVED})  # refusals that hardly concern one record
 FAILING_RECORDS_AT_MOST = 10  # left out while the target answers pings, before anything was delivered
 
 
@@ -135,6 +135,8 @@ class Retries:
         if self._run.resuming and outcome.kind != "unavailable":  # new records will show whether the target works
             self._run.stop_with(PostponedError(message))
         hint = "nothing was lost; run again when it answers"
+        if outcome.status in REDIRECTS:
+            hint = f"{redirect_hint(self._target.place)}; nothing was lost"
         self._run.stop_with(UnavailableError(message, where=self._target.address, hint=hint, code="target_unavailable"))
 
     def _is_outage(self, retry_state: RetryState) -> bool:

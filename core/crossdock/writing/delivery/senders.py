@@ -291,7 +291,8 @@ class Senders:
                 )
             case "look_up":
                 wanted = ExpectedRecord(target_id=intent.target_id, name=self._external_id_to_look_up(intent))
-                return answer_outcomes.unavailable_if_cached(target.found(intent.resource, answer, wanted), answer)
+                told = answer_outcomes.unavailable_if_moved(target.found(intent.resource, answer, wanted), answer)
+                return answer_outcomes.unavailable_if_cached(told, answer)
             case "stage":
                 return answer_outcomes.outcome_of_staging_batch(answer)
             case "ping":

@@ -13,6 +13,7 @@ from crossdock.mapping.external_id_in_several_members import NameMembers
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.pacing.rate_limit_headers import retry_after_s
 from crossdock.pacing.throttling_wait import wait_stated_by_answer_s
+from crossdock.printable import printable
 from crossdock.reading.sources import api_error_messages
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.transport import error_answer_parsing
@@ -42,6 +43,9 @@ _NOTHING_DONE = {  # members of answers that tell of nothing done by 0 or false
     "delete": re.compile(r"(n|num|rows?)?(affected|matched|deleted|removed|cancell?ed)(rows?|records?|items?|count)?"),
 }
 _NO_IDS = frozenset({"0", "-1", "null", "none", "undefined", "error", "00000000-0000-0000-0000-000000000000"})
+
+MOVED = frozenset({301, 307, 308})  # not carried out: the same request belongs elsewhere, RFC 9110, section 15.4
+REDIRECTS = MOVED | {302, 303}  # and these, by which forms answer after a success
 
 ACCEPTED = 202  # and not carried out yet, if it ever is: RFC 9110, section 15.3.3
 _THROTTLED = 429
@@ -241,7 +245,8 @@ def outcome_of_write(
     """Return the outcome of a write.
 
     A 500, 502, 504 or 408 may come from a gateway after the write was executed, so it is in doubt. So is a success
-    whose body is broken, reports an error, has no valid id, or names another record.
+    whose body is broken, reports an error, has no valid id, or names another record. No redirect is followed: one of
+    `MOVED` is rejected, and another in doubt.
 
     Args:
         judged: Whether a rule of the target has found no error in the body.
@@ -249,6 +254,10 @@ def outcome_of_write(
     status = answer.status
     if 200 <= status < 300:
         return _outcome_of_success(answer, subject, shape, judged=judged)
+    if status in REDIRECTS:
+        message = _text_of_redirect(answer.headers.get("location", ""), subject.path.partition("?")[0])
+        is_moved = status in MOVED
+        return Outcome("rejected" if is_moved else "in_doubt", message, status, reason="rejected" if is_moved else None)
     problem = error_answer_parsing.read(status, answer.body)
     wait = retry_after_s(answer.headers)
     kind: OutcomeKind = "in_doubt"
@@ -263,6 +272,29 @@ def outcome_of_write(
     elif 400 <= status < 500 and not _is_request_still_running(problem, wait):
         return _rejection(problem)
     return Outcome(kind, problem.message, status, wait)
+
+
+def _text_of_redirect(location: str, path: str) -> str:
+    """Return where a redirect of a request to *path* leads, without query and credentials, which may be secret."""
+    try:
+        parts = urlsplit(location)
+    except ValueError:
+        return "redirects to an address that cannot be read"
+    host = parts.netloc.rpartition("@")[2]
+    around = f"{parts.scheme or 'https'}://{host}" if host else ""
+    shown = printable(f"{around}{parts.path}")
+    if not shown:
+        return "redirects, and does not say where to"
+    is_below = bool(host and path) and parts.path.endswith(path)
+    return f"redirects to {shown}" + (f", which is {path} below {shown.removesuffix(path)}" if is_below else "")
+
+
+def redirect_hint(place: str) -> str:
+    """Return what to do about a redirect to the target with the section *place* of the config."""
+    return (
+        "redirects are not followed, since they could lead to another host: if the API has moved there, write the new"
+        f" address in {place}.base_url, or the new path in the request"
+    )
 
 
 def outcome_of_look_up(
@@ -335,6 +367,11 @@ def unavailable_if_cached(outcome: Outcome, answer: Answer) -> Outcome:
         return outcome
     message = f"answered a look-up from a cache ({hit}), which may not know the record yet: exclude look-ups from it"
     return Outcome("unavailable", message, outcome.status)
+
+
+def unavailable_if_moved(outcome: Outcome, answer: Answer) -> Outcome:
+    """Return the *outcome* of a look-up; a redirect is none, whatever it would be to a write."""
+    return replace(outcome, kind="unavailable") if answer.status in REDIRECTS else outcome
 
 
 def pending_if_accepted(outcome: Outcome, status: int | None) -> Outcome:

@@ -237,8 +237,8 @@ class ApiTarget(ConnectorTarget):
             raise UnavailableError(
                 f"responded with HTTP {answer.status}", where=self.address, code="target_unavailable"
             )
-        is_unknown = answer.status == 404 and not looked_up
-        unknown = f" HTTP 404 to {ping.method} {ping.path}" if is_unknown else ""
+        is_unknown = answer.status in {404, *answer_outcomes.REDIRECTS} and not looked_up
+        unknown = f" HTTP {answer.status} to {ping.method} {ping.path}" if is_unknown else ""
         hint = f"; check {self.place}.base_url unless the API has no such list" if unknown else ""
         return f"{self.address} answers{unknown}; can be written: {', '.join(self.resources)}{hint}"
 

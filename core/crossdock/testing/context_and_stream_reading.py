@@ -47,8 +47,7 @@ def context(
         transport: Replaces the network, such as an `httpx.MockTransport`.
         folder: Relative paths of *settings* start here, and temporary files are created below it; default: a temporary
             folder, removed when the process ends.
-        clock: Default: a `ManualClock`, whose ``sleep`` returns at once. Files that a test writes are in its
-            future, and are refused unless their names order them: let it start tomorrow.
+        clock: Default: a `ManualClock`, whose ``sleep`` returns at once.
 
     Raises:
         pydantic.ValidationError: If *settings* are wrong.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.e2e.project_folder import in_process
-from tests.ended_commands import Done
+from tests.e2e.declared_writes import WrittenFolder
 from tests.partners.bulk_jobs import AmazonFeeds, BulkJobs, SalesforceBulk, ShopifyBulk
 
 VENDORS: dict[str, type[BulkJobs]] = {"salesforce": SalesforceBulk, "shopify": ShopifyBulk, "amazon": AmazonFeeds}
@@ -97,26 +95,19 @@ RESOURCES = {"salesforce": _salesforce, "shopify": _shopify, "amazon": _amazon}
 HEADERS = {"salesforce": "", "shopify": "X-Shopify-Access-Token", "amazon": "x-amz-access-token"}
 
 
-class BulkJobProject:
-    """A config and the records.
+class BulkJobProject(WrittenFolder):
+    """Records, each ``ID,NAME,MAIL``, and the API that takes them.
 
     Args:
         job: Keys of the job in place of the usual ones.
     """
 
     def __init__(self, folder: Path, vendor: str, api: BulkJobs, **job: Any) -> None:
-        self.folder, self.config, self._vendor, self._api, self._job = (
-            folder,
-            folder / "crossdock.yaml",
-            vendor,
-            api,
-            job,
-        )
-        (folder / "out").mkdir(parents=True)
-        (folder / "token").write_text(api.token)
-        (folder / "token").chmod(0o600)
+        super().__init__(folder, "ID,NAME,MAIL")
+        self._token, self._vendor, self._api, self._job = folder / "token", vendor, api, job
+        self._token.write_text(api.token)
+        self._token.chmod(0o600)
         self.configure()
-        self._files = 0
         assert self.run("init").exit_code == 0
 
     def configure(self, **job: Any) -> None:
@@ -129,7 +120,7 @@ class BulkJobProject:
         api = {
             "kind": "http_json",
             "base_url": base,
-            "headers": {HEADERS[self._vendor]: f"file:{self.folder / 'token'}"},
+            "headers": {HEADERS[self._vendor]: f"file:{self._token}"},
             "rate": {"per_minute": 600_000, "burst": 1_000},
             "target": {
                 "resources": {"records": resource},
@@ -137,40 +128,8 @@ class BulkJobProject:
             },
         }
         if self._vendor == "salesforce":
-            api |= {"headers": {}, "auth": {"kind": "bearer", "token": f"file:{self.folder / 'token'}"}}
-        records = {
-            "files": "*.csv",
-            "mode": "append",
-            "to": "vendor.records",
-            "key": ["ID"],
-            "map": {"LastName": "NAME", "Email": {"from": "MAIL", "empty": "null"}},
-        }
-        platform = {"base_url": "http://127.0.0.1:9", "tenant": "t", "auth": {"kind": "api_key", "token": "env:TOKEN"}}
-        folder = {"kind": "folder_warehouse", "path": "out", "settle_s": 0, "streams": {"records": records}}
-        whole = {
-            "platform": platform,
-            "state": "sqlite:///state.db",
-            "connections": {"wms": folder, "vendor": api},
-        }
-        self.config.write_text(yaml.safe_dump(whole, sort_keys=False), encoding="utf-8")
-
-    def export(self, *rows: str) -> None:
-        """Write records, each ``ID,NAME,MAIL``."""
-        self._files += 1
-        (self.folder / "out" / f"{self._files:04}.csv").write_text("\n".join(["ID,NAME,MAIL", *rows]) + "\n")
+            api |= {"headers": {}, "auth": {"kind": "bearer", "token": f"file:{self._token}"}}
+        self.write_config(api, {"map": {"LastName": "NAME", "Email": {"from": "MAIL", "empty": "null"}}})
 
     def command(self, *arguments: str) -> list[str]:
         return ["-m", "crossdock", "-C", str(self.config), *arguments]
-
-    def run(self, *arguments: str) -> Done:
-        return in_process(self.config, *arguments, environment={"TOKEN": "t"})
-
-    def sync(self, exit_code: int = 0) -> Done:
-        done = self.run("sync")
-        assert done.exit_code == exit_code, done.stdout + done.stderr
-        return done
-
-    def listed(self, state: str) -> dict[str, str]:
-        """The records in this state, by key, with what is said of each."""
-        found = json.loads(self.run("records", "list", "--state", state, "--json").stdout)
-        return {each["key"]: each["why"] for each in found}

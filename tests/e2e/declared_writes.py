@@ -28,8 +28,53 @@ class _Api(PartnerServer):
             return self._answer(request)
 
 
-class DeclaredWrites:
-    """A config, the records and the API.
+class WrittenFolder:
+    """Records in a folder that go to the connection ``vendor``, and a config in *folder*.
+
+    Args:
+        columns: The first line of a file.
+
+    Attributes:
+        out: The folder of the records.
+    """
+
+    def __init__(self, folder: Path, columns: str) -> None:
+        self.config, self.out, self._columns, self._files = folder / "crossdock.yaml", folder / "out", columns, 0
+        self.out.mkdir(parents=True)
+
+    def write_config(self, vendor: dict[str, Any], stream: dict[str, Any]) -> None:
+        records = {"files": "*.csv", "mode": "append", "to": "vendor.records", "key": ["ID"]} | stream
+        folder = {"kind": "folder_warehouse", "path": "out", "settle_s": 0, "streams": {"records": records}}
+        platform = {"base_url": "http://127.0.0.1:9", "tenant": "t", "auth": {"kind": "api_key", "token": "env:TOKEN"}}
+        whole = {
+            "platform": platform,
+            "state": "sqlite:///state.db",
+            "connections": {"wms": folder, "vendor": vendor},
+        }
+        self.config.write_text(yaml.safe_dump(whole, sort_keys=False), encoding="utf-8")
+
+    def export(self, *rows: str) -> None:
+        """Write records, each a row of the columns."""
+        self._files += 1
+        text = "\n".join([self._columns, *rows]) + "\n"
+        (self.out / f"{self._files:04}.csv").write_text(text, encoding="utf-8")
+
+    def run(self, *arguments: str) -> Done:
+        return in_process(self.config, *arguments, environment={"TOKEN": "t"})
+
+    def sync(self, exit_code: int = 0) -> Done:
+        done = self.run("sync")
+        assert done.exit_code == exit_code, done.stdout + done.stderr
+        return done
+
+    def listed(self, state: str) -> dict[str, str]:
+        """The records in this state, by key, with what is said of each."""
+        found = json.loads(self.run("records", "list", "--state", state, "--json").stdout)
+        return {each["key"]: each["why"] for each in found}
+
+
+class DeclaredWrites(WrittenFolder):
+    """Records, each ``ID,NAME``, and the API that they go to.
 
     Args:
         resource: What the config declares of the API, besides the members of a record: ``name`` and its name, ``ref``.
@@ -37,7 +82,6 @@ class DeclaredWrites:
         stream: Keys of the stream in place of the usual ones.
 
     Attributes:
-        out: The folder of the records.
         requests: What arrived, oldest first.
     """
 
@@ -49,10 +93,9 @@ class DeclaredWrites:
         target: dict[str, Any],
         stream: dict[str, Any],
     ) -> None:
-        self.config, self._api, self.out, self._stream = folder / "crossdock.yaml", api, folder / "out", stream
-        self.out.mkdir(parents=True)
+        super().__init__(folder, "ID,NAME")
+        self._api, self._stream = api, {"map": {"title": "NAME"}} | stream
         self.configure(resource, **target)
-        self._files = 0
         assert self.run("init").exit_code == 0
 
     @property
@@ -70,34 +113,7 @@ class DeclaredWrites:
             "rate": {"per_minute": 600_000, "burst": 1_000},
             "target": section | {"resources": {"records": members | resource}},
         }
-        records = {"files": "*.csv", "mode": "append", "to": "vendor.records", "key": ["ID"], "map": {"title": "NAME"}}
-        records |= self._stream
-        folder = {"kind": "folder_warehouse", "path": "out", "settle_s": 0, "streams": {"records": records}}
-        platform = {"base_url": "http://127.0.0.1:9", "tenant": "t", "auth": {"kind": "api_key", "token": "env:TOKEN"}}
-        whole = {
-            "platform": platform,
-            "state": "sqlite:///state.db",
-            "connections": {"wms": folder, "vendor": vendor},
-        }
-        self.config.write_text(yaml.safe_dump(whole, sort_keys=False), encoding="utf-8")
-
-    def export(self, *rows: str) -> None:
-        """Write records, each ``ID,NAME``."""
-        self._files += 1
-        (self.out / f"{self._files:04}.csv").write_text("\n".join(["ID,NAME", *rows]) + "\n", encoding="utf-8")
-
-    def run(self, *arguments: str) -> Done:
-        return in_process(self.config, *arguments, environment={"TOKEN": "t"})
-
-    def sync(self, exit_code: int = 0) -> Done:
-        done = self.run("sync")
-        assert done.exit_code == exit_code, done.stdout + done.stderr
-        return done
-
-    def listed(self, state: str) -> dict[str, str]:
-        """The records in this state, by key, with what is said of each."""
-        found = json.loads(self.run("records", "list", "--state", state, "--json").stdout)
-        return {each["key"]: each["why"] for each in found}
+        self.write_config(vendor, self._stream)
 
 
 @contextmanager

@@ -351,10 +351,12 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         A key that was repaired or trimmed may be another text than that of the API, and not every server takes a path
         with each character, such as an encoded slash.
         """
-        listed, columns = self._listed_keys(ctx), fetch.key_columns_in_request(self.key)
+        columns = fetch.key_columns_in_request(self.key)
+        if self.own_keys is None and columns & self.columns.keys():
+            return _never
+        listed = self._listed_keys(ctx)
         own = [number for number, name in enumerate(self.key) if name in columns]
-        is_trimmed = any(key[number] != key[number].strip() for key in listed for number in own)
-        if self.own_keys is None and (is_trimmed or columns & self.columns.keys()):
+        if any(key[number] != key[number].strip() for key in listed for number in own):
             return _never
         if not found:
             found = self._first_found_key(ctx, fetch, listed[:_COMPARED], why)

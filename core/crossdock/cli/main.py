@@ -251,7 +251,7 @@ def tolerate_failed_output() -> FailureTolerantOutput | None:
 def _stream_ignoring_failed_writes(
     stream: TextIO | None, own: TextIO | None
 ) -> tuple[TextIO, FailureTolerantOutput | None]:
-    if stream is None:  # it was closed by who started the command, as by `>&-`
+    if stream is None:  # closed before the command began, as by `>&-`
         return Path(os.devnull).open("w", encoding="utf-8"), None
     if stream is not own or not isinstance(stream, io.TextIOWrapper):
         return stream, None

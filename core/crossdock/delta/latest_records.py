@@ -351,9 +351,9 @@ class LatestRecords:
 
         An export that was divided by rows looks so, and so does a record with two versions.
         """
-        for number in range(1, len(self._units)):
-            (_, last), (first, _) = (self._edges.get(each, (None, None)) for each in (number - 1, number))
-            if first is None or first != last or self._are_answers():
+        edges = {} if self._are_answers() else self._edges
+        for number, (first, _) in edges.items():
+            if (before := edges.get(number - 1)) is None or before[1] != first:
                 continue
             is_of_both = pl.col(UNIT).is_in([number - 1, number])
             versions = competing.filter((pl.col(KEY_HASH) == pl.lit(first, fingerprint.HASH)) & is_of_both)

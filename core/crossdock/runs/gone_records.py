@@ -183,7 +183,7 @@ class GoneRecords:
         unlisted = keys_not_listed(keys, scan.latest)
         if unlisted.is_empty():
             return []
-        known = self._state.facts_about_keys_of_scope(self._bound.scope)
+        known = self._state.key_facts_among(self._bound.scope, unlisted.to_list())
         facts = _snapshot_facts("snapshot", scan, rows, proof, waiting, unsettled)
         return find_proved_gone(self._state, self._bound, keys_not_listed(unlisted.to_frame(KEY_HASH), known), facts)
 

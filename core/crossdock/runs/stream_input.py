@@ -13,7 +13,7 @@ from msgspec import structs
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta import state_comparison
 from crossdock.delta.latest_records import LatestRecords
-from crossdock.delta.row_preparation import KEY_HASH, UNIT, split_into_parts_by_key
+from crossdock.delta.row_preparation import KEY_HASH, UNIT, rows_with_given_keys, split_into_parts_by_key
 from crossdock.delta.second_pass_for_changed_records import (
     KeyedRecord,
     keys_filtered_out_now,
@@ -498,16 +498,15 @@ class StreamInput:
 
     def _leave_out_dropped_records(self, found: state_comparison.Delta, letters: Sequence[DeadLetterFacts]) -> None:
         """Leave dropped records out of the changes whose source is the same: only what is made of it has changed."""
-        dropped = pl.DataFrame(
-            {KEY_HASH: [each.key_hash for each in letters if each.status == "dropped"]}, schema={KEY_HASH: pl.UInt128}
-        )
-        rows = found.changed.join(dropped, on=KEY_HASH, how="semi", maintain_order="left")
-        if not rows.height:
+        dropped = [each.key_hash for each in letters if each.status == "dropped"]
+        rows = rows_with_given_keys(found.changed, pl.Series(KEY_HASH, dropped, dtype=pl.UInt128)) if dropped else None
+        if rows is None or not rows.height:
             return
+        with self._state.begin_read_only() as tx:
+            stored = {each: tx.dead_letters.get(self._bound.name, each) for each in rows[KEY_HASH]}
         self._still_dropped = {}
         for read in self._scan.read_chosen_records(rows):
-            with self._state.begin_read_only() as tx:
-                letter = tx.dead_letters.get(self._bound.name, read.identity.key_hash)
+            letter = stored[read.identity.key_hash]
             if letter is not None and letter["raw"] and is_same_source(letter["raw"], read.record.raw()):
                 self._still_dropped[read.identity.key_hash] = read.identity.fingerprint
         same = pl.Series(KEY_HASH, list(self._still_dropped), dtype=pl.UInt128)

@@ -30,6 +30,7 @@ from crossdock.errors import (
 from crossdock.printable import is_storable, printable, redacted
 from crossdock.values.config_base_types import secrets_in
 from crossdock.values.config_file import finding_message_without_place
+from crossdock.values.json_paths import texts_within
 
 MODULE_PREFIX = "crossdock_mapping_"
 """The prefix of modules that are loaded from files beside a config."""
@@ -349,20 +350,7 @@ def secret_values_in_settings(settings: object) -> Iterator[str]:
 
 
 def _words_in_data(data: Iterable[Any]) -> frozenset[str]:
-    return frozenset(
-        word.casefold() for value in data for text in _texts_in_value(value) for word in _WORD.findall(text)
-    )
-
-
-def _texts_in_value(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for inner in value.values():
-            yield from _texts_in_value(inner)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from _texts_in_value(inner)
+    return frozenset(word.casefold() for value in data for text in texts_within(value) for word in _WORD.findall(text))
 
 
 def _mask_words(text: str, words: frozenset[str], known: str) -> str:

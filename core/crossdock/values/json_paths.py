@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final, get_args
@@ -302,3 +302,12 @@ def _with_value_at_names(value: Any, names: Sequence[str], element: Any) -> Any:
     if value is not None and value is not MISSING and not isinstance(value, dict):
         raise ValueError(f"{type_description(value)} without {name}")
     return {**object_or_empty(value), name: _with_value_at_names(held, rest, element)}
+
+
+def texts_within(value: Any) -> Iterator[str]:
+    """Yield all texts in *value*, without names of members."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from texts_within(inner)

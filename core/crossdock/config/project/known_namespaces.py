@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
-
 from msgspec import Struct
 
 from crossdock.config.project.project import Project
+from crossdock.values.json_paths import texts_within
 
 
 class KnownNamespaces(Struct, frozen=True):
@@ -33,12 +31,4 @@ def known_namespaces(project: Project) -> KnownNamespaces:
     }
     sections = project.config_sections.connections if project.config_sections is not None else {}
     settings = (connection.settings.model_dump() for connection in project.connections)
-    return KnownNamespaces(frozenset(written), frozenset(_texts_in([sections, *settings])))
-
-
-def _texts_in(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping | list | tuple):
-        for inner in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts_in(inner)
+    return KnownNamespaces(frozenset(written), frozenset(texts_within([sections, *settings])))

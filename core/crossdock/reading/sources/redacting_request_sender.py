@@ -34,6 +34,7 @@ from crossdock.values.author_code_errors import (
 )
 from crossdock.values.clock import Clock
 from crossdock.values.config_base_types import secrets_in
+from crossdock.values.json_paths import texts_within
 
 if TYPE_CHECKING:
     import httpx
@@ -197,7 +198,7 @@ def _header_and_query_values(request: httpx.Request) -> set[str]:
 
 def _texts_to_redact(request: ApiRequest) -> set[str]:
     sent = [value for _, value in parameter_pairs(request.params)]
-    values = _texts_within(
+    values = texts_within(
         [sent, request.json, dict(request.form or {}), dict(request.variables), dict(request.headers)]
     )
     return {written for text in values for written in _url_encoded_forms(text)}
@@ -205,14 +206,6 @@ def _texts_to_redact(request: ApiRequest) -> set[str]:
 
 def _url_encoded_forms(text: str) -> set[str]:
     return {text, quote(text, safe=""), quote_plus(text)}
-
-
-def _texts_within(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list | tuple):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _texts_within(inner)
 
 
 def _words_in_values(values: Iterable[str]) -> set[str]:

@@ -249,6 +249,25 @@ def test_a_late_delta_is_refused(intake: Site) -> None:
     assert intake.sync("wms.products").code == 0
 
 
+@pytest.mark.parametrize("mode", ["snapshot", "append"])
+def test_a_file_of_the_future_is_refused_until_its_time_is_right(intake: Site, mode: str) -> None:
+    """A clock of the sender that is wrong for one night would make each later file the older one."""
+    declare(intake, "order: modified", mode=mode)
+    path = intake.export("PROD_20260101.csv", HEADER + "P3;Old;1\n")
+    written = path.stat().st_mtime
+    os.utime(path, (written + 366 * 86_400,) * 2)
+    for command in ("plan", "sync"):
+        refused = intake.run(command, "wms.products")
+        shown = " ".join((refused.out + refused.err).split())
+        assert (refused.code, "PROD_20260101.csv: its time of change is in the future: 20" in shown) == (4, True)
+        assert 'order: {name: "PROD_{date:%Y%m%d}.csv"}' in shown
+    intake.export("PROD_20260102.csv", HEADER + NEW)
+    assert intake.sync("wms.products").code == 4
+    os.utime(path, (written,) * 2)
+    assert intake.sync("wms.products").code == 0
+    assert [effect["body"]["name"] for effect in intake.effects()] == ["Washer"]
+
+
 @pytest.mark.nightly(but=["folder"])
 def test_content_that_comes_again_later_is_read(intake: Site) -> None:
     """A price that returns makes the same file; a copy whose name says nothing is not read, and named once."""

@@ -139,7 +139,12 @@ class Bench:
         self.messages = RunMessages()
 
     def source(
-        self, *, snapshot: bool = False, stream_ids: Sequence[StreamId] = (LOTS,), patience: WaitingRun | None = None
+        self,
+        *,
+        snapshot: bool = False,
+        stream_ids: Sequence[StreamId] = (LOTS,),
+        patience: WaitingRun | None = None,
+        **more: Any,
     ) -> FileSource:
         spool, work = self._folder / "spool", self._folder / "work"
         work.mkdir(exist_ok=True)
@@ -147,7 +152,7 @@ class Bench:
         self.run = SourceContext(self.clock, self.warnings, self.intake, spool, work, spool, patience, self.messages)
         return FileSource(
             "out/LOT_*", DelimitedFormat(), self.depot.open, self.run,
-            settle_s=0, snapshot=snapshot, stream_ids=stream_ids, wait=self.wait,
+            settle_s=0, snapshot=snapshot, stream_ids=stream_ids, wait=self.wait, **more,
         )  # fmt: skip
 
     def patient(self, **more: Any) -> FileSource:

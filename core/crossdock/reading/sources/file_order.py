@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -21,7 +21,9 @@ from crossdock.reading.sources.order_from_file_names import (
 )
 from crossdock.reading.transport.file_store import RemoteFile
 from crossdock.state import FileFacts
+from crossdock.values.clock import SystemClock
 from crossdock.values.config_base_types import ConfigModel
+from crossdock.values.texts_of_numbers_and_times import instant_text_to_minute
 
 Dated = RemoteFile | FileFacts
 F = TypeVar("F", RemoteFile, FileFacts)
@@ -33,6 +35,8 @@ _LATE = (
     "which row is newer, or 'order: any' if no record is in two files"
 )
 _BY_TIME = "order: modified if the rows of a file are as new as its time of change"
+_TIME_AHEAD = timedelta(hours=26)  # a local time taken for UTC is up to 14 hours ahead; half a day is for wrong clocks
+_NAME_AHEAD = timedelta(days=400)  # a name may have a day to come, such as the one from which its prices are valid
 _NO_RANK: Rank = ((), (), (), 0)
 
 
@@ -100,12 +104,46 @@ class FileOrder:
         moment = datetime.combine(rank[0][0], rank[1][0].time()) if rank[1] else rank[0][0]
         return moment.isoformat().removesuffix("T00:00:00")
 
+    def refuse_future(self, file: Dated, now: datetime) -> None:
+        """Refuse a file with a time of change, or a date in its name, after which all others would count as older."""
+        if (reason := self._future_text(file, now)) is None:
+            return
+        where = file.path if isinstance(file, RemoteFile) else file.name
+        if self._templates is None:
+            hint = (
+                "give it the time at which it was written ('touch -d TIME FILE'; if no newer file is there, upload it "
+                f"again), or order files by their names: {_name_order_example(file, now)}"
+            )
+        else:
+            hint = f"correct its name, or the form of the names in 'order'; or declare {_BY_TIME}"
+        raise RefusedError(reason, where=where, hint=hint, code="file_order_unclear")
+
+    def refuse_behind_future(self, file: FileFacts, known: FileFacts, now: datetime) -> None:
+        """Refuse *file*, which counts as older than the *known* one, if the place of that one is in the future."""
+        if (reason := self._future_text(known, now)) is not None:
+            raise self._behind_future_error(known, file, reason, now)
+
+    def _future_text(self, file: Dated, now: datetime) -> str | None:
+        """Return what is wrong with the place of *file*, which is in the future; None if it is not, or has no place."""
+        if self.declared == "any":
+            return None
+        now = max(now, SystemClock().now())  # runs with a simulated clock read files that are written today
+        if self._templates is None:
+            at, most, what = datetime.fromtimestamp(file.modified_epoch_s, UTC), _TIME_AHEAD, "time of change"
+        else:
+            dates = (self.rank_by_templates(file.name) or _NO_RANK)[0]
+            at, most, what = dates[0].replace(tzinfo=UTC) if dates else now, _NAME_AHEAD, "date in the name"
+        if at <= now + most:
+            return None
+        return f"its {what} is in the future: {instant_text_to_minute(at)}; now it is {instant_text_to_minute(now)}"
+
     def newest(self, files: Sequence[RemoteFile], now: datetime) -> RemoteFile:
         compared = self._comparison_strategy(files, now)
         newest = max(files, key=compared.sort_key)
+        self.refuse_future(newest, now)
         for file in files:
             if file is not newest and (fault := compared.why_not_newer(file, newest)):
-                raise self._order_refusal_error(fault, file, newest, compared)
+                raise self._order_refusal_error(fault, file, newest, compared, now)
         return newest
 
     def sorted_oldest_first(self, files: Sequence[FileFacts], now: datetime) -> list[FileFacts]:
@@ -164,10 +202,18 @@ class FileOrder:
         before = {facts.content_hash: facts for facts in known if not self.fits_no_template(facts.name)}
         again = {facts.content_hash for facts in unread if facts.content_hash in before}.difference(returned)
         new = [facts for facts in unread if facts.content_hash not in again]
+        for facts in new:
+            self.refuse_future(facts, now)
+        replaced = {facts.name for facts in new}  # which shows that a time in the future was wrong
+        before = {
+            content: facts
+            for content, facts in before.items()
+            if facts.name not in replaced or self._future_text(facts, now) is None
+        }
         compared = self._comparison_strategy([*before.values(), *unread], now)
         for first, second in compared.pairs_to_compare(new):
             if fault := compared.why_not_newer(first, second):
-                raise self._order_refusal_error(fault, first, second, compared)
+                raise self._order_refusal_error(fault, first, second, compared, now)
         of_new = compared.predecessors_by_name(list(before.values()))
         current = {facts.name: facts for facts in sorted(before.values(), key=lambda facts: facts.modified_epoch_s)}
         others = [facts for facts in current.values() if facts.content_hash not in again]  # those not written again
@@ -177,7 +223,7 @@ class FileOrder:
             for last in of_others(facts.name) if is_again else of_new(facts.name):
                 fault = compared.why_not_newer(last, facts, taken=True)
                 if fault and (not late if fault == "older" else self.snapshot or not is_again):
-                    raise self._order_refusal_error(fault, last, facts, compared, taken=True)
+                    raise self._order_refusal_error(fault, last, facts, compared, now, taken=True)
 
     def _comparison_strategy(self, files: Iterable[Dated], now: datetime) -> _ByTime | _ByRank | _ByNameAndTime:
         if self._templates is not None:
@@ -190,9 +236,12 @@ class FileOrder:
         first: Dated,
         second: Dated,
         compared: _ByTime | _ByRank | _ByNameAndTime,
+        now: datetime,
         *,
         taken: bool = False,
     ) -> RefusedError:
+        if taken and (reason := self._future_text(first, now)) is not None:
+            return self._behind_future_error(first, second, reason, now)
         where = second.path if isinstance(second, RemoteFile) else second.name
         other = ("the snapshot " if self.snapshot and taken else "") + f"{first.name!r}"
         other += " taken in before" if taken else ""
@@ -213,6 +262,22 @@ class FileOrder:
         return RefusedError(
             message, where=where, hint=compared.advice(first.name, second.name, fault), code="file_order_unclear"
         )
+
+    def _behind_future_error(self, known: Dated, file: Dated, reason: str, now: datetime) -> RefusedError:
+        message = f"counts as older than {known.name!r} taken in before, but {reason}"
+        if self._templates is None:
+            hint = f"order files by their names: {_name_order_example(file, now)}"
+            hint += "" if self.snapshot else "; or declare 'order: any' if no record is in two files"
+        else:
+            hint = f"declare {_BY_TIME}"
+        return RefusedError(message, where=file.name, hint=hint, code="file_order_unclear")
+
+
+def _name_order_example(file: Dated, now: datetime) -> str:
+    names = NaturalNames([TimedName(file.name, min(file.modified_epoch_s, int(now.timestamp())))], now)
+    if dated := [text for text in names.suggested_templates(file.name) if "{date:" in text]:
+        return f'order: {{name: "{dated[0]}"}}'
+    return f"ask the sender for names with a date, and declare their form, {_EXAMPLE}"
 
 
 class _ByTime:

@@ -279,6 +279,8 @@ class FileSource:
             newest = max((facts.stamp for facts in ordered), default="")
             ordered = list({facts.name: facts for facts in ordered if facts.stamp == newest}.values())
         elif self._order.snapshot:
+            if fetched and ordered[-1] not in fetched:
+                self._order.refuse_behind_future(fetched[-1], ordered[-1], self._run.clock.now())
             return ordered[-1:]
         return self._known.sorted_by_first_acceptance(ordered)
 

@@ -99,12 +99,15 @@ class FileListing:
             )
         latest = max(listed, key=lambda file: file.modified_epoch_s)
         newest = max(filter(None, days.values()), default=None)
+        chosen = [file for file in listed if days[file] == newest]
+        for file in (latest, *chosen):
+            self._order.refuse_future(file, self._run.clock.now())
         if self._order.declared is None and days[latest] != newest:
             message = f"was changed after all files of {newest}, and is of an earlier date by its name"
             raise RefusedError(
                 message, where=latest.path, hint="declare the form of the names with 'order'", code="file_order_unclear"
             )
-        return [file for file in listed if days[file] == newest]
+        return chosen
 
     def notes_on_skipped_files(self, older: Sequence[RemoteFile], repeated: Sequence[str] = ()) -> Iterator[str]:
         passed = self.left_out | {file.name: f"older than {self.newest!r}" for file in older}

@@ -266,6 +266,26 @@ def test_a_snapshot_follows_all_its_files(site: Site) -> None:
     assert orders(site)["wms:2"][1] == "GBP"
 
 
+def test_a_part_of_a_snapshot_that_is_not_read_is_named(site: Site) -> None:
+    """Orders without the lines of one part would be sent as if these lines had been removed."""
+    begin(site, mode="snapshot")
+    site.export("HEAD_2026-01-05.csv", HEADERS)
+    site.export("LINE_2026-01-05_a.csv", LINES)
+    more = "ORDERNO;LINE;SKU;QTY;PRICE\n1;3;P2;4;0.30\n"
+    site.export("LINE_2026-01-05_A.CSV.part", "not yet")
+    other = site.export("LINE_2026-01-05_b.CSV", more)
+    refused = site.run("sync", "wms.orders")
+    assert (refused.code, site.effects("order")) == (4, [])
+    assert "LINE_2026-01-05_b.CSV: may be a part of the same snapshot as 'LINE_2026-01-05_a.csv'" in refused.err
+    assert "'ignore_case: true' reads it" in refused.err
+    other.rename(other.with_suffix(".csv.part"))
+    site.edit('files: "out/LINE_*.csv"', 'files: "out/LINE_*"')
+    assert "LINE_2026-01-05_b.csv.part: may be a part" in site.run("sync", "wms.orders").err
+    other.with_suffix(".csv.part").rename(other.with_suffix(".csv"))
+    assert site.sync().code == 0
+    assert len(orders(site)["wms:1"][2]) == 3
+
+
 @pytest.mark.nightly(but=["append"])
 @pytest.mark.parametrize("mode", ["append", "snapshot"])
 def test_lines_that_come_again_later_are_read(site: Site, mode: str) -> None:

@@ -25,6 +25,8 @@ from crossdock.state import FileDescription, FileFacts
 UNFINISHED_SUFFIXES = (
     ".tmp", ".temp", ".part", ".partial", ".filepart", ".uploading", ".crdownload", ".download", ".opdownload", "~",
 )  # fmt: skip
+_UNDECLARED_FORM = "its name does not have the form that 'order' declares"
+_OTHER_CASE = "its name differs from 'files' in upper and lower case; 'ignore_case: true' reads it"
 _DAY_IN_NAME = re.compile(r"(?<!\d)(20\d\d)[-/]?(\d\d)[-/]?(\d\d)(?!\d)")
 
 
@@ -67,7 +69,7 @@ class FileListing:
         manifests: str | None = None,
     ) -> None:
         self._folder, pattern = split_pattern(files, folders=True)
-        self._pattern = any_case(pattern) if order.ignore_case else pattern
+        self._pattern, self._pattern_in_any_case = pattern, any_case(pattern)
         self._run, self._connection, self._settle_s = run, stream.partition(".")[0], settle_s
         self._order = order
         self._since: dict[RemoteFile, float] = {}  # of the last look: the time paused when they were first seen so
@@ -88,7 +90,7 @@ class FileListing:
         return newest
 
     def _newest_snapshot_parts(self, listed: Sequence[RemoteFile]) -> list[RemoteFile]:
-        days = {file: self._order.sortable_date_text_in_name(file.name) or _date_in_name(file.name) for file in listed}
+        days = {file: _date_in_name(file.name, self._order) for file in listed}
         if len(listed) > 1 and (undated := next((file for file in listed if days[file] is None), None)):
             raise RefusedError(
                 f"is one of {len(listed)} files, and has no date in its name that shows which belong together",
@@ -100,6 +102,7 @@ class FileListing:
         latest = max(listed, key=lambda file: file.modified_epoch_s)
         newest = max(filter(None, days.values()), default=None)
         chosen = [file for file in listed if days[file] == newest]
+        self._refuse_unread_part(newest, chosen)
         for file in (latest, *chosen):
             self._order.refuse_future(file, self._run.clock.now())
         if self._order.declared is None and days[latest] != newest:
@@ -109,6 +112,19 @@ class FileListing:
             )
         return chosen
 
+    def _refuse_unread_part(self, day: str | None, parts: Sequence[RemoteFile]) -> None:
+        """Refuse the *parts* of a day if another file of it is there and not read, whose rows would be missing."""
+        names = {file.name.lower() for file in parts}
+        for name, reason in self.left_out.items():
+            is_rest = name.lower().removesuffix(_unfinished_suffix(name)) in names  # of an upload that was repeated
+            if reason != _UNDECLARED_FORM and not is_rest and _date_in_name(name, self._order) == day:
+                raise RefusedError(
+                    f"may be a part of the same snapshot as {parts[0].name!r}, and is not read: {reason}",
+                    where=f"{self._folder.rstrip('/')}/{name}" if self._folder else name,
+                    hint="run again when it is complete; move it away if it is no part of it",
+                    code="file_missing",
+                )
+
     def notes_on_skipped_files(self, older: Sequence[RemoteFile], repeated: Sequence[str] = ()) -> Iterator[str]:
         passed = self.left_out | {file.name: f"older than {self.newest!r}" for file in older}
         passed |= dict.fromkeys(repeated, "its content is that of another file, and nothing shows that it is newer")
@@ -116,7 +132,7 @@ class FileListing:
             yield passed_over_text([name for name, why in passed.items() if why == reason], reason)
 
     def all_data_files(self, store: FileStore) -> list[RemoteFile]:
-        found = list_below(store, self._folder, self._pattern)
+        found = list_below(store, self._folder, self._pattern_in_any_case)
         return [file for file in found if not self._is_no_data_file(file.name)]
 
     def markers(self, store: FileStore) -> dict[str, RemoteFile]:
@@ -167,15 +183,17 @@ class FileListing:
     def _list_complete_files(self, store: FileStore) -> list[RemoteFile]:
         files, self.left_out = list[RemoteFile](), {}
         markers = self.markers(store)
-        for file in list_below(store, self._folder, self._pattern):
-            if file.name.lower().endswith(UNFINISHED_SUFFIXES):
+        for file in list_below(store, self._folder, self._pattern_in_any_case):
+            if _unfinished_suffix(file.name):
                 self.left_out[file.name] = "its name says that it is not complete"
             elif self._is_no_data_file(file.name):
                 continue
+            elif not (self._order.ignore_case or matches_pattern(file.name, self._pattern)):
+                self.left_out[file.name] = _OTHER_CASE
             elif self._markers and self._markers.marker_name(file.name) not in markers:
                 self.left_out[file.name] = f"its marker {self._markers.template} is not there"
             elif self._order.fits_no_template(file.name):
-                self.left_out[file.name] = "its name does not have the form that 'order' declares"
+                self.left_out[file.name] = _UNDECLARED_FORM
             else:
                 files.append(file)
         paused = self._run.growth_checks.paused
@@ -183,7 +201,7 @@ class FileListing:
         return files
 
     def _is_no_data_file(self, name: str) -> bool:
-        if name.lower().endswith(UNFINISHED_SUFFIXES):
+        if _unfinished_suffix(name):
             return True
         if self._markers and self._markers.folder == self._folder and self._markers.is_marker(name):
             return True
@@ -196,7 +214,7 @@ class FileListing:
 
 def file_facts(file: RemoteFile, content_hash: str, order: FileOrder) -> FileFacts:
     changed = _utc_from_epoch(file.mtime)
-    stamp = order.sortable_date_text_in_name(file.name) or _date_in_name(file.name) or changed.isoformat()
+    stamp = _date_in_name(file.name, order) or changed.isoformat()
     return FileFacts(file.name, content_hash, file.size, changed, stamp)
 
 
@@ -204,13 +222,19 @@ def listed_file_description(file: RemoteFile) -> FileDescription:
     return file.name, file.size, _utc_from_epoch(file.mtime)
 
 
-def _date_in_name(name: str) -> str | None:
+def _date_in_name(name: str, order: FileOrder) -> str | None:
+    if declared := order.sortable_date_text_in_name(name):
+        return declared
     for match in _DAY_IN_NAME.finditer(name):
         try:
             return date(*map(int, match.groups())).isoformat()
         except ValueError:
             continue
     return None
+
+
+def _unfinished_suffix(name: str) -> str:
+    return next((suffix for suffix in UNFINISHED_SUFFIXES if name.lower().endswith(suffix)), "")
 
 
 def _utc_from_epoch(mtime: int) -> datetime:

@@ -102,6 +102,8 @@ class BulkJobProject(WrittenFolder):
         job: Keys of the job in place of the usual ones.
     """
 
+    records_per_file = 4
+
     def __init__(self, folder: Path, vendor: str, api: BulkJobs, **job: Any) -> None:
         super().__init__(folder, "ID,NAME,MAIL")
         self._token, self._vendor, self._api, self._job = folder / "token", vendor, api, job
@@ -113,7 +115,7 @@ class BulkJobProject(WrittenFolder):
     def configure(self, **job: Any) -> None:
         resource = RESOURCES[self._vendor]()
         resource["members"] = {"LastName": {"type": "text", "required": True}, "Email": "text"}
-        resource["records_per_file"] = 4
+        resource["records_per_file"] = self.records_per_file
         storage = getattr(self._api, "storage_url", "").removeprefix("http://")
         resource["job"] = resource["job"] | {"poll_s": 0, "hosts": [storage] if storage else []} | self._job | job
         base = f"{self._api.url}/services/data/v62.0" if self._vendor == "salesforce" else self._api.url

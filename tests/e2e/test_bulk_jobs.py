@@ -392,6 +392,54 @@ def test_a_refused_start_is_tried_again(tmp_path: Path, vendor: str, api: BulkJo
     assert executed(api) == {"wms:1": 1}
 
 
+def refuse_files(api: BulkJobs, text: bytes, step: Step = "upload") -> list[int]:
+    """Refuse files with *text*, and return the numbers of their records, which are added later."""
+    answer, refused = api.answer, list[int]()
+
+    def answered(request: PartnerRequest) -> PartnerAnswer:
+        if api.step(request) == step and text in request.body:
+            refused.append(request.body.count(b"wms:"))
+            return PartnerAnswer(413, [{"errorCode": "EXCEEDED_MAX_SIZE_REQUEST", "message": "too large"}])
+        return answer(request)
+
+    api.answer = answered  # type: ignore[method-assign]  # of this one
+    return refused
+
+
+def test_a_refused_file_is_divided(tmp_path: Path) -> None:
+    """One record of four is the reason: the others arrive, and it is rejected alone until its source has changed it."""
+    with SalesforceBulk() as api:
+        project, refused = BulkJobProject(tmp_path, "salesforce", api), refuse_files(api, b"Odd")
+        project.export(*(f"{number},{'Odd' if number == 3 else 'Name'}," for number in range(1, 7)))
+        project.sync(1)
+        assert refused == [4, 1]
+        others = {f"wms:{number}": 1 for number in (1, 2, 4, 5, 6)}
+        assert executed(api) == others
+        assert project.listed("rejected") == {"3": "rejected: upload: too large (HTTP 413)"}
+        project.export("3,Name,")
+        project.sync()
+        assert executed(api) == others | {"wms:3": 1}
+
+
+def test_a_refusal_of_each_file_is_no_rejection(tmp_path: Path) -> None:
+    """While nothing was accepted, the config may be wrong: a file is divided once, and the next run makes it again."""
+    with SalesforceBulk() as api:
+        project, answer, refused = BulkJobProject(tmp_path, "salesforce", api), api.answer, refuse_files(api, b"Name")
+        project.records_per_file = 20
+        project.configure()
+        project.export(*(f"{number},Name," for number in range(1, 21)))
+        done = project.run("sync")
+        assert (done.exit_code, refused, executed(api)) == (4, [20, 5, 5, 5, 5], {})
+        assert "upload: too large (HTTP 413)" in done.stdout + done.stderr
+        assert project.listed("rejected") == {}
+        api.answer = answer  # type: ignore[method-assign]  # the usual one
+        project.records_per_file = 10
+        project.configure()
+        project.sync()
+        assert executed(api) == {f"wms:{number}": 1 for number in range(1, 21)}
+        assert [len(job.outcomes) for job in api.jobs.values() if job.outcomes] == [10, 10]
+
+
 def test_a_429_because_of_other_jobs_is_not_about_the_rate(tmp_path: Path, vendor: str, api: BulkJobs) -> None:
     """It has the text of `busy`: the start waits for the other jobs, and nothing counts as throttled."""
     project = BulkJobProject(tmp_path, vendor, api, busy=["concurrent jobs"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlencode, urljoin, urlsplit
 
 import httpx
@@ -36,10 +36,10 @@ from crossdock.targets import (
 from crossdock.values import exact_json
 from crossdock.values.json_paths import MISSING, column_text, find_at_pointer
 from crossdock.values.web_address_checks import address_within_origin, other_origin_text_and_hint
-from crossdock.writing.targets.answer_outcomes import BUSY, MOVED, outcome_of_busy_target, redirect_hint
+from crossdock.writing.targets.answer_outcomes import BUSY, MOVED, UNFIT, outcome_of_busy_target, redirect_hint
 from crossdock.writing.targets.api_target import outcome_of_write_with_reason
 from crossdock.writing.targets.file_hand_over import run_or_raise_not_sent
-from crossdock.writing.targets.target import HAND_OVER, STAGE
+from crossdock.writing.targets.target import HAND_OVER, HAND_OVER_AGAIN, STAGE
 from crossdock_connectors.http_json.bulk_write_job_results import JobOutcomes, Result, results_in, sign_of_next_page
 from crossdock_connectors.http_json.bulk_write_job_settings import (
     NAME,
@@ -57,6 +57,7 @@ _NO_CONTENT = 204
 _THROTTLED = 429
 _TOO_EARLY = 425  # RFC 8470, section 5.2
 _GONE = frozenset({404, 410})
+_OF_CONFIG = frozenset({401, 403, 404, 405, 410, *MOVED})  # refusals that hardly concern the file
 _AGAIN = "the next run goes on where this one has stopped, and starts nothing twice"
 _ANY = {"accept": "*/*"}
 
@@ -89,13 +90,14 @@ def upload_or_start_or_continue_job(
     Returns:
         After `STAGE`, 200 with the receipt. After the others, 202 with the receipt while the job is not done, 200 with
         its results, 404 if the API says that it does not know the job, or 409 if it is unknown whether it was started;
-        see `outcomes_of_job_answer`. 429 if the API limits the rate, and 423 if others must end first.
+        see `outcomes_of_job_answer`. 422 if the file or the start is refused, perhaps because of a record, 429 if the
+        API limits the rate, and 423 if others must end first.
 
     Raises:
         NotSentError, AmbiguousError, UnauthorizedError, RefusedError: If a request fails or is refused.
     """
     kept = {NAME: request.path.removeprefix("/"), **(exact_json.loads(request.receipt) if request.receipt else {})}
-    exchange = _JobExchange(target, resource, config, client, kept)
+    exchange = _JobExchange(target, resource, config, client, kept, is_first=request.method != HAND_OVER_AGAIN)
     try:
         if request.method == STAGE:
             return run_or_raise_not_sent(lambda: exchange.send_preparations_and_upload_file(request.body or b""))
@@ -121,19 +123,34 @@ def outcomes_of_job_answer(
             state = answer.headers.get("state", "started")
             message = f"the job has no results after {config.wait_s:g} s, and its last state is {state!r}"
             return Outcome("pending", message, _PENDING, config.poll_s, receipt=answer.body.decode())
-        case 404:
-            return Outcome("pending", body_of(answer), _DENIED, config.poll_s)
+        case 404 | 422:
+            kind: Literal["pending", "rejected"] = "pending" if answer.status == _DENIED else "rejected"
+            return Outcome(kind, body_of(answer), answer.status, config.poll_s)
         case 409:
             return [Outcome("undecided", body_of(answer), _UNKNOWN, receipt="")] * len(expected)
     return JobOutcomes(body_of(answer)).outcomes(expected)
 
 
 class _JobExchange:
-    """The requests of one part. *kept* are the values that answers gave."""
+    """The requests of one part.
 
-    def __init__(self, target: ApiTarget, resource: str, config: BulkJob, client: Client, kept: dict[str, Any]) -> None:
+    Args:
+        kept: The values that answers gave.
+        is_first: Whether the job was not started before, so that a refusal shows that nothing was carried out.
+    """
+
+    def __init__(
+        self,
+        target: ApiTarget,
+        resource: str,
+        config: BulkJob,
+        client: Client,
+        kept: dict[str, Any],
+        *,
+        is_first: bool,
+    ) -> None:
         self._target, self._resource, self._config, self._client = target, resource, config, client
-        self._kept = kept
+        self._kept, self._is_first = kept, is_first
         self._place = f"{target.place}.target.resources.{resource}.job"
 
     def send_preparations_and_upload_file(self, content: bytes) -> Answer:
@@ -317,6 +334,8 @@ class _JobExchange:
             raise UnauthorizedError(
                 message, where=where, hint=self._target.advice(self._resource, 401), code="credential_refused"
             )
+        if what in {"upload", "start"} and self._is_first and answer.status not in _OF_CONFIG:
+            raise _EndedError(Answer(UNFIT, {}, exact_json.dumps(message)))
         advice = f"correct {self._place} in the config, or ask what the API lacks"
         if is_own_host and answer.status in MOVED:
             advice = redirect_hint(self._target.place)

@@ -224,7 +224,9 @@ class OutcomePolicy:
             is_apart = outcome.kind == "unmade" or (outcome.kind, outcome.status) == ("rejected", FAILED_DEPENDENCY)
             is_undone = is_apart and not refused_whole and task.purpose == "send" and task.batch_size > 1
             is_divided = refused_whole and outcome.status not in answer_outcomes.MOVED
-            if is_undone or (is_divided and self._error_if_concerns_all(task, outcome) is None):
+            if task.stored is not None and refused_whole:
+                self._divide_stored_batch(task, task.stored, outcome, decisions)
+            elif is_undone or (is_divided and self._error_if_concerns_all(task, outcome) is None):
                 self._divide_batch(task, outcome, decisions, is_undone=is_undone or outcome.status in UNREAD)
             else:
                 self._decide(task, outcome, decisions)
@@ -243,6 +245,25 @@ class OutcomePolicy:
             doubt = replace(outcome, kind="in_doubt", message=message, reason=None)
             decisions.add_attempt_result(task, doubt, at=self._clock.now())
             self._retries.retry_unless_unsafe_or_hopeless(task, doubt, decisions)
+
+    def _divide_stored_batch(
+        self, task: SendTask, stored: StoredBatch, outcome: Outcome, decisions: DispatchDecisions
+    ) -> None:
+        """Make smaller batches of one that was refused, once while nothing shows that the target accepts others."""
+        intent = task.intent
+        intent.batch_id = intent.place = None
+        if intent.operation == "create":
+            intent.target_id = None
+        again = SendTask(intent, batch_limit=task.batch_limit, batch_size=stored.records)
+        if task.batch_limit is None or intent.resource in self._accepted:
+            self._retries.retry_in_smaller_batch(again, outcome, decisions)
+            return
+        if task.is_first:
+            hint = "the next run makes smaller files; if the config is wrong, correct it before"
+            self._run.add_undelivered_batch_error(
+                RefusedError(outcome.message, where=stored.name, hint=hint, code="job_failed")
+            )
+        self._retries.leave_to_next_run(again, outcome, decisions)
 
     def _decide(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         if outcome.kind in {"unmade", "undecided"}:

@@ -49,7 +49,7 @@ REDIRECTS = MOVED | {302, 303}  # and these, by which forms answer after a succe
 
 ACCEPTED = 202  # and not carried out yet, if it ever is: RFC 9110, section 15.3.3
 _THROTTLED = 429
-BUSY = 423  # of the exchange for a part of a stored batch; no API answers so
+UNFIT, BUSY = 422, 423  # of the exchange for a part of a stored batch: its file is refused, or others must end first
 MAX_ETAG = 512  # characters; RFC 9110 sets no bound, and the state keeps one with each record
 
 OutcomeKind = Literal[
@@ -427,6 +427,8 @@ def outcome_of_staging_batch(answer: Answer) -> Outcome:
         )
     if answer.status == BUSY:
         return outcome_of_busy_target(answer)
+    if answer.status == UNFIT:
+        return Outcome("rejected", exact_json.loads(answer.body), UNFIT)
     kind: OutcomeKind = "staged" if 200 <= answer.status < 300 else "unavailable"
     return Outcome(kind, status=answer.status, receipt=answer.body.decode() or None)
 

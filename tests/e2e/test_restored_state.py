@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from tests.e2e.test_reconcile import call, held
-from tests.e2e.warehouse import INVOICES, PERSON, PRODUCTS, Site, expected
+from tests.e2e.warehouse import INVOICES, PERSON, PRODUCTS, Site, expected, pass_time
 from tests.plan_and_sync import differences
+
+from crossdock.writing.delivery.senders import Senders
 
 
 def test_what_comes_after_a_restored_state_arrives(site: Site) -> None:
@@ -40,6 +45,33 @@ def test_what_comes_after_a_restored_state_arrives(site: Site) -> None:
     last = site.sync()
     assert (last.code, last.json["requests"]) == (0, 1)
     assert site.names("product").count("wms:P3") == 1
+
+
+def test_a_backup_that_was_made_during_the_last_run_is_old(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It knows the run, and not what the run sent after it: without the declaration, an invoice would come twice."""
+    site.init()
+    site.fill()
+    assert site.sync().code == 0
+    site.export("INV_2.csv", INVOICES + "4;C1;P1;1;0.05;EUR\n")
+    backup, send = site.folder / "backup.db", Senders.give_batches_to_threads
+
+    def back_up_and_send(*arguments: Any) -> None:
+        with closing(sqlite3.connect(site.folder / "state.db")) as state, closing(sqlite3.connect(backup)) as copy:
+            state.backup(copy)
+        send(*arguments)
+
+    monkeypatch.setattr(Senders, "give_batches_to_threads", back_up_and_send)
+    assert site.sync().code == 0
+    monkeypatch.undo()
+    for file in site.folder.glob("state.db-*"):
+        file.unlink()
+    shutil.copy2(backup, site.folder / "state.db")
+    pass_time(site.base_url, 2 * 86_400)  # the platform has forgotten the idempotency key
+    stopped = site.sync()
+    assert (stopped.code, "crossdock state restored" in stopped.err) == (4, True)
+    assert site.run("state", "restored").code == 0
+    site.sync()
+    assert len(site.effects("invoice")) == 4
 
 
 def restored(site: Site, *, looks_up: bool = True) -> None:

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -34,7 +34,13 @@ from crossdock.state.queries.run_details import RunDetails
 from crossdock.state.queries.state_size import StateSize
 from crossdock.state.sidecar_files import restored_state_detection
 from crossdock.state.sidecar_files.crash_marks import CrashMarks
-from crossdock.state.sidecar_files.restored_state_detection import FenceFiles
+from crossdock.state.sidecar_files.restored_state_detection import (
+    MARK_EVERY_S,
+    Fence,
+    FenceFiles,
+    mark_of_state,
+    raise_mark,
+)
 from crossdock.state.state_after_planned_deliveries import (
     ExpectedBindings,
     ExpectedDeadLetters,
@@ -176,7 +182,8 @@ class State:
         self._keys = _open_key_index(keys) if keys else None
         self._engine = open_engine(url, pin, read_only=read_only, waits_s=waits_s)
         self._folder = keys
-        self._unmarked: FenceFiles | None = None  # while the lease is held and nothing was sent
+        self._fence_files: FenceFiles | None = None  # while the lease is held
+        self._marked_at: float | None = None  # when something was last sent under the lease
         self._lease: run_lease.Lease | None = None
         self._expected: ExpectedDeliveries | None = None
         self._write_lock = _write_lock_between_threads(url)
@@ -203,25 +210,28 @@ class State:
 
         Raises:
             StateBusyError: If another run uses it for longer than *waits_s*.
-            RefusedError: If it is older than the last run here that sent something, and was not declared *restored*.
+            RefusedError: If it is older than what was last sent from here, and was not declared *restored*.
         """
-        mark = self._files_of_fence(self._folder) if self._folder else None
-        above = mark.highest_fence if mark and restored else 0
+        files = self._files_of_fence(self._folder) if self._folder else None
+        above = files.highest() if files and restored else Fence()
         with translated_database_errors(self._url), ExitStack() as stack:
-            if mark and not restored:
-                mark.refuse_outdated_state(
-                    run_lease.fence_of_last_holder(self._engine), url_without_password(self._url)
-                )
+            if files and not restored:
+                files.refuse_outdated_state(self._last_fence(), url_without_password(self._url))
             try:
-                held = stack.enter_context(run_lease.hold(self._engine, self._url, owner, above=above, waits_s=waits_s))
+                held = stack.enter_context(
+                    run_lease.hold(self._engine, self._url, owner, above=above.number, waits_s=waits_s)
+                )
             except StateBusyError as error:
                 self._add_blocking_run_to_error(error)
                 raise
-            self._lease, self._unmarked = held, mark
+            self._lease, self._fence_files, self._marked_at = held, files, None
             try:
+                if above.mark:
+                    self.run_transaction(lambda tx: raise_mark(tx.connection, above=above.mark))
                 yield
             finally:
-                self._lease = self._unmarked = None
+                self._mark_end_of_sending()
+                self._lease = self._fence_files = None
 
     def _add_blocking_run_to_error(self, error: StateBusyError) -> None:
         """Add to *error* which run is in progress, since when, and how to end it."""
@@ -249,11 +259,9 @@ class State:
         finally:
             self._expected = None
 
-    def write_fence_to_files(self) -> None:
-        """Write the fence to its files before the first request of this run is sent."""
-        if self._lease and self._unmarked:
-            self._unmarked.write(self._lease.fence)
-            self._unmarked = None
+    def _last_fence(self) -> Fence:
+        with read_only_connection(self._engine) as connection:
+            return Fence(run_lease.fence_of_last_holder(connection), mark_of_state(connection))
 
     def crash_marks(self) -> CrashMarks | None:
         if self._folder is None:
@@ -278,6 +286,30 @@ class State:
         A commit may have succeeded although its answer was lost, so running *work* twice must have the same result.
         """
         return self._run_with_retries(work, self._write_transaction)
+
+    def run_transaction_before_sending(self, work: Callable[[Transaction], T]) -> T:
+        """Run *work* as `run_transaction`, after which something is sent.
+
+        Before the first request, and every `MARK_EVERY_S` from then on, it marks how far the state is.
+        """
+        if self._marked_at is not None and time.monotonic() < self._marked_at + MARK_EVERY_S:
+            return self.run_transaction(work)
+        mark, result = self.run_transaction(lambda tx: (raise_mark(tx.connection), work(tx)))
+        self._marked_at = time.monotonic()
+        self._write_fence_to_files(mark)
+        return result
+
+    def _mark_end_of_sending(self) -> None:
+        """Mark a state that has sent something, so that a copy which was made before that is older."""
+        if self._marked_at is not None:
+            with suppress(DBAPIError, StateError):  # taken over, or lost: the last mark stays
+                with self._write_transaction() as tx:
+                    mark = raise_mark(tx.connection)
+                self._write_fence_to_files(mark)
+
+    def _write_fence_to_files(self, mark: int) -> None:
+        if self._lease and self._fence_files:
+            self._fence_files.write(Fence(self._lease.fence, mark))
 
     def run_read_only(self, work: Callable[[Transaction], T]) -> T:
         """Run *work* in a read-only transaction, retried as in `run_transaction`."""

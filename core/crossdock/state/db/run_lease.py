@@ -68,9 +68,8 @@ class Lease(Struct, frozen=True):
             )
 
 
-def fence_of_last_holder(engine: Engine) -> int:
-    with read_only_connection(engine) as connection:
-        return int(connection.execute(_LAST).one().fence)
+def fence_of_last_holder(connection: Connection) -> int:
+    return int(connection.execute(_LAST).one().fence)
 
 
 def killed_run_condition(connection: Connection, fence: Column[int]) -> ColumnElement[bool]:

@@ -1,7 +1,8 @@
-"""The fence of the last run on this machine that sent something, in files outside the database.
+"""How far the state is that last sent something from this machine, in files outside the database.
 
-Every run takes a higher fence than all before it, so a state with a lower fence than a file is a restored backup. One
-file is beside the state. A backup of the whole folder restores it as well, so the other is in the user's folder.
+Every run takes a higher fence than all before it, and raises a mark while it sends and when it ends. So a state with a
+lower fence or mark than a file is a restored backup, also one that was made during the last run. One file is beside the
+state. A backup of the whole folder restores it as well, so the other is in the user's folder.
 """
 
 from __future__ import annotations
@@ -12,12 +13,38 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, select
 
 from crossdock.errors import RefusedError
+from crossdock.state.db import sql_statements
+from crossdock.state.db.schema import leases
+from crossdock.state.db.schema_migrations import LONG_AGO
 from crossdock.values.safe_local_files import replace_file
 
 NAME = "fence.json"
+MARK_EVERY_S = 5.0
+_MARK = "sent"  # the name of its row, beside that of the lease
+
+
+class Fence(NamedTuple):
+    """How far a state is. *mark* is 0 for one that sent nothing since marks were introduced."""
+
+    number: int = 0
+    mark: int = 0
+
+
+def mark_of_state(connection: Connection) -> int:
+    return connection.execute(select(leases.c.fence).where(leases.c.name == _MARK)).scalar() or 0
+
+
+def raise_mark(connection: Connection, *, above: int = 0) -> int:
+    """Raise the mark of the state, above *above* too, and return it."""
+    mark = max(above, mark_of_state(connection)) + 1
+    row = {"name": _MARK, "fence": mark, "owner": "", "locked": False, "until": LONG_AGO}
+    sql_statements.upsert_rows(connection, leases, [row])
+    return mark
 
 
 def path_in_user_folder(identity: str, where: str) -> Sequence[Path]:
@@ -35,21 +62,23 @@ class FenceFiles:
     def __init__(self, paths: Sequence[Path], identity: str) -> None:
         self._paths, self._identity = paths, identity
 
-    @property
-    def highest_fence(self) -> int:
-        """The fence of the last run that sent something; 0 if there was none."""
-        return max(map(self._read_fence, self._paths), default=0)
+    def highest(self) -> Fence:
+        """Return how far the states were that sent something."""
+        found = [self._read_fence(path) for path in self._paths]
+        return Fence(max((each.number for each in found), default=0), max((each.mark for each in found), default=0))
 
-    def _read_fence(self, path: Path) -> int:
+    def _read_fence(self, path: Path) -> Fence:
         try:
             content: Any = json.loads(path.read_bytes())
-            return int(content["fence"]) if content["state"] == self._identity else 0
-        except (OSError, ValueError, TypeError, KeyError):
-            return 0  # missing or damaged: it is an extra check, and the next run writes it again
+            is_own = content["state"] == self._identity
+            return Fence(int(content["fence"]), int(content.get("mark", 0))) if is_own else Fence()
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return Fence()  # missing or damaged: it is an extra check, and the next run writes it again
 
-    def refuse_outdated_state(self, fence: int, where: str) -> None:
-        """Raise RefusedError if a run with a higher fence than *fence* has sent something."""
-        if fence < self.highest_fence:
+    def refuse_outdated_state(self, state: Fence, where: str) -> None:
+        """Raise RefusedError if a *state* that was further has sent something."""
+        highest = self.highest()
+        if state.number < highest.number or state.mark < highest.mark:
             raise RefusedError(
                 "the state is older than the last run here and does not know what was sent since",
                 where=where,
@@ -57,9 +86,10 @@ class FenceFiles:
                 code="state_restored",
             )
 
-    def write(self, fence: int) -> None:
+    def write(self, fence: Fence) -> None:
         """Store *fence* where a file can be written. A failure must not stop a run."""
+        content = {"state": self._identity, "fence": fence.number, "mark": fence.mark}
         for path in self._paths:
             with suppress(OSError):
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                replace_file(path, json.dumps({"state": self._identity, "fence": fence}).encode())
+                replace_file(path, json.dumps(content).encode())

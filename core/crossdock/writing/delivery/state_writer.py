@@ -125,10 +125,9 @@ class StateWriter:
                 tx.buckets.put(self._target.name, self._allowance.bucket_state)
                 tx.runs.store_request_counts(run.id, requests=run.counters.requests, throttled=run.counters.throttled)
 
-        if leaving:
-            self._state.write_fence_to_files()
         leave_by = self._clock.monotonic() + self._leave_within_s
-        self._state.run_transaction(write)
+        run_transaction = self._state.run_transaction_before_sending if leaving else self._state.run_transaction
+        run_transaction(write)
         for batch in leaving:
             batch.may_leave = lambda: self._clock.monotonic() <= leave_by
             if batch.stored is not None:

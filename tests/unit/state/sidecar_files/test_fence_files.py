@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 from tests.conftest import PIN
 
 from crossdock.errors import RefusedError
 from crossdock.state import State, StateUrl, create_or_upgrade
+from crossdock.state.db.database_creation_and_opening import open_engine
 from crossdock.state.db.database_errors import url_without_password
-from crossdock.state.sidecar_files.restored_state_detection import FenceFiles, path_in_user_folder
+from crossdock.state.db.schema import leases
+from crossdock.state.sidecar_files.restored_state_detection import Fence, FenceFiles, path_in_user_folder
 
 
 @contextmanager
@@ -31,9 +34,9 @@ def test_a_run_that_sends_leaves_a_mark(state_url: StateUrl, tmp_path: Path) -> 
             pass
     assert not (keys / "fence.json").exists(), "nothing was sent"
     with opened(state_url, keys) as state:
-        state.write_fence_to_files()
+        state.run_transaction_before_sending(lambda _: None)
     identity = json.loads((keys / "fence.json").read_bytes())["state"]
-    FenceFiles([keys / "fence.json"], identity).write(50)  # by runs that this state does not know
+    FenceFiles([keys / "fence.json"], identity).write(Fence(50))  # by runs that this state does not know
     for _ in range(3):
         with pytest.raises(RefusedError, match="older than the last run here") as refused, opened(state_url, keys):
             pass
@@ -44,29 +47,54 @@ def test_a_run_that_sends_leaves_a_mark(state_url: StateUrl, tmp_path: Path) -> 
         assert state.fence_number == 52
 
 
+def test_a_copy_that_was_made_during_a_run_is_refused(state_url: StateUrl, tmp_path: Path) -> None:
+    """What was sent after it is unknown to it, whether the run ends or fails; once declared, it is used."""
+    create_or_upgrade(state_url, PIN)
+    keys, marks = tmp_path / "keys", list[int]()
+    for error in (None, RuntimeError("failed")):
+        with suppress(RuntimeError), opened(state_url, keys) as state:
+            state.run_transaction_before_sending(lambda _: None)
+            marks.append(json.loads((keys / "fence.json").read_bytes())["mark"])
+            state.run_transaction_before_sending(lambda _: None)
+            assert json.loads((keys / "fence.json").read_bytes())["mark"] == marks[-1], "written every few seconds"
+            if error:
+                raise error
+    assert marks == [1, 3]
+    engine = open_engine(state_url, PIN, read_only=False)
+    with engine.begin() as connection:  # as the copy has it
+        connection.execute(update(leases).where(leases.c.name == "sent").values(fence=marks[-1]))
+    engine.dispose()
+    with pytest.raises(RefusedError, match="older than the last run here"), opened(state_url, keys):
+        pass
+    with opened(state_url, keys, restored=True):
+        pass
+    with opened(state_url, keys):
+        pass
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"state": "a"}', b'{"state": "a", "fence": "x"}', b"\xff"])
 def test_a_damaged_mark_is_ignored(tmp_path: Path, content: bytes) -> None:
     """It is an extra check, and stops nothing if it cannot be read."""
     (tmp_path / "fence.json").write_bytes(content)
     mark = FenceFiles([tmp_path / "fence.json"], "a")
-    mark.refuse_outdated_state(0, "here")
-    mark.write(7)
-    assert mark.highest_fence == 7
+    mark.refuse_outdated_state(Fence(), "here")
+    mark.write(Fence(7))
+    assert mark.highest() == Fence(7)
     assert (tmp_path / "fence.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_the_mark_of_another_state_is_ignored(tmp_path: Path) -> None:
     """A state that was created again at the same place starts over."""
-    FenceFiles([tmp_path / "fence.json"], "a").write(7)
-    FenceFiles([tmp_path / "fence.json"], "b").refuse_outdated_state(1, "here")
+    FenceFiles([tmp_path / "fence.json"], "a").write(Fence(7))
+    FenceFiles([tmp_path / "fence.json"], "b").refuse_outdated_state(Fence(1), "here")
     with pytest.raises(RefusedError):
-        FenceFiles([tmp_path / "fence.json"], "a").refuse_outdated_state(1, "here")
+        FenceFiles([tmp_path / "fence.json"], "a").refuse_outdated_state(Fence(1), "here")
 
 
 def test_a_mark_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
     """A file in place of its folder, as any other obstacle, only disables the check."""
     (tmp_path / "keys").write_text("")
-    FenceFiles([tmp_path / "keys" / "fence.json"], "a").write(7)
+    FenceFiles([tmp_path / "keys" / "fence.json"], "a").write(Fence(7))
 
 
 def test_a_copy_of_the_whole_folder_is_refused(state_url: StateUrl, tmp_path: Path) -> None:
@@ -74,10 +102,10 @@ def test_a_copy_of_the_whole_folder_is_refused(state_url: StateUrl, tmp_path: Pa
     create_or_upgrade(state_url, PIN)
     for _ in range(2):
         with opened(state_url, tmp_path / "keys") as state:
-            state.write_fence_to_files()
+            state.run_transaction_before_sending(lambda _: None)
     identity = json.loads((tmp_path / "keys" / "fence.json").read_bytes())["state"]
     (mine,) = path_in_user_folder(identity, url_without_password(state_url))
-    FenceFiles([mine], identity).write(50)
+    FenceFiles([mine], identity).write(Fence(50))
     with pytest.raises(RefusedError, match="older than the last run here"), opened(state_url, tmp_path / "keys"):
         pass
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -82,6 +84,57 @@ def test_archived_files_are_no_difference(synced: Site) -> None:
     edited = held(synced, "customer")["wms:C1"]["id"]
     call(synced, "PATCH", f"{_PATHS['customer']}/{edited}", {"name": "Of others"})
     assert found(synced.run("reconcile", "--json")) == [("diverged", "customer", "C1")]
+
+
+@pytest.fixture
+def archived(site: Site) -> Site:
+    """The newer one of two exports of customers was read and archived; the older one was passed over and stays."""
+    site.edit(
+        'mode: append\n        files: "out/CUST_*"',
+        'mode: snapshot\n        archive: out/done\n        files: "out/CUST_*"',
+    )
+    site.init()
+    (site.out / "done").mkdir()
+    old, new = (
+        site.export(f"CUST_2026010{day}.csv", f"CUSTNO;NAME\nC1;{name}\nC2;Other\n")
+        for day, name in ((1, "Old"), (2, "New"))
+    )
+    for path, at in ((old, 1_767_225_600), (new, 1_767_312_000)):
+        os.utime(path, (at, at))
+    assert site.sync("wms.customers").code == 0
+    assert (old.exists(), new.exists()) == (True, False)
+    return site
+
+
+def test_an_older_export_beside_archived_ones_is_not_read(archived: Site) -> None:
+    """Neither the comparison nor the first sync of a restored state takes it for the present."""
+    shutil.copy2(archived.folder / "state.db", archived.folder / "backup.db")
+    result = archived.run("reconcile", "--json")
+    assert (result.code, found(result), result.json["unavailable"]) == (0, [], {"wms.customers": 2})
+    for file in archived.folder.glob("state.db-*"):
+        file.unlink()
+    shutil.copy2(archived.folder / "backup.db", archived.folder / "state.db")
+    assert archived.run("state", "restored").code == 0
+    for _ in range(2):
+        assert archived.sync("wms.customers").records("customers") == {}
+    assert held(archived, "customer")["wms:C1"]["name"] == "New"
+    archived.export("CUST_20260103.csv", "CUSTNO;NAME\nC1;Newest\nC2;Other\n")
+    assert archived.sync("wms.customers").records("customers") == {"read": 2, "unchanged": 1, "updated": 1}
+
+
+def test_records_of_an_archived_snapshot_are_repaired(archived: Site) -> None:
+    """No source says what they are now, so they get what the platform had accepted, and are not forgotten."""
+    ids = {key: each["id"] for key, each in held(archived, "customer").items()}
+    call(archived, "DELETE", f"{_PATHS['customer']}/{ids['wms:C2']}")
+    call(archived, "PATCH", f"{_PATHS['customer']}/{ids['wms:C1']}", {"name": "Of others"})
+    result = archived.run("reconcile", "--json", "-o", "repair.plan")
+    assert found(result) == [("missing", "customer", "C2"), ("diverged", "customer", "C1")]
+    assert archived.run("apply", "repair.plan").code == 0
+    assert {key: each["name"] for key, each in held(archived, "customer").items()} == {
+        "wms:C1": "New",
+        "wms:C2": "Other",
+    }
+    assert found(archived.run("reconcile", "--json")) == []
 
 
 def change_on_platform(site: Site) -> None:

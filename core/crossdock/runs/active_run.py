@@ -22,7 +22,7 @@ from crossdock.reading.sources.run_context import ClosingStack, JobRun, SourceCo
 from crossdock.runs import stored_rate_limits
 from crossdock.runs.adoptable_record_reading import RunAdoptions
 from crossdock.runs.comparison_after_restore import BindingVerification
-from crossdock.runs.imported_file_log import NoIntake, StateIntake
+from crossdock.runs.imported_file_log import IntakeOrderReader, StateIntake
 from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.run_delivery_to_targets import RunningStreams, TargetDelivery
 from crossdock.runs.run_report import Report, SettlementCount
@@ -260,7 +260,7 @@ class ActiveRun:
         context = SourceContext(
             session.clock,
             self._timings,
-            NoIntake() if self._purpose.rereads else StateIntake(session.state, session.clock),
+            IntakeOrderReader(session.state) if self._purpose.rereads else StateIntake(session.state, session.clock),
             work / "spool" if self._purpose.rereads else spool,
             work,
             spool,

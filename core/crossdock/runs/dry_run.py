@@ -25,7 +25,7 @@ from crossdock.runs.forecast_of_unsettled_operations import (
     assumed_delivery,
     cannot_be_verified_after_restore,
 )
-from crossdock.runs.imported_file_log import IntakeLogReader, NoIntake
+from crossdock.runs.imported_file_log import IntakeLogReader, IntakeOrderReader
 from crossdock.runs.plan_result import PlanListener, PlanResult, WaitingReporter
 from crossdock.runs.planned_target_files import PlannedFiles
 from crossdock.runs.planning import undo_in_progress, update_limits
@@ -94,9 +94,7 @@ def plan_with_state(
                 tx, {name.partition(".")[0] for name in names}, project.names_of_connections_reading_platform
             )
             refused = {} if corrected_state else undo_in_progress.undo_refusals(tx, names, project.scope_by_stream)
-        intake = (
-            NoIntake() if corrected_state else IntakeLogReader(state)
-        )  # without an intake log, all files are read again
+        intake = IntakeOrderReader(state) if corrected_state else IntakeLogReader(state)
         folders = work / "spool", work, project.spool
         at_end = stack.enter_context(ClosingStack(left.append))
         timings = Timings.reuse_or_wrap_progress(progress, clock)

@@ -40,10 +40,22 @@ class NoIntake:
         """Do nothing."""
 
 
-class IntakeLogReader(NoIntake):
+class IntakeOrderReader(NoIntake):
+    """A log by which all files are read again, and none that is older than one that was read before."""
+
     def __init__(self, state: State) -> None:
         self._state = state
 
+    def known_files(self, stream: str) -> list[FileFacts]:
+        with self._state.begin_read_only() as tx:
+            return tx.intake.known_files(stream)
+
+    def passed_over_files(self, stream: str) -> set[FileDescription]:
+        with self._state.begin_read_only() as tx:
+            return tx.intake.passed_over_snapshots(stream)
+
+
+class IntakeLogReader(IntakeOrderReader):
     def finished_files(self, stream: str, version: str) -> dict[str, FileFacts]:
         with self._state.begin_read_only() as tx:
             return tx.intake.finished_files(stream, version)
@@ -55,14 +67,6 @@ class IntakeLogReader(NoIntake):
     def digests_removed_by_retention(self, stream: str, version: str) -> Digests:
         with self._state.begin_read_only() as tx:
             return tx.intake.digests_removed_by_retention(stream, version)
-
-    def known_files(self, stream: str) -> list[FileFacts]:
-        with self._state.begin_read_only() as tx:
-            return tx.intake.known_files(stream)
-
-    def passed_over_files(self, stream: str) -> set[FileDescription]:
-        with self._state.begin_read_only() as tx:
-            return tx.intake.passed_over_snapshots(stream)
 
 
 class StateIntake(IntakeLogReader):

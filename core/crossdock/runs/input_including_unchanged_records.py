@@ -29,7 +29,7 @@ class FullInputIgnoringEarlierRuns(StreamInput):
 
     Args:
         wanted: The bindings that the target must hold, by key hash, each with its present binding, or None for a
-            missing record. Used for records that the source no longer names, unless it lists all records.
+            missing record. Used for records that the source no longer names, unless it was read as a list of all.
     """
 
     finds_changes_without_webhooks = False
@@ -61,6 +61,11 @@ class FullInputIgnoringEarlierRuns(StreamInput):
     def _has_read_snapshot(self) -> bool:
         return False
 
+    @property
+    def has_read_whole_list(self) -> bool:
+        """Whether the source lists all records, and has a list: its file may be in the archive."""
+        return self._lists_all and bool(self._scan.source_names)
+
     def _time_of_mapping_change_text(self, tx: Transaction) -> str:  # noqa: ARG002  everything is mapped in any case
         return ""
 
@@ -74,7 +79,7 @@ class FullInputIgnoringEarlierRuns(StreamInput):
             self._scan.latest = _rows_with_given_keys(self._scan.latest, self._only)
             self._tally.count("ignored", before - self._scan.latest.height)
         self.absent = keys_not_listed(self._state.facts_about_keys_of_scope(self._bound.scope), read)
-        if not self._lists_all:
+        if not self.has_read_whole_list:
             named = set(_rows_with_given_keys(read, self._wanted)[KEY_HASH].to_list())
             others = {intent.identity.key_hash for intent in unsettled}
             left = (pair for key, pair in self._wanted.items() if key not in named and key not in others)

@@ -242,18 +242,18 @@ class SourceComparison:
     # ---- records that the source does not name
 
     def _classify_unlisted_records(self) -> None:
-        """Handle records of the state that the source does not name: gone if it lists everything, else unavailable."""
+        """Handle records of the state that the source does not name: gone if its list was read, else unavailable."""
         for name, scope in self._scopes.items():
-            stream = self._project.stream(name)
+            stream, is_listed = self._project.stream(name), self._inputs[name].has_read_whole_list
             for part in self._inputs[name].absent.to_frame(KEY_HASH).iter_slices(_KEYS):
                 keys = [each for each in part[KEY_HASH].to_list() if (scope, each) not in self._unseen]
-                if stream.mode == "snapshot" and stream.on_gone == "nothing":
+                if is_listed and stream.on_gone == "nothing":
                     self._found.kept[name] += len(keys)
                     continue
                 with self._state.begin_read_only() as tx:
                     bindings = tx.bindings.get(scope, keys)
                 for binding in bindings.values():
-                    if stream.mode != "snapshot":
+                    if not is_listed:
                         self._count_unlisted_as_unavailable(name, scope, binding)
                     elif binding.step != "remove":
                         remark = "the source does not list it any more"

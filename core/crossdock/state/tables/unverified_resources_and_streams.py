@@ -78,13 +78,15 @@ class UnverifiedParts:
         return self._connection.execute(select(literal(1)).where(_IS_UNVERIFIED).limit(1)).first() is not None
 
     def forget_last_snapshot_was_read(self, stream: str) -> None:
-        """Make *stream* read its last snapshot again without a comparison; older ones are refused as stale."""
+        """Make *stream* read its last snapshot again without a comparison. It stays known: older ones are not read."""
         gone = delete(unverified).where(unverified.c.kind == _STREAM, unverified.c.name == stream)
         if not self._connection.execute(gone).rowcount:
             return
         done = taken_files.c.stream == stream, taken_files.c.status == "done"
         last = select(func.max(taken_files.c.accepted_at)).where(*done).scalar_subquery()
-        self._connection.execute(delete(taken_files).where(*done, taken_files.c.accepted_at == last))
+        self._connection.execute(
+            update(taken_files).where(*done, taken_files.c.accepted_at == last).values(status="accepted")
+        )
         latest = select(func.max(snapshots.c.finished_at)).where(snapshots.c.stream == stream).scalar_subquery()
         was_last = snapshots.c.stream == stream, snapshots.c.finished_at == latest
         self._connection.execute(

@@ -113,6 +113,27 @@ def test_shipping_advices_are_delivered(tmp_path: Path) -> None:
         assert len(project.effects()) == before
 
 
+def test_an_interchange_that_a_file_has_twice_is_delivered_once(tmp_path: Path) -> None:
+    """Mailboxes put what was sent again into one file: the rows of both would make one order with twice the pieces."""
+    streams = {"products": PRODUCTS, "customers": CUSTOMERS, "shipped": SHIPPED, "received": RECEIVED}
+    wms = {"kind": "folder_warehouse", "path": ".", "settle_s": 0, "streams": streams}
+    sent = X12.replace("SE*9*0002", "SE*5*0002")
+    with SandboxServer(tmp_path / "sandbox") as platform:
+        project = FolderProject(tmp_path, platform, {"wms": wms})
+        assert project.run("init").exit_code == 0
+        project.write("P_1.csv", "SKU;NAME\nSKU-1;Bolt\nSKU-2;Nut\n")
+        project.write("C_1.csv", "NO;NAME\n0017;Nut and Bolt\n")
+        project.write("945_1.edi", sent + sent)
+        project.write("DESADV_1.edi", EDIFACT + EDIFACT.partition("\n")[2])
+        project.sync(1)
+        created = [each["body"] for each in project.effects()]
+        orders = [each for each in created if "placedAt" in each]
+        assert sorted([item["quantity"] for item in each["items"]] for each in orders) == [[1], [4], [10, 3]]
+        refused = json.loads(project.run("records", "list", "--state", "rejected", "--json").stdout)
+        assert len(refused) == 4
+        assert all("the same set of the same interchange is at segment" in each["why"] for each in refused)
+
+
 STOCK = {
     "mode": "snapshot", "files": "out/846_*.edi", "format": {"kind": "x12", "layout": "x12/846"},
     "key": ["sku"], "resource": "product", "on_gone": "delete", "gone": {"at_most_percent": 100},

@@ -271,7 +271,10 @@ class RowsWithoutKey:
         long = (name for name in self._stream.key if len((row[name] or "").encode()) > MAX_KEY_BYTES)
         cells = {name: row[name] for name in row if not is_added_column(name)}
         if refused := row.get(REFUSED):
-            identity = RecordIdentity(self._name, "", row[FP], row[FP], None, source, row[LINE])
+            (place_hash,) = fingerprint.key_hashes(
+                [f"{source} {refused}"]
+            ).values()  # all such rows have the same cells: none
+            identity = RecordIdentity(self._name, "", place_hash, row[FP], None, source, row[LINE])
             return DeadLetter(identity, "key", "unreadable", None, refused, {}, None)
         pointer = empty or next(long, None)
         message = "the key is empty" if empty else f"the key exceeds {MAX_KEY_BYTES:,} bytes"

@@ -6,6 +6,7 @@ missing then. Each trailer states a count and the control number of its header: 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from typing import Final, NoReturn
 
@@ -75,6 +76,13 @@ class EdiSet(Struct):
         if self.error is None:
             self.segments.append(segment)
 
+    def digest(self) -> bytes:
+        """Return a digest of the set and of the headers around it, which have the control numbers."""
+        summed = hashlib.blake2b(digest_size=16)
+        for segment in (*self.around, *self.segments):
+            summed.update("\x1d".join(segment.elements).encode("utf-8", "surrogatepass") + b"\x1e")
+        return summed.digest()
+
     def mark_wrong(self, segment: Segment, message: str) -> None:
         if self.error is None:
             self.error = RefusedSetError(segment, message)
@@ -107,6 +115,7 @@ class EdiSets:
         self._segments, self._envelope, self._kind, self._test = segments, envelope, kind, test
         self.other_kind_count = 0
         self._state = _State()
+        self._places = dict[bytes, str]()  # of the sets, by a digest of each with its control numbers
         self._roles: dict[str, Callable[[Segment], None]] = {
             envelope.interchange[0]: self._begin_interchange,
             envelope.interchange[2]: self._end_interchange,
@@ -215,8 +224,16 @@ class EdiSets:
         found.add_segment(segment)
         if problem := self._problem_of_trailer(segment, found.header_segment, self._envelope.set[1], found.count):
             found.mark_wrong(segment, problem)
+        if found.error is None:
+            self._mark_repeated_set_wrong(found)
         self._state.done.append(found)
         self._state.current = None
+
+    def _mark_repeated_set_wrong(self, found: EdiSet) -> None:
+        """Mark a set that the file has twice in the same envelope: its rows would be added to those of the first."""
+        place = self._places.setdefault(found.digest(), found.header_segment.place)
+        if place != found.header_segment.place:
+            found.mark_wrong(found.header_segment, f"the same set of the same interchange is at {place}")
 
     def _end_set_without_trailer(self, segment: Segment) -> None:
         if (found := self._state.current) is not None:

@@ -120,6 +120,18 @@ def test_an_archive_proves_a_snapshot_only_as_a_whole(depot: Site) -> None:
     assert depot.sync("wms.products").records("products") == {"read": 2, "unchanged": 2, "gone": 1, "deleted": 1}
 
 
+@pytest.mark.parametrize(
+    ("older", "newer"), [("P_9", "P_10"), ("P_30112026", "P_01122026"), ("P 2 Nov 2026", "P 10 Nov 2026")]
+)
+def test_the_newest_member_of_an_archive_counts(depot: Site, older: str, newer: str) -> None:
+    """Names are read as those of files are: as text, the older one would come last."""
+    declare(depot, "wrapped: [zip]")
+    rows = {name: HEADER + f"P1;{name};1\n" for name in (newer, older)}
+    depot.export("PROD_1.zip", zipped(rows))
+    assert depot.sync("wms.products").code == 0
+    assert [effect["body"]["name"] for effect in depot.effects()] == [newer]
+
+
 def test_a_member_that_is_passed_over_proves_no_removal(depot: Site) -> None:
     """The report names it; if its name is like those of the others, what it lacks is not gone, whatever they count."""
     depot.edit('delimiter: ";"', f'delimiter: ";", {TRAILER}', within="products:")

@@ -10,13 +10,28 @@ from __future__ import annotations
 import fcntl
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from msgspec import Struct
-from sqlalchemy import Column, ColumnElement, Connection, Engine, Interval, Row, bindparam, func, select, true, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Engine,
+    Interval,
+    Row,
+    bindparam,
+    column,
+    false,
+    func,
+    select,
+    true,
+    update,
+)
+from sqlalchemy import table as table_of_settings
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
@@ -35,6 +50,11 @@ LEASE_S = 60.0
 _GRACE_S = 1.0  # a process that has the lock but no lease for longer than this is paused, not starting
 _LOOKS_EVERY_S = 0.1  # while it waits for another run
 _ADVISORY = 0x63726F7373  # any number, the same in every crossdock
+_TAKE_ADVISORY_LOCK = select(func.pg_try_advisory_lock(_ADVISORY))
+_SETTINGS = table_of_settings("pg_settings", column("name"))
+_STAYS_OPEN = (  # a server may end sessions that are idle; PostgreSQL before 14 has no such setting
+    select(func.set_config(_SETTINGS.c.name, "0", false())).where(_SETTINGS.c.name == "idle_session_timeout")
+)
 _LEASE = table.c.name == "run"  # one lease for all runs of a state
 _HELD = update(table).where(_LEASE, table.c.fence == bindparam("held"))
 _LAST = select(table).where(_LEASE)
@@ -94,10 +114,10 @@ def hold(engine: Engine, url: URL, owner: str, *, above: int = 0, waits_s: float
 
     Raises StateBusyError if another run holds it for longer than *waits_s*.
     """
-    with _opened_untaken_lock(engine, url) as try_lock:
-        lease = Lease(url, _acquire_within(waits_s, engine, url, owner, above, try_lock))
+    with _opened_untaken_lock(engine, url) as lock:
+        lease = Lease(url, _acquire_within(waits_s, engine, url, owner, above, lock.try_to_take))
         try:
-            with _kept_alive(engine, lease):
+            with _kept_alive(engine, lease, lock):
                 yield lease
         except BaseException:
             with suppress(DBAPIError):  # what ended the block may be the database
@@ -161,13 +181,19 @@ def _refuse_if_held(last: Row[Any], now: datetime, url: URL) -> None:
 
 
 @contextmanager
-def _kept_alive(engine: Engine, lease: Lease) -> Iterator[None]:
-    """Renew the lease in a thread, since a long download writes nothing for minutes."""
+def _kept_alive(engine: Engine, lease: Lease, lock: _Lock) -> Iterator[None]:
+    """Renew the lease in a thread, since a long download writes nothing for minutes.
+
+    Without its lock, the lease says so: others then wait until it expires, and do not take the process for ended.
+    """
 
     def renew() -> bool:
         try:
+            is_locked = lock.is_still_held()
             with engine.begin() as connection:
                 lease.renew(connection)
+                if not is_locked:
+                    connection.execute(_HELD.values(locked=False), {"held": lease.fence})
         except StateError:
             return False  # the next write of the run raises the error
         except DBAPIError:
@@ -178,21 +204,67 @@ def _kept_alive(engine: Engine, lease: Lease) -> Iterator[None]:
         yield
 
 
+class _Lock(Protocol):
+    """A lock that ends with its process."""
+
+    def try_to_take(self) -> bool: ...
+
+    def is_still_held(self) -> bool:
+        """Return whether it is held, if need be because it was taken again."""
+
+
+class _FileLock:
+    def __init__(self, file: BinaryIO, url: URL) -> None:
+        self._file, self._url = file, url
+
+    def try_to_take(self) -> bool:
+        return _try_file_lock(self._file, self._url)
+
+    def is_still_held(self) -> bool:
+        return True
+
+
+class _SessionLock:
+    """A lock of a session of PostgreSQL, which a restart, a failover or an administrator may end."""
+
+    def __init__(self, engine: Engine) -> None:
+        # in autocommit: the lock belongs to the session, and no transaction stays open for the whole run
+        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._session = self._engine.connect()
+        self._session.execute(_STAYS_OPEN)
+
+    def try_to_take(self) -> bool:
+        return bool(self._session.execute(_TAKE_ADVISORY_LOCK).scalar())
+
+    def is_still_held(self) -> bool:
+        if not self._session.closed:
+            try:
+                self._session.execute(select(true()))
+            except DBAPIError:
+                self._session.close()
+            else:
+                return True
+        self._session = self._engine.connect()
+        self._session.execute(_STAYS_OPEN)
+        return self.try_to_take()
+
+    def close(self) -> None:
+        if not self._session.closed:
+            with suppress(DBAPIError):  # a lost session has lost its lock, too
+                self._session.execute(select(func.pg_advisory_unlock_all()))
+            self._session.close()
+
+
 @contextmanager
-def _opened_untaken_lock(engine: Engine, url: URL) -> Iterator[Callable[[], bool]]:
+def _opened_untaken_lock(engine: Engine, url: URL) -> Iterator[_Lock]:
     if url.drivername == "sqlite":
         with translated_os_errors(url):
             file = open_or_create_private(Path(f"{url.database}.lock"))
         with file:
-            yield lambda: _try_file_lock(file, url)
+            yield _FileLock(file, url)
         return
-    # a connection in autocommit: the lock belongs to the session, and no transaction stays open for the whole run
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        try:
-            yield lambda: bool(connection.execute(select(func.pg_try_advisory_lock(_ADVISORY))).scalar())
-        finally:
-            with suppress(DBAPIError):  # a lost session has lost its lock, too
-                connection.execute(select(func.pg_advisory_unlock_all()))
+    with closing(_SessionLock(engine)) as lock:
+        yield lock
 
 
 def _try_file_lock(file: BinaryIO, url: URL) -> bool:

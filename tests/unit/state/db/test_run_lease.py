@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import create_engine, select
+from sqlalchemy import create_engine, func, select, text
 from tests.conftest import PIN
 from tests.waiting import WITHIN_S
 
@@ -32,8 +33,8 @@ def lock_alone(url: StateUrl) -> Iterator[None]:
     """Another process that is starting or ending: it has the lock and no lease."""
     engine = create_engine(url)
     try:
-        with run_lease._opened_untaken_lock(engine, url) as try_lock:
-            assert try_lock()
+        with run_lease._opened_untaken_lock(engine, url) as lock:
+            assert lock.try_to_take()
             yield
     finally:
         engine.dispose()
@@ -110,3 +111,32 @@ def test_a_paused_process_without_a_lease_blocks_no_run(state_url: StateUrl, mon
     monkeypatch.setattr(run_lease, "_GRACE_S", 0.1)
     with lock_alone(state_url):
         assert not enter(state_url)
+
+
+def test_a_run_whose_lock_session_is_ended_takes_the_lock_again(
+    new_database: Callable[..., StateUrl], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server ends idle sessions, and administrators end any: the run goes on, and no other one takes over."""
+    url = new_database()
+    create_or_upgrade(url, PIN)
+    monkeypatch.setattr(run_lease, "LEASE_S", 0.6)
+    holders = text(
+        "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM"
+        " pg_database WHERE datname = current_database())"
+    )
+    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    with closing(State(url, PIN)) as first, closing(State(url, PIN)) as second, engine.connect() as admin:
+        with first.hold_run_lease("first"):
+            (ended,) = admin.execute(holders).scalars()
+            admin.execute(select(func.pg_terminate_backend(ended)))
+            deadline = time.monotonic() + WITHIN_S
+            while not set(admin.execute(holders).scalars()) - {ended} and time.monotonic() < deadline:
+                time.sleep(0.01)
+            monkeypatch.setattr(run_lease, "LEASE_S", 60.0)
+            with pytest.raises(StateBusyError), second.hold_run_lease("second"):
+                pass
+            with first.begin() as tx:
+                tx.runs.start(business_date="2026-03-14", at=datetime(2026, 3, 15, 2, 30, tzinfo=UTC), job="nightly")
+        with second.hold_run_lease("second"):
+            pass
+    engine.dispose()

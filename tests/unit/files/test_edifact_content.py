@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import re
 from decimal import Decimal
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from tests.examples import examples
-from tests.unit.files.contents import FACTS, content_of, is_writable, read_back, record, refusal, text_of
+from tests.unit.files.contents import FACTS, content_of, is_writable, lines, read_back, record, refusal, text_of
 
+from crossdock.writing.files.edi_content import ready_layouts_by_name
 from crossdock.writing.files.edifact_content import EdifactContent
+from crossdock.writing.files.values_named_by_cells import OWN_NAMES, NamedValues
 
 PARTNER: dict[str, Any] = {
     "kind": "edifact", "sender": "4000001000005", "sender_qualifier": "14", "receiver": "4000002000004",
@@ -69,8 +74,8 @@ def test_every_ready_declaration_is_read_by_the_layout_of_its_name(tmp_path: Pat
     payload = {
         "ship_on": "2026-11-02", "expected_on": "2026-11-05", "shipment": "SH1", "tracking": "1Z",
         "purchase_order": "PO9", "carrier": "UPSN",
-        "supplier": "4000001000005", "ship_from": {"name": "Plant"}, "ship_to": {"name": "DC", "id": "4000002000004"},
-        "lines": [{"sku": "A", "quantity": Decimal("2.50"), "lot": "L7"}],
+        "supplier": "4000001000005", "ship_from": {"name": "Plant"}, "ship_to": {"name": "DC", "id": "4000002000004",
+        "id_qualifier": "UL"}, "lines": [{"sku": "A", "quantity": Decimal("2.50"), "lot": "L7"}],
     }  # fmt: skip
     for layout, expected in (
         ("x12/940", {"order": "SO-1", "change": "N", "sku": "A", "quantity": "2.5", "lot": "L7", "carrier": "UPSN"}),
@@ -87,6 +92,59 @@ def test_every_ready_declaration_is_read_by_the_layout_of_its_name(tmp_path: Pat
         content.check_record(record(payload))
         (row,) = read_back(tmp_path, content.file_bytes([record(payload)], FACTS), kind=kind, layout=layout)
         assert {key: row[key] for key in expected} == expected
+
+
+READY: dict[str, tuple[dict[str, Any], set[str]]] = {
+    "x12/940": (
+        {"ship_to": {"name": "DC"}, **lines(1)},
+        {"ship_to.address_2", "ship_to.id", "ship_to.id_qualifier"},
+    ),
+    "x12/943": (
+        {"ship_on": "2026-11-02", "ship_from": {"name": "Plant"}, **lines(1)},
+        {"ship_from.id", "ship_from.id_qualifier", "ship_to.id", "ship_to.id_qualifier"},
+    ),
+    "edifact/ORDERS": (lines(1), set()),
+    "edifact/DESADV": (lines(1), set()),
+}
+"""The least payload of each ready declaration, and the optional members that it refuses alone."""
+
+
+@pytest.mark.parametrize("layout", sorted(ready_layouts_by_name()))
+def test_a_ready_declaration_writes_or_refuses_each_member_that_is_given(layout: str) -> None:
+    """Whichever one or two optional members a record has beside the least payload, no value is missing in the file."""
+    kind = layout.partition("/")[0]
+    content: Any = content_of(kind=kind, layout=layout, sender="SHOP", receiver="WMS")
+    least, refused_alone = READY[layout]
+    cells = [cell for row in content.rows for cell in row.cells()]
+    dates = {cell.from_ for cell in cells if cell.as_ == "date"}
+    shown = {name for cell in cells for name in cell.shown_member_names()}
+    optional = {name for name in shown - OWN_NAMES - {"line_number"} if not has_member(least, name)}
+    refused = set()
+    for names in [*combinations(sorted(optional), 1), *combinations(sorted(optional), 2)]:
+        payload, expected = copy.deepcopy(least), set()
+        for number, name in enumerate(names, 10):
+            value = f"2031-12-{number}" if name in dates else f"77{number}"
+            set_member(payload, name, value)
+            expected.add(value.replace("-", ""))
+        if not is_writable(content, record(payload)):
+            refused.add(names)
+            continue
+        assert expected <= set(re.split(r"[^0-9A-Z]", text_of(content, record(payload)))), names
+    assert {names[0] for names in refused if len(names) == 1} == refused_alone
+    assert all(refused_alone & set(names) for names in refused)
+
+
+def has_member(payload: dict[str, Any], name: str) -> bool:
+    """Whether *payload* has the member *name*, which begins with ``line`` for those of its line."""
+    return NamedValues([payload], {}, {"line": (payload["lines"][0], "")}).has_value(name)
+
+
+def set_member(payload: dict[str, Any], name: str, value: str) -> None:
+    *parents, member = name.split(".")
+    inner = payload["lines"][0] if parents == ["line"] else payload
+    for parent in parents if parents != ["line"] else []:
+        inner = inner.setdefault(parent, {})
+    inner[member] = value
 
 
 @settings(max_examples=examples(200), deadline=None)

@@ -95,3 +95,16 @@ def test_ready_declarations_show_members_that_a_record_need_not_have(layout: str
         content.names_lacking_in_record(record({**needed, "lines": [{"sku": ""}]}))
         == ["line.quantity", "lines.quantity"][: 2 if layout.startswith("x12") else 1]
     )
+
+
+def test_a_ready_declaration_needs_what_the_members_of_a_record_need() -> None:
+    """A name is needed whether or not there is an identifier, and a qualifier as soon as there is one."""
+    content = content_of(kind="x12", layout="x12/940", sender="A", receiver="B")
+    for ship_to, lacking in (
+        ({}, ["ship_to.name"]),
+        ({"name": "", "id": ""}, ["ship_to.id_qualifier"]),
+        ({"name": "", "address_2": ""}, ["ship_to.address"]),
+        ({"name": "", "region": ""}, []),
+    ):
+        payload = {"ship_to": ship_to, "lines": [{"sku": "", "quantity": ""}]}
+        assert content.names_lacking_in_record(record(payload)) == lacking

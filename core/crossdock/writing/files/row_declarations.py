@@ -82,12 +82,21 @@ class RowPart(ConfigModel):
             yield self.each
             return
         for each in scope.scopes_of_elements(self.each, self.named):
-            conditions = [name for name in (self.when.columns() if self.when else ()) if not each.has_value(name)]
-            if conditions and required:
+            if required and self._is_never_written_in(each):
                 continue  # a row for members that a record need not have
-            yield from conditions
+            if not required:
+                yield from (name for name in self._condition_names() if not each.has_value(name))
             for value in (*self.cells_and_parts(), *self.inner_rows):
                 yield from value.names_lacking_in_scope(each, required=required)
+
+    def _condition_names(self) -> Sequence[str]:
+        return list(self.when.columns()) if self.when else []
+
+    def _is_never_written_in(self, scope: NamedValues) -> bool:
+        """Return whether *scope* has no member of the condition, which a record without them does not meet."""
+        if self.when is None or any(scope.has_value(name) for name in self._condition_names()):
+            return False
+        return not self.when.predicate()(_MemberTexts(scope))
 
     def expanded_rows(self, scope: NamedValues) -> Iterator[tuple[Self, NamedValues]]:
         """Yield each row that is written, with its scope."""

@@ -122,6 +122,10 @@ def test_edifact_declares_its_separators(file: Path) -> None:
     swapped = edifact(["NAD+DP+++Müller ?+ Söhne?: 5??", message[1]], una="").translate(str.maketrans("+:?'", "^|!~"))
     file.write_bytes((other + swapped).encode("latin-1"))
     assert read(file, layout) == ([{**row, "name": "Müller ^ Söhne| 5!"}], [])
+    controls = edifact(message, end="'").translate(str.maketrans("+:?'", "\x1d\x1f\x1c\x1e"))
+    file.write_bytes(controls.encode("latin-1"))
+    row_with_controls = {**row, "name": "Müller \x1d Söhne\x1f 5\x1c"}
+    assert read(file, layout) == ([row_with_controls], [])
     file.write_bytes(edifact(message).replace("UNOC", "UNOW").encode())
     assert read(file, layout) == expected
 

@@ -196,9 +196,9 @@ class Segments:
         if not head.startswith(f"UNB{element}"):
             self._refuse_start("UNB", "EDIFACT")
         version = head.partition(terminator)[0].split(element)[1].split(component)[1:2]
-        if version < ["4"] or repetition.isspace():
+        if version < ["4"] or repetition == " ":
             repetition = ""
-        return Separators(element, component, terminator, repetition, release.strip(), mark)
+        return Separators(element, component, terminator, repetition, release.strip(" "), mark)
 
     def _refuse_start(self, tag: str, kind: str) -> NoReturn:
         if self._number:

@@ -142,8 +142,18 @@ def test_bytes_are_counted_where_programs_count_them() -> None:
     content = fixed(columns, encoding="shift_jis", count="bytes")
     assert text_of(content, record({"x": "日本"}), encoding="shift_jis") == "日本  |\n"
     assert refusal(content, record({"x": "日本語a"})) == ("/x", "has 7 bytes, and its column 6")
+    wide = fixed({**columns, "a": {**columns["a"], "fill": "\u3000"}}, encoding="shift_jis", count="bytes")
+    assert text_of(wide, record({"x": "日本"}), encoding="shift_jis") == "日本\u3000|\n"
+    assert refusal(wide, record({"x": "日a"})) == ("/x", "leaves 3 bytes of its column, and the fill character has 2")
     nel = fixed({"a": {"at": 1, "length": 2, "template": "{x}"}}, encoding="cp037", line_end="nel")
     assert nel.file_bytes([record({"x": "a"})] * 2, FACTS) == b"\x81\x40\x15\x81\x40\x15"
+
+
+def test_a_byte_order_mark_takes_no_position() -> None:
+    """It precedes the file, and no value."""
+    columns = {"a": {"at": 1, "length": 6, "template": "{x}"}, "b": {"at": 7, "length": 1, "template": "|"}}
+    content = fixed(columns, encoding="utf-8-sig", count="bytes")
+    assert content.file_bytes([record({"x": "é"})], FACTS) == "\ufeffé    |\n".encode()
 
 
 def test_declarations_that_contradict_themselves_are_refused() -> None:
@@ -154,7 +164,8 @@ def test_declarations_that_contradict_themselves_are_refused() -> None:
         ({"a": column, "b": {**column, "at": 2}}, {}), ({"a": column}, {"length": 1}), ({"a": column},
         {"line_end": "none"}),
         ({"a": {"at": 1, "length": 2, "from": "x", "as": "integer", "fill": "*"}}, {}), ({"a": column},
-        {"encoding": "iso2022_jp", "count": "bytes"}),
+        {"encoding": "iso2022_jp", "count": "bytes"}), ({"a": column}, {"encoding": "utf-16-le", "count": "bytes"}),
+        ({"a": {**column, "fill": "\u3000"}}, {"encoding": "cp1252"}),
         ({"a": {"at": 1, "length": 2, "from": "x", "as": "integer", "fill": "0", "padding": "right"}}, {}), ({}, {}),
         ({"a": {**column, "at": 0}}, {}),
     ):  # fmt: skip

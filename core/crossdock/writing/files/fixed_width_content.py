@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from crossdock.errors import RecordError
 from crossdock.reading.formats.encoding_names_and_byte_widths import (
     check_encoding_name,
     is_encoding_without_shift_codes,
@@ -55,7 +56,7 @@ class WrittenColumn(Cell):
         """Return exactly `length` characters, or bytes in the encoding."""
         text, place = self._unpadded_text_and_place(scope, notation)
         encoder.check_characters(text, place)
-        room = self.length - (len(encoder.encode(text)) if in_bytes else len(text))
+        room = self.length - (encoder.byte_width(text) if in_bytes else len(text))
         if room < 0:
             raise invalid_value_error(f"has {self.length - room:,} bytes, and its column {self.length:,}", place)
         if room and self.padding == "none":
@@ -68,7 +69,16 @@ class WrittenColumn(Cell):
             raise invalid_value_error(
                 "has the fill character at its padded end, where nobody could tell them apart", place
             )
-        return text + self.fill * room if is_right else self.fill * room + text
+        filling = self.fill * self._number_of_fills(room, place, encoder.byte_width(self.fill) if in_bytes else 1)
+        return text + filling if is_right else filling + text
+
+    @staticmethod
+    def _number_of_fills(room: int, place: str, fill_width: int) -> int:
+        if room % fill_width:
+            raise invalid_value_error(
+                f"leaves {room:,} bytes of its column, and the fill character has {fill_width}", place
+            )
+        return room // fill_width
 
     def _unpadded_text_and_place(self, scope: NamedValues, notation: NumberDefaults) -> tuple[str, str]:
         if not self.is_number:
@@ -128,23 +138,40 @@ class FixedWidthContent(FramedContent[FixedWidthRow]):
             raise finding_about_key(
                 ("count",), f"bytes cannot be counted in {self.encoding}, which switches between alphabets"
             )
-        for key, rows in (
-            ("header", self.header), ("rows", self.rows), ("update", self.update), ("delete", self.delete),
-            ("trailer", self.trailer),
-        ):  # fmt: skip
-            end = max((row.last_position for row in rows or ()), default=0)
+        if self.count == "bytes" and self._encoder.byte_width(" ") > 1:
+            raise finding_about_key(
+                ("count",), f"bytes cannot be counted in {self.encoding}, whose spaces have several"
+            )
+        for key, rows in self._rows_by_key():
+            self._check_fill_characters(key, rows)
+            end = max((row.last_position for row in rows), default=0)
             if self.length is not None and end > self.length:
                 raise finding_about_key((key,), f"end at position {end}, after the length of {self.length}")
         return self
+
+    def _rows_by_key(self) -> Iterator[tuple[str, Sequence[FixedWidthRow]]]:
+        for key in ("header", "rows", "update", "delete", "trailer"):
+            yield key, getattr(self, key) or ()
+
+    def _check_fill_characters(self, key: str, rows: Sequence[FixedWidthRow]) -> None:
+        for cell in (cell for row in rows for cell in row.cells() if isinstance(cell, WrittenColumn)):
+            try:
+                self._encoder.check_characters(cell.fill, "fill")
+            except RecordError as error:
+                raise finding_about_key((key,), f"fill {error.message}") from None
+
+    @property
+    def _encoder(self) -> TextEncoder:
+        return TextEncoder(self.encoding)
 
     def encode_file(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         header, rows, trailer = self.header_record_and_trailer_rows(records, facts)
         end = line_end_text(self.line_end)
         lines = [self._line(row, scope) + end for row, scope in [*header, *rows, *trailer]]
-        return TextEncoder(self.encoding).encode("".join(lines))
+        return self._encoder.encode("".join(lines))
 
     def _line(self, row: FixedWidthRow, scope: NamedValues) -> str:
-        notation, encoder = NumberDefaults(encoding=self.encoding, sign="none"), TextEncoder(self.encoding)
+        notation, encoder = NumberDefaults(encoding=self.encoding, sign="none"), self._encoder
         in_bytes, line, position = self.count == "bytes", "", 1
         for column in (row.columns or {}).values():
             line += " " * (column.at - position)

@@ -25,8 +25,16 @@ class TextEncoder(Struct, frozen=True):
     def encode(self, text: str, errors: str = "strict") -> bytes:
         name = codecs.lookup(self.encoding).name
         mark = self.bom or name in {"utf-16", "utf-32", "utf-8-sig"}
-        name = f"{name}-le" if name in {"utf-16", "utf-32"} else name.removesuffix("-sig")
-        return (("\ufeff" + text) if mark else text).encode(name, errors)
+        return (("\ufeff" + text) if mark else text).encode(self._name_without_mark, errors)
+
+    @property
+    def _name_without_mark(self) -> str:
+        name = codecs.lookup(self.encoding).name
+        return f"{name}-le" if name in {"utf-16", "utf-32"} else name.removesuffix("-sig")
+
+    def byte_width(self, text: str) -> int:
+        """Return how many bytes *text* takes within a file."""
+        return len(text.encode(self._name_without_mark))
 
     def check_characters(self, text: str, place: str, *, line_breaks: bool = False) -> str:
         """Return *text*. Raises RecordError at *place* for a control character, or one that the encoding lacks.

@@ -31,6 +31,7 @@ _ROUNDING = Context(prec=2 * MAX_DIGITS_BEFORE_POINT)  # more than any result ha
 _is_plain_number = re.compile(
     rf"[0-9]{{1,{MAX_DIGITS_BEFORE_POINT}}}(?:\.[0-9]{{0,{MAX_DIGITS_AFTER_POINT}}})?"
 ).fullmatch
+_ISO_DAY, _MIDNIGHT = "%Y-%m-%d", "T00:00:00"
 _OVERPUNCHES = digits_by_overpunched_character("utf-8")
 MAX_DECIMALS = 18
 
@@ -203,9 +204,13 @@ def number(row: Row, column: str, read: Callable[[str], N]) -> N:
         raise RecordError("bad_value", str(error), pointer=column) from None
 
 
-def day(row: Row, column: str, *, layout: str = "%Y-%m-%d") -> date:
-    """Return a calendar day written as *layout* says: a format of `datetime.strptime`, ``cyymmdd`` or ``cyyddd``."""
-    return TimeFormat(layout).parse_day(text(row, column), column)
+def day(row: Row, column: str, *, layout: str = _ISO_DAY) -> date:
+    """Return a calendar day written as *layout* says: a format of `datetime.strptime`, ``cyymmdd`` or ``cyyddd``.
+
+    In the default layout, a day may also be the time at which it begins, as sheets and databases have it.
+    """
+    cell = text(row, column)
+    return TimeFormat(layout).parse_day(cell.removesuffix(_MIDNIGHT) if layout == _ISO_DAY else cell, column)
 
 
 def instant(

@@ -46,6 +46,7 @@ def text(content: str, attributes: str = "") -> str:
         (valued("currency", " 1E3 "), 1000.0),
         (valued("boolean", "true", "boolean-value"), True),
         (valued("date", "2026-11-25", "date-value"), "2026-11-25"),
+        (valued("date", "2026-11-25", "date-value", shown="25.11.2026 00:00"), "2026-11-25T00:00:00"),
         (valued("date", "2026-11-25T10:00:00.500000000", "date-value"), "2026-11-25T10:00:00.500000"),
         (valued("date", "2026-11-25T10:00:00.000000000", "date-value"), "2026-11-25T10:00:00"),
         (valued("time", "PT08H15M00S", "time-value"), "08:15:00"),

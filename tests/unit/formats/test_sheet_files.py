@@ -77,6 +77,21 @@ def test_cells_become_text() -> None:
     assert found.rows() == [(*text, "", 2), (*text, "30:00:00", 3)]
 
 
+@pytest.mark.parametrize("config", [{}, {"leading_zeros": False}])
+def test_midnight_is_a_time_where_the_number_format_shows_one(config: dict[str, Any]) -> None:
+    """Its cell has the number of a day, and the number format decides which of the two it is."""
+    formats = {
+        "dd.mm.yyyy hh:mm:ss": "2026-01-06T00:00:00", "m/d/yy h:mm": "2026-01-06T00:00:00",
+        'd" h "mmmm': "2026-01-06", "yyyy-mm-dd": "2026-01-06", "mm-dd-yy": "2026-01-06",
+    }  # fmt: skip
+
+    def fill(sheet: Worksheet) -> None:
+        for row, number_format in enumerate(formats, 2):
+            sheet.cell(row, 1, datetime.fromisoformat("2026-01-06T00:00:00")).number_format = number_format
+
+    assert [row[0] for row in read(written([["AT"]], fill), {**SHEET, **config}).rows()] == list(formats.values())
+
+
 def test_the_sheet_is_chosen_by_name_or_number() -> None:
     """Hidden sheets are not counted, and are only read by name."""
     data = written([["SKU"], ["0017"]], hidden="hidden", other="visible")

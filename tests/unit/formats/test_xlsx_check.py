@@ -10,7 +10,7 @@ import pytest
 from crossdock.reading.formats.limited_process import CellError
 from crossdock.reading.formats.xlsx_archive_and_cell_checks import (
     cell_name,
-    check_cells_and_find_zeros,
+    check_and_find_formatted_cells,
     verify_archive_parts,
 )
 
@@ -45,7 +45,7 @@ def archive(rows: str, **others: str) -> BytesIO:
 def test_errors_and_missing_results_are_found(rows: str, cell: str) -> None:
     """With any prefix of the namespace; cells and rows without names follow the ones before."""
     with pytest.raises(CellError) as found:
-        check_cells_and_find_zeros(archive(rows), "Items", finds_errors=True)
+        check_and_find_formatted_cells(archive(rows), "Items", finds_errors=True)
     assert found.value.cell == cell
 
 
@@ -63,7 +63,7 @@ def test_errors_and_missing_results_are_found(rows: str, cell: str) -> None:
 def test_what_is_there_twice_is_found(rows: str, place: str) -> None:
     """Its reader keeps the last of two rows or cells with one number, and says nothing."""
     with pytest.raises(CellError, match="not in their order, or one is there twice") as found:
-        check_cells_and_find_zeros(archive(rows), "Items", finds_errors=False)
+        check_and_find_formatted_cells(archive(rows), "Items", finds_errors=False)
     assert found.value.cell == place
 
 
@@ -96,10 +96,10 @@ def test_values_that_would_be_changed_are_found(style: int, value: str, message:
     """Their reader rounds numbers, passes over parts of values and signs of dates, and fails at long durations."""
     file = archive(f'<x:row><x:c s="{style}"><x:v>{value}</x:v></x:c></x:row>', **{"xl/styles.xml": STYLES})
     if message is None:
-        assert check_cells_and_find_zeros(file, "Items", finds_errors=False)
+        assert check_and_find_formatted_cells(file, "Items", finds_errors=False)
         return
     with pytest.raises(CellError, match=message) as found:
-        check_cells_and_find_zeros(file, "Items", finds_errors=False)
+        check_and_find_formatted_cells(file, "Items", finds_errors=False)
     assert found.value.cell == "A1"
 
 
@@ -116,13 +116,13 @@ def test_two_parts_with_one_name_are_found() -> None:
 def test_values_and_empty_texts_are_right() -> None:
     """A formula may give an empty text."""
     rows = '<x:row><x:c><x:f>1+1</x:f><x:v>2</x:v></x:c><x:c t="str"><x:f>A1</x:f><x:v/></x:c><x:c/></x:row>'
-    assert check_cells_and_find_zeros(archive(rows), "Items", finds_errors=True) is not None
+    assert check_and_find_formatted_cells(archive(rows), "Items", finds_errors=True) is not None
 
 
 def test_a_missing_part_is_found() -> None:
     """The sheet is listed, and its cells are not there."""
     with pytest.raises(CellError, match="a part of the file is missing"):
-        check_cells_and_find_zeros(archive(""), "Other", finds_errors=True)
+        check_and_find_formatted_cells(archive(""), "Other", finds_errors=True)
 
 
 def test_other_files_cannot_be_checked() -> None:
@@ -131,9 +131,9 @@ def test_other_files_cannot_be_checked() -> None:
     with zipfile.ZipFile(file, "w") as packed:
         packed.writestr("content.xml", "<a/>")
     verify_archive_parts(file)
-    assert not check_cells_and_find_zeros(file, "Items", finds_errors=True)
+    assert not check_and_find_formatted_cells(file, "Items", finds_errors=True)
     verify_archive_parts(BytesIO(b"\xd0\xcf\x11\xe0"))
-    assert not check_cells_and_find_zeros(BytesIO(b"\xd0\xcf\x11\xe0"), "Items", finds_errors=True)
+    assert not check_and_find_formatted_cells(BytesIO(b"\xd0\xcf\x11\xe0"), "Items", finds_errors=True)
 
 
 @pytest.mark.parametrize(("column", "name"), [(1, "A3"), (26, "Z3"), (27, "AA3"), (702, "ZZ3"), (703, "AAA3")])

@@ -38,6 +38,8 @@ def test_every_number_in_range_is_read_exactly(number: Decimal) -> None:
         (convert.integer, "1" * 16),
         (convert.day, "2026-02-30"),
         (convert.day, "canary"),
+        (convert.day, "2026-07-01T00:00:01"),
+        (convert.day, "2026-07-01T00:00:00Z"),
         (convert.instant, "2026-01-01T00:00:00"),
         (convert.instant, "9999-12-31T23:59:59-0500"),
     ],
@@ -57,6 +59,11 @@ def test_instants_are_in_utc() -> None:
     local = convert.instant({"A": "01.07.2026 12:00"}, "A", layout="%d.%m.%Y %H:%M", timezone="Europe/Berlin")
     assert (local, local.tzinfo) == (noon, UTC)
     assert convert.day({"A": "20260701"}, "A", layout="%Y%m%d") == date(2026, 7, 1)
+
+
+def test_a_day_may_be_the_time_at_which_it_begins() -> None:
+    """In the default layout, as sheets and Parquet files have days in columns of times."""
+    assert convert.day({"A": "2026-07-01T00:00:00"}, "A") == convert.day({"A": "2026-07-01"}, "A") == date(2026, 7, 1)
 
 
 def test_a_boolean_is_one_of_two_texts() -> None:

@@ -30,7 +30,7 @@ _NAMES = "urn:oasis:names:tc:opendocument:xmlns:{}:1.0 "
 _OFFICE, _STYLE, _TABLE, _TEXT, _DRAWING = map(_NAMES.format, ("office", "style", "table", "text", "drawing"))
 _ERROR_TYPE = "urn:org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0 value-type"
 _TYPE, _FORMULA, _NAME = f"{_OFFICE}value-type", f"{_TABLE}formula", f"{_TABLE}name"
-_NUMBER = f"{_OFFICE}value"
+_NUMBER, _DATE = f"{_OFFICE}value", f"{_OFFICE}date-value"
 _COLUMNS, _ROWS = f"{_TABLE}number-columns-repeated", f"{_TABLE}number-rows-repeated"
 _WIDTH, _HEIGHT = f"{_TABLE}number-columns-spanned", f"{_TABLE}number-rows-spanned"
 _VALUE_TYPES = {"float", "percentage", "currency", "date", "time", "boolean"}
@@ -41,6 +41,8 @@ _MAX_BLANK = 1 << 16
 _MAX_DIGITS = 10  # of a number of repeats
 _IN_MEMORY = 16 << 20
 _DATE_TEXT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.(\d+)", re.ASCII)
+_DAY_TEXT = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_SHOWN_TIME = re.compile(r"\d:\d\d", re.ASCII)
 _TIME_TEXT = re.compile(r"(-?)P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d+))?S)?)?(?<=[DHMS])", re.ASCII)
 _ERRORS = {"#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#BEZUG!", "#NV", "#WERT!", "#ZAHL!"}
 _SHOWN_ERROR = re.compile(r"#[^\W\d_]|[^\W\d_]+:5\d\d")
@@ -108,7 +110,7 @@ class _SheetContent:
         }
         self._values: dict[str, Callable[[str], Any]] = {
             _NUMBER: self._parse_number,
-            f"{_OFFICE}date-value": _date_cut_to_microseconds,
+            _DATE: _date_cut_to_microseconds,
             f"{_OFFICE}time-value": _time_text,
             f"{_OFFICE}boolean-value": self._parse_boolean,
             f"{_OFFICE}string-value": str,
@@ -244,6 +246,8 @@ class _SheetContent:
                 self._refuse("the cell holds an error such as #N/A", hint)
             return ""
         for name, text in attributes.items():
+            if name == _DATE and _DAY_TEXT.fullmatch(text) and _SHOWN_TIME.search(shown):
+                return f"{text}T00:00:00"  # programs leave out the time of midnight
             if read := self._values.get(name):
                 return read(text)
         kind = attributes.get(_TYPE)

@@ -27,7 +27,7 @@ from crossdock.reading.formats.limited_process import (
 from crossdock.reading.formats.ods_sheet import is_ods, read_ods_sheet
 from crossdock.reading.formats.xlsb_merged_cells import read_merged_cells
 from crossdock.reading.formats.xlsx_archive_and_cell_checks import (
-    check_cells_and_find_zeros,
+    check_and_find_formatted_cells,
     no_sheet_error,
     verify_archive_parts,
 )
@@ -35,7 +35,7 @@ from crossdock.reading.formats.xlsx_archive_and_cell_checks import (
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
 
-    from crossdock.reading.formats.xlsx_leading_zeros import ShownZeros
+    from crossdock.reading.formats.xlsx_formatted_cells import FormattedCells
 
 Range = tuple[tuple[int, int], tuple[int, int]]
 
@@ -139,7 +139,7 @@ def _read_with_library(file: BinaryIO, sheet: str | int, *, finds_errors: bool, 
         workbook = CalamineWorkbook.from_filelike(file)
         visible, hidden = _sheets_of_cells(workbook)
         title = _sheet_title(workbook, visible, sheet)
-        zeros = _check_cells_and_find_zeros(file, title, finds_errors=finds_errors)
+        formatted = _check_and_find_formatted_cells(file, title, finds_errors=finds_errors, shows_zeros=shows_zeros)
         found = workbook.get_sheet_by_name(title)
         merged = found.merged_cell_ranges or read_merged_cells(file, title)
     except PasswordError as error:
@@ -148,27 +148,29 @@ def _read_with_library(file: BinaryIO, sheet: str | int, *, finds_errors: bool, 
         raise CellError("cannot be read as a sheet file", "", _DAMAGED) from error
     counts = {"visible": len(visible), "hidden": len(hidden), "empty": not found.height}
     yield {"title": title, "merged": merged, **counts}
-    yield from _rows_with_shown_zeros(found, zeros if shows_zeros else None)
+    yield from _rows_as_shown(found, formatted)
 
 
-def _check_cells_and_find_zeros(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZeros | None:
+def _check_and_find_formatted_cells(
+    file: BinaryIO, title: str, *, finds_errors: bool, shows_zeros: bool
+) -> FormattedCells | None:
     try:
-        zeros = check_cells_and_find_zeros(file, title, finds_errors=finds_errors)
+        formatted = check_and_find_formatted_cells(file, title, finds_errors=finds_errors, shows_zeros=shows_zeros)
     except CellError as error:
         raise CellError(error.message, f"{title}!{error.cell}" if error.cell else "", error.hint) from error
-    if zeros is None and finds_errors:
+    if formatted is None and finds_errors:
         hint = "Ask for xlsx; or declare error_cells: empty, if errors in formulas may be read as empty cells."
         raise CellError("errors in cells can only be found in xlsx and ods files", "", hint)
-    return zeros
+    return formatted
 
 
-def _rows_with_shown_zeros(sheet: CalamineSheet, zeros: ShownZeros | None) -> Iterator[list[Any]]:
+def _rows_as_shown(sheet: CalamineSheet, formatted: FormattedCells | None) -> Iterator[list[Any]]:
     _, column = sheet.start or (0, 0)
     before = [""] * column  # blank first rows come with the others, blank first columns do not
     for row, cells in enumerate(sheet.iter_rows(), 1):
         found = before + cells
-        if zeros:
-            zeros.restore_leading_zeros(row, found)
+        if formatted:
+            formatted.replace_by_shown_values(row, found)
         yield found
 
 

@@ -12,13 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 from posixpath import join, normpath
 from typing import BinaryIO, Literal
 from xml.parsers import expat
 
 from crossdock.reading.formats.limited_process import CellError
 from crossdock.reading.formats.lost_digits_of_doubles import NUMBER, loses_digits_as_double
-from crossdock.reading.formats.xlsx_leading_zeros import Sections, ShownZeros, parse_number_format
+from crossdock.reading.formats.xlsx_formatted_cells import FormattedCells, ShownValue, with_midnight
+from crossdock.reading.formats.xlsx_leading_zeros import parse_number_format, with_leading_zeros
 
 MAX_UNPACKED = 512 << 20
 """The limit for all parts of an archive together, in bytes."""
@@ -33,6 +35,8 @@ _BLOCK = 1 << 20
 _WORKBOOK, _RELATIONS, _STYLES = "xl/workbook.xml", "xl/_rels/workbook.xml.rels", "xl/styles.xml"
 _BUILT_IN_DATES = {*range(14, 23), *range(27, 37), 45, 47, *range(50, 59)}
 """Numbers of formats of dates that a file need not define (ECMA-376, part 1, 18.8.30)."""
+_BUILT_IN_TIMES = {*range(18, 23), 32, 33, 45, 47}
+"""Those of them that show a time."""
 _BUILT_IN_DURATION = 46
 _NO_CODE = re.compile(r'"[^"]*"|[\\_*].|\[[^]]*\]', re.DOTALL)
 """What says nothing of the kind of a number format."""
@@ -41,7 +45,7 @@ _MAX_DAYS = timedelta.max.days
 _AGAIN = "It is damaged or still being written: fetch it again."
 _NO_PROGRAM = "No program that writes sheets does so: do not use it."
 
-_Kind = Literal["date", "duration"]
+_Kind = Literal["date", "time", "duration"]
 Start = Callable[[str, dict[str, str]], None]
 Text = Callable[[str], None]
 
@@ -84,15 +88,17 @@ def _check_part_list_length(file: BinaryIO, size: int) -> None:
         raise CellError("is a zip archive of too many parts", "", "No program writes such sheets: do not use it.")
 
 
-def check_cells_and_find_zeros(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZeros | None:
-    """Check the sheet *title*, and find cells that show leading zeros; None for a file that is not xlsx."""
+def check_and_find_formatted_cells(
+    file: BinaryIO, title: str, *, finds_errors: bool, shows_zeros: bool = True
+) -> FormattedCells | None:
+    """Check the sheet *title*, and find cells that show more than their values; None for a file that is not xlsx."""
     if not zipfile.is_zipfile(file):
         return None
     with opened_archive(file) as archive:
         if _WORKBOOK not in archive.namelist():
             return None
-        formats, kinds = _read_styles(archive)
-        cells = _CellChecks(ShownZeros(formats), kinds, finds_errors=finds_errors)
+        shown_values, kinds = _read_styles(archive, shows_zeros=shows_zeros)
+        cells = _CellChecks(FormattedCells(shown_values), kinds, finds_errors=finds_errors)
         parse_xml_part(
             archive,
             _part_of_sheet(archive, title),
@@ -102,21 +108,22 @@ def check_cells_and_find_zeros(file: BinaryIO, title: str, *, finds_errors: bool
             cells.refuse_comment_or_cdata,
         )
         cells.refuse_cells_far_apart()
-        return cells.zeros
+        return cells.formatted
 
 
-def _read_styles(archive: zipfile.ZipFile) -> tuple[dict[int, Sections], dict[int, _Kind]]:
+def _read_styles(archive: zipfile.ZipFile, *, shows_zeros: bool) -> tuple[dict[int, ShownValue], dict[int, _Kind]]:
     if _STYLES not in archive.namelist():
         return {}, {}
-    formats, styles, above = dict[str, Sections](), list[str](), list[str]()
+    shown_values, styles, above = dict[str, ShownValue](), list[str](), list[str]()
     kinds: dict[str, _Kind] = {str(code): "date" for code in _BUILT_IN_DATES}
+    kinds |= {str(code): "time" for code in _BUILT_IN_TIMES}
     kinds[str(_BUILT_IN_DURATION)] = "duration"
 
     def start(name: str, attributes: dict[str, str]) -> None:
         if _local_name(name) == "numFmt":
             number, code = attributes.get("numFmtId", ""), attributes.get("formatCode", "")
-            if sections := parse_number_format(code):
-                formats[number] = sections
+            if shows_zeros and (sections := parse_number_format(code)):
+                shown_values[number] = partial(with_leading_zeros, sections=sections)
             if kind := _kind_of_number_format(code):
                 kinds[number] = kind
         if _local_name(name) == "xf" and above[-1:] == ["cellXfs"]:
@@ -124,14 +131,20 @@ def _read_styles(archive: zipfile.ZipFile) -> tuple[dict[int, Sections], dict[in
         above.append(_local_name(name))
 
     parse_xml_part(archive, _STYLES, start, lambda _: above.pop())
-    shows_zeros = {style: formats[number] for style, number in enumerate(styles) if number in formats}
-    return shows_zeros, {style: kinds[number] for style, number in enumerate(styles) if number in kinds}
+    shown_values |= {number: with_midnight for number, kind in kinds.items() if kind == "time"}
+    return (
+        {style: shown_values[number] for style, number in enumerate(styles) if number in shown_values},
+        {style: kinds[number] for style, number in enumerate(styles) if number in kinds},
+    )
 
 
 def _kind_of_number_format(code: str) -> _Kind | None:
     if _DURATION.search(re.sub(r'"[^"]*"|\\.', "", code, flags=re.DOTALL)):
         return "duration"
-    return "date" if set("dmyhs") & set(_NO_CODE.sub("", code).lower()) else None
+    letters = set(_NO_CODE.sub("", code).lower())
+    if letters & set("hs"):
+        return "time"
+    return "date" if letters & set("dmy") else None
 
 
 def cell_name(row: int, column: int) -> str:
@@ -226,8 +239,8 @@ def _row_and_column(cell: str) -> tuple[int, int]:
 class _CellChecks:
     """Checks one cell after the other. Cells and rows without a name follow the one before."""
 
-    def __init__(self, zeros: ShownZeros, kinds: Mapping[int, _Kind], *, finds_errors: bool) -> None:
-        self.zeros, self._kinds, self._finds_errors = zeros, kinds, finds_errors
+    def __init__(self, formatted: FormattedCells, kinds: Mapping[int, _Kind], *, finds_errors: bool) -> None:
+        self.formatted, self._kinds, self._finds_errors = formatted, kinds, finds_errors
         self._row = self._column = self._style = 0
         self._has_formula = self._has_value = self._in_value = self._is_number = False
         self._cell = self._number = ""
@@ -271,7 +284,7 @@ class _CellChecks:
         row, column = self._row, self._column
         self._last_row = max(self._last_row, (row, cell))
         self._last_column = max(self._last_column, (column, cell))
-        self.zeros.add_cell(row, column, self._style)
+        self.formatted.add_cell(row, column, self._style)
 
     def add_text(self, text: str) -> None:
         if self._in_value:
@@ -302,7 +315,7 @@ class _CellChecks:
         if kind is None or not NUMBER.fullmatch(self._number):
             return
         days = Decimal(self._number)
-        if kind == "date" and days < 0:  # its reader leaves out the sign
+        if kind != "duration" and days < 0:  # its reader leaves out the sign
             raise CellError("a date or time before the first one", self._cell, "Correct the cell, or ask the sender.")
         if kind == "duration" and abs(days) >= _MAX_DAYS:  # its reader fails
             raise CellError(f"a duration of {_MAX_DAYS:,} days or more", self._cell, "Ask for a number without format.")

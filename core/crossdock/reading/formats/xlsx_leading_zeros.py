@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import operator
 import re
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
@@ -106,26 +105,3 @@ def with_leading_zeros(value: Any, sections: Sequence[Section]) -> Any:
     text = str(int(number)).zfill(shape.count(""))
     digits = iter([text[: len(text) - shape.count("") + 1], *text[len(text) - shape.count("") + 1 :]])
     return "".join(part or next(digits) for part in shape)
-
-
-class ShownZeros:
-    def __init__(self, formats: Mapping[int, Sections]) -> None:
-        self._formats = formats
-        self._runs = dict[int, deque[tuple[int, int, Sections]]]()
-
-    def add_cell(self, row: int, column: int, style: int) -> None:
-        """Add a cell, counted from 1, if its style shows leading zeros. Rows ascend."""
-        if (sections := self._formats.get(style)) is None:
-            return
-        runs = self._runs.setdefault(column, deque())
-        if runs and runs[-1][1] == row - 1 and runs[-1][2] is sections:
-            runs[-1] = (runs[-1][0], row, sections)
-        else:
-            runs.append((row, row, sections))
-
-    def restore_leading_zeros(self, row: int, cells: list[Any]) -> None:
-        for column, runs in self._runs.items():
-            while runs and runs[0][1] < row:
-                runs.popleft()
-            if runs and runs[0][0] <= row and column <= len(cells):
-                cells[column - 1] = with_leading_zeros(cells[column - 1], runs[0][2])

@@ -24,7 +24,7 @@ from crossdock.state.db.schema_migrations import LONG_AGO
 from crossdock.values.safe_local_files import replace_file
 
 NAME = "fence.json"
-MARK_EVERY_S = 5.0
+MARK_EVERY_S = 5
 _MARK = "sent"  # the name of its row, beside that of the lease
 
 

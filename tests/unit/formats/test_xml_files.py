@@ -16,6 +16,7 @@ from tests.unit.formats.layouts import Content, layout, read
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import xml_files
 from crossdock.reading.formats.file_formats import looks_cut, read_rows, read_rows_at_lines, reader_of
+from crossdock.reading.formats.leniency_counts import Leniencies
 
 ORDERS = """<?xml version="1.0" encoding="UTF-8"?>
 <!-- of the warehouse -->
@@ -161,6 +162,19 @@ def test_missing_elements_are_empty_or_refuse_the_file() -> None:
         read(data, {**PLAIN, "missing": "refuse"})
     assert (refused.value.where or "").startswith("f:2:")
     assert read(items("<Item sku='1'><Name/></Item>"), {**PLAIN, "missing": "refuse"}).height == 1
+
+
+def test_columns_that_no_record_has_are_counted() -> None:
+    """A sender who renames an element would empty the member of each record without a sign of it."""
+    for inside, shown in (
+        ("<Item sku='1'><Title>a</Title></Item>", "1 column found in no record"),
+        ("<Item/>", "2 columns found in no record"),
+        ("<Item sku='1'/><Item><Name/></Item>", ""),
+        ("", ""),
+    ):
+        counted = Leniencies()
+        list(read_rows(Content(items(inside).encode()), layout(**PLAIN), name="f", leniencies=counted))
+        assert str(counted) == shown
 
 
 def test_a_file_without_records_has_no_rows() -> None:

@@ -11,7 +11,7 @@ from msgspec import Struct
 ShortLines = Literal["refuse", "pad"]
 LongLines = Literal["refuse", "drop_empty", "drop"]
 BlankLines = Literal["refuse", "at_end", "skip"]
-Leniency = Literal["short", "long", "blank", "sheet", "hidden_sheet", "unset", "without_elements", "set"]
+Leniency = Literal["short", "long", "blank", "sheet", "hidden_sheet", "unset", "without_elements", "set", "absent"]
 _SENTENCES: dict[Leniency, str] = {
     "short": "{} filled up",
     "long": "{} cut to the declared columns",
@@ -21,6 +21,7 @@ _SENTENCES: dict[Leniency, str] = {
     "unset": "{} read as empty",
     "without_elements": "{} gave no row",
     "set": "{} not read",
+    "absent": "{} found in no record",
 }
 _LINES: dict[Leniency, str] = {
     "short": "short line",
@@ -31,6 +32,7 @@ _LINES: dict[Leniency, str] = {
     "unset": "unset cell",
     "without_elements": "empty table",
     "set": "other EDI message",
+    "absent": "column",
 }
 
 

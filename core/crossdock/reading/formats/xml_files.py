@@ -434,7 +434,6 @@ class XmlReader(FormatReader[XmlFormat]):
     def rows(
         self, path: Openable, layout: XmlFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
     ) -> Iterator[pl.DataFrame]:
-        del leniencies
         plan, found, first, fed = _RowPlan(layout), set[int](), 1, 0
         made = _RowCollector(plan, layout, name)
         with open_and_unpack_if_gzip(path, name=name) as stream:
@@ -451,6 +450,8 @@ class XmlReader(FormatReader[XmlFormat]):
                 made.rows, made.repeated, fed = [], 0, 0
         last = _frame(made.rows, plan, first, found, trim=layout.trim)
         made.check_record_count_and_namespaces(found)
+        if leniencies is not None and made.records:
+            leniencies.add("absent", len(set(plan.places) - found))
         if last.height or first == 1:
             yield last
 

@@ -69,6 +69,8 @@ def test_what_a_file_cannot_hold_is_refused_at_its_member() -> None:
         ({}, "\ufeffa", "has the character U+FEFF, a control character or line break"),
         ({}, "a\ud800", "has the character U+D800, a control character or line break"),
         ({"encoding": "cp1252"}, "a\U0001f600", "has the character U+1F600, which cp1252 has not"),
+        ({"encoding": "shift_jis"}, "a\u203e", "has the character U+203E, which shift_jis has not"),  # written as ~
+        ({"encoding": "cp932"}, "a\u301c", "has the character U+301C, which cp932 has not"),  # as another dash
         ({"quoting": "none"}, "a,b", "holds the delimiter, and fields are not quoted"),
         ({"quoting": "none", "delimiter": "||"}, "a|", "holds the delimiter, and fields are not quoted"),
         ({"quoting": "none"}, "a\nb", "has the character U+000A, a control character or line break"),

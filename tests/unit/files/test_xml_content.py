@@ -98,6 +98,9 @@ def test_what_no_xml_may_have_is_refused() -> None:
     text = text_of(content, record({"x": "]]>\r\n\t\U0001f600€" + "x" * 10_000}), encoding="cp1252")
     assert '<D a="]]&gt;&#13;&#10;&#9;&#128512;€xx' in text
     assert "<B>]]&gt;&#13;\n\t&#128512;€xx" in text
+    japanese = content_of(kind="xml", record="/R/D", encoding="shift_jis", rows=[{"columns": {"B": "{x}"}}])
+    written = text_of(japanese, record({"x": "日\u203e\u00a5"}), encoding="shift_jis")
+    assert "<B>日&#8254;&#165;</B>" in written  # their bytes would be read as other characters
 
 
 def test_declarations_that_contradict_themselves_are_refused() -> None:

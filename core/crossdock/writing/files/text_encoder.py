@@ -22,10 +22,15 @@ class TextEncoder(Struct, frozen=True):
     encoding: str
     bom: bool = False
 
-    def encode(self, text: str, errors: str = "strict") -> bytes:
+    def encode(self, text: str) -> bytes:
         name = codecs.lookup(self.encoding).name
         mark = self.bom or name in {"utf-16", "utf-32", "utf-8-sig"}
-        return (("\ufeff" + text) if mark else text).encode(self._name_without_mark, errors)
+        return (("\ufeff" + text) if mark else text).encode(self._name_without_mark)
+
+    def encode_with_references(self, text: str) -> bytes:
+        """Encode XML, in which references stand for characters that the encoding lacks."""
+        lacking = {character for character in set(text) if self.first_lacking_character(character)}
+        return self.encode(text.translate({ord(character): f"&#{ord(character)};" for character in lacking}))
 
     @property
     def _name_without_mark(self) -> str:
@@ -45,12 +50,22 @@ class TextEncoder(Struct, frozen=True):
             raise invalid_value_error(
                 f"has the character U+{ord(found[0]):04X}, a control character or line break", place
             )
-        try:
-            text.encode(self.encoding)
-        except UnicodeEncodeError as error:
-            character = f"U+{ord(text[error.start]):04X}"
-            raise invalid_value_error(f"has the character {character}, which {self.encoding} has not", place) from None
+        if character := self.first_lacking_character(text):
+            number = f"U+{ord(character):04X}"
+            raise invalid_value_error(f"has the character {number}, which {self.encoding} has not", place)
         return text
+
+    def first_lacking_character(self, text: str) -> str | None:
+        """Return the first character that the encoding has not, or whose bytes stand for another one."""
+        if self._is_exact(text):
+            return None
+        return next((character for character in text if not self._is_exact(character)), text[0])
+
+    def _is_exact(self, text: str) -> bool:
+        try:
+            return text.encode(self.encoding).decode(self.encoding) == text
+        except UnicodeError:
+            return False
 
 
 def line_end_text(kind: str) -> str:

@@ -172,10 +172,8 @@ class XmlContent(RowsContent[XmlRow]):
                 if prefix not in {*self.namespaces, "xml"}:
                     raise ValueError(f"namespaces lack the prefix {prefix!r} of {path}")
             _check_xml_names(path)
-            try:
-                path.encode(self.encoding)
-            except UnicodeEncodeError:
-                raise finding_about_key(("encoding",), f"has not all characters of {path}") from None
+            if self._encoder.first_lacking_character(path):
+                raise finding_about_key(("encoding",), f"has not all characters of {path}")
         if len(self._record_path) == 1:
             raise finding_about_key(("record",), "has at least two names: an XML document has one root")
         return self
@@ -201,7 +199,11 @@ class XmlContent(RowsContent[XmlRow]):
         for path, cell in self.trailer.items():
             _set_cell(document, path, cell, scope, notation)
         text = f"{self._declaration}{document.to_text(len(around) + 1)}\n"
-        return TextEncoder(self.encoding).encode(text, "xmlcharrefreplace")
+        return self._encoder.encode_with_references(text)
+
+    @property
+    def _encoder(self) -> TextEncoder:
+        return TextEncoder(self.encoding)
 
     @property
     def _declaration(self) -> str:

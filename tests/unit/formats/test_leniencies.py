@@ -30,6 +30,11 @@ CASES: list[tuple[str, dict[str, Any], list[Any], str]] = [
     ('A;B\n1;2\n3;"4\n\n"\n\n', {"blank_lines": "skip"}, [("1", "2"), ("3", "4\n\n")], "1 blank line left out"),
     ("A;B\n1;2\n3;4\nTRL;2\n\n\n", {"blank_lines": "at_end", "trailer": {"prefix": "TRL;", "count": 1}}, TWO,
      "2 blank lines left out"),
+    ("# from wms\nA;B\n# 1;2;3\n1;2\n3;4\n#", {"comment": "#"}, TWO, "3 comment lines left out"),
+    ("#A;B\nA;B\n1;2\n#10-32;screw\n3;4\n# two rows\n", {"comment": "#"}, TWO,
+     "1 comment line left out, 2 comment lines with as many delimiters as a row left out"),
+    ("#1;2\nI;1;2\n#H;9\nI;3;4\n", {"comment": "#", "records": "I", "record_types": TYPES},
+     [("I", "1", "2"), ("I", "3", "4")], "2 comment lines with as many delimiters as a row left out"),
     ("I;1;2;\nH;9\nI;3;4\n", {"long_lines": "drop_empty", "records": "I", "record_types": TYPES},
      [("I", "1", "2"), ("I", "3", "4")], "1 long line cut to the declared columns"),
     ("H;7;\nI;1\nI;3;4;;\nH\nI;5;6\n\n",
@@ -54,10 +59,17 @@ def test_a_declared_leniency_is_read_and_counted(
     assert again.equals(frame)
 
 
+def test_no_comment_is_like_a_row_of_one_column() -> None:
+    """Every text without a delimiter would be."""
+    leniencies, layout = Leniencies(), DelimitedFormat(comment="#")
+    frame = pl.concat(read_rows(Content(b"A\n1\n# x\n3\n"), layout, name="f", leniencies=leniencies))
+    assert (frame["A"].to_list(), str(leniencies)) == (["1", "3"], "1 comment line left out")
+
+
 @pytest.mark.parametrize(("text", "declared"), [(text, declared) for text, declared, *_ in CASES])
 def test_nothing_passes_by_default(text: str, declared: dict[str, Any]) -> None:
     """The same files are refused without the declaration."""
-    others = {name: value for name, value in declared.items() if not name.endswith("_lines")}
+    others = {name: value for name, value in declared.items() if not name.endswith("_lines") and name != "comment"}
     layout = FORMATS.validate_python({"delimiter": ";", **others})
     with pytest.raises(RefusedError):
         list(read_rows(Content(text.encode()), layout, name="f"))

@@ -15,7 +15,8 @@ from crossdock.reading.formats import preamble_comments_blank_lines
 from crossdock.reading.formats.decoding_into_record_pieces import Block
 from crossdock.reading.formats.delimited_files import read_rows, read_rows_at_lines
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
-from crossdock.reading.formats.preamble_comments_blank_lines import without_comments, without_preamble
+from crossdock.reading.formats.leniency_counts import Leniencies
+from crossdock.reading.formats.preamble_comments_blank_lines import Comments, without_comments, without_preamble
 
 REPORT = b"""STOCK "OF 2026-11-22
 printed by: |||
@@ -87,7 +88,7 @@ def test_blocks_do_not_matter(text: str, chunk: int, skip: int) -> None:
         if quotes % 2 or not line.startswith("#"):
             kept.append(line)
             quotes += line.count('"')
-    found = list(without_comments(iter(blocks), "#", '"'))
+    found = list(without_comments(iter(blocks), Comments("#", ",", Leniencies()), '"'))
     assert _text(found) == "".join(kept)
     left_out = "".join(kept).count("\n") + sum(block for block in found if isinstance(block, int))
     assert left_out == text.count("\n")

@@ -32,6 +32,7 @@ from crossdock.reading.formats.original_record_bytes import bytes_of_records_at_
 from crossdock.reading.formats.parallel_map import map_in_parallel
 from crossdock.reading.formats.polars_parser import MAX_CELLS, PolarsParser, RecordFormat
 from crossdock.reading.formats.preamble_comments_blank_lines import (
+    Comments,
     without_blank_lines,
     without_comments,
     without_preamble,
@@ -401,13 +402,20 @@ def _combined_line_filter(layout: DelimitedFormat, row_ends: RowEnds | None, cou
     def prepare(blocks: Iterator[bytes]) -> Iterator[Block]:
         text = row_ends.with_line_feeds(blocks) if row_ends else blocks
         found: Iterator[Block] = without_preamble(text, layout.skip_lines) if layout.skip_lines else text
-        found = without_comments(found, layout.comment, layout.quote) if layout.comment else found
+        if layout.comment:
+            found = without_comments(found, _comments(layout, layout.comment, counted), layout.quote)
         if layout.blank_lines is None or layout.blank_lines == "refuse":
             return found
         blanks = "" if " " in layout.delimiter else " "
         return without_blank_lines(found, layout.blank_lines, layout.quote, blanks=blanks, leniencies=counted)
 
     return prepare
+
+
+def _comments(layout: DelimitedFormat, prefix: str, counted: Leniencies) -> Comments:
+    types = (layout.record_types or {}).values()
+    declared = [len(each) for each in (layout.names, *(each.names for each in types)) if each]
+    return Comments(prefix, layout.delimiter, counted, declared)
 
 
 class DelimitedReader(FormatReader[DelimitedFormat]):

@@ -11,11 +11,25 @@ from msgspec import Struct
 ShortLines = Literal["refuse", "pad"]
 LongLines = Literal["refuse", "drop_empty", "drop"]
 BlankLines = Literal["refuse", "at_end", "skip"]
-Leniency = Literal["short", "long", "blank", "sheet", "hidden_sheet", "unset", "without_elements", "set", "absent"]
+Leniency = Literal[
+    "short",
+    "long",
+    "blank",
+    "comment",
+    "commented_row",
+    "sheet",
+    "hidden_sheet",
+    "unset",
+    "without_elements",
+    "set",
+    "absent",
+]
 _SENTENCES: dict[Leniency, str] = {
     "short": "{} filled up",
     "long": "{} cut to the declared columns",
     "blank": "{} left out",
+    "comment": "{} left out",
+    "commented_row": "{} with as many delimiters as a row left out",
     "sheet": "{} not read",
     "hidden_sheet": "{} not read",
     "unset": "{} read as empty",
@@ -27,6 +41,8 @@ _LINES: dict[Leniency, str] = {
     "short": "short line",
     "long": "long line",
     "blank": "blank line",
+    "comment": "comment line",
+    "commented_row": "comment line",
     "sheet": "other sheet",
     "hidden_sheet": "hidden sheet",
     "unset": "unset cell",

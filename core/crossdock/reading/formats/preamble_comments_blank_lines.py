@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 
 from crossdock.reading.formats.decoding_into_record_pieces import (
     LINES_BYTES,
@@ -31,10 +32,37 @@ def without_preamble(blocks: Iterator[bytes], lines: int) -> Iterator[Block]:
 _END = b"\r\n\x1a"  # the last byte ends files of DOS
 
 
-def without_comments(blocks: Iterator[Block], prefix: str, quote: str | None) -> Iterator[Block]:
-    """Leave out the lines that begin with *prefix*, except inside quotes."""
-    begin = prefix.encode()
-    return _without_matching_lines(blocks, lambda line: line.startswith(begin), quote)
+class Comments:
+    """Recognizes comments by the text with which their lines begin, and counts them.
+
+    Those with as many delimiters as a row are counted on their own, because they may be rows. *fields_of_rows* has the
+    numbers of fields that rows have; by default, it is that of the first line that is no comment.
+    """
+
+    def __init__(self, prefix: str, delimiter: str, leniencies: Leniencies, fields_of_rows: Iterable[int] = ()) -> None:
+        self._begin, self._delimiter, self._leniencies = prefix.encode(), delimiter.encode(), leniencies
+        self._delimiters_of_rows = {fields - 1 for fields in fields_of_rows}
+        self._uncounted = Counter[int]()
+
+    def is_comment(self, line: bytes) -> bool:
+        if line.startswith(self._begin):
+            self._uncounted[line.count(self._delimiter)] += 1
+        elif not self._delimiters_of_rows and line.strip():
+            self._delimiters_of_rows.add(line.count(self._delimiter))
+        if self._uncounted and self._delimiters_of_rows:
+            self._count_by_delimiters()
+        return line.startswith(self._begin)
+
+    def _count_by_delimiters(self) -> None:
+        for delimiters, count in self._uncounted.items():
+            is_like_row = delimiters > 0 and delimiters in self._delimiters_of_rows
+            self._leniencies.add("commented_row" if is_like_row else "comment", count)
+        self._uncounted.clear()
+
+
+def without_comments(blocks: Iterator[Block], comments: Comments, quote: str | None) -> Iterator[Block]:
+    """Leave out the lines that are comments, except inside quotes."""
+    return _without_matching_lines(blocks, comments.is_comment, quote)
 
 
 def without_blank_lines(

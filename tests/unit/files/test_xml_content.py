@@ -40,7 +40,7 @@ ORDERS: dict[str, Any] = {
 @settings(max_examples=examples(200), deadline=None)
 @given(
     texts=st.lists(st.tuples(st.text(max_size=8), st.text(max_size=8)), min_size=1, max_size=3),
-    encoding=st.sampled_from(["utf-8", "cp1252", "latin-1", "utf-16", "ascii"]),
+    encoding=st.sampled_from(["utf-8", "cp1252", "latin-1", "utf-16", "utf-16-le", "utf-16-be", "ascii"]),
 )
 def test_what_can_be_written_reads_back_equal(
     tmp_path_factory: pytest.TempPathFactory, texts: list[tuple[str, str]], encoding: str
@@ -86,6 +86,21 @@ def test_a_document_has_the_declared_elements(tmp_path: Any) -> None:
         ("SO-2", "C", "3"),
     ]
     assert refusal(content, record({**second, "lines": []})) == ("/lines", "has no elements")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "declared"),
+    [
+        ("utf-8-sig", "UTF-8"), ("utf-16", "UTF-16"), ("utf_16_le", "UTF-16LE"), ("utf-32-be", "UTF-32BE"),
+        ("euc_jp", "EUC-JP"), ("iso2022_jp", "ISO-2022-JP"), ("shift_jis", "shift_jis"), ("cp1252", "windows-1252"),
+        ("latin-1", "ISO-8859-1"), ("ascii", "US-ASCII"), ("cp850", "cp850"),
+    ],
+)  # fmt: skip
+def test_the_declared_encoding_has_its_registered_name(encoding: str, declared: str) -> None:
+    """That of IANA, which readers know, where Python has another one."""
+    content = content_of(kind="xml", record="/R/D", encoding=encoding, rows=[{"columns": {"B": "{x}"}}])
+    text = text_of(content, record({"x": "1"}), encoding=encoding)
+    assert text.startswith(f'<?xml version="1.0" encoding="{declared}"?>\n')
 
 
 def test_what_no_xml_may_have_is_refused() -> None:

@@ -33,7 +33,21 @@ _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
 _IN_TEXT = str.maketrans(_ESCAPES)
 _IN_ATTRIBUTE = str.maketrans({**_ESCAPES, '"': "&quot;", "\n": "&#10;", "\t": "&#9;"})
-_PUBLIC_NAMES = ((re.compile(r"cp(125\d)"), r"windows-\1"), (re.compile(r"iso8859-(\d+)"), r"ISO-8859-\1"))
+_REGISTERED_NAMES = {
+    "ascii": "US-ASCII",
+    "big5hkscs": "Big5-HKSCS",
+    "euc_jp": "EUC-JP",
+    "euc_kr": "EUC-KR",
+    "hz": "HZ-GB-2312",
+    "iso2022_jp": "ISO-2022-JP",
+    "iso2022_jp_2": "ISO-2022-JP-2",
+    "iso2022_kr": "ISO-2022-KR",
+    "kz1048": "KZ-1048",
+    "mac-roman": "macintosh",
+    **{f"utf-{bits}-{order}": f"UTF-{bits}{order.upper()}" for bits in (16, 32) for order in ("le", "be")},
+}
+"""Names of IANA's registry of character sets by those of Python, where they differ and Python knows both."""
+_REGISTERED_FORMS = ((re.compile(r"cp(125\d)"), r"windows-\1"), (re.compile(r"iso8859-(\d+)"), r"ISO-8859-\1"))
 
 
 def _checked_column_path(text: str) -> str:
@@ -157,7 +171,7 @@ class XmlContent(RowsContent[XmlRow]):
     encoding: Annotated[str, AfterValidator(check_encoding_name)] = "utf-8"
     """The character encoding by one of Python's names; characters that it lacks are written as references."""
     declaration: bool = True
-    """Whether the file begins with an XML declaration, which names the encoding."""
+    """Whether the file begins with an XML declaration, which names the encoding by its registered name."""
     decimal_mark: Literal[".", ","] = "."
     """The decimal mark of numbers that declare none of their own."""
 
@@ -210,6 +224,7 @@ class XmlContent(RowsContent[XmlRow]):
         if not self.declaration:
             return ""
         name = codecs.lookup(self.encoding).name.removesuffix("-sig")
-        for form, public in _PUBLIC_NAMES:
-            name = form.sub(public, name)
+        name = _REGISTERED_NAMES.get(name, name)
+        for form, registered in _REGISTERED_FORMS:
+            name = form.sub(registered, name)
         return f'<?xml version="1.0" encoding="{name.upper() if name.startswith("utf") else name}"?>\n'

@@ -159,6 +159,21 @@ def test_a_purge_is_refused_during_a_run(site: Site) -> None:
         assert site.run("state", "purge", "--dry-run").code == 0
 
 
+def test_a_purge_by_a_wrong_clock_is_refused(site: Site) -> None:
+    """It ends with exit 3 and removes nothing, and so does one that cannot ask the platform for its time."""
+    assert site.sync().code == 0
+    grow_old(site)
+    site.edit("in_flight: 4", "in_flight: 4\n  max_clock_skew_s: 0.000001")
+    wrong = site.run("state", "purge")
+    assert (wrong.code, "the clock of this machine is" in wrong.err) == (3, True)
+    site.edit("max_clock_skew_s: 0.000001", "max_clock_skew_s: 300")
+    site.setenv("CROSSDOCK_API_KEY", None)
+    unknown = site.run("state", "purge")
+    assert (unknown.code, "did not tell its time" in unknown.err) == (3, True)
+    site.setenv("CROSSDOCK_API_KEY", site.api_key)
+    assert site.run("state", "purge", "--json").json["operations_removed"] == 7
+
+
 @pytest.mark.nightly(but=["5w"])
 @pytest.mark.parametrize("age", ["90", "5w", "-1d", "99999d", "d"])
 def test_an_age_that_is_none(site: Site, age: str) -> None:

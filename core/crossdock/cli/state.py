@@ -59,7 +59,8 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     Removes settled operations, the data of rejected records, and old runs, files and snapshots. Keeps unsettled
     operations, what was last delivered for each record, the reasons for rejections, and what identifies a repeated or
     stale file. An operation is kept for as long as the platform remembers its idempotency key, and the audit log for at
-    least a year.
+    least a year. Nothing is removed if the clock of this machine and the platform's differ, or if the platform does not
+    tell its time.
 
     'crossdock schedule' does the same once a day. This command also rewrites the file of a SQLite state, so that no
     remnant is left in it; that needs as much free disk space as the file has.
@@ -68,6 +69,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     from crossdock.runs.audited_changes import logged_multi_transaction_change
     from crossdock.state.upkeep.purge import purge_rows_and_rewrite_file as purge_state
     from crossdock.values.config_base_types import parse_duration
+    from crossdock.writing.targets.platform_access_and_clock_checks import require_clock_of_platform
 
     loaded = load_project(config)
     older_than = (loaded.retention or parse_duration(KEPT)) if older_than is None else older_than
@@ -80,6 +82,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
             logged_multi_transaction_change(loaded, "state purge", "state", clock=SystemClock()) as change,
             loaded.open_state_exclusively() as opened,
         ):
+            require_clock_of_platform(loaded.platform, SystemClock(), loaded.access_test_resources[0])
             done = purge_state(opened, loaded.state_url, ages)
             removed = {name: number for name, number in structs.asdict(done).items() if number}
             change.set_before_and_after(

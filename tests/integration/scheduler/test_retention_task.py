@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from msgspec import structs
 from sqlalchemy import Engine, event
 from tests.conftest import PIN
 from tests.integration.scheduler.scheduled_runs_race import BEGIN, Inline, job, project
+from tests.servers import served
+from tests.unit.targets.test_platform_access import Dated, profile_of
 
 from crossdock.config.project.project import Project
 from crossdock.services.observability.health_and_metrics import Metrics
@@ -21,7 +25,7 @@ from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
 from crossdock.services.scheduler.retention_task import RetentionTask
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.services.scheduler.stderr_log import LOGGER
-from crossdock.state import RunResult, StateUrl, create_or_upgrade
+from crossdock.state import PinnedTenant, RunResult, StateUrl, create_or_upgrade, parse_url
 from crossdock.state.upkeep import retention_steps
 from crossdock.testing.manual_clock import ManualClock
 
@@ -35,7 +39,9 @@ class RetentionCase:
     def __init__(self, url: StateUrl, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
         create_or_upgrade(url, PIN)
         self.clock, self._caplog = ManualClock(BEGIN), caplog
-        self.project: Project = structs.replace(project(url, folder, {"a": job()}), retention=WEEK)
+        loaded = project(url, folder, {"a": job()})
+        unchecked = loaded.platform.model_copy(update={"max_clock_skew_s": None})
+        self.project: Project = structs.replace(loaded, platform=unchecked, retention=WEEK)
         caplog.set_level("INFO", logger=LOGGER.name)
 
     def old_runs(self, number: int) -> None:
@@ -113,6 +119,46 @@ def test_a_clock_that_was_ahead_does_not_stop_it(case: RetentionCase) -> None:
         tx.retention.store_applied_time(case.clock.now() + 30 * DAY)
     case.old_runs(3)
     RetentionTask(case.clock).purge_part_if_due(case.project)
+    assert case.runs() == 1
+
+
+@pytest.fixture
+def platform(case: RetentionCase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Dated]:
+    """A platform whose clock is that of the case, with which it is compared."""
+    monkeypatch.setenv("KEY", "k")
+    with served(Dated()) as server:
+        profile = profile_of(f"http://127.0.0.1:{server.server_port}")
+        url = parse_url("sqlite:///dated.db", tmp_path)
+        create_or_upgrade(url, PinnedTenant(profile.base_url, profile.tenant))
+        case.project = structs.replace(case.project, platform=profile, state_url=url)
+        server.date = format_datetime(case.clock.now(), usegmt=True)
+        yield server
+
+
+def test_a_wrong_clock_removes_nothing(case: RetentionCase, platform: Dated) -> None:
+    """While the clock is a year ahead of the platform's nothing is removed; it is once the clock is right."""
+    case.old_runs(3)
+    task, year_s = RetentionTask(case.clock), 365 * DAY.total_seconds()
+    case.clock.step(year_s)
+    assert not task.purge_part_if_due(case.project)
+    (said,) = case.logged()
+    assert (case.runs(), "365 days, 0:00:00 ahead of the platform's" in said) == (4, True)
+    case.clock.step(-year_s)
+    assert not task.purge_part_if_due(case.project)
+    assert (case.runs(), platform.asked) == (1, 2)
+
+
+def test_nothing_is_removed_while_the_platform_does_not_tell_its_time(case: RetentionCase, platform: Dated) -> None:
+    """An answer without a date is asked for again an hour later."""
+    case.old_runs(3)
+    task, platform.date = RetentionTask(case.clock), None
+    for _ in range(9):
+        assert not task.purge_part_if_due(case.project)
+    (said,) = case.logged()
+    assert (case.runs(), platform.asked, "did not tell its time" in said) == (4, 1, True)
+    case.clock.advance(3600)
+    platform.date = format_datetime(case.clock.now(), usegmt=True)
+    task.purge_part_if_due(case.project)
     assert case.runs() == 1
 
 

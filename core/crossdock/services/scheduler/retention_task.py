@@ -12,6 +12,7 @@ from crossdock.errors import CrossdockError, StateBusyError, text_with_code
 from crossdock.services.scheduler.stderr_log import LOGGER
 from crossdock.state.upkeep import purge
 from crossdock.values.clock import Clock
+from crossdock.writing.targets.platform_access_and_clock_checks import require_clock_of_platform
 
 EVERY = timedelta(days=1)  # for all schedulers of a state together
 RETRY_AFTER = timedelta(hours=1)
@@ -26,7 +27,7 @@ class RetentionTask:
     def purge_part_if_due(self, project: Project) -> bool:
         """Remove a part if a day has passed. Return True if more is left. Log failures, which must not prevent runs."""
         now = self._clock.now()
-        if project.retention is None or (self._next is not None and now < self._next):
+        if project.retention is None or self._is_done_or_delayed(now):
             return False
         try:
             self._next = self._next_due_time(project, now)
@@ -43,6 +44,11 @@ class RetentionTask:
             LOGGER.error("retention: %s", reason)
             return False
 
+    def _is_done_or_delayed(self, now: datetime) -> bool:
+        return (
+            self._next is not None and now < self._next <= now + EVERY
+        )  # a later time was set by a clock that was ahead
+
     @staticmethod
     def _next_due_time(project: Project, now: datetime) -> datetime:
         with project.read_state() as tx:
@@ -53,6 +59,7 @@ class RetentionTask:
         assert project.retention is not None
         ages = project.purge_times(project.retention, now)
         with project.open_state_exclusively() as state:
+            require_clock_of_platform(project.platform, self._clock, project.access_test_resources[0])
             purged, is_whole = purge.purge_in_batches(state, ages, batches=BATCHES)
             if is_whole:
                 state.run_transaction(lambda tx: tx.retention.store_applied_time(now))

@@ -100,6 +100,20 @@ def check_clock_if_known(profile: Profile, clock: Clock, resource: str) -> bool:
     return True
 
 
+def require_clock_of_platform(profile: Profile, clock: Clock, resource: str) -> None:
+    """Compare *clock* with the platform's before something is deleted by its age.
+
+    Raises ClockError as `refuse_large_clock_difference`, and UnavailableError if no answer has a date.
+    """
+    if not check_clock_if_known(profile, clock, resource):
+        raise UnavailableError(
+            "did not tell its time, by which the clock of this machine is checked before old data is deleted",
+            where=profile.base_url,
+            hint="'crossdock check' tests access; if no answer ever has a Date, set platform.max_clock_skew_s: null",
+            code="target_unavailable",
+        )
+
+
 def _clock_ahead_s(answer: Answer, clock: Clock) -> float | None:
     platform_s = parse_http_date(answer.headers.get("date", ""))
     return None if platform_s is None else clock.now().timestamp() - platform_s

@@ -19,6 +19,7 @@ from crossdock.runs.session_shared_by_runs import Session
 from crossdock.services.inbox import webhook_record_delivery
 from crossdock.services.inbox.webhook_record_delivery import WorkResult
 from crossdock.state import NamedRecord, ReceivedWebhook, StateUrl
+from crossdock.state.tables.webhooks_and_records_to_fetch import LONGEST_PAUSE
 from crossdock.values.progress import SilentProgress
 from crossdock.values.run_messages import warning_and_note_texts_by_stream
 from crossdock.writing.delivery.records_of_concurrent_runs import _Mark
@@ -81,12 +82,24 @@ def test_a_record_that_cannot_be_fetched_keeps_no_other_from_it(desk: InboxDesk)
             desk.work(session)
             pauses.append(desk.hints(session)[0].due_at - desk.bench.clock.now())
         assert pauses[:3] == [timedelta(seconds=2), timedelta(seconds=4), timedelta(seconds=8)]
-        assert pauses[-1] == webhook_record_delivery.LONGEST_PAUSE
+        assert pauses[-1] == LONGEST_PAUSE
         desk.customers.failing.clear()
         desk.hint(session, "customers", "C3")
         desk.work(session)
         assert desk.hints(session) == []
         assert desk.effects() == [("create", "b:C3")]
+
+
+def test_a_webhook_that_came_while_the_clock_was_ahead_is_worked_on(desk: InboxDesk) -> None:
+    """Its record is fetched as soon as the clock is right, not a month later."""
+    desk.customers.put("C1", name="Ada")
+    month_s = timedelta(days=31).total_seconds()
+    with desk.session() as session:
+        desk.bench.clock.step(month_s)
+        desk.hint(session, "customers", "C1")
+        desk.bench.clock.step(-month_s)
+        desk.work(session)
+        assert (desk.effects(), desk.hints(session)) == ([("create", "b:C1")], [])
 
 
 def test_several_bad_records_in_a_row_keep_no_other_from_it(desk: InboxDesk) -> None:

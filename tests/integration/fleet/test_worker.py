@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from msgspec import structs
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, text, update
 from tests.chaos.fleet_stage import JOB, RECORDS, FleetStage, settings
 from tests.integration.notifications.receivers import Receiver
 from tests.servers import served
@@ -24,6 +24,7 @@ from crossdock.services.fleet.worker_messages import CallResult, ScheduledCall, 
 from crossdock.services.scheduler import pending_notices
 from crossdock.state import DueRun, SkippedRun
 from crossdock.state.db import run_lease
+from crossdock.state.db.schema import jobs
 from crossdock.values.clock import SystemClock
 
 
@@ -73,6 +74,16 @@ def test_a_look_returns_what_the_state_knows(stage: FleetStage) -> None:
     assert result.jobs[0].last is not None
     assert result.jobs[0].last.note == "catch_up: none"
     assert stage.effects() == []
+
+
+def test_a_look_corrects_when_a_job_was_first_seen(stage: FleetStage) -> None:
+    """A time in the future was set by a clock that was ahead; it becomes that of the look."""
+    engine, now = create_engine(project.load(stage.base, stage.config("t000")).state_url), SystemClock().now()
+    with engine.begin() as connection:
+        connection.execute(update(jobs).values(since=now + timedelta(days=31)))
+    engine.dispose()
+    (facts,) = executed(call(stage, None)).jobs
+    assert facts.since - now < timedelta(minutes=1)
 
 
 def test_another_version_is_refused(stage: FleetStage) -> None:

@@ -28,7 +28,15 @@ from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.health_and_metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
 from crossdock.services.scheduler.scheduler import FinishedRun, Scheduler, WorkerPool
-from crossdock.state import DueRun, NamedRecord, PinnedTenant, create_or_upgrade, parse_url
+from crossdock.state import (
+    DueRun,
+    NamedRecord,
+    PendingNotice,
+    PinnedTenant,
+    RunResult,
+    create_or_upgrade,
+    parse_url,
+)
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
 from crossdock.values.progress import SilentProgress
@@ -98,6 +106,61 @@ def test_a_clock_a_month_ahead_skips_nothing(loaded: Project, platform: Dated) -
                 pass
         assert ran == ["2025-03-02", "2025-03-03", "2025-03-04"]
     assert platform.asked <= 6, "a clock that was not set is compared once"
+
+
+def test_a_job_that_was_first_seen_when_the_clock_was_ahead_runs(
+    loaded: Project, platform: Dated, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It counts from when the clock is right, which is logged; without the platform's time nothing is corrected."""
+    clock, ran = ManualClock(BEGIN), list[str]()
+
+    def run(session: Session, due_run: DueRun) -> Report | None:
+        with session.state.begin() as tx:
+            tx.scheduled_runs.begin_unless_finished(due_run, at=clock.now())
+            tx.scheduled_runs.finish(due_run, "done", None, None, at=clock.now())
+        ran.append(due_run.business_date.isoformat())
+        return None
+
+    clock.step(MONTH_S)
+    with closing(Scheduler(loaded, clock, run, lambda _: None, WorkerPool(Inline()))) as scheduler:
+        scheduler.report_ended_or_start_due()
+        clock.step(-MONTH_S)
+        platform.date = None
+        scheduler.report_ended_or_start_due()
+        assert "first seen" not in caplog.text
+        for _ in range(3):
+            platform.date = _date(clock)
+            while scheduler.report_ended_or_start_due():
+                pass
+            clock.advance(86_400)
+    assert caplog.text.count("nightly was first seen when the clock was ahead: its runs count from now on") == 1
+    assert ran == ["2025-03-02", "2025-03-03"]
+
+
+def test_people_are_told_of_what_failed_while_the_clock_was_ahead(loaded: Project, platform: Dated) -> None:
+    """A pause that a wrong clock has set is over, and so is a run that it has ended."""
+    clock = ManualClock(BEGIN)
+    platform.date = _date(clock)
+    with served(Receiver()) as receiver:
+        notifier = Notifier(NotifyConfig.model_validate({"webhook": {"url": receiver.url}}), clock)
+        clock.step(MONTH_S)
+        with closing(loaded.open_state()) as state, state.begin() as tx:
+            run = tx.runs.start(business_date="2025-03-01", at=clock.now())
+            tx.runs.finish(run, RunResult("failed"), at=clock.now())
+            tx.scheduled_runs.add_pending_notice(PendingNotice(run, "nightly", clock.now()), ["own"])
+        service = MonitoredScheduler(
+            loaded,
+            clock,
+            threading.Event(),
+            Metrics(clock),
+            notifier=notifier,
+            trace=lambda _: None,
+            workers=WorkerPool(Inline()),
+        )
+        clock.step(-MONTH_S)
+        with closing(service):
+            service.report_ended_and_start_due()
+        assert [exact_json.loads(post.body)["type"] for post in receiver.posts] == ["night.failed"]
 
 
 def _date(clock: ManualClock) -> str:

@@ -88,6 +88,18 @@ def test_a_pause_is_looked_at_again() -> None:
     assert [each.job for each in decided(schedule, NOW + AGAIN)] == ["a"]
 
 
+def test_a_job_that_was_first_seen_when_the_clock_was_ahead_is_looked_at() -> None:
+    """Once a minute, until a look at its state has corrected the time."""
+    schedule, ahead = FleetSchedule(), JobFacts("a", NOW + timedelta(days=31), paused=False)
+    schedule.add_or_replace_tenant("acme", {"a": job()}, [ahead], NOW)
+    assert decided(schedule, NOW) == []
+    assert decided(schedule, NOW + AGAIN) == [DueCall("acme")]
+    schedule.update_job_facts("acme", [replace(ahead, since=NOW)], NOW + AGAIN)
+    assert decided(schedule, NOW + 2 * AGAIN) == []
+    (call,) = decided(schedule, NOW + timedelta(days=1))
+    assert call.job == "a"
+
+
 def test_a_blackout_is_waited_for() -> None:
     """The run is not lost, and starts at its end."""
     schedule = FleetSchedule()

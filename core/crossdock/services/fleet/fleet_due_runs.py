@@ -55,6 +55,10 @@ class _TenantJobs(Struct):
         """Return none that are running: a tenant has one run at a time, and nothing is decided about it meanwhile."""
         return []
 
+    def is_any_job_first_seen_ahead(self, now: datetime) -> bool:
+        """Return whether a clock that was ahead saw a job first. A look at the state corrects that."""
+        return any(facts.since > now + ON_TIME for facts in self.facts.values())
+
     @property
     def are_all_jobs_known(self) -> bool:
         return self.configs.keys() <= self.facts.keys()
@@ -119,6 +123,8 @@ class FleetSchedule:
         waits = any(plan.starts for plan in plans)
         if not waits and any(self._is_due(found, job, now) for job in found.paused_jobs()):
             return DueCall(tenant)
+        if found.is_any_job_first_seen_ahead(now):
+            return DueCall(tenant)
         at = self._next_decision_time(tenant, now)
         self._queue_decision_time(tenant, now + AGAIN if waits or at <= now else at)
         return None
@@ -143,6 +149,8 @@ class FleetSchedule:
             times = [
                 max(at, now + AGAIN) if job in paused else at for at, job in zip(times, found.configs, strict=True)
             ]
+        if found.is_any_job_first_seen_ahead(now):
+            times.append(now + AGAIN)
         return min(times)
 
     def _queue_decision_time(self, tenant: str, at: datetime) -> None:

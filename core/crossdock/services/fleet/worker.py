@@ -24,7 +24,8 @@ from crossdock.services.observability.optional_trace_export import open_trace_ex
 from crossdock.services.scheduler import pending_notices, run_event_builders, stderr_log
 from crossdock.services.scheduler.pending_notices import notification_sender_of_project, notify_of_event_and_pending
 from crossdock.services.scheduler.retention_task import apply_retention_until_done
-from crossdock.state import DueRun, Transaction
+from crossdock.services.scheduler.scheduler import ON_TIME, log_jobs_first_seen_ahead
+from crossdock.state import DueRun, State, Transaction
 from crossdock.state.fleet_leadership_and_jobs import JobFacts
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.run_messages import RunMessage
@@ -109,10 +110,19 @@ def _send_notices_and_collect_facts(loaded: Project, call: ScheduledCall) -> Cal
             state.run_transaction(lambda tx: tx.scheduled_runs.skip(call.skipped, at=now, recipients=recipients))
     problems = pending_notices.send_pending_notices(loaded, notification_sender_of_project(loaded, clock), clock)
     with closing(loaded.open_state()) as state:
+        _count_jobs_first_seen_ahead_from_now(loaded, state, clock)
         state.run_transaction(lambda tx: tx.scheduled_runs.remove_sent_notices(call.notified, "fleet"))
         pending = state.run_read_only(lambda tx: _pending_notices(tx, loaded, now))
         jobs = state.run_transaction(lambda tx: _job_facts(tx, loaded))
     return CallResult(outcome="looked", jobs=jobs, problems=tuple(problems), pending_notices=pending)
+
+
+def _count_jobs_first_seen_ahead_from_now(loaded: Project, state: State, clock: Clock) -> None:
+    now = clock.now()
+    ahead = state.run_read_only(lambda tx: tx.scheduled_runs.jobs_first_seen_after(now + ON_TIME))
+    if ahead and check_clock_if_known(loaded.platform, clock, loaded.access_test_resources[0]):
+        log_jobs_first_seen_ahead(ahead)
+        state.run_transaction(lambda tx: tx.scheduled_runs.count_jobs_from(ahead, now))
 
 
 def _run_or_notify_of_failure(loaded: Project, call: ScheduledCall, due_run: DueRun, clock: Clock) -> CallResult:

@@ -26,6 +26,7 @@ from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.runs.session_shared_by_runs import Session
 from crossdock.runs.stop_requests import RunInterrupt
 from crossdock.state import InboxRecord, NamedRecord, Transaction
+from crossdock.state.tables.webhooks_and_records_to_fetch import LONGEST_PAUSE
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 
@@ -39,7 +40,7 @@ BREAK_S = 2.0  # how long works wait for each other to end at the same time
 SLOW_S = 60.0  # a part that takes longer is reported
 FAILED_ALONE = 3  # in a row; then the failure is not caused by single records
 SOON = timedelta(milliseconds=250)  # after which a record is looked at again whose operation another run sends
-FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(hours=1)  # after failures; each is twice as long
+FIRST_PAUSE = timedelta(seconds=1)  # after a failure; each is twice as long, up to `LONGEST_PAUSE`
 LONGEST_UNTRIED = timedelta(seconds=30)  # for a record that failed only together with others, or has to wait
 _DOUBLED = 12  # at most
 

@@ -164,9 +164,10 @@ class MonitoredScheduler:
 
     def _report_runs_prevented_by_error(self, error: CrossdockError, now: datetime) -> None:
         """Report the first due run of each job while the state cannot be used, or the clocks differ."""
+        may_notify = pending_notices.is_pause_over(self._notify_at, now)
         for name, job in self.project.jobs.items():
             one = next(due_between(job.schedule, self._instant_since_runs_are_unknown(job, now), now), None)
-            if one is not None and name not in self._reported_lost and now >= self._notify_at:
+            if one is not None and name not in self._reported_lost and may_notify:
                 run_requests_and_failed_starts.store_failed_start(
                     self.project, self._clock, error, RunRequest(job=name)
                 )
@@ -243,7 +244,7 @@ class MonitoredScheduler:
         self._notify(run_event_builders.event_with_previous_if_readable(self.project, event, ended.due.instant), log)
 
     def _send_pending_notices(self, now: datetime) -> None:
-        if now < self._notify_at:
+        if not pending_notices.is_pause_over(self._notify_at, now):
             return
         problems = pending_notices.send_pending_notices(self.project, self._send_event_to_channels, self._clock)
         self._log_notification_problems(problems)

@@ -36,6 +36,11 @@ def duration_of_pause_after_failures(failures: int) -> timedelta:
     return min(LONGEST_PAUSE, FIRST_PAUSE * (1 << min(failures - 1, 10)))
 
 
+def is_pause_over(until: datetime, now: datetime) -> bool:
+    """Return whether a pause after failures is over. A clock that was ahead has set an end later than any pause."""
+    return not now < until <= now + LONGEST_PAUSE
+
+
 def send_pending_and_new_notice(project: Project, send: Send, event: ScheduledRunEnded, clock: Clock) -> list[str]:
     """Send what people were not notified of before, then *event*. Return a sentence for each channel that failed."""
 
@@ -97,9 +102,14 @@ def _next_pending_event(project: Project, ended_before: datetime, seen: set[int]
 def event_of_run(
     tx: Transaction, project: Project, run: PendingNotice, ended_before: datetime
 ) -> ScheduledRunEnded | None:
-    """Return the event of an ended run from its row; None if the run is gone or ended later."""
+    """Return the event of an ended run from its row; None if the run is gone or ended later.
+
+    One that ended much later ended when the clock was ahead.
+    """
     record = tx.runs.get(run.run_id)
-    if record is None or record.finished_at is None or record.finished_at > ended_before:
+    if record is None or record.finished_at is None:
+        return None
+    if ended_before < record.finished_at <= ended_before + IN_PROGRESS:
         return None
     day, job = date.fromisoformat(record.business_date), project.jobs.get(run.job)
     event = ScheduledRunEnded(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack
 from datetime import datetime, timedelta
@@ -204,10 +204,11 @@ class Scheduler:
         with state.begin() as tx:
             plans = self._due_jobs.plan_all(tx.scheduled_runs, now, self._on_time_since)
             early = [] if self._is_clock_checked(now) else self._runs_ahead_of_clock(tx, now)
-        if early or any(plan.starts or plan.skipped for plan in plans):
+            ahead = tx.scheduled_runs.jobs_first_seen_after(now + ON_TIME)
+        if early or ahead or any(plan.starts or plan.skipped for plan in plans):
             self._check_clock_with_platform(now)
-        if early and self._is_clock_checked(now):
-            plans = self._remove_early_and_replan(state, early, now)
+        if (early or ahead) and self._is_clock_checked(now):
+            plans = self._correct_times_ahead_and_replan(state, early, ahead, now)
         with state.begin() as tx:
             candidates = [plan for plan in plans if plan.job not in self._running and plan.job not in self._postponed]
             found = ((plan, self._due_jobs.run_to_start(tx.scheduled_runs, plan, plans, now)) for plan in candidates)
@@ -222,12 +223,19 @@ class Scheduler:
         skew_s = self._project.platform.max_clock_skew_s
         return [] if skew_s is None else tx.scheduled_runs.finished_due_or_ended_after(now + timedelta(seconds=skew_s))
 
-    def _remove_early_and_replan(self, state: State, early: list[ScheduledRun], now: datetime) -> list[DueJob]:
-        """Remove the *early* runs, which would stand for those that are due at their times, and plan again."""
+    def _correct_times_ahead_and_replan(
+        self, state: State, early: list[ScheduledRun], ahead: list[str], now: datetime
+    ) -> list[DueJob]:
+        """Remove the *early* runs, which would stand for those that are due at their times, and plan again.
+
+        The jobs *ahead* would have no due run until the time at which a clock that was ahead saw them first.
+        """
         for run in early:
             message = "the run of %s for %s began when the clock was ahead, and does not count: it runs when it is due"
             LOGGER.warning(message, run.job, run.business_date)
+        log_jobs_first_seen_ahead(ahead)
         with state.begin() as tx:
+            tx.scheduled_runs.count_jobs_from(ahead, now)
             tx.scheduled_runs.remove_as_if_not_run(early, now)
             return self._due_jobs.plan_all(tx.scheduled_runs, now, self._on_time_since)
 
@@ -322,6 +330,11 @@ class Scheduler:
         if self._state is not None:
             self._state.close()
             self._state = None
+
+
+def log_jobs_first_seen_ahead(jobs: Iterable[str]) -> None:
+    for job in jobs:
+        LOGGER.warning("%s was first seen when the clock was ahead: its runs count from now on", job)
 
 
 def _log_runs_failed_by_overlap(plan: DueJob) -> None:

@@ -95,6 +95,14 @@ class ScheduledRuns:
             _ADD_JOB.run(self._connection, {"name": [job], "since": [at], "paused": [False]})
         return known or at
 
+    def jobs_first_seen_after(self, at: datetime) -> list[str]:
+        return sorted(self._connection.execute(select(jobs.c.name).where(jobs.c.since > at)).scalars())
+
+    def count_jobs_from(self, names: Sequence[str], at: datetime) -> None:
+        """Let the jobs of these *names* that were first seen after *at* count from then on."""
+        later = and_(jobs.c.name.in_(names), jobs.c.since > at)
+        self._connection.execute(update(jobs).where(later).values(since=at))
+
     def paused_jobs(self) -> set[str]:
         return set(self._connection.execute(select(jobs.c.name).where(jobs.c.paused)).scalars())
 
@@ -118,8 +126,7 @@ class ScheduledRuns:
             self._connection.execute(
                 delete(table).where(_is_row_of_due_run(DueRun(run.job, run.due, run.business_date)))
             )
-            later = and_(jobs.c.name == run.job, jobs.c.since > at)
-            self._connection.execute(update(jobs).where(later).values(since=at))
+        self.count_jobs_from([run.job for run in found], at)
 
     def last_executed_run_of_job(self, due_run: DueRun) -> ScheduledRun | None:
         """Return the run of the same job that was executed and ended last, or None."""

@@ -7,7 +7,7 @@ fetched again.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from crossdock.state.tables.dead_letters import ALL, RecordFilter
 from crossdock.state.tables.record_identity_and_scope import DeleteByKey, in_stream_of_parameter
 
 REMOVED_AT_ONCE = 1_000  # webhooks in one transaction
+LONGEST_PAUSE = timedelta(hours=1)  # before a record is fetched again
 
 
 class NamedRecord(NamedTuple):
@@ -194,12 +195,16 @@ class Inbox:
     # ---- to fetch
 
     def records_to_fetch_now(self, now: datetime, streams: Collection[str], *, limit: int) -> list[InboxRecord]:
-        """Return at most *limit* records of *streams* to fetch now, longest due first."""
+        """Return at most *limit* records of *streams* to fetch now, longest due first.
+
+        A record that is due later than after `LONGEST_PAUSE` got its time from a clock that was ahead.
+        """
         found = list[InboxRecord]()
         for stream in streams:  # one after the other, so that each is read in the order of an index
-            query = select(*_FIELDS).where(hints.c.stream == stream, hints.c.due_at <= now)
-            rows = self._connection.execute(query.order_by(hints.c.due_at).limit(limit))
-            found += [InboxRecord(*row) for row in rows]
+            for is_due in (hints.c.due_at <= now, hints.c.due_at > now + LONGEST_PAUSE):
+                query = select(*_FIELDS).where(hints.c.stream == stream, is_due)
+                rows = self._connection.execute(query.order_by(hints.c.due_at).limit(limit))
+                found += [InboxRecord(*row) for row in rows]
         return sorted(found, key=attrgetter("due_at", "key_hash"))[:limit]
 
     def due_streams(self, now: datetime) -> list[str]:
@@ -207,9 +212,9 @@ class Inbox:
         first, after = select(func.min(hints.c.stream)), ""
         found = list[tuple[datetime, str]]()
         while (stream := self._connection.execute(first.where(hints.c.stream > after)).scalar()) is not None:
-            after, due = stream, self.next_fetch_time([stream])
-            if due is not None and due <= now:
-                found.append((due, stream))
+            after = stream
+            if records := self.records_to_fetch_now(now, [stream], limit=1):
+                found.append((records[0].due_at, stream))
         return [stream for _, stream in sorted(found)]
 
     def next_fetch_time(self, streams: Collection[str]) -> datetime | None:

@@ -9,7 +9,7 @@ from msgspec import structs
 from tests.unit.state.samples import AT
 
 from crossdock.state import NamedRecord, ReceivedWebhook, State, StreamAndKey
-from crossdock.state.tables.webhooks_and_records_to_fetch import UnreadableWebhook
+from crossdock.state.tables.webhooks_and_records_to_fetch import LONGEST_PAUSE, UnreadableWebhook
 
 LATER = AT + timedelta(minutes=1)
 OF = ["shop.orders"]
@@ -91,6 +91,17 @@ def test_what_is_due_is_told_of_each_stream(state: State) -> None:
             later,
         ]
         assert tx.inbox.next_fetch_time(OF) == LATER
+
+
+def test_a_time_that_a_wrong_clock_has_set_is_due(state: State) -> None:
+    """A record that is due later than after the longest pause is fetched now, and one due within it is not."""
+    ahead, soon = NamedRecord("shop.orders", "3", 3), NamedRecord("erp.items", "1", 1)
+    with state.begin() as tx:
+        tx.inbox.schedule_fetch_of_records([ahead], at=AT + LONGEST_PAUSE + timedelta(seconds=1))
+        tx.inbox.schedule_fetch_of_records([soon], at=AT + LONGEST_PAUSE)
+        assert tx.inbox.due_streams(AT) == ["shop.orders"]
+        found = tx.inbox.records_to_fetch_now(AT, ["shop.orders", "erp.items"], limit=5)
+    assert [each.named_record for each in found] == [ahead]
 
 
 def test_webhooks_are_forgotten_by_age(state: State) -> None:

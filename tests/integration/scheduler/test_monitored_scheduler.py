@@ -164,6 +164,33 @@ def test_a_scheduler_that_waits_shows_no_run(case: ServiceCase) -> None:
     assert [line for line in case.log if "started" in line] == []
 
 
+def test_people_are_told_of_a_run_that_waits_for_a_job_that_cannot_start(
+    tmp_path: Path, receiver: Receiver, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, five minutes after it was due, with the job that it begins after; the failed start itself is no delay."""
+    original = sync_and_replay.run_scheduled
+
+    def run(session: Any, due_run: Any, **more: Any) -> Report | None:
+        if due_run.job == "first":
+            raise ZeroDivisionError
+        return original(session, due_run, **more)
+
+    monkeypatch.setattr(sync_and_replay, "run_scheduled", run)
+    schedule = {"at": "14:00", "catch_up": "latest"}
+    jobs = {"first": job("UTC", schedule=schedule), "second": job("UTC", schedule=schedule, after=["first"])}
+    case = ServiceCase(tmp_path, receiver, caplog, jobs=jobs)
+    with closing(case.service):
+        for _ in range(5):
+            case.service.report_ended_and_start_due()
+            case.clock.advance(3600)
+    told = [exact_json.loads(post.body) for post in receiver.posts]
+    assert [(each["type"], each["data"]["job"]) for each in told] == [
+        ("night.failed", "first"),
+        ("night.late", "second"),
+    ]
+    assert told[1]["data"]["reason"] == "it begins after first, which has not ended for 2025-03-01"
+
+
 def test_a_lost_state_is_reported_once(case: ServiceCase, receiver: Receiver) -> None:
     """When a run is due and the state cannot be used, one notification is sent."""
     case.looks(nothing, case.lose_state, nothing, nothing, case.find_state, nothing)

@@ -14,7 +14,7 @@ from tests.unit.scheduling.wallclock import utc
 
 from crossdock.config.schedules.due_times import Due
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
-from crossdock.services.scheduler.due_and_skipped_runs import DueJobs
+from crossdock.services.scheduler.due_and_skipped_runs import DueJob, DueJobs
 from crossdock.state import DueRun, State, Transaction, create_or_upgrade, parse_url
 
 BEGIN = utc(2026, 6, 1)
@@ -95,6 +95,30 @@ def test_a_run_may_be_held_back(state: State, settings: dict[str, Any], may_star
     with state.begin() as tx:
         plans = due_jobs.plan_all(tx.scheduled_runs, NOW, dict.fromkeys("ab", utc(2026, 6, 4, 1)))
         assert [plan.job for plan in plans if due_jobs.run_to_start(tx.scheduled_runs, plan, plans, NOW)] == may_start
+
+
+@pytest.mark.parametrize("pauses", [True, False], ids=["paused", "due at another time"])
+def test_a_killed_run_that_nobody_will_finish_holds_back_no_job(state: State, *, pauses: bool) -> None:
+    """Its job is paused, or has another schedule; while a process executes it, the job after it waits."""
+    due_jobs, killed = (
+        jobs(a={}, b={"after": ["a"]}),
+        DueRun("a", RUNS[-1].instant - timedelta(hours=1), date(2026, 6, 4)),
+    )
+
+    def may_start(tx: Transaction) -> bool:
+        plans = due_jobs.plan_all(tx.scheduled_runs, NOW, dict.fromkeys("ab", utc(2026, 6, 4, 1)))
+        (plan,) = (each for each in plans if each.job == "b")
+        plan.starts = plan.starts[-1:]
+        others = [DueJob("a", NOW) if each.job == "a" else each for each in plans]
+        return due_jobs.run_to_start(tx.scheduled_runs, plan, others, NOW) is not None
+
+    with state.hold_run_lease("test"), state.begin() as tx:
+        assert tx.scheduled_runs.begin_unless_finished(killed, at=killed.due)
+        if pauses:
+            tx.scheduled_runs.set_paused("a", NOW, paused=True)
+        assert not may_start(tx)
+    with state.begin() as tx:
+        assert may_start(tx)
 
 
 def test_the_preview_is_in_order() -> None:

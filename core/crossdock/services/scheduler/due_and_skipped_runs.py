@@ -44,7 +44,7 @@ class KnownRuns(Protocol):
 
     def last_finished_run(self, job: str) -> ScheduledRun | None: ...
 
-    def runs_of_business_date(self, job: str, business_date: date) -> list[ScheduledRun]: ...
+    def is_in_progress(self, job: str, business_date: date) -> bool: ...
 
 
 class DueJobs:
@@ -72,7 +72,7 @@ class DueJobs:
         unfinished = {other.job: {start.business_date for start in other.starts} for other in plans}
         waits = any(
             first.business_date in unfinished.get(other, ())
-            or self._is_running(known, other, first.business_date)
+            or known.is_in_progress(other, first.business_date)
             or self._is_still_to_run(known, other, first.business_date, now)
             for other in job.after
         )
@@ -87,10 +87,6 @@ class DueJobs:
         found = [(one, name) for name, job in self._jobs.items() for one in due_between(job.schedule, now, until)]
         for one, name in sorted(found):
             yield name, one
-
-    @staticmethod
-    def _is_running(known: KnownRuns, job: str, day: date) -> bool:
-        return any(not run.is_finished for run in known.runs_of_business_date(job, day))
 
     def _is_still_to_run(self, known: KnownRuns, job: str, day: date, now: datetime) -> bool:
         last = known.last_finished_run(job)

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from crossdock.config.project.project import Project
+from crossdock.config.schedules.blackouts import first_instant_outside
 from crossdock.config.schedules.due_times import Due, due_between
 from crossdock.config.schedules.job_and_schedule_config import JobConfig, Schedule
 from crossdock.errors import ClockError, CrossdockError, text_with_code
@@ -28,6 +29,7 @@ from crossdock.services.observability.health_and_metrics import Metrics
 from crossdock.services.scheduler import pending_notices, run_event_builders
 from crossdock.services.scheduler.retention_task import RetentionTask
 from crossdock.services.scheduler.scheduler import ON_TIME, FinishedRun, Scheduler, WorkerPool
+from crossdock.services.scheduler.start_delay_reason import explain_start_delay
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog, log_slow_partners
 from crossdock.state import DueRun
 from crossdock.values.clock import Clock
@@ -187,17 +189,30 @@ class MonitoredScheduler:
         return self._started - (A_DAY if catches_up else ON_TIME)
 
     def _report_runs_waiting_too_long(self, now: datetime) -> None:
-        """Report each run once that cannot start in time, or that waits long for another process."""
-        reason = self._scheduler.held_back_by
+        """Report each run once that cannot start in time."""
         for name, at in self._scheduler.waiting.items():
             if (name, at) in self._late:
                 continue
+            reason = self._reason_for_late_start(name, at, now)
             event = run_event_builders.event_if_not_started_in_time(name, self.project.jobs[name], at, now, 0.0, reason)
             if event is not None:
                 self._late.add((name, at))
                 log = RunLog(name, at.business_date)
                 log.log(event.summary, logging.WARNING)
                 self._notify(event, log)
+
+    def _reason_for_late_start(self, name: str, at: Due, now: datetime) -> str | None:
+        """Return why a run has not started; None if it may wait: for a blackout or a run of this service."""
+        job = self.project.jobs[name]
+        if self._scheduler.held_back_by is not None:
+            return self._scheduler.held_back_by
+        if now - at.instant <= run_event_builders.LATE or self.busy or name in self._scheduler.failed_starts:
+            return None
+        if first_instant_outside(job.schedule, now) > now:
+            return None
+        with suppress(CrossdockError), self.project.read_state() as tx:
+            return explain_start_delay(tx, self.project.jobs, name, at.business_date, now).text
+        return None
 
     def _execute_run(self, session: Session, due_run: DueRun) -> Report | None:
         self._metrics.report_component_status("state")

@@ -99,6 +99,11 @@ class Scheduler:
     def busy(self) -> bool:
         return bool(self._running or self._inbox_work)
 
+    @property
+    def failed_starts(self) -> set[str]:
+        """The jobs whose last run could not start, which was reported. It is tried again."""
+        return set(self._reported)
+
     def report_ended_or_start_due(self, *, may_start: bool = True) -> bool:
         """Report ended runs, or else start runs that may start. Return False if there were none."""
         if self._collect_and_report_ended():

@@ -142,6 +142,11 @@ class ScheduledRuns:
         query = select(*_FIELDS).where(table.c.job == job, table.c.business_date == business_date.isoformat())
         return self._rows(query.order_by(table.c.due))
 
+    def is_in_progress(self, job: str, business_date: date) -> bool:
+        """Return whether a process executes a run of *job* for that date now."""
+        found = self._with_corrected_status(self.runs_of_business_date(job, business_date))
+        return any(not run.is_finished for run in found)
+
     def runs_between_dates(self, first: date, last: date) -> list[ScheduledRun]:
         """Return the runs for the business dates from *first* to *last*, in the order in which they were due.
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
 import pytest
+from tests.e2e.test_reconcile import call
 from tests.e2e.warehouse import BREAK, FORWARD, INVOICES, LOSE, PRODUCTS, Front, Site, once
 
 
@@ -118,6 +120,34 @@ def test_bindings_go_out_and_in_again(site: Site) -> None:
     assert {effect["resource"] for effect in told} == {"customer", "product"}
     assert result.records("invoices") == {"read": 3, "suppressed": 3}
     assert site.sync().json["requests"] == 0
+
+
+def test_an_imported_id_that_the_platform_does_not_have_is_open_until_it_is_corrected(site: Site) -> None:
+    """Nothing is created beside the record that was meant, the sync exits 1, and another import corrects the id."""
+    site.init()
+    site.fill()
+    assert site.sync().code == 0
+    kept = site.folder / "bindings.csv"
+    kept.write_text(site.run("bindings", "export").out)
+    ids = {each["key"]: each["target_id"] for each in csv.DictReader(kept.read_text().splitlines())}
+    call(site, "PATCH", f"catalog/products/{ids['P1']}", {"externalId": "erp-1"})
+    wrong = kept.read_text().replace(ids["P1"], "prd_mistyped").replace(ids["2"], "inv_mistyped")
+    (site.folder / "wrong.csv").write_text(wrong)
+    for file in site.folder.glob("state.db*"):
+        if file.is_file():
+            file.unlink()
+    site.init()
+    assert site.run("bindings", "import", str(site.folder / "wrong.csv")).code == 0
+    for _ in range(2):
+        assert site.sync().code == 1
+        left = {each["key"]: each["why"] for each in site.listed("--state", "unverified")}
+        assert {key: "import the right one" in why for key, why in left.items()} == {"2": True, "P1": True}
+    assert [each["operation"] for each in site.effects()].count("create") == 7
+    assert site.run("bindings", "import", str(kept), "--json").json == {"bound": 2}
+    site.sync()
+    assert site.run("records", "replay").code == 0
+    assert (site.sync().code, site.listed()) == (0, [])
+    assert [each["operation"] for each in site.effects()].count("create") == 7
 
 
 @pytest.mark.parametrize(

@@ -366,7 +366,7 @@ def test_an_approved_plan_removes(site: Site) -> None:
 def test_only_what_we_delivered_is_removed(site: Site) -> None:
     """A record that was bound by a file, and never listed by the source, is counted as ignored and left alone.
 
-    One that the platform does not have is bound no more.
+    So is one that the platform does not have: its id may be mistyped, so it stays open.
     """
     snapshots(site)
     headers = {
@@ -380,8 +380,9 @@ def test_only_what_we_delivered_is_removed(site: Site) -> None:
     (site.folder / "b.csv").write_text(f"target,resource,namespace,key,target_id\n{rows}")
     assert site.run("bindings", "import", str(site.folder / "b.csv")).code == 0
     result = night(site, "1", lines(ALL[1:]))
-    assert (result.code, removed(site)) == (0, ["P0"])
-    assert result.records("products") == {"read": 39, "unchanged": 39, "gone": 2, "deleted": 1, "ignored": 1}
+    assert (result.code, removed(site)) == (1, ["P0"])
+    assert result.records("products") == {"read": 39, "unchanged": 39, "gone": 3, "deleted": 1, "ignored": 2}
+    assert [each["key"] for each in site.listed()] == ["LOST"]
 
 
 def test_a_refused_removal_is_a_dead_letter(site: Site, front: Front) -> None:

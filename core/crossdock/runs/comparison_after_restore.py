@@ -297,6 +297,8 @@ class BindingVerification:
             return  # changes by others are not decided here
         if found is None and self._session.targets[scope.target].resources[scope.resource].write_once:
             return  # it may exist under another id and must not be created twice: a person decides
+        if found is None and before is not None and before.is_unused_import:
+            return  # the id may be mistyped, and the record must not be created twice: a person decides
         if found is None:
             tx.bindings.mark_deleted(scope, [key_hash], at=at)
             return

@@ -129,10 +129,9 @@ def open_states_of_record(tx: Transaction, history: RecordHistory) -> list[Item]
         ]
         for state, statuses in STATUSES.items():
             found += intent_items(tx, [each for each in intents if each.status in statuses], state)
-    if history.scope is not None and any(row["unverified"] for row in history.bindings):
+    if history.scope is not None:
         scopes = {history.scope: history.streams[0] if history.streams else ""}
-        named = [UnverifiedRecord(history.scope, row["key"], row["target_id"]) for row in history.bindings]
-        found += unverified_items(named, scopes)
+        found += unverified_items(tx.unverified.unverified_records(scopes, history.key_hash, limit=1), scopes)
     for stream in history.streams:
         found += inbox_items(tx.inbox.records_to_fetch(limit=1, choice=RecordFilter(stream, history.key)))
     order = [state.option_value for state in BY_URGENCY]
@@ -176,12 +175,19 @@ def unverified_items(records: Iterable[UnverifiedRecord], scopes: Mapping[Scope,
             "state": RecordState.UNVERIFIED.option_value,
             "stream": scopes[each.scope],
             "key": each.key,
-            "why": f"the next sync compares it with {each.target_id} at {each.scope.target}",
+            "why": _why_unverified(each),
             "source": each.scope.target,
             "since": None,
         }
         for each in records
     ]
+
+
+def _why_unverified(record: UnverifiedRecord) -> str:
+    target_id, target = record.target_id, record.scope.target
+    if not record.is_unused_import:
+        return f"the next sync compares it with {target_id} at {target}"
+    return f"no sync has found the imported id {target_id} at {target} yet: import the right one, or sync to look again"
 
 
 def inbox_items(hints: Iterable[InboxRecord]) -> list[Item]:

@@ -48,8 +48,9 @@ def import_bindings(
 
     Keys are in text form, as `export_bindings` writes them with the same *raw*, or as their only column is in the
     source. What the target holds is unknown, so the next sync compares the records with it first. Then it sends every
-    member of a record that can be updated, and nothing for one that is written once. A record that the target does not
-    have is unbound. A row with none of *namespaces* is refused; None allows any.
+    member of a record that can be updated, and nothing for one that is written once. A record whose
+    id the target does not have stays unverified, until another import corrects it. A row with none of *namespaces* is
+    refused; None allows any.
     """
     check_no_undo_in_progress(tx)
     run_id, number = tx.runs.start(business_date=at.date().isoformat(), at=at, command="bindings import"), 0
@@ -70,13 +71,16 @@ def import_bindings(
 def _new_bindings(tx: Transaction, scope: Scope, rows: list[_Row]) -> list[Binding]:
     hashes = key_hashes([key for _, key, _ in rows])
     known = tx.bindings.target_id_by_key_hash(scope, list(hashes.values()))
+    correctable = tx.bindings.unverified_imports_among(scope, list(known))
     unsettled = {intent.identity.key_hash for intent in tx.intents.unsettled_in_scope(scope)}
     found = tx.bindings.records_of_target_ids(scope.target, scope.resource, [target_id for *_, target_id in rows])
     owners = {target_id: (namespace, key) for target_id, namespace, _, key in found}
     fresh = []
     for where, key, target_id in rows:
         key_hash = hashes[key]
-        if (bound := known.get(key_hash, target_id)) != target_id:
+        is_corrected = known.get(key_hash, target_id) != target_id
+        if is_corrected and key_hash not in correctable:
+            bound = known[key_hash]
             raise ConfigError(f"{key} is already bound to {bound}", where=where, code="bindings_conflict")
         owner = owners.setdefault(target_id, (scope.namespace, key))
         if owner != (scope.namespace, key):
@@ -87,7 +91,7 @@ def _new_bindings(tx: Transaction, scope: Scope, rows: list[_Row]) -> list[Bindi
             hint = f"send it: {RESUME}; record its outcome: crossdock records resolve; or give it up: crossdock records"
             hint = f"{hint} drop"
             raise RefusedError(f"an operation on {key} is not settled", where=where, hint=hint, code="operations_left")
-        if key_hash not in known:
+        if is_corrected or key_hash not in known:
             fresh.append(Binding(key_hash, key, target_id, None, None, "import", {}, None, 0))
     return fresh
 

@@ -245,9 +245,7 @@ class Planner:
             self._plan_create(planned, read, after)
         elif binding.payload == after or (write_once and binding.step == "import"):
             self._tally.count("suppressed")
-            fingerprint, position = read.identity.fingerprint, read.identity.position
-            accepted = structs.replace(binding, fingerprint=fingerprint, position=position, step="whole", payload=after)
-            planned.suppressed.append(accepted)
+            planned.suppressed.append(_accepted_binding(binding, read.identity, after))
         elif write_once:
             message = "the record was delivered with different content, and its resource cannot be updated"
             self._reject(planned, read, "plan", RecordError("changed_after_delivery", message), after)
@@ -397,3 +395,10 @@ class Planner:
             except AuthorCodeError as error:
                 raise rejection_by_target_code(error, operation.record) from None
         return operation
+
+
+def _accepted_binding(binding: Binding, identity: RecordIdentity, after: dict[str, Any]) -> Binding:
+    if binding.unverified and binding.is_unused_import:
+        return binding  # no comparison has found it: another import may correct its id
+    fingerprint, position = identity.fingerprint, identity.position
+    return structs.replace(binding, fingerprint=fingerprint, position=position, step="whole", payload=after)

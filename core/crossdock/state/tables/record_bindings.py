@@ -73,6 +73,11 @@ class Binding(Struct):
     changed_at: str | None = None
     unverified: bool | None = None
 
+    @property
+    def is_unused_import(self) -> bool:
+        """True if an import has bound it and no operation was made for it: nothing shows that the target has its id."""
+        return self.step == "import" and self.counter == 0
+
     def forget_content(self) -> None:
         """Keep only the id: what the target holds is unknown."""
         self.fingerprint = self.etag = self.changed_at = None
@@ -104,9 +109,13 @@ _SCOPE = {name: f"scope.{name}" for name in Scope.__struct_fields__}
 _FIELDS = tuple(table.c["record_fp" if name == "fingerprint" else name] for name in Binding.__struct_fields__)
 _HERE = in_scope_of_parameters(table)
 _IS_LIVE = table.c.deleted_at.is_(None)
+IS_UNUSED_IMPORT = (table.c.step == "import") & (table.c.counter == 0)  # as `Binding.is_unused_import`
 _IS_WHOLE = ~table.c.namespace.contains(CONTRIBUTION)
 _GET = sql_statements.QueryByKeys(select(*_FIELDS).where(_HERE, _IS_LIVE), table.c.key_hash)
 _IDS = sql_statements.QueryByKeys(select(table.c.key_hash, table.c.target_id).where(_HERE, _IS_LIVE), table.c.key_hash)
+_NOT_FOUND = sql_statements.QueryByKeys(
+    select(table.c.key_hash).where(_HERE, _IS_LIVE, table.c.unverified.is_(True), IS_UNUSED_IMPORT), table.c.key_hash
+)
 _OF_RESOURCE = table.c.target == bindparam("target"), table.c.resource == bindparam("resource")
 _target, _resource = (sql_statements.without_index(table.c[name]) for name in ("target", "resource"))
 _AMONG_IDS = _target == bindparam("target"), _resource == bindparam("resource"), _IS_LIVE
@@ -179,6 +188,10 @@ class Bindings:
 
     def target_id_by_key_hash(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, str]:
         return dict(_IDS.rows(self._connection, scope.columns, key_hashes))
+
+    def unverified_imports_among(self, scope: Scope, key_hashes: Sequence[int]) -> set[int]:
+        """Return those of *key_hashes* that an import has bound, and no comparison has found at the target."""
+        return {key_hash for (key_hash,) in _NOT_FOUND.rows(self._connection, scope.columns, key_hashes)}
 
     def records_of_target_ids(self, target: str, resource: str, target_ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Yield target id, namespace, key hash and key of the whole records bound to *target_ids*, in any order."""

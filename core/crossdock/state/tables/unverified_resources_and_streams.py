@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, func, literal, select, true, union, u
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings, snapshots, taken_files, unverified
-from crossdock.state.tables.record_bindings import AcceptedBinding, Binding, Bindings
+from crossdock.state.tables.record_bindings import IS_UNUSED_IMPORT, AcceptedBinding, Binding, Bindings
 from crossdock.state.tables.record_identity_and_scope import Scope, in_scope
 
 _RESOURCE, _STREAM = "resource", "stream"
@@ -22,6 +22,7 @@ class UnverifiedRecord(NamedTuple):
     scope: Scope
     key: str
     target_id: str
+    is_unused_import: bool
 
 
 class UnverifiedParts:
@@ -109,13 +110,13 @@ class UnverifiedParts:
         self, scopes: Collection[Scope], key_hash: int | None, *, limit: int
     ) -> list[UnverifiedRecord]:
         """Return at most *limit* unverified records of *scopes*, all or those with one key, by scope and key."""
-        query = select(*_SCOPE, bindings.c.key, bindings.c.target_id).where(_IS_UNVERIFIED)
+        query = select(*_SCOPE, bindings.c.key, bindings.c.target_id, IS_UNUSED_IMPORT).where(_IS_UNVERIFIED)
         query = query.order_by(*_SCOPE, bindings.c.key)
         places = [true()] if key_hash is None else [in_scope(bindings, each) for each in _sorted_scopes(scopes)]
         if key_hash is not None:
             query = query.where(bindings.c.key_hash == key_hash)
         rows = chain.from_iterable(self._connection.execute(query.where(place)) for place in places)
-        found = (UnverifiedRecord(Scope(*scope), name, target_id) for *scope, name, target_id in rows)
+        found = (UnverifiedRecord(Scope(*scope), name, target_id, unused) for *scope, name, target_id, unused in rows)
         return list(islice((each for each in found if each.scope in scopes), limit))
 
     def page_of_unverified_records(
@@ -126,12 +127,12 @@ class UnverifiedParts:
         for scope in _sorted_scopes(scopes):
             if after is not None and tuple(scope.columns.values()) < tuple(after[0].columns.values()):
                 continue
-            query = select(bindings.c.key, bindings.c.target_id, bindings.c.key_hash)
+            query = select(bindings.c.key, bindings.c.target_id, IS_UNUSED_IMPORT, bindings.c.key_hash)
             query = query.where(_IS_UNVERIFIED, in_scope(bindings, scope)).order_by(bindings.c.key_hash)
             if after is not None and scope == after[0]:
                 query = query.where(bindings.c.key_hash > after[1])
             rows = self._connection.execute(query.limit(limit - len(found)))
-            found += [(UnverifiedRecord(scope, key, target_id), key_hash) for key, target_id, key_hash in rows]
+            found += [(UnverifiedRecord(scope, *facts), key_hash) for *facts, key_hash in rows]
             if len(found) == limit:
                 break
         return found

@@ -73,9 +73,6 @@ def test_an_import_is_exported_again(state: State, tmp_path: Path) -> None:
             "x is already bound to wms:P3",
             id="shared id",
         ),
-        pytest.param(
-            ["platform,product,wms,P3,x", "platform,product,wms,P1,y"], 3, "P1 is already bound to prd_1", id="other id"
-        ),
         pytest.param(["platform,product,shop,P1,prd_1"], 2, "prd_1 is already bound to wms:P1", id="id of another"),
         pytest.param(
             ["platform,product,wms,a b,x", "platform,product,wms,a%20b,y"],
@@ -103,6 +100,17 @@ def test_a_bad_row_refuses_the_file(state: State, tmp_path: Path, rows: list[str
     assert str(refused.value).startswith(f"{tmp_path / 'b.csv'}:{line}: ")
     assert message in refused.value.message
     assert exported(state) == sorted(ROWS)
+
+
+def test_another_import_corrects_an_id_that_no_comparison_has_found(state: State, tmp_path: Path) -> None:
+    """A mistyped id is replaced, and one that the target was seen to have is not."""
+    imported(state, write(tmp_path, *ROWS))
+    with state.begin() as tx:
+        tx.bindings.mark_verified(PRODUCTS, list(tx.bindings.get(PRODUCTS, [key_hashes(["P1"])["P1"]]).values()))
+    with pytest.raises(ConfigError, match="P1 is already bound to prd_1"):
+        imported(state, write(tmp_path, "platform,product,wms,P1,prd_3"))
+    assert imported(state, write(tmp_path, "platform,product,wms,P2,prd_3")) == 1
+    assert exported(state) == sorted([ROWS[0], "platform,product,wms,P2,prd_3", ROWS[2]])
 
 
 def test_the_file_must_be_there_and_csv(state: State, tmp_path: Path) -> None:

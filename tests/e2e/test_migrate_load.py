@@ -80,6 +80,31 @@ def test_a_sync_passes_no_gate_by(migrated: MigratedFolder) -> None:
     assert Counter(migrated.created())["customer"] == 4
 
 
+def test_a_saved_plan_passes_no_gate_by(migrated: MigratedFolder) -> None:
+    """Its streams are those of a wave that is not loaded, so nothing of it is sent."""
+    migrated.waves(customers={"person": True})
+    migrated.fill()
+    assert migrated.migrate("load").exit_code == 4
+    plan = str(migrated.folder / "products.plan")
+    assert migrated.run("plan", "wms.products", "-o", plan).exit_code == 0
+    done = migrated.run("apply", plan)
+    assert (done.exit_code, "has not loaded its wave products yet: wms.products" in done.stderr) == (4, True)
+    assert Counter(migrated.created()) == {"customer": 3}
+
+
+def test_an_undone_wave_needs_another_approval_and_is_not_synced(migrated: MigratedFolder) -> None:
+    """It counts as not begun: its approval was for what is there no more, and a sync would pass its gate by."""
+    migrated.waves(customers={"person": True})
+    migrated.fill(invoices=0)
+    assert migrated.migrate("load").exit_code == 4
+    assert migrated.migrate("go", "customers").exit_code == 0
+    assert migrated.migrate("undo", "customers", "--execute").exit_code == 0
+    done = migrated.run("sync", "wms.customers")
+    assert (done.exit_code, "has not loaded its wave customers yet" in done.stderr) == (4, True)
+    assert migrated.migrate("load").exit_code == 4
+    assert migrated.states()["customers"] == ("done", "waits for a person")
+
+
 def test_a_person_lets_it_go_on(migrated: MigratedFolder) -> None:
     """A gate for a person is closed until somebody approves, and again when more is open than then."""
     migrated.waves(customers={"person": True})

@@ -115,6 +115,17 @@ def test_a_source_that_changed_since_is_refused(migrated: MigratedFolder) -> Non
     assert Counter(migrated.created()) == {"customer": 3, "product": 4, "invoice": 6}
 
 
+def test_after_an_undo_the_rehearsal_counts_again(migrated: MigratedFolder) -> None:
+    """A wave that was undone has sent nothing, so a source that has changed since the rehearsal is refused."""
+    file = str(rehearsed(migrated))
+    migrated.load("--until", "products", "--rehearsal", file)
+    assert migrated.migrate("undo", "products", "--execute").exit_code == 0
+    migrated.write("PROD1.csv", "SKU;NAME;PRICE\nP9;Wrong;1\n")
+    done = migrated.migrate("load")
+    assert (done.exit_code, "wms.products: the source has changed since the rehearsal" in done.stderr) == (4, True)
+    assert migrated.stored()["product"] == []
+
+
 @pytest.mark.nightly
 def test_a_source_that_changes_after_the_comparison_is_refused(
     migrated: MigratedFolder, monkeypatch: pytest.MonkeyPatch

@@ -9,7 +9,7 @@ from msgspec import Struct
 from crossdock.config.project.migration_config import Gate
 from crossdock.config.project.project import Project
 from crossdock.migration.waves import NumberedWave
-from crossdock.state import Migration, MigrationRun, RunRecord, Transaction, WaveApproval
+from crossdock.state import Migration, RunRecord, Transaction, WaveApproval
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts
 
@@ -39,19 +39,6 @@ class WaveStatus(Struct, frozen=True):
         return self.gate is not None and self.gate.passes
 
 
-def last_run_by_wave(tx: Transaction, migration: Migration | None) -> dict[str, MigrationRun]:
-    """Return the last run that loaded each wave, by the wave's name. Loads before their undo do not count."""
-    found: dict[str, MigrationRun] = {}
-    for run in tx.migrations.runs(migration.id) if migration else ():
-        if run.kind == "undo" and run.wave is not None:
-            found.pop(run.wave, None)
-        elif run.kind == "undo":
-            found.clear()
-        elif run.wave is not None:
-            found[run.wave] = run
-    return found
-
-
 def delivered_count(tx: Transaction, project: Project, wave: NumberedWave) -> int:
     scopes = project.scope_by_stream
     return sum(tx.known_record_counts.delivered(scopes[name]) for name in wave.streams)
@@ -64,8 +51,8 @@ def wave_status(tx: Transaction, project: Project, migration: Migration | None, 
     opened = sum(tx.open_record_counts.by_stream(wave.streams, writers).values(), NOTHING_OPEN)
     has = delivered_count(tx, project, wave)
     records = has + sum(tx.known_record_counts.not_delivered(name, scopes[name]) for name in wave.streams)
-    last = last_run_by_wave(tx, migration).get(wave.name)
-    run = tx.runs.get(last.run_id) if last else None
+    loads = tx.migrations.loads_since_undo(migration.id).get(wave.name) if migration else None
+    run = tx.runs.get(loads[-1]) if loads else None
     approval = tx.migrations.approval_by_wave(migration.id).get(wave.name) if migration else None
     is_done = run is not None and run.status in COMPLETED
     gate = gate_verdict(wave.gate, opened, records, approval) if is_done else None

@@ -302,7 +302,7 @@ def _streams_sent_by_migration(tx: Transaction) -> set[str]:
     current = tx.migrations.current()
     if current is None:
         return set()
-    waves = {run.wave for run in tx.migrations.runs(current.id) if run.wave is not None}
+    waves = tx.migrations.loads_since_undo(current.id)
     return set().union(*(tx.migrations.sent_streams(current.id, wave) for wave in waves))
 
 

@@ -23,6 +23,7 @@ from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.runs.saved_plan_and_input_hashes import DigestFile, ExpectedInput
 from crossdock.runs.session_shared_by_runs import open_session
 from crossdock.runs.stream_input import StreamInput
+from crossdock.runs.sync_and_replay import check_waves_begun
 from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
@@ -129,6 +130,7 @@ def apply(
     attempt = RunRequest(command=" ".join(["apply: sync", *approved.selection]), action="apply")
     with open_session(project, clock, attempt=attempt) as session:
         state = session.state
+        check_waves_begun(project, state, project.selected_streams(approved.selection))
         with state.begin_read_only() as tx:
             undo_in_progress.check_no_undo_in_progress(tx)
         digest = DecisionHash.wrapping_listener(PlanListener.ignoring())

@@ -137,12 +137,15 @@ def _command_text_of_choice(choice: RecordFilter) -> str:
 
 
 def check_waves_begun(project: Project, state: State, names: AbstractSet[str]) -> None:
-    """Refuse streams of waves that the open migration has not begun to load, since they would bypass its gates."""
+    """Refuse streams of waves that the open migration has not begun to load, since they would bypass its gates.
+
+    A wave that was undone has not begun.
+    """
     if project.migration is None:
         return
     with state.begin_read_only() as tx:
         current = tx.migrations.current()
-        begun = {each.wave for each in tx.migrations.runs(current.id)} if current else set()
+        begun = tx.migrations.loads_since_undo(current.id) if current else {}
     if current is None:
         return
     for name, wave in project.migration.waves.items():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import datetime
 from typing import Any, Literal
 
 from msgspec import Struct
-from sqlalchemy import Connection, Select, insert, select, update
+from sqlalchemy import Connection, Select, delete, insert, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import intents, migration_runs, migrations, wave_approvals
@@ -81,9 +82,12 @@ class Migrations:
         return int(result.inserted_primary_key[0])
 
     def add_run(self, migration_id: int, run_id: int, kind: RunKind, wave: str | None) -> None:
-        """Add a run to the migration. Earlier reconciliations become void."""
+        """Add a run to the migration. Earlier reconciliations become void, and an undo voids approvals of its waves."""
         row = {"run_id": run_id, "migration_id": migration_id, "wave": wave, "kind": kind}
         self._connection.execute(insert(migration_runs).values(row))
+        if kind == "undo":
+            undone = delete(wave_approvals).where(wave_approvals.c.migration_id == migration_id)
+            self._connection.execute(undone if wave is None else undone.where(wave_approvals.c.wave == wave))
         self._write_columns(migration_id, reconciliation=None)
 
     def runs(self, migration_id: int) -> list[MigrationRun]:
@@ -91,13 +95,21 @@ class Migrations:
         query = select(*columns).where(migration_runs.c.migration_id == migration_id)
         return [MigrationRun(*row) for row in self._connection.execute(query.order_by(migration_runs.c.run_id))]
 
+    def loads_since_undo(self, migration_id: int) -> dict[str, list[int]]:
+        """Return the runs that have loaded each wave since it was last undone, in their order, by the wave's name."""
+        found = defaultdict[str, list[int]](list)
+        for run in self.runs(migration_id):
+            if run.kind == "undo" and run.wave is None:
+                found.clear()
+            elif run.kind == "undo" and run.wave is not None:
+                found.pop(run.wave, None)
+            elif run.wave is not None:
+                found[run.wave].append(run.run_id)
+        return dict(found)
+
     def sent_streams(self, migration_id: int, wave: str) -> set[str]:
-        """Return the streams for which a load of the wave has written an operation."""
-        runs = select(migration_runs.c.run_id).where(
-            migration_runs.c.migration_id == migration_id,
-            migration_runs.c.wave == wave,
-            migration_runs.c.kind == "load",
-        )
+        """Return the streams for which a load of the wave has written an operation since the wave was last undone."""
+        runs = self.loads_since_undo(migration_id).get(wave, [])
         query = select(intents.c.stream).where(intents.c.run_id.in_(runs)).distinct()
         return set(self._connection.execute(query).scalars())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 from tests.unit.state.samples import AT, intent, start
 
 from crossdock.state import MigrationRun, State, WaveApproval
@@ -71,6 +72,25 @@ def test_the_last_approval_of_a_wave_counts(state: State) -> None:
         last = WaveApproval("lots", LATER, "eve", OpenCounts(rejected=4, waiting=1))
         tx.migrations.approve_wave(migration, last)
         assert tx.migrations.approval_by_wave(migration) == {"lots": last}
+
+
+@pytest.mark.parametrize("undone", ["goods", None])
+def test_what_came_before_the_undo_of_a_wave_does_not_count(state: State, undone: str | None) -> None:
+    """Its loads, what they have sent and its approval are void; another wave keeps its own."""
+    first, lots, undo, last = (start(state) for _ in range(4))
+    with state.begin() as tx:
+        migration = tx.migrations.begin("acme", at=AT, by="Ann")
+        for name, run in (("goods", first), ("lots", lots)):
+            tx.migrations.add_run(migration, run, "load", name)
+            tx.migrations.approve_wave(migration, WaveApproval(name, AT, "bob", OpenCounts()))
+        tx.intents.add([intent(1)], run_id=first, fence=1, at=AT)
+        tx.migrations.add_run(migration, undo, "undo", undone)
+        others = {"lots": [lots]} if undone else {}
+        assert tx.migrations.loads_since_undo(migration) == others
+        assert tx.migrations.approval_by_wave(migration).keys() == others.keys()
+        assert tx.migrations.sent_streams(migration, "goods") == set()
+        tx.migrations.add_run(migration, last, "load", "goods")
+        assert tx.migrations.loads_since_undo(migration) == others | {"goods": [last]}
 
 
 def test_the_streams_that_a_load_has_sent(state: State) -> None:

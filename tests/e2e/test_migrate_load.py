@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.migrated_folder import MigratedFolder
+from tests.e2e.migrated_folder import STREAMS, MigratedFolder
 
 from crossdock.sandbox import SandboxServer
 
@@ -195,6 +197,39 @@ def test_status_before_the_first_load(migrated: MigratedFolder) -> None:
     assert "next: wave 1 of 3: customers" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80, done.stdout
     assert migrated.migrate("pause").exit_code == 4
+
+
+def test_a_wave_without_a_file_does_not_pass_its_gate(migrated: MigratedFolder) -> None:
+    """A person must let it go on, since a pattern or a folder may be wrong."""
+    migrated.fill(invoices=0)
+    (migrated.folder / "out" / "PROD1.csv").unlink()
+    done = migrated.migrate("load")
+    assert (done.exit_code, "no file was read: wms.products" in done.stderr) == (4, True)
+    assert migrated.states()["products"] == ("done", "closed")
+    assert migrated.migrate("go", "products").exit_code == 0
+    migrated.load()
+    assert migrated.states()["products"] == ("done", "approved")
+
+
+def test_an_undone_wave_whose_files_are_archived_does_not_pass_its_gate(migrated: MigratedFolder) -> None:
+    """The undo names the files that a load must find again, and the load does not pass without them."""
+    streams = {name: {**each, "archive": "done"} for name, each in STREAMS.items()}
+    migrated.configure(
+        connections={"wms": {"kind": "folder_warehouse", "path": "out", "settle_s": 0, "streams": streams}}
+    )
+    done_folder = migrated.folder / "out" / "done"
+    done_folder.mkdir()
+    migrated.fill(invoices=0)
+    for file in migrated.folder.glob("out/*.csv"):
+        os.utime(file, (1.7e9, 1.7e9))
+    migrated.load()
+    undone = migrated.migrate("undo", "customers", "--execute")
+    assert (undone.exit_code, "the next load reads CUST1.csv again: move back" in undone.stderr) == (0, True)
+    assert migrated.migrate("load").exit_code == 4
+    assert migrated.states()["customers"] == ("done", "closed")
+    shutil.move(done_folder / "CUST1.csv", migrated.folder / "out")
+    migrated.load()
+    assert len(migrated.stored()["customer"]) == 3
 
 
 @pytest.mark.nightly

@@ -241,6 +241,20 @@ def test_exceptions_are_accepted_with_a_reason(migrated: MigratedFolder) -> None
     ready.verify()
 
 
+def test_a_stream_without_a_file_is_an_exception(migrated: MigratedFolder) -> None:
+    """A person who let its wave go on still accepts with a reason that nothing of it was moved."""
+    migrated.fill()
+    (migrated.folder / "out" / "INV1.csv").unlink()
+    assert migrated.migrate("load").exit_code == 4
+    assert migrated.migrate("go", "invoices").exit_code == 0
+    ready = Ready(migrated)
+    ready.freeze()
+    ready.reconcile()
+    assert "exceptions: 1 without a file" in ready.sign(exit_code=4)
+    ready.sign("--accept-exceptions", "there are no invoices")
+    assert ["wms.invoices"] in Page(ready.report.read_text(encoding="utf-8")).under("stream")
+
+
 def test_a_crash_between_the_file_and_the_state(ready: Ready, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is called not signed off, and the migration is signed off under another name of the file."""
 

@@ -17,7 +17,7 @@ from crossdock.console.self_contained_sign_off_report import source_state_platfo
 from crossdock.migration.migration_status import MigrationStatus, migration_status
 from crossdock.migration.rehearsed_load_check import parse_stored_rehearsal
 from crossdock.migration.sign_off import Requirement, obstacle_if_exceptions_unaccepted, requirements
-from crossdock.migration.sign_off_report import summarize_differing_and_open_records
+from crossdock.migration.sign_off_report import summarize_exceptions
 from crossdock.migration.wave_status import WaveStatus
 from crossdock.runs.difference_and_correction_types import MEANINGS
 from crossdock.state import Migration, RunRecord, Transaction, WaveApproval
@@ -120,7 +120,7 @@ def _read_facts(tx: Transaction, project: Project, now: datetime) -> MigrationFa
         for name, wave in rehearsal.waves.items() if rehearsal else ():
             rehearsed[name] = sum(stream.records for stream in wave.streams.values())
         if migration.signed_off_at is None:
-            exceptions = summarize_differing_and_open_records(tx, project, migration, streams)
+            exceptions = summarize_exceptions(tx, project, migration, status.waves)
             required = [
                 *requirements(tx, migration, status.waves, project.scope_by_stream, None),
                 Requirement(_EXCEPTIONS, list(obstacle_if_exceptions_unaccepted(exceptions, None))),

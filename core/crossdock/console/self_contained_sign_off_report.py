@@ -83,6 +83,7 @@ def _exception_tables(report: Report) -> Iterator[tuple[str, Table]]:
     yield "Dropped by an operator", table(_REASONS, map(_exception_reason_row, found["dropped"]))
     waiting = ((each["stream"], each["for"], each["records"]) for each in found["waiting"])
     yield "Waiting for others", table(("stream", "for", "records"), waiting)
+    yield "No file was read", table(("stream",), ((name,) for name in found["without_file"]))
     yield "No longer in the source, and kept", table(("stream", "records"), found["kept"].items())
     already = report["already_there"].items()
     yield "Already on the platform, nothing was written", table(("stream", "operations"), already)

@@ -39,7 +39,7 @@ def sign_off_report(
 ) -> Document:
     """Make the report for canonical JSON: times as instants, numbers exact. *sources* has a hash for each stream."""
     streams = sorted(name for wave in waves for name in wave.wave.streams)
-    exceptions = summarize_differing_and_open_records(tx, project, migration, streams)
+    exceptions = summarize_exceptions(tx, project, migration, waves)
     return {
         "format": FORMAT,
         "crossdock": version("crossdock"),
@@ -76,6 +76,7 @@ def counts_of_exceptions_to_accept(exceptions: Mapping[str, Any]) -> dict[str, i
         found[each["class"]] += each["records"]
     for name in ("rejected", "waiting"):
         found[name] = max(found[name], sum(each["records"] for each in exceptions[name]))
+    found["without a file"] = len(exceptions["without_file"])
     return {name: number for name, number in sorted(found.items()) if number}
 
 
@@ -130,15 +131,17 @@ def _reconciliation_without_ids(facts: Mapping[str, Any] | None) -> Document | N
     return {**facts, "totals": totals}
 
 
-def summarize_differing_and_open_records(
-    tx: Transaction, project: Project, migration: Migration, streams: Sequence[str]
+def summarize_exceptions(
+    tx: Transaction, project: Project, migration: Migration, waves: Sequence[WaveStatus]
 ) -> Document:
-    """Return what differs, was rejected or waits, of the last reconciliation and of the state now."""
+    """Return what differs, was rejected or waits, and what was not read, by the last reconciliation and the state."""
+    streams = sorted(name for wave in waves for name in wave.wave.streams)
     found = migration.reconciliation or {"differences": [], "kept": {}}
     reads_files = {name for name in streams if project.stream(name).reads_files}
     return {
         "differences": found["differences"],
         "kept": found["kept"],
+        "without_file": sorted(name for wave in waves for name in wave.without_file),
         "waiting": [each for name in streams for each in _waiting_counts(tx, name)],
         **_dead_letter_counts_and_places(tx, streams, reads_files),
     }

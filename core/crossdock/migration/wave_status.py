@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -17,7 +18,10 @@ WaveState = Literal["not begun", "running", "incomplete", "done"]
 
 
 class WaveStatus(Struct, frozen=True):
-    """The status of one wave. *delivered* counts the records of its streams at their targets, whoever sent them."""
+    """The status of one wave. *delivered* counts the records of its streams at their targets, whoever sent them.
+
+    Streams *without_file* read files, and none of theirs was read, at least since the wave was undone.
+    """
 
     wave: NumberedWave
     run: RunRecord | None
@@ -25,6 +29,7 @@ class WaveStatus(Struct, frozen=True):
     records: int
     open: OpenCounts
     gate: GateVerdict | None
+    without_file: Sequence[str] = ()
 
     @property
     def state(self) -> WaveState:
@@ -51,12 +56,27 @@ def wave_status(tx: Transaction, project: Project, migration: Migration | None, 
     opened = sum(tx.open_record_counts.by_stream(wave.streams, writers).values(), NOTHING_OPEN)
     has = delivered_count(tx, project, wave)
     records = has + sum(tx.known_record_counts.not_delivered(name, scopes[name]) for name in wave.streams)
-    loads = tx.migrations.loads_since_undo(migration.id).get(wave.name) if migration else None
-    run = tx.runs.get(loads[-1]) if loads else None
+    loads = [tx.runs.get(run_id) for run_id in _loads_since_undo(tx, migration, wave)]
+    run = loads[-1] if loads else None
     approval = tx.migrations.approval_by_wave(migration.id).get(wave.name) if migration else None
     is_done = run is not None and run.status in COMPLETED
-    gate = gate_verdict(wave.gate, opened, records, approval) if is_done else None
-    return WaveStatus(wave, run, has, records, opened, gate)
+    without = _streams_without_file(tx, project, wave, loads) if is_done else []
+    gate = gate_verdict(wave.gate, opened, records, approval, without) if is_done else None
+    return WaveStatus(wave, run, has, records, opened, gate, without)
+
+
+def _loads_since_undo(tx: Transaction, migration: Migration | None, wave: NumberedWave) -> list[int]:
+    return tx.migrations.loads_since_undo(migration.id).get(wave.name, []) if migration else []
+
+
+def _streams_without_file(
+    tx: Transaction, project: Project, wave: NumberedWave, loads: Iterable[RunRecord | None]
+) -> list[str]:
+    """Return the streams of *wave* that read files and have read none. A connector may keep no log of its files."""
+    tallies = [run.tally or {} for run in loads if run is not None]
+    with_rows = {name for each in tallies for name, tally in each.items() if tally["rows"]["read"]}
+    reading = (name for name in wave.streams if project.stream(name).reads_files)
+    return sorted(name for name in reading if name not in with_rows and not tx.intake.has_files(name))
 
 
 GateState = Literal["open", "closed", "waits for a person", "approved"]
@@ -76,14 +96,24 @@ class GateVerdict(Struct, frozen=True):
         return self.state in {"open", "approved"}
 
 
-def gate_verdict(gate: Gate, open_records: OpenCounts, records: int, approval: WaveApproval | None) -> GateVerdict:
+def gate_verdict(
+    gate: Gate,
+    open_records: OpenCounts,
+    records: int,
+    approval: WaveApproval | None,
+    without_file: Sequence[str] = (),
+) -> GateVerdict:
     """Decide about a wave that was loaded to its end. An approval holds until more is open than when it was given."""
     found = f"{open_records.total:,} of {records:,} records open ({open_records})"
+    if without_file:
+        found = f"{found}; no file was read: {', '.join(without_file)}"
     if approval is not None and not open_records.has_any_more_than(approval.open):
         return GateVerdict("approved", f"{found}; {approval.approved_by} let it go on")
     if not _is_within_limits(gate, open_records.total, records):
         more = "; more than when a person let it go on" if approval is not None else ""
         return GateVerdict("closed", f"{found}; {_open_record_limit_text(gate)} may be{more}")
+    if without_file:
+        return GateVerdict("closed", found)
     if gate.person:
         return GateVerdict("waits for a person", found)
     return GateVerdict("open", found)

@@ -75,3 +75,10 @@ def test_an_approval_covers_what_was_open_then(now: OpenCounts, then: OpenCounts
     else:
         assert (found.state, found.passes) == ("approved", True)
         assert found.why.endswith("Ann let it go on")
+
+
+def test_a_stream_without_a_file_closes_the_gate_until_a_person_lets_it_go_on() -> None:
+    """Nothing is open, and nothing shows that its source has no records."""
+    found = gate_verdict(Gate(person=True), OpenCounts(), 0, None, ["wms.products"])
+    assert (found.state, found.why) == ("closed", "0 of 0 records open (none); no file was read: wms.products")
+    assert gate_verdict(Gate(), OpenCounts(), 0, WaveApproval("a", AT, "Ann", OpenCounts()), ["wms.products"]).passes

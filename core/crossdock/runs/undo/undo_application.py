@@ -12,6 +12,7 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.delta.second_pass_for_changed_records import KeyedRecord
 from crossdock.errors import ConfigError, add_code_to_first_line
+from crossdock.reading.sources.stream_input_report import listed_names_text
 from crossdock.runs.active_run import UNDO, ActiveRun
 from crossdock.runs.audited_changes import Change, change_exclusively
 from crossdock.runs.plan_and_apply import PlanFile, outdated_error
@@ -172,11 +173,23 @@ class _Application:
         with self._session.state.begin_read_only() as tx:
             left = [each for each in tx.intents.unsettled() if each.identity.stream in names]
         if self._run.report.completed and all(self._must_be_settled_by_person(each) for each in left):
+            self._note_files_to_read_again(names)
             self._session.state.run_transaction(lambda tx: _end_undo_and_release_streams(tx, self._approved, names))
         else:
             text = f"the undo has not ended, and its streams are not synced; {undo_in_progress.ADVICE}"
             self._progress.warn(add_code_to_first_line(text, "undo_in_progress"))
         return self._run.report
+
+    def _note_files_to_read_again(self, names: Sequence[str]) -> None:
+        """Name the files that the next load of a migration must find again: their records are not there any more."""
+        if self._approved.run is not None:
+            return
+        with self._session.state.begin_read_only() as tx:
+            known = {name: [file.name for file in tx.intake.known_files(name)] for name in names}
+        for name, files in known.items():
+            if files:
+                shown = listed_names_text(list(dict.fromkeys(files)))
+                self._run.note(name, f"the next load reads {shown} again: move back what was archived or removed first")
 
     def _must_be_settled_by_person(self, intent: Intent) -> bool:
         target = self._session.targets[intent.scope.target]

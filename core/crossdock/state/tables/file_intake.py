@@ -130,6 +130,13 @@ class FileIntake:
         query = select(*_FACTS).where(table.c.stream == stream).order_by(table.c.accepted_at, table.c.stamp)
         return [FileFacts(*row) for row in self._connection.execute(query)]
 
+    def has_files(self, stream: str) -> bool:
+        """Return whether *stream* has accepted a file since its files were last forgotten."""
+        query = select(literal(1)).where(table.c.stream == stream).limit(1)
+        return self._connection.execute(query).first() is not None or purged_input_digests.has_files_of_stream(
+            self._connection, stream
+        )
+
     def search(self, text: str, *, before: TakenFilePlace | None, limit: int) -> list[TakenFile]:
         """Return the files of all streams whose name has *text* in it, or whose content hash begins with it.
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from msgspec import Struct
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, delete, literal, select
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import content_digests as table
@@ -47,6 +47,11 @@ def add(connection: Connection, kind: Kind, stream: str, version: str, contents:
     sql_statements.upsert_rows(
         connection, table, [{"kind": kind, "stream": stream, "version": version, "packed": packed}]
     )
+
+
+def has_files_of_stream(connection: Connection, stream: str) -> bool:
+    query = select(literal(1)).where(table.c.kind == "file", table.c.stream == stream).limit(1)
+    return connection.execute(query).first() is not None
 
 
 def forget_files_of_stream(connection: Connection, stream: str) -> None:

@@ -408,6 +408,8 @@ class Exceptions(TypedDict):
     """`for` has the resources that they wait for."""
     kept: dict[str, int]
     """Records, by stream."""
+    without_file: list[str]
+    """Streams of which no file was read, at least since they were undone."""
 
 
 class ImportedFile(TypedDict):

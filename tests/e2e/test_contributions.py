@@ -127,6 +127,28 @@ def test_what_was_contributed_to_a_deleted_record_waits_for_nothing(
     assert {each["sku"]: each.get("barcode") for each in products} == {"P1": "111", "P2": "222"}
 
 
+def test_an_undo_keeps_a_record_to_which_a_later_run_has_contributed(
+    tmp_path: Path, platform: SandboxServer, client: httpx.Client
+) -> None:
+    """What the later run has delivered would be deleted with the record, although that run is not undone."""
+    names = table("out/PROD_*", ["SKU"], resource="product", map={"sku": "SKU", "name": "NAME"})
+    barcodes = table("out/CODE_*", ["SKU"], resource="product", contributes=["barcode"], map={"barcode": "CODE"})
+    streams = {"products": names, "barcodes": barcodes}
+    connections = {"shop": {"kind": "folder_warehouse", "path": ".", "settle_s": 0, "streams": streams}}
+    project = FolderProject(tmp_path, platform, connections)
+    assert project.run("init").exit_code == 0
+    project.write("PROD_1.csv", "SKU;NAME\nP1;Lamp\nP2;Bulb\nP3;Tube\n")
+    project.write("CODE_1.csv", "SKU;CODE\nP3;333\n")
+    first = project.sync()["run"]
+    project.write("CODE_2.csv", "SKU;CODE\nP1;111\n")
+    later = project.sync()["run"]
+    planned = project.run("undo", str(first))
+    assert (planned.exit_code, f"run {later} has delivered it again since" in planned.stdout) == (1, True)
+    assert project.run("undo", str(first), "--execute").exit_code == 0
+    products = client.get("/api/v1/catalog/products").json()["data"]
+    assert [(each["sku"], each["barcode"]) for each in products] == [("P1", "111")]
+
+
 def test_a_record_that_a_forgotten_run_has_created_again_gets_what_the_source_says(
     tmp_path: Path, platform: SandboxServer, client: httpx.Client
 ) -> None:

@@ -66,13 +66,15 @@ def decide_undo_of_records(
         with state.begin_read_only() as tx:
             keys = tx.delivered_history.delivered_key_hashes(scope, wanted, after=after, limit=AT_ONCE)
             histories, bindings = tx.delivered_history.operations_of_records(scope, keys), _bindings(tx, scope, keys)
-        changed_ids = changed([each.target_id for each in bindings.values()])
+            ids = [each.target_id for each in bindings.values()]
+            contributing = {} if scope.is_contribution else tx.delivered_history.contributing_runs(scope, ids)
+        changed_ids = changed(ids)
         page = list[UndoneRecord]()
         for key_hash in keys:
             history = histories[key_hash]
             start = next(number for number, each in enumerate(history) if each.run_id in runs)
             decision = _Decision(bound, history[start:], bindings.get(key_hash), is_first=not start)
-            found = decision.decide(runs, changed_ids)
+            found = decision.decide(runs, changed_ids, contributing)
             if found is not None:
                 page.append(found)
         yield from _leave_referred_alone(page, referred)
@@ -116,16 +118,21 @@ class _Decision(Struct, frozen=True):
     binding: Binding | None
     is_first: bool
 
-    def decide(self, runs: AbstractSet[int], changed: AbstractSet[str]) -> UndoneRecord | None:
+    def decide(
+        self, runs: AbstractSet[int], changed: AbstractSet[str], contributing: Mapping[str, Sequence[int]]
+    ) -> UndoneRecord | None:
         undone = self._undoing_operation(runs)
         if undone is None or isinstance(undone, str):
             return None if undone is None else self._left_unchanged("impossible", undone)
         if reason := self._reason_irreversible(undone):
             return self._left_unchanged("impossible", reason)
-        later = next((each.run_id for each in self.history if each.run_id not in runs), None)
+        assert undone.binding is not None
+        writing = [each.run_id for each in self.history]
+        if undone.kind == "delete":  # with the members that other streams have contributed
+            writing += contributing.get(undone.binding.target_id, ())
+        later = next((run_id for run_id in writing if run_id not in runs), None)
         if later is not None:
             return self._left_unchanged("left alone", f"run {later} has delivered it again since")
-        assert undone.binding is not None
         if undone.binding.target_id in changed or self._differs_from_last_delivery(undone.binding):
             return self._left_unchanged("left alone", CHANGED)
         undoing: Undoing = "delete" if undone.kind == "delete" else "restore"

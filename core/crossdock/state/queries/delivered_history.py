@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, exists, func, select
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import attempts, intents
 from crossdock.state.tables.delivery_intents import UNSETTLED
-from crossdock.state.tables.record_identity_and_scope import Scope, Step, in_scope
+from crossdock.state.tables.record_identity_and_scope import CONTRIBUTION, Scope, Step, in_scope
 from crossdock.values import exact_json
 
 
@@ -81,6 +82,18 @@ class DeliveredHistory:
                     retried.discard(key_hash)
                 elif was_ambiguous:
                     retried.add(key_hash)
+        return found
+
+    def contributing_runs(self, scope: Scope, target_ids: Sequence[str]) -> dict[str, list[int]]:
+        """Return the runs that have delivered contributions to *target_ids*, records of *scope*, in their order."""
+        of_resource = intents.c.target == scope.target, intents.c.resource == scope.resource
+        is_written = intents.c.status == "delivered", intents.c.untouched.is_not(True)
+        query = select(intents.c.target_id, intents.c.run_id).distinct().where(*of_resource, *is_written)
+        query = query.where(intents.c.namespace.contains(CONTRIBUTION, autoescape=True)).order_by(intents.c.run_id)
+        found = defaultdict[str, list[int]](list)
+        for part in sql_statements.chunks(target_ids):
+            for target_id, run_id in self._connection.execute(query.where(intents.c.target_id.in_(part))):
+                found[target_id].append(run_id)
         return found
 
     def counts_by_stream_and_operation(self, run_ids: Sequence[int]) -> list[tuple[str, str, int]]:

@@ -178,7 +178,7 @@ def test_lines_of_an_order_that_is_not_in_the_file_are_told(bulk: ShopifyStage, 
             lines = body.splitlines(keepends=True)
             return b"".join(line for line in lines if json.loads(line).get("id") != gone.id)
         operation = (body.get("data") or {}).get("bulkOperation") if name == "bulkOperation" else None
-        if operation and "orders" in operation["query"] and operation["status"] == "COMPLETED":
+        if operation and "{ orders" in operation["query"] and operation["status"] == "COMPLETED":
             operation["objectCount"] = str(int(operation["objectCount"]) - 1)
             operation["rootObjectCount"] = str(int(operation["rootObjectCount"]) - 1)
         return body

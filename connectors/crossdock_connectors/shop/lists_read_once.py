@@ -58,19 +58,29 @@ def read_list_once_per_run(
     more: Callable[[], Pages] = lambda: iter(()),
     *,
     change_time_member: str = "",
+    made_at: Callable[[], datetime | None] = lambda: None,
 ) -> StoredList:
     """Return the records of *pages* and *more*, read once in a run. *more* do not show that the list was read.
 
     The next run continues when the reading began, by the clock of the shop's answers, less what the times in the member
     *change_time_member* may be behind it: answers may have the clock of a proxy, and changes that of a shop behind it.
+    It continues earlier if the shop made the list before that, which *made_at* tells after the reading.
     """
-    return ctx.shared(
-        ("shop.feed", name, since), lambda: _store_list(ctx, name, since, pages, more, change_time_member)
-    )
+
+    def store() -> StoredList:
+        return _store_list(ctx, name, since, pages, more, change_time_member, made_at)
+
+    return ctx.shared(("shop.feed", name, since), store)
 
 
 def _store_list(
-    ctx: Context[S], name: str, since: str | None, pages: Callable[[], Pages], more: Callable[[], Pages], changed: str
+    ctx: Context[S],
+    name: str,
+    since: str | None,
+    pages: Callable[[], Pages],
+    more: Callable[[], Pages],
+    changed: str,
+    made_at: Callable[[], datetime | None],
 ) -> StoredList:
     path = ctx.run.work / f"{ctx.connection}-{name}-{quote(since or 'all', safe='')}.jsonl"
     started, has_records, doubt, late = ctx.run.clock.now(), False, None, LateRecords(timedelta())
@@ -87,6 +97,8 @@ def _store_list(
             except DoubtfulListError as error:
                 doubt = doubt or error
     reached = late.missing_from(ctx.run.by_clock_of(ctx.connection, started))
+    made = made_at()
+    reached = reached if made is None else min(reached, made)
     return StoredList(path, format_iso_instant_cursor(reached) if has_records else since, doubt)
 
 

@@ -13,8 +13,15 @@ from crossdock.errors import RemoteError
 from crossdock.sources import UnavailableError
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.bulk_result_files import assemble_records
-from crossdock_connectors.shop.shopify.pages import Item, ShopifyContext, number_in_gid_or_empty, request_query
+from crossdock_connectors.shop.shopify.pages import (
+    Item,
+    ShopifyContext,
+    number_in_gid_or_empty,
+    request_query,
+    shop_answer,
+)
 from crossdock_connectors.shop.shopify.queries import ShopList
+from crossdock_connectors.shop.shopify.scopes import granted_scopes
 
 REUSED = timedelta(hours=6)
 """An operation of an earlier run that is younger than this is reused, so that a killed first load continues."""
@@ -33,6 +40,8 @@ class BulkRead(Struct, frozen=True):
 def run_or_reuse_bulk_operation(ctx: ShopifyContext, shop_list: ShopList, found: str = "", *, reuse: bool) -> BulkRead:
     """Read the records of a list that match *found*; with *reuse* as old as `REUSED`. An incomplete file is refused."""
     query = shop_list.bulk_query(found)
+    if reuse:
+        query = f"{_scopes_comment(ctx)}{query}"
     operation = _wait_for_operation(
         ctx, (_reusable_operation(ctx, query) if reuse else None) or _start_operation(ctx, query)
     )
@@ -54,6 +63,11 @@ def run_or_reuse_bulk_operation(ctx: ShopifyContext, shop_list: ShopList, found:
         _number_in_operation_or_error(operation, "rootObjectCount"),
     )
     return BulkRead(begun, assemble_records(ctx, shop_list, path, *counts))
+
+
+def _scopes_comment(ctx: ShopifyContext) -> str:
+    """Return a comment for a query: an operation that began with other scopes may have other records."""
+    return f"# scopes: {' '.join(sorted(granted_scopes(shop_answer(ctx))))}\n"
 
 
 def _reusable_operation(ctx: ShopifyContext, query: str) -> Item | None:

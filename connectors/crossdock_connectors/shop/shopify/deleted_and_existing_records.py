@@ -12,6 +12,7 @@ from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.lists_read_once import OVERLAP
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, number_in_gid_or_empty, request_pages
+from crossdock_connectors.shop.shopify.queries import ShopList
 
 _SIZE = 250
 
@@ -30,6 +31,14 @@ def deleted_ids_by_kind(ctx: ShopifyContext, since: str | None) -> Mapping[str, 
     if since is None:
         return {}
     return ctx.shared(("shopify.deletions", since), lambda: _read_deleted_ids_by_kind(ctx, since))
+
+
+def records_not_deleted_since(
+    ctx: ShopifyContext, shop_list: ShopList, moment: datetime, records: list[Any]
+) -> list[Any]:
+    deleted = deleted_ids_by_kind(ctx, format_iso_instant_cursor(moment)).get(shop_list.type_name.upper(), [])
+    gone = {f"gid://shopify/{shop_list.type_name}/{number}" for number in deleted}
+    return [record for record in records if at_path(record, "id") not in gone] if gone else records
 
 
 def _read_deleted_ids_by_kind(ctx: ShopifyContext, since: str) -> Mapping[str, list[str]]:

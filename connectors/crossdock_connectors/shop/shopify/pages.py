@@ -13,6 +13,7 @@ from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.shopify.queries import (
     EXISTING,
     MOST,
+    SHOP,
     VERSION,
     Children,
     ShopList,
@@ -30,6 +31,10 @@ def request_query(ctx: ShopifyContext, query: str, /, **variables: Any) -> ApiAn
     answer = ctx.api.request("POST", ctx.settings.endpoint, graphql=query, variables=variables)
     _warn_of_outdated_version(ctx, answer)
     return answer
+
+
+def shop_answer(ctx: ShopifyContext) -> ApiAnswer:
+    return ctx.shared("shopify.shop", lambda: request_query(ctx, SHOP))
 
 
 def request_pages(ctx: ShopifyContext, path: str, query: str, size: int, /, **variables: Any) -> Iterator[ApiAnswer]:

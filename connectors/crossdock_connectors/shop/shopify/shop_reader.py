@@ -16,7 +16,6 @@ from crossdock import (
     RefusedError,
     WarehouseBinDraft,
 )
-from crossdock.sources import ApiAnswer
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import with_added_members
@@ -43,7 +42,7 @@ from crossdock_connectors.shop.shopify.pages import (
     request_existing_ids,
     request_existing_nodes,
     request_pages,
-    request_query,
+    shop_answer,
 )
 from crossdock_connectors.shop.shopify.queries import REFUNDS
 from crossdock_connectors.shop.shopify.rows_for_mapping import (
@@ -185,7 +184,7 @@ class ShopifyReader(ShopReader[ShopifySettings]):
         for orders, source, missing in records_by_id.request_records_and_missing_ids(
             ctx, queries.ORDERS, shop_ids_in_keys(keys)
         ):
-            gone = missing if missing and sees_all_orders(granted_scopes(_shop_answer(ctx))) else []
+            gone = missing if missing and sees_all_orders(granted_scopes(shop_answer(ctx))) else []
             yield RawBatch.json(
                 map(with_gid_number_as_key, complete_refunds_of_orders(ctx, orders)), source=source, deleted=gone
             )
@@ -247,19 +246,15 @@ def join_account_and_order_cursors(accounts: str | None, orders: str | None, sin
 
 
 def shop_currency(ctx: ShopifyContext) -> str:
-    shop = _shop_answer(ctx)
+    shop = shop_answer(ctx)
     found = shop.at("/data/shop/currencyCode")
     if not isinstance(found, str):
         raise RefusedError("does not tell the currency of the shop", where=shop.address, code="answer_misplaced")
     return found
 
 
-def _shop_answer(ctx: ShopifyContext) -> ApiAnswer:
-    return ctx.shared("shopify.shop", lambda: request_query(ctx, queries.SHOP))
-
-
 def _warn_of_hidden_orders(ctx: ShopifyContext) -> None:
-    if hides_orders(ctx.settings, granted_scopes(_shop_answer(ctx)), ctx.run.clock.now()):
+    if hides_orders(ctx.settings, granted_scopes(shop_answer(ctx)), ctx.run.clock.now()):
         text = "the token lacks the scope read_all_orders: orders older than 60 days are not seen"
         ctx.run.warn(ctx.connection, text, code="scopes_missing")
 

@@ -15,7 +15,7 @@ from crossdock.values import exact_json
 
 _OPERATION = re.compile(r"\s*(?:query|mutation)\s+(\w+)")
 _SINCE = re.compile(r"updated_at:>='([^']+)'")
-_BULK_LIST = re.compile(r"\s*\{\s*(\w+)")
+_BULK_LIST = re.compile(r"(?:#.*\n)?\s*\{\s*(\w+)")
 _SKU = re.compile(r'sku:"([^"]*)"')
 Variables = Mapping[str, Any]
 

@@ -10,6 +10,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from tests.partners.shopify.access import ALL_SCOPES
 from tests.partners.shopify.bulk import Failure
 from tests.partners.shopify.order_lines import Line
 from tests.partners.shopify.reading import shop_context
@@ -53,6 +54,15 @@ def test_a_young_operation_is_used_again() -> None:
     site.clock.advance(bulk_list_reading.REUSED.total_seconds() + 60)
     assert (names(site), started(site)) == (["#1001"], 3)
     assert (names(site, found="name:x"), started(site)) == ([], 4)
+
+
+def test_an_operation_that_began_with_other_scopes_is_not_used_again() -> None:
+    """A scope that was granted since then shows records that the earlier file lacks."""
+    site = sold(scopes=ALL_SCOPES - {"read_all_orders"})
+    site.clock.advance(timedelta(days=90).total_seconds())
+    assert names(site) == []
+    site.shop.scopes = ALL_SCOPES
+    assert (names(site), started(site)) == (["#1001"], 2)
 
 
 def test_an_operation_that_failed_is_not_used_again() -> None:

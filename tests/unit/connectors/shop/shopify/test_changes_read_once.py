@@ -64,6 +64,48 @@ def test_a_feed_is_read_once_for_all_streams() -> None:
     assert [len(records) for records, _ in first.pages()] == [1]
 
 
+def stored_orders(site: Site, *cursors: str | None) -> list[StoredList]:
+    """What one run reads of the orders from each of the *cursors*, one after the other."""
+    ctx = shop_context(site)
+    with mock.patch.dict(os.environ, {"SHOP_TOKEN": site.shop.token}):
+        return [stored_changed_records(ctx, ORDERS, cursor) for cursor in cursors]
+
+
+def order_names(stored: StoredList) -> set[str]:
+    return {record["name"] for records, _ in stored.pages() for record in records}
+
+
+def test_a_record_that_was_deleted_after_a_bulk_operation_is_left_out() -> None:
+    """The file of an earlier operation still has it, and the events of the shop name it."""
+    site = aged(days=0)
+    deleted = site.shop.orders.place(Line(site.lamp), email="bo@example.com")
+    [before] = stored_orders(site, None)
+    assert order_names(before) == {"#1001", "#1002"}
+    site.clock.advance(3600)
+    site.shop.orders.delete(deleted)
+    [again] = stored_orders(site, None)
+    assert order_names(again) == {"#1001"}
+
+
+def test_the_run_after_an_operation_that_was_used_again_continues_when_it_began() -> None:
+    """Records that were deleted or merged since then are named to the next run."""
+    site = aged(days=0)
+    began = site.clock.now().replace(microsecond=0)
+    stored_orders(site, None)
+    site.clock.advance(3600)
+    [again] = stored_orders(site, None)
+    assert again.cursor == format_iso_instant_cursor(began)
+
+
+def test_a_list_that_is_read_in_full_after_its_changes_begins_a_new_operation() -> None:
+    """A full list beside the changes finds what the changes missed, which an earlier file lacks as well."""
+    site = aged(days=0)
+    stored_orders(site, None)
+    site.clock.advance(3600)
+    stored_orders(site, format_iso_instant_cursor(site.clock.now()), None)
+    assert sum(effect["kind"] == "bulk_started" for effect in site.shop.effects) == 2
+
+
 def test_each_list_and_cursor_has_a_feed_of_its_own() -> None:
     """Streams that continue from different cursors do not share what they read."""
     site = aged(days=0)

@@ -89,6 +89,8 @@ class Stream(StreamDeclaration, ABC, Generic[S]):
             are mapped again. A change of `map` is noticed without it.
         yields_deleted: Whether batches of `pull` may name records that were deleted, in `RawBatch.deleted`.
         fetch_size: The most keys that `fetch` gets at a time.
+        fetches_unlisted: Whether known records that `existing` lacks are fetched before they count as gone, for a
+            source whose list hides some that exist. Those that `fetch` reads are not gone.
         incomplete: Rows that lack most columns, so that `to_resource` rejects them: no filter leaves them out, and they
             count as the newest.
         platform_reads: Resources of the platform that `pull` reads; ``crossdock check`` names their scopes.
@@ -107,6 +109,7 @@ class Stream(StreamDeclaration, ABC, Generic[S]):
     mapping_version: str = "1"
     yields_deleted: bool = False
     fetch_size: int = 50
+    fetches_unlisted: bool = False
     whole_groups: bool = False
     incomplete: Filter | None = None
     platform_reads: Sequence[ResourceName] = ()

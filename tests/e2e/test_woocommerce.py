@@ -249,6 +249,53 @@ def test_what_was_deleted_is_removed(open_stage: Open, shop: FakeShop, clock: Ma
     assert stage.stored("order")[f"shop:{kept.id}"]["customerId"] == guest
 
 
+def removing_orders(open_stage: Open, shop: FakeShop, clock: ManualClock) -> WooCommerceStage:
+    """A stage whose lists of existing orders are believed, as they are as long as the last three."""
+    stage = open_stage(streams={"orders": {"on_gone": "delete", "gone": {"at_most_percent": 100}}})
+    for _ in range(4):
+        orders_of(shop, 1, clock, 3_600)
+        ok(stage.sync())
+    return stage
+
+
+def test_an_order_that_no_list_shows_is_not_removed(open_stage: Open, shop: FakeShop, clock: ManualClock) -> None:
+    """The status of an extension that was switched off is on no list; only the order that does not exist is gone."""
+    hidden, deleted, *_ = orders_of(shop, 24, clock)
+    stage = removing_orders(open_stage, shop, clock)
+    shop.orders.set_unregistered_status(hidden, "awaiting-pickup")
+    shop.orders.delete(deleted)
+    report = ok(stage.sync())
+    assert gone(stage, "order") == {f"shop:{deleted.id}"}
+    assert any(f"which exist: {hidden.id} (awaiting-pickup);" in each for each in report.warnings)
+
+
+def test_no_order_is_removed_while_the_shop_knows_no_single_order(
+    open_stage: Open, shop: FakeShop, clock: ManualClock
+) -> None:
+    """A 404 that does not call the id invalid comes from something else, and shows nothing of the order."""
+    deleted, *_ = orders_of(shop, 12, clock)
+    stage = removing_orders(open_stage, shop, clock)
+    shop.orders.delete(deleted)
+    stage.faulty.plan("no_route", lambda asked: asked.path.endswith(f"/orders/{deleted.id}"))
+    assert "No route was found" in str(stage.sync().errors["shop.orders"])
+    assert gone(stage, "order") == set()
+
+
+@pytest.mark.parametrize("invoices", ["placed", "paid"])
+def test_a_draft_that_the_list_of_orders_shows_is_left_out(tmp_path: Path, invoices: str, open_stage: Open) -> None:
+    """A form for an order that somebody has only opened is counted, and becomes neither order, guest nor invoice."""
+    clock = ManualClock(START)
+    shop = FakeShop(ShopSettings(custom_statuses=("auto-draft",)), clock=clock)
+    lamp = shop.catalog.add("Lamp", "49.90", sku="LAMP")
+    placed = shop.orders.place((lamp, 1))
+    shop.orders.place((lamp, 5), status="auto-draft")
+    stage = open_stage(shop, clock, invoices=invoices, guests="order")
+    report = ok(stage.sync())
+    assert set(stage.stored("order")) == {f"shop:{placed.id}"}
+    assert report.tallies["shop.orders"].rows_filtered["auto_draft"] == 1
+    assert (len(stage.invoices()), len(stage.stored("customer"))) == (1, 1)
+
+
 # ---- lists that change while they are read
 
 

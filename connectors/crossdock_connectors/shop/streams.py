@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from crossdock import (
@@ -51,6 +51,10 @@ class ShopReader(ABC, Generic[S]):
     """Raised with every change of a mapping."""
     tells_deleted: bool
     """Whether the shop tells which customers and orders were deleted. Else those that exist are listed."""
+    hides_orders = False
+    """Whether the list of orders that exist may hide some, which are then fetched."""
+    left_out_orders: Mapping[str, Filter] = {}
+    """Rows of `orders` that are no orders, by the name under which they are counted."""
 
     def __init__(self, settings: S) -> None:
         self.settings = settings
@@ -220,6 +224,8 @@ class Orders(_StreamWithDeletions[S]):
     def __init__(self, dialect: ShopReader[S]) -> None:
         super().__init__(dialect)
         self.skip = {} if dialect.settings.test_orders else {"test_order": Filter(field="test", equals="true")}
+        self.skip = {**self.skip, **dialect.left_out_orders}
+        self.fetches_unlisted = dialect.hides_orders
 
     def pull(self, ctx: Context[S], since: str | None) -> Read:
         yield from self.dialect.orders(ctx, since)

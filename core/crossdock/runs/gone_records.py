@@ -21,12 +21,13 @@ from crossdock.delta.sortable_row_positions import comparable_positions_expressi
 from crossdock.delta.state_comparison import Delta, keys_not_listed
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, IncompleteListError
-from crossdock.runs.checked_batches import batches_of_existing_records
+from crossdock.runs.checked_batches import batches_of_existing_records, fetched_batches
 from crossdock.runs.planning.removals import Removals, decide_deleted, decide_missing, find_proved_gone
 from crossdock.runs.planning.snapshot_proof import Completeness, SnapshotFacts
 from crossdock.state import Intent, State, Transaction, Wait
 from crossdock.values.config_base_types import parse_duration
 from crossdock.values.raw_rows_and_records import RawBatch
+from crossdock.values.record_keys import key_parts_of
 from crossdock.values.tally import Tally
 
 _HINT = (
@@ -292,9 +293,31 @@ class GoneRecords:
             proof,
             waiting,
             unsettled,
+            self._fetched_of_unlisted(proof) if bound.stream.fetches_unlisted else None,
             name="list of existing records",
         )
         return decide_missing(self._state, bound, gone, facts, at=bound.context.run.clock.now())
+
+    def _fetched_of_unlisted(self, proof: Completeness) -> Callable[[pl.Series], tuple[pl.Series, int]]:
+        """Return a function for `SnapshotFacts.filtered` that fetches records which seem to be gone."""
+        bound = self._bound
+
+        def fetch(unlisted: pl.Series) -> tuple[pl.Series, int]:
+            bound.context.run.progress.begin(f"fetching records of {bound.name} that seem to be gone", None)
+            found = [pl.Series(dtype=pl.UInt128)]
+            try:
+                for part in unlisted.to_frame(KEY_HASH).iter_slices(bound.stream.fetch_size):
+                    with self._state.begin_read_only() as tx:
+                        bindings = tx.bindings.get(bound.scope, part[KEY_HASH].to_list()).values()
+                    batches = fetched_batches(bound, [key_parts_of(each.key) for each in bindings])
+                    found += [compute_keys(bound.stream, each.source, each.load())[KEY_HASH] for each in batches]
+            except (StateError, StoppedError):
+                raise
+            except CrossdockError as error:
+                proof.doubt = bound.context.run.failures.setdefault(bound.name, error)
+            return pl.concat(found), 0
+
+        return fetch
 
     def _warn_of_reappeared_records(self, tx: Transaction, listed: pl.DataFrame, waiting: Sequence[Wait]) -> None:
         """Warn of records that were removed, and exist again, although no list of changes has shown them."""

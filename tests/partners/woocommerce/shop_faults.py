@@ -10,12 +10,13 @@ from typing import Any, Literal
 from tests.partners.partner_server import Partner, PartnerAnswer, PartnerRequest
 
 ShopFault = Literal[
-    "critical_error", "late_critical_error", "maintenance", "too_many_requests",
+    "critical_error", "late_critical_error", "maintenance", "too_many_requests", "no_route",
     "notice", "null", "object", "nulls", "cut_json", "cut_body", "slow",
 ]  # fmt: skip
 """``critical_error``: PHP stops, and WordPress shows a page. ``late_critical_error``: it stops after the request was
 carried out. ``maintenance``: WordPress is being updated. ``too_many_requests``: a security plugin refuses the request.
-Nothing is carried out by `critical_error`, `maintenance` and `too_many_requests`; the others are faults of answers:
+``no_route``: a plugin has removed the address. Nothing is carried out by these, but by `late_critical_error`; the
+others are faults of answers:
 
 ``notice``: PHP writes a warning before the JSON, so that status and content type are those of a page. ``null`` is the
 body. ``object``: a list whose indexes have a gap, which PHP writes as an object. ``nulls``: null for each element of a
@@ -47,6 +48,12 @@ def too_many_requests() -> PartnerAnswer:
     return _page(429, "Your access to this site has been limited by the site owner.", **{"retry-after": "30"})
 
 
+def no_route() -> PartnerAnswer:
+    """Source: WordPress's ``WP_REST_Server::match_request_to_handler``."""
+    message = "No route was found matching the URL and request method."
+    return PartnerAnswer(404, {"code": "rest_no_route", "message": message, "data": {"status": 404}})
+
+
 class _CutBody(bytes):
     """The first half of a body, announced with the length of the whole."""
 
@@ -58,6 +65,7 @@ _REFUSALS: dict[str, Callable[[], PartnerAnswer]] = {
     "critical_error": critical_error,
     "maintenance": maintenance,
     "too_many_requests": too_many_requests,
+    "no_route": no_route,
 }
 
 

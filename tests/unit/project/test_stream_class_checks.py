@@ -61,6 +61,7 @@ def test_a_full_declaration_is_accepted() -> None:
         ({"key": (1,)}, "key.0 must be text"),
         ({"fetch_size": 0}, "fetch_size must be at least 1"),
         ({"fetch_size": "50"}, "fetch_size must be a whole number"),
+        ({"fetches_unlisted": True}, "fetches_unlisted needs existing and fetch"),
         ({"resource": "produkt"}, "unknown resource 'produkt'; did you mean 'product'?"),
         ({"group_by": ("L",)}, "group_by and key must name the same columns"),
         ({"order_by": "at"}, "order_by must be a tuple or list of texts"),

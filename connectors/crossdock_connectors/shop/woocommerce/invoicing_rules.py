@@ -11,9 +11,11 @@ from crossdock_connectors.shop.settings import Invoiced
 from crossdock_connectors.shop.streams import CREDIT_NOTE
 from crossdock_connectors.shop.woocommerce.lists import Item, id_text_or_none
 
-_NOT_PLACED = frozenset({"checkout-draft", "pending", "failed", "cancelled", "trash"})
+AUTO_DRAFT = "auto-draft"
+"""The status of a form for an order that somebody has only opened. ``any`` lists it in some versions."""
+_NOT_PLACED = frozenset({AUTO_DRAFT, "checkout-draft", "pending", "failed", "cancelled", "trash"})
 _GIVEN_UP = frozenset({"failed", "cancelled", "trash"})
-_PAYMENT_AWAITED = frozenset({"checkout-draft", "pending", "on-hold"})
+_PAYMENT_AWAITED = frozenset({AUTO_DRAFT, "checkout-draft", "pending", "on-hold"})
 """Statuses in which an order may still be paid, or lost: a payment that was reversed leads to ``on-hold``."""
 _UNCLEAR = (
     "is failed, although the order has a date of payment: it is not clear whether it was paid; if it was, give it the"

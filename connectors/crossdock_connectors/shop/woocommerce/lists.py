@@ -43,10 +43,10 @@ def pages(ctx: WooContext, path: str, sorted_by: str | tuple[str, ...] = "id", *
     paginator = OverlappingPages(change=sorted_by, total=TOTAL, size=size, size_param="per_page")
     asked = {"orderby": "id", "order": "asc", **params}
     for page in ctx.api.pages(f"{API}/{path}", asked, paginator=paginator):
-        yield [_with_empty_address_objects(record) for record in page.items("")], page.address
+        yield [with_empty_address_objects(record) for record in page.items("")], page.address
 
 
-def _with_empty_address_objects(record: Any) -> Any:
+def with_empty_address_objects(record: Any) -> Any:
     """Return *record* with an empty object for an address that is ``[]``: PHP has one empty array for both."""
     empty: Item = {name: {} for name in _ADDRESSES if at_path(record, name) == []}
     return {**record, **empty} if empty else record

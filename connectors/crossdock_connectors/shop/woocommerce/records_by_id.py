@@ -21,15 +21,20 @@ from crossdock_connectors.shop.woocommerce.lists import (
     id_text_or_none,
     pages,
     variant_pages,
+    with_empty_address_objects,
 )
 
 WITHOUT_REFUNDS = (
     "the shop has no list of refunds, as those before WooCommerce 9.0: a credit note is fetched by the key of its order"
 )
 
+_INVALID_ID = "_invalid_id"
+"""The end of the code with which WooCommerce answers that a record does not exist."""
+_UNLISTED_HINT = "switch the extension on that has their status, or give them another status"
+
 
 def orders(ctx: WooContext, ids: Sequence[str]) -> Pages:
-    """Yield the orders with these ids, with summaries of their refunds, including those in the trash."""
+    """Yield the orders with these ids, with summaries of their refunds, including those that no list shows."""
     left = dict.fromkeys(ids)
     for status in STATUSES:
         if not left:
@@ -38,6 +43,25 @@ def orders(ctx: WooContext, ids: Sequence[str]) -> Pages:
             yield records, source
             for record in records:
                 left.pop(id_text_or_none(record) or "", None)
+    yield from _unlisted_orders(ctx, left)
+
+
+def _unlisted_orders(ctx: WooContext, ids: Iterable[str]) -> Pages:
+    """Yield those of the orders that exist: ``any`` leaves out the status of an extension that was switched off."""
+    found = list[str]()
+    for number in ids:
+        try:
+            answer = ctx.api.get(f"{API}/orders/{number}", EXACT)
+        except NotFoundError as error:
+            if not (error.code_in_answer or "").endswith(_INVALID_ID):
+                raise
+            continue
+        order = with_empty_address_objects(answer.at(""))
+        found.append(f"{number} ({at_path(order, 'status')})")
+        yield [order], answer.address
+    if found:
+        text = f"no list of the shop shows these orders, which exist: {', '.join(found)}; {_UNLISTED_HINT}"
+        ctx.run.warn(ctx.connection, text, code="records_left_out")
 
 
 def order_ids_of_refunds(ctx: WooContext, refunds: Sequence[str]) -> list[str]:

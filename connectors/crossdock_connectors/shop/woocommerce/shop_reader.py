@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from crossdock import (
     CustomerDraft,
+    Filter,
     InventoryLotDraft,
     InvoiceDraft,
     OrderDraft,
@@ -27,6 +28,7 @@ from crossdock_connectors.shop.streams import CREDIT_NOTE, WITHDRAWN, Read, Shop
 from crossdock_connectors.shop.warning_of_repeated_skus import RepeatedSkus
 from crossdock_connectors.shop.woocommerce import lists, mapping, records_by_id
 from crossdock_connectors.shop.woocommerce.invoicing_rules import (
+    AUTO_DRAFT,
     is_invoice_due,
     may_invoice_need_withdrawal,
     rows_of_refunds,
@@ -40,6 +42,8 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
     """The REST API ``wc/v3``. Records that were deleted leave no trace in it."""
 
     tells_deleted = False
+    hides_orders = True
+    left_out_orders: Mapping[str, Filter] = {"auto_draft": Filter(field="status", equals=AUTO_DRAFT)}
 
     # ---- reading
 
@@ -81,7 +85,7 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
 
     def _guest_rows(self, orders: Iterable[Any]) -> Iterator[Item]:
         for order in orders:
-            if at_path(order, "customer_id") != 0:
+            if at_path(order, "customer_id") != 0 or at_path(order, "status") == AUTO_DRAFT:
                 continue
             email = at_path(order, "billing.email")
             key = guest_key(

@@ -66,6 +66,7 @@ class _Declaration(ConfigModel, StreamDeclaration):
     yields_deleted: StrictBool
     cursor: InstanceOf[Cursor] | None
     fetch_size: Annotated[StrictInt, Field(ge=1)]
+    fetches_unlisted: StrictBool
     whole_groups: StrictBool
     incomplete: Filter | None
     platform_reads: tuple[ResourceName, ...]
@@ -216,6 +217,8 @@ def _deletion_finding_conflicts(stream: Stream[Any], facts: _Declaration) -> Ite
         yield f"{used[0]} {MARKS_IN_SNAPSHOT}"
     if facts.gone.every is not None and not stream.lists_existing:
         yield f"gone.every {EVERY_WITHOUT_LIST}"
+    if facts.fetches_unlisted and not (stream.lists_existing and stream.fetches):
+        yield "fetches_unlisted needs existing and fetch"
     if stream.lists_existing and len(used) > 1:
         yield f"{used[0]} and existing exclude each other: choose one way to find deleted records"
 

@@ -28,6 +28,7 @@ from crossdock.reading.transport.http_answer_and_error_types import (
 )
 from crossdock.values.clock import Clock
 from crossdock.values.half_characters import loads_marking_half_characters
+from crossdock.values.json_paths import at_path
 
 ATTEMPTS = 5
 LESSENED_AT_MOST = 30  # times that a request is halved, or an author's paginator says that it is
@@ -55,7 +56,13 @@ class RequestRefusedError(RemoteError):
 
 
 class NotFoundError(RequestRefusedError):
-    """An answer of 404 or 410, or one that means the same."""
+    """An answer of 404 or 410, or one that means the same.
+
+    Attributes:
+        code_in_answer: The member ``code`` of an answer in JSON, by which some APIs say what was not found.
+    """
+
+    code_in_answer: str | None = None
 
 
 class _ServerError(UnavailableError):
@@ -180,7 +187,11 @@ class RetriedRequests(Struct, frozen=True):
             is_refused = status in {400, 416, 422} and answered == status
             kind = NotFoundError if status in {404, 410} else RequestRefusedError if is_refused else RemoteError
             hint = _NOT_FOUND if status in {404, 410} else None
-            raise kind(f"responded with {said}{suffix}", where=shown, hint=hint)
+            error = kind(f"responded with {said}{suffix}", where=shown, hint=hint)
+            if isinstance(error, NotFoundError):
+                code = at_path(body, "code")
+                error.code_in_answer = code if isinstance(code, str) else None
+            raise error
         if status == 206:
             raise RefusedError("is only a part of the answer (HTTP 206)", where=shown, code="answer_unreadable")
         if unreadable:

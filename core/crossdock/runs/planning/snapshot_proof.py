@@ -68,8 +68,8 @@ class Completeness:
 class SnapshotFacts(Struct, frozen=True):
     """A snapshot that was read, and the open items of the stream.
 
-    `filtered` returns those of given key hashes that the filtered rows have, and the number of filtered rows without a
-    key. It is slow, and None if no row was filtered.
+    `filtered` returns those of given key hashes that the filtered rows have, or that exist although the list lacks
+    them, and the number of filtered rows without a key. It is slow, and None if there are no such records.
     """
 
     source: str

@@ -85,7 +85,11 @@ def _what_exceeds_look_up_limits(order: JsonElement, numbers: list[list[str | No
 
 
 def create_input(payload: Mapping[str, Any], held: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the input of `CREATE`. Raises RecordError if no location of the shop has as many units left to ship."""
+    """Return the input of `CREATE`.
+
+    Raises:
+        RecordError: If no location of the shop has as many units left to ship, or several do and no items are named.
+    """
     tracking = {"number": payload["number"], "company": payload.get("carrier"), "url": payload.get("url")}
     return {
         "lineItemsByFulfillmentOrder": _units_at_one_location(payload.get("items"), held),
@@ -105,10 +109,13 @@ def _units_at_one_location(items: Any, held: Mapping[str, Any]) -> list[dict[str
     for one in held["fulfillmentOrders"]:
         if one.get("status") in _OPEN:
             by_location.setdefault(at_path(one, "assignedLocation.location.id"), []).append(one)
-    for orders in by_location.values():
-        chosen = _parcel_units_from_orders(items, orders)
-        if chosen is not None:
-            return chosen
+    found = [_parcel_units_from_orders(items, orders) for orders in by_location.values()]
+    possible = [chosen for chosen in found if chosen is not None]
+    if not items and len(possible) > 1:
+        message = f"the order has units left to ship at {len(possible)} locations: name the items of the parcel"
+        raise RecordError("conflict", message, pointer="/items")
+    if possible:
+        return possible[0]
     wanted = ", ".join(f"{item['quantity']} of {item['sku']}" for item in items) if items else "any units"
     message = f"the shop has not {wanted} left to ship at one location: shipped by others, cancelled, held or refunded"
     raise RecordError("conflict", message, pointer="/items")

@@ -168,9 +168,17 @@ def test_units_are_taken_from_open_fulfillment_orders_of_one_location() -> None:
 
 
 def test_a_parcel_without_items_has_all_that_is_left_at_one_location() -> None:
-    """Lines without units or without a SKU are no obstacle."""
-    orders = (to_ship(1, line(1, "A", 0), line(2, None, 3)), to_ship(2, line(3, "B", 1), location="Hamburg"))
+    """Lines without units or without a SKU are no obstacle, and neither are locations without units."""
+    orders = (to_ship(1, line(1, "A", 0), line(2, None, 3)), to_ship(2, line(3, "B", 0), location="Hamburg"))
     assert chosen(None, *orders) == {"F1": {"L2": 3}}
+
+
+def test_a_parcel_without_items_is_refused_if_units_are_left_at_several_locations() -> None:
+    """It is not clear which of them it has, and another location would count as not shipped for ever."""
+    orders = (to_ship(1, line(1, "A", 1)), to_ship(2, line(2, "B", 1), location="Hamburg"))
+    with pytest.raises(RecordError, match="units left to ship at 2 locations: name the items of the parcel") as refusal:
+        chosen(None, *orders)
+    assert (refusal.value.code, refusal.value.pointer) == ("conflict", "/items")
 
 
 @pytest.mark.parametrize(

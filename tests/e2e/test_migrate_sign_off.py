@@ -255,6 +255,19 @@ def test_a_stream_without_a_file_is_an_exception(migrated: MigratedFolder) -> No
     assert ["wms.invoices"] in Page(ready.report.read_text(encoding="utf-8")).under("stream")
 
 
+def test_records_whose_files_were_moved_are_listed(migrated: MigratedFolder) -> None:
+    """The report says of how many records only the state and the platform were compared."""
+    migrated.fill()
+    migrated.load()
+    (migrated.folder / "out" / "INV1.csv").unlink()
+    ready = Ready(migrated)
+    ready.freeze()
+    ready.reconcile()
+    ready.sign()
+    shown = Page(ready.report.read_text(encoding="utf-8")).under("stream", "records")
+    assert ["wms.invoices", "6"] in shown
+
+
 def test_a_crash_between_the_file_and_the_state(ready: Ready, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is called not signed off, and the migration is signed off under another name of the file."""
 

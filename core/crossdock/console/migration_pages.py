@@ -206,6 +206,10 @@ def _last_reconciliation(visit: PageRequest, project: Project, migration: Migrat
         "kept": [
             f"{count_with_noun(number, 'record')} of {name} no longer in the source and kept"
             for name, number in facts["kept"].items()
+        ]
+        + [
+            f"{count_with_noun(number, 'record')} of {name} whose source cannot be read any more"
+            for name, number in facts["unavailable"].items()
         ],
     }
 

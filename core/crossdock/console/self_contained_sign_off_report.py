@@ -85,6 +85,7 @@ def _exception_tables(report: Report) -> Iterator[tuple[str, Table]]:
     yield "Waiting for others", table(("stream", "for", "records"), waiting)
     yield "No file was read", table(("stream",), ((name,) for name in found["without_file"]))
     yield "No longer in the source, and kept", table(("stream", "records"), found["kept"].items())
+    yield "Not readable at the source any more", table(("stream", "records"), found["unavailable"].items())
     already = report["already_there"].items()
     yield "Already on the platform, nothing was written", table(("stream", "operations"), already)
 

@@ -408,6 +408,8 @@ class Exceptions(TypedDict):
     """`for` has the resources that they wait for."""
     kept: dict[str, int]
     """Records, by stream."""
+    unavailable: dict[str, int]
+    """Records whose source cannot be read any more, by stream: only the state and the platform were compared."""
     without_file: list[str]
     """Streams of which no file was read, at least since they were undone."""
 

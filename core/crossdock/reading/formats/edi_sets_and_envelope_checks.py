@@ -6,7 +6,6 @@ missing then. Each trailer states a count and the control number of its header: 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from typing import Final, NoReturn
 
@@ -76,12 +75,9 @@ class EdiSet(Struct):
         if self.error is None:
             self.segments.append(segment)
 
-    def digest(self) -> bytes:
-        """Return a digest of the set and of the headers around it, which have the control numbers."""
-        summed = hashlib.blake2b(digest_size=16)
-        for segment in (*self.around, *self.segments):
-            summed.update("\x1d".join(segment.elements).encode("utf-8", "surrogatepass") + b"\x1e")
-        return summed.digest()
+    def content_hash(self) -> int:
+        """Return a hash of the set and of the headers around it, which have the control numbers."""
+        return hash(tuple([tuple(each.elements) for each in (*self.around, *self.segments)]))
 
     def mark_wrong(self, segment: Segment, message: str) -> None:
         if self.error is None:
@@ -115,7 +111,7 @@ class EdiSets:
         self._segments, self._envelope, self._kind, self._test = segments, envelope, kind, test
         self.other_kind_count = 0
         self._state = _State()
-        self._places = dict[bytes, str]()  # of the sets, by a digest of each with its control numbers
+        self._places = dict[int, str]()  # of the sets, by the hash of each with its control numbers
         self._roles: dict[str, Callable[[Segment], None]] = {
             envelope.interchange[0]: self._begin_interchange,
             envelope.interchange[2]: self._end_interchange,
@@ -231,7 +227,7 @@ class EdiSets:
 
     def _mark_repeated_set_wrong(self, found: EdiSet) -> None:
         """Mark a set that the file has twice in the same envelope: its rows would be added to those of the first."""
-        place = self._places.setdefault(found.digest(), found.header_segment.place)
+        place = self._places.setdefault(found.content_hash(), found.header_segment.place)
         if place != found.header_segment.place:
             found.mark_wrong(found.header_segment, f"the same set of the same interchange is at {place}")
 

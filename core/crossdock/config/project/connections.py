@@ -121,15 +121,22 @@ class Connection:
         context: Context[Any],
         origins: Mapping[str, frozenset[str]] = {},
         as_written: frozenset[Scope] = frozenset(),
+        known: frozenset[str] | None = None,
     ) -> BoundStream:
-        """Bind *stream* to a run. *origins* has the namespaces of the records that are read from each target."""
+        """Bind *stream* to a run. *origins* has the namespaces of the records that are read from each target.
+
+        The config knows the namespaces *known*.
+        """
         scope = self.scope_of_written_records(stream)
         system, _, resource = (stream.reads or "").partition(".")
         read = (system, targets[system].resources[resource]) if stream.reads else None
         own = origins.get(scope.target, frozenset())
         is_hinted = stream.fetches and self._receives_webhooks
         target = targets[scope.target]
-        return BoundStream(name, self.namespace, stream, scope, context, target, read, own, is_hinted, as_written)
+        known = None if self.settings.namespace or stream.namespace else known
+        return BoundStream(
+            name, self.namespace, stream, scope, context, target, read, own, is_hinted, as_written, known
+        )
 
     @property
     def webhooks(self) -> Webhooks[Any] | None:
@@ -177,6 +184,7 @@ class BoundStream(Struct, frozen=True):
         read_target_and_type: Those of the records that it reads, if they are records of a target.
         namespaces_of_target_system: Those of records of the system that it writes to.
         untrimmed_key_scopes: The scopes whose keys are not trimmed.
+        namespaces_of_config: Those that the config knows; None if it declares the one of the stream.
     """
 
     name: str
@@ -189,6 +197,7 @@ class BoundStream(Struct, frozen=True):
     namespaces_of_target_system: frozenset[str] = frozenset()
     is_fetched_for_webhooks: bool = False
     untrimmed_key_scopes: frozenset[Scope] = frozenset()
+    namespaces_of_config: frozenset[str] | None = None
 
     @property
     def namespace(self) -> str:

@@ -211,7 +211,9 @@ class Project(Struct, frozen=True):
 
     def bind_streams(self, wanted: set[str], *, targets: Mapping[str, Target], run: SourceContext) -> list[BoundStream]:
         """Bind the streams of these names, parents first and contributions last."""
-        bound, origins = list[BoundStream](), self._namespaces_by_system()
+        from crossdock.config.project.known_namespaces import known_namespaces  # noqa: PLC0415  it takes a project
+
+        bound, origins, known = list[BoundStream](), self._namespaces_by_system(), known_namespaces(self)
         as_written = frozenset(
             each.scope_of_written_records(stream).whole_record_scope
             for each in self.connections
@@ -223,7 +225,9 @@ class Project(Struct, frozen=True):
             if chosen:
                 context = connection.context(run)
                 bound += [
-                    connection.bind_stream(name, stream, targets, context, origins, as_written)
+                    connection.bind_stream(
+                        name, stream, targets, context, origins, as_written, known.written | known.named
+                    )
                     for name, stream in chosen
                 ]
         for each in bound:

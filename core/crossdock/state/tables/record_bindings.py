@@ -8,7 +8,20 @@ from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Connection, Select, Text, bindparam, exists, func, select, tuple_, type_coerce, union, update
+from sqlalchemy import (
+    Connection,
+    Select,
+    Text,
+    bindparam,
+    exists,
+    func,
+    literal,
+    select,
+    tuple_,
+    type_coerce,
+    union,
+    update,
+)
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings as table
@@ -188,6 +201,19 @@ class Bindings:
 
     def target_id_by_key_hash(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, str]:
         return dict(_IDS.rows(self._connection, scope.columns, key_hashes))
+
+    def has_any(self, scope: Scope) -> bool:
+        query = select(literal(1)).where(in_scope(table, scope), _IS_LIVE).limit(1)
+        return self._connection.execute(query).first() is not None
+
+    def namespaces_of_resource(self, scope: Scope) -> set[str]:
+        """Return the namespaces in which the target of *scope* has records of its resource, each by its first row."""
+        of_resource = table.c.target == scope.target, table.c.resource == scope.resource
+        first, found, last = select(func.min(table.c.namespace)).where(*of_resource), set[str](), ""
+        while (namespace := self._connection.execute(first.where(table.c.namespace > last)).scalar()) is not None:
+            found.add(namespace)
+            last = namespace
+        return {each for each in found if CONTRIBUTION not in each}
 
     def unverified_imports_among(self, scope: Scope, key_hashes: Sequence[int]) -> set[int]:
         """Return those of *key_hashes* that an import has bound, and no comparison has found at the target."""

@@ -1,0 +1,37 @@
+"""New records that the state knows under a namespace that the config no longer has: their connection was renamed."""
+
+from __future__ import annotations
+
+import polars as pl
+from msgspec import structs
+
+from crossdock.config.project.connections import BoundStream
+from crossdock.delta.row_preparation import KEY_HASH
+from crossdock.errors import RefusedError
+from crossdock.state import State
+
+_COMPARED = 1_000  # records
+
+
+def refuse_records_of_former_namespace(bound: BoundStream, state: State, latest: pl.DataFrame) -> None:
+    """Refuse the first records of a stream if at least half of their keys belong to a former namespace.
+
+    They would be created a second time. A namespace that the config declares is meant so.
+    """
+    if bound.namespaces_of_config is None or bound.scope.is_contribution or latest.is_empty():
+        return
+    scope, keys = bound.scope, latest[KEY_HASH].head(_COMPARED).to_list()
+    with state.begin_read_only() as tx:
+        former = set() if tx.bindings.has_any(scope) else tx.bindings.namespaces_of_resource(scope)
+    for namespace in sorted(former - bound.namespaces_of_config):
+        known = state.key_facts_among(structs.replace(scope, namespace=namespace), keys).height
+        if 2 * known >= len(keys):
+            connection = bound.context.connection
+            raise RefusedError(
+                f"{known:,} of the first {len(keys):,} records are known under the namespace {namespace!r}, which the"
+                " config no longer has, and would be created again",
+                where=bound.name,
+                hint=f"if the connection was renamed, set connections.{connection}.namespace: {namespace}; if these are"
+                f" other records, set it to {bound.namespace}",
+                code="namespace_changed",
+            )

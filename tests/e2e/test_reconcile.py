@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from sqlalchemy import create_engine, text
-from tests.e2e.warehouse import PRODUCTS, Result, Site, ask
+from tests.e2e.warehouse import INVOICES, PRODUCTS, Result, Site, ask
 
 from crossdock.delta.fingerprint import key_hashes
 
@@ -300,6 +300,49 @@ def test_a_forgotten_invoice_is_counted_once(synced: Site) -> None:
     assert (difference, resource) == ("duplicate", "invoice")
     totals = again.json["totals"]["invoice"]
     assert totals["platform"]["records"] == totals["state"]["records"] + 1 == totals["source"]["records"] + 1
+
+
+def invoice_by_hand(site: Site) -> None:
+    """Make an invoice on the platform, and export a new one with the same content."""
+    line = {"productId": held(site, "product")["wms:P2"]["id"], "quantity": 7, "unitPrice": 0.25}
+    customer = held(site, "customer")["wms:C1"]["id"]
+    call(site, "POST", "finance/invoices", {"customerId": customer, "currency": "EUR", "items": [line]})
+    site.export("INV_2.csv", f"{INVOICES.splitlines()[0]}\n77;C1;P2;7;0.25;EUR\n")
+
+
+def test_an_invoice_of_somebody_else_is_not_taken_for_a_new_one(synced: Site) -> None:
+    """Nothing shows that the state has forgotten it, so the new one is sent, and the other one stays listed."""
+    invoice_by_hand(synced)
+    plan = str(synced.folder / "repair.plan")
+    shown = synced.run("reconcile", "--json", "-o", plan).json["shown"]
+    assert [(each["class"], each["resource"]) for each in shown] == [("missing", "invoice"), ("extra", "invoice")]
+    assert "somebody else has made it" in shown[1]["remark"]
+    before = len(held(synced, "invoice"))
+    assert synced.run("apply", plan).code == 0
+    assert len(held(synced, "invoice")) == before + 1
+
+
+@pytest.mark.parametrize("way", ["restored", "new"])
+def test_a_restored_or_a_new_state_has_forgotten_invoices(synced: Site, way: str) -> None:
+    """A repair binds them again by their content, and creates none of them a second time."""
+    backup = synced.folder / "backup.db"
+    shutil.copy2(synced.folder / "state.db", backup)
+    synced.export("INV_2.csv", f"{INVOICES.splitlines()[0]}\n77;C1;P2;7;0.25;EUR\n")
+    assert synced.sync().code == 0
+    for file in synced.folder.glob("state.db*"):
+        shutil.rmtree(file) if file.is_dir() else file.unlink()
+    if way == "restored":
+        shutil.copy2(backup, synced.folder / "state.db")
+        assert synced.run("state", "restored").code == 0
+    else:
+        synced.init()
+    plan, before = str(synced.folder / "repair.plan"), len(held(synced, "invoice"))
+    keys = ["77"] if way == "restored" else ["1", "2", "3", "77"]
+    result = synced.run("reconcile", "--json", "-o", plan)
+    assert sorted(each for each in found(result) if each[1] == "invoice") == [("extra", "invoice", key) for key in keys]
+    assert synced.run("apply", plan).code == 0
+    assert len(held(synced, "invoice")) == before
+    assert found(synced.run("reconcile", "--json")) == []
 
 
 @pytest.mark.nightly

@@ -67,10 +67,14 @@ def plan(
 
 
 class CorrectedState(Struct, frozen=True):
-    """The state as it will be with `corrections`, which are written before the streams are synced."""
+    """The state as it will be with `corrections`, which are written before the streams are synced.
+
+    By the log `intake`, all files are read again.
+    """
 
     source: PlannedSource
     corrections: Sequence[ExpectedDelivery]
+    intake: IntakeOrderReader
 
 
 def plan_with_state(
@@ -94,7 +98,7 @@ def plan_with_state(
                 tx, {name.partition(".")[0] for name in names}, project.names_of_connections_reading_platform
             )
             refused = {} if corrected_state else undo_in_progress.undo_refusals(tx, names, project.scope_by_stream)
-        intake = IntakeOrderReader(state) if corrected_state else IntakeLogReader(state)
+        intake = corrected_state.intake if corrected_state else IntakeLogReader(state)
         folders = work / "spool", work, project.spool
         at_end = stack.enter_context(ClosingStack(left.append))
         timings = Timings.reuse_or_wrap_progress(progress, clock)

@@ -22,6 +22,7 @@ from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.planning.referred_ids import referred_ids
 from crossdock.runs.reconciliation.platform_comparison import Chosen, PlatformComparison
 from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
+from crossdock.runs.reconciliation.signs_of_forgotten_records import FilesOfReading, SignsOfForgottenRecords
 from crossdock.runs.records_still_referenced_after_undo import ReferredRecords
 from crossdock.runs.resource_control_totals import ResourceTotals
 from crossdock.state import (
@@ -39,6 +40,7 @@ from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations_and_intents import FROM_STATE, Operation
 
 _KEYS = 1_000  # looked up together
+_SAME_AS_NEW = "somebody else has made it, and it holds the same as the new record"
 
 
 def wanted_and_corrected_bindings(found: Reconciliation, scope: Scope) -> dict[int, tuple[Binding, Binding | None]]:
@@ -74,6 +76,8 @@ class SourceComparison:
         self._found, self._chosen, self._decisions = found, chosen, decisions
         self._scopes = {name: project.scope_by_stream[name] for name in names}
         self._inputs: dict[str, FullInputIgnoringEarlierRuns] = {}
+        self._files = FilesOfReading(state)
+        self._signs = SignsOfForgottenRecords(state, self._files)
         self._dropped: dict[str, set[int]] = {}
         self._unseen = {
             place
@@ -111,7 +115,7 @@ class SourceComparison:
             run.clock,
             run.progress,
             hash_sources=True,
-            corrected_state=CorrectedState(self._new_input, corrections),
+            corrected_state=CorrectedState(self._new_input, corrections, self._files),
         )
         self._found.sources, self._found.errors = planned.sources, planned.errors
         self._add_rejected_before()
@@ -141,13 +145,20 @@ class SourceComparison:
         self._add_difference("missing" if operation.kind == "create" else "stale", scope, identity.key, members=members)
 
     def _bind_if_same_content_exists(self, operation: Operation) -> bool:
-        """Return whether the platform has the record without an external id, so that it must not be created twice."""
+        """Return whether the platform has the record without an external id, so that it must not be created twice.
+
+        Without a sign that the state has forgotten it, the platform's record is somebody else's, and stays listed.
+        """
         scope, identity, after = operation.scope, operation.identity, operation.after
         ids = self._platform.unnamed.get(scope.resource, {}).get(customer_and_items_hash(after))
         if not ids:
             return False
-        target_id = ids.pop()
+        target_id = ids[-1]
         copy = Scope(PLATFORM, scope.resource, ""), target_id
+        if not self._signs.may_be_forgotten(scope, identity):
+            self._add_difference("extra", *copy, target_id, remark=f"{_SAME_AS_NEW} {identity.key}")
+            return False
+        ids.pop()
         if self._found.differences.pop(copy, None) is None:
             self._platform.totals[scope.resource][1].add_record(after)
         self._add_to_source_totals(scope, identity.key_hash, after)

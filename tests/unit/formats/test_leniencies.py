@@ -75,6 +75,41 @@ def test_nothing_passes_by_default(text: str, declared: dict[str, Any]) -> None:
         list(read_rows(Content(text.encode()), layout, name="f"))
 
 
+TRAILER = {"trailer": {"prefix": "TRL;", "count": 1}}
+
+
+@pytest.mark.parametrize(
+    ("text", "declared", "advice"),
+    [
+        ("A;B\n1;2\nTRL;1\n\n", TRAILER, {"blank_lines": "at_end"}),
+        ("A;B\n1;2\nTRL;1\n\n \n", TRAILER, {"blank_lines": "at_end"}),
+        ("A;B\n1;2;\n3;4;\n", {}, {"long_lines": "drop_empty"}),
+        ("I;1;2;\nH;9;\n", {"records": "I", "record_types": TYPES}, {"long_lines": "drop_empty"}),
+    ],
+)
+def test_the_refusal_names_the_declaration_that_helps(
+    text: str, declared: dict[str, Any], advice: dict[str, str]
+) -> None:
+    """Followed, it reads the file."""
+    content, layout = Content(text.encode()), {"delimiter": ";", **declared}
+    with pytest.raises(RefusedError) as refused:
+        list(read_rows(content, DelimitedFormat.model_validate(layout), name="f"))
+    ((key, value),) = advice.items()
+    assert f"declare {key}: {value}" in str(refused.value.hint)
+    frames = read_rows(content, DelimitedFormat.model_validate({**layout, **advice}), name="f")
+    assert sum(frame.height for frame in frames) > 0
+
+
+@pytest.mark.parametrize("text", ["A;B\n1;2;3\nTRL;1\n", "A;B\nTRL;0\n1;2\n", "A;B\nTRL;0\n1;2\n\n"])
+def test_advice_that_would_lose_rows_or_fields_is_not_given(text: str) -> None:
+    """A field that is not empty, and rows behind a trailer, are something else."""
+    layout = DelimitedFormat.model_validate({"delimiter": ";", **TRAILER})
+    with pytest.raises(RefusedError) as refused:
+        list(read_rows(Content(text.encode()), layout, name="f"))
+    assert "drop_empty" not in str(refused.value.hint)
+    assert "at_end" not in str(refused.value.hint)
+
+
 @pytest.mark.parametrize(
     ("text", "declared"),
     [

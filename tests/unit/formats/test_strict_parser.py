@@ -47,3 +47,14 @@ def test_advice_to_read_quotes_as_text_is_given_only_where_no_field_is_quoted() 
         with pytest.raises(RefusedError) as refused:
             list(StrictParser("f", ";", '"').records(text, 1))
         assert ("quote: null" in str(refused.value.hint)) is advised
+
+
+@pytest.mark.parametrize("filling", ["\0" * 5, "\x1a\x1a", "\x1a\0\0"])
+def test_a_file_that_is_filled_up_is_told_so(filling: str) -> None:
+    """Such characters at the end say nothing of the encoding, as they do elsewhere."""
+    for text, advice in ((f"a,b\n{filling}", "fetch it again"), (f"a,b\n{filling}c,d\n", "in the declared encoding")):
+        with pytest.raises(RefusedError) as refused:
+            list(StrictParser("f", ",", '"').records(text, 1))
+        assert refused.value.where == "f:2:1"
+        assert advice in str(refused.value.hint)
+        assert "cp1252" not in str(refused.value.hint)

@@ -177,8 +177,7 @@ class DelimitedRows:
         width, begin = len(self._names), list(names_that_identify_header(self._names))
         for start, cells in self._strict_parser.records(text, line, crlf=self._crlf):
             if self._is_trailer(cells):
-                hint = "Were files joined? If it is a row, declare a longer prefix that includes the delimiter."
-                self._strict_parser.refuse("a trailer that is not the last line", start, hint=hint)
+                self._refuse_early_trailer(text.split("\n")[start - line + 1 :], start)
             cells = self._fitting.pad_or_cut_cells(cells, width)  # noqa: PLW2901  as declared
             if cells[: len(begin)] == begin and len(cells) == width:
                 hint = "Were files joined? Ask the sender to send them separately."
@@ -187,6 +186,7 @@ class DelimitedRows:
                 few = "the line is truncated, or a trailer that is not declared"
                 many = "a delimiter inside a field lacks quotes"
                 hint = f"Either the declared delimiter is wrong, or {few if len(cells) < width else many}."
+                hint = f"{_advice_about_empty_end(cells, width)}{hint}"
                 self._strict_parser.refuse(f"{_field_count_text(len(cells))} instead of {width}", start, hint=hint)
             yield *cells, start
 
@@ -203,8 +203,7 @@ class DelimitedRows:
                 f"Ask the sender to correct the header. To give columns other names, declare skip_lines: {line},"
                 " header: false and names; without skip_lines only if this line is a row."
             )
-            if len(cells) > 1 and not cells[-1]:
-                hint = f"If a delimiter ends each line, declare long_lines: drop_empty. {hint}"
+            hint = f"{_advice_about_empty_end(cells, max(len(cells) - 1, 1))}{hint}"
             self._strict_parser.refuse(f"header: {error}", line, hint=hint)
         if names is not None and tuple(cells) != tuple(names):
             missing = ", ".join(name for name in names if name not in cells) or "nothing"
@@ -236,9 +235,22 @@ class DelimitedRows:
                 hint += " Only if the sender says that it counts header or trailer too, declare count_includes."
             self._strict_parser.refuse(f"the trailer counts {int(number)}, the file has {counted}", line, hint=hint)
 
+    def _refuse_early_trailer(self, lines_behind: Sequence[str], line: int) -> NoReturn:
+        hint = "Were files joined? If it is a row, declare a longer prefix that includes the delimiter."
+        tail = self._tail.data.decode(errors="replace") if self._tail else ""
+        if not "".join([*lines_behind, tail]).strip():
+            hint = "If only blank lines follow it, declare blank_lines: at_end."
+        self._strict_parser.refuse("a trailer that is not the last line", line, hint=hint)
+
     def _refuse_missing_trailer(self, line: int) -> NoReturn:
         hint = "The file is truncated or still being written: fetch it again."
         self._strict_parser.refuse("the last line is not the trailer", line, hint=hint)
+
+
+def _advice_about_empty_end(cells: Sequence[str], width: int) -> str:
+    """Return what helps if *cells* are too many, and those after *width* ones are empty."""
+    is_empty = len(cells) > width and not any(cells[width:])
+    return "If a delimiter ends each line, declare long_lines: drop_empty. " if is_empty else ""
 
 
 def _field_count_text(count: int) -> str:
@@ -520,6 +532,7 @@ class DelimitedRecords:
             fitted = self._fitting.pad_or_cut_cells(cells, len(names))
             if len(fitted) != len(names):
                 hint = "The line is truncated, a delimiter inside a field lacks quotes, or the names are not right."
+                hint = f"{_advice_about_empty_end(fitted, len(names))}{hint}"
                 self._refuse(f"{len(cells)} fields instead of {len(names)} in a record of {name}", line, hint)
             rows.setdefault(name, []).append((*fitted, line))
         if fault:

@@ -16,6 +16,7 @@ from crossdock.errors import RefusedError
 MAX_COLUMNS = 4_096
 """The limit of MySQL and Oracle; each column costs memory, however few rows there are."""
 _CONTROLS = "".join(map(chr, [*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), *range(0x7F, 0xA0)]))
+_FILLING = "\0\x1a"
 _DOUBLE = "A quote inside a quoted field must be doubled: ask the sender to correct the export."
 
 
@@ -116,7 +117,13 @@ class StrictParser:
         if odd is None:
             return
         found = f"control character U+{ord(odd.group()):04X}"
-        hint = "Check that it is a text file in the declared encoding; U+0080 to U+009F often mean cp1252."
+        hint = "Check that it is a text file in the declared encoding."
+        if not text[odd.start() :].strip(_FILLING):
+            hint = (
+                "The rest of the file is filled up: fetch it again, or ask the sender for the file without its filling."
+            )
+        elif odd.group() >= "\x80":
+            hint += " U+0080 to U+009F often mean cp1252."
         if odd.group() == "\r":
             found, hint = "a CR without LF", "Ask the sender to end lines with LF or CRLF."
         elif odd.group() == "\ufeff":

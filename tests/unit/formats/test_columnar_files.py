@@ -10,7 +10,7 @@ from decimal import Decimal
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import polars as pl
 import pytest
@@ -148,6 +148,30 @@ def test_types_that_only_the_footer_shows_are_read() -> None:
 
     assert read(parquet(at))["AT"].to_list() == ["2026-11-01T12:00:00"]
     assert read(with_footer(parquet(at), without_logical_type))["AT"].to_list() == ["2026-11-01T12:00:00+00:00"]
+
+
+@pytest.mark.parametrize("write", [parquet, arrow])
+@pytest.mark.parametrize("unit", ["ms", "us"])
+def test_dates_out_of_range_are_refused_wherever_they_are(
+    write: Callable[..., bytes], unit: Literal["ms", "us"]
+) -> None:
+    """In columns, and in lists and objects inside of each other, with the number of the row."""
+    last, later = datetime(9999, 12, 31, tzinfo=UTC), pl.Datetime(unit, "UTC")
+    at = pl.Series([None, last, last]).cast(later)
+    shift = pl.when(pl.int_range(pl.len()) == 2).then(pl.duration(days=1)).otherwise(pl.duration())
+    frame = at.to_frame("at").with_columns(pl.col("at") + shift)
+    nested = {
+        "column": pl.col("at"),
+        "list": pl.concat_list("at", pl.lit(None, later)),
+        "array": pl.concat_list("at").cast(pl.Array(later, 1)),
+        "object": pl.struct("at", other=pl.lit("x")),
+        "deeper": pl.concat_list(pl.struct(inner=pl.struct(list=pl.concat_list("at")))),
+    }
+    for name, value in nested.items():
+        data = write(frame.select(value.alias(name)))
+        assert refused(data, write.__name__, objects=True) == f"f:row 3, column {name}: a date that cannot be read"
+        good = write(frame[:2].select(value.alias(name)))
+        assert read(good, kind=write.__name__, objects=True).height == 2
 
 
 def test_columns_that_cannot_be_exact_text_are_refused() -> None:

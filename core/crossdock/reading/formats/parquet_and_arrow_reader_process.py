@@ -172,13 +172,32 @@ class _Table:
     def _refuse_dates_out_of_range(self, cells: pl.Series, name: str, before: int) -> None:
         import polars as pl  # noqa: PLC0415
 
-        if not isinstance(cells.dtype, pl.Datetime | pl.Date):
+        if (is_wrong := self._has_date_out_of_range(pl.first(), cells.dtype)) is None:
             return
-        is_wrong = (cells.dt.year() < 1) | (cells.dt.year() > 9999)
-        if cells.dtype == pl.Datetime("ns"):
-            is_wrong |= cells.to_physical() == _NOT_HELD
-        if (found := is_wrong.fill_null(value=False).arg_true()).len():
+        found = cells.to_frame().select(is_wrong.fill_null(value=False)).to_series().arg_true()
+        if found.len():
             raise CellError("a date that cannot be read", _cell_place(before + found[0], name), _DATE_HINT)
+
+    def _has_date_out_of_range(self, value: pl.Expr, dtype: Any) -> pl.Expr | None:
+        """Return whether a value has a date that cannot be read; None for a type that has no dates."""
+        import polars as pl  # noqa: PLC0415
+
+        match dtype:
+            case pl.Datetime() | pl.Date():
+                is_wrong = (value.dt.year() < 1) | (value.dt.year() > 9999)
+                return is_wrong | (value.to_physical() == _NOT_HELD) if dtype == pl.Datetime("ns") else is_wrong
+            case pl.Map():
+                entry = pl.List(pl.Struct({"key": dtype.key, "value": dtype.value}))
+                return self._has_date_out_of_range(value.cast(entry), entry)
+            case pl.List() | pl.Array():
+                listed = value.arr.to_list() if isinstance(dtype, pl.Array) else value
+                inner = self._has_date_out_of_range(pl.element(), dtype.inner)
+                return None if inner is None else listed.list.eval(inner).list.any()
+            case pl.Struct():
+                members = [self._has_date_out_of_range(value.struct.field(f.name), f.dtype) for f in dtype.fields]
+                found = [each for each in members if each is not None]
+                return pl.any_horizontal(found) if found else None
+        return None
 
     def _rows_as_json(self, frame: pl.DataFrame, before: int) -> Iterator[str]:
         from crossdock.values import exact_json  # noqa: PLC0415

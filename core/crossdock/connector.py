@@ -96,6 +96,7 @@ class Stream(StreamDeclaration, ABC, Generic[S]):
         platform_reads: Resources of the platform that `pull` reads; ``crossdock check`` names their scopes.
         reads_files: Whether the source of each batch is the name of a file, which reports without data may show. The
             address of a page may contain a key.
+        is_declared_in_config: Set by the engine: whether a config declares all of its keys, such as `duplicates`.
         member_overrides: Set by the engine: what `map` and a config make of a record.
         earlier_keys: Set by the engine: what records were named before keys were trimmed.
         target_resource: Set by the engine: the type of its records at a target other than the platform.
@@ -114,6 +115,7 @@ class Stream(StreamDeclaration, ABC, Generic[S]):
     incomplete: Filter | None = None
     platform_reads: Sequence[ResourceName] = ()
     reads_files: bool = False
+    is_declared_in_config: bool = False
     member_overrides: MemberOverrides | None = None
     earlier_keys: Mapping[str, str] = {}
     target_resource: ResourceType | None = None

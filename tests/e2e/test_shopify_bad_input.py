@@ -296,6 +296,21 @@ def test_a_time_of_change_that_is_none_does_not_end_the_list(paged: ShopifyStage
 # ---- what an order refers to
 
 
+@pytest.mark.parametrize("way", ["bulk", "paged"])
+def test_variants_that_share_an_inventory_item_have_its_stock_once(
+    way: str, request: pytest.FixtureRequest, site: Site
+) -> None:
+    """The units of the item are one lot, and the rows of the other variant are counted."""
+    site.variant("CHAIR", "90.00", 3)
+    other = site.shop.catalog.add_variant(site.shop.catalog.add_product("Lamp for resellers"), "LAMP-B2B", "39.90")
+    other.inventory_item = site.lamp.inventory_item
+    stage: ShopifyStage = request.getfixturevalue(way)
+    report = stage.sync()
+    assert (report.exit_code, report.balanced) == (0, True), (report.errors, stage.dead_letters())
+    assert sorted(each["quantity"] for each in stage.stored("inventory_lot").values()) == [3, 10]
+    assert report.tallies["shop.stock"].rows_filtered["shared_item"] == 1
+
+
 @pytest.mark.nightly
 def test_orders_whose_customer_variant_or_product_was_deleted_arrive(bulk: ShopifyStage, site: Site) -> None:
     """They name the guest of the order's address, or the product of items that are none; sums stay."""

@@ -15,6 +15,7 @@ from tests.partners.amazon_document import CheckedPartner, available
 from tests.partners.amazon_orders import Package
 from tests.partners.amazon_seller import Seller
 from tests.partners.amazon_site import order
+from tests.partners.amazon_stock import Stock
 from tests.partners.partner_server import PartnerServer, serving
 from tests.partners.threepl_stage import Stage
 
@@ -104,6 +105,23 @@ def test_stock_is_by_state(new_stage: NewStage, clock: ManualClock, token_life_s
     assert stage.sync("depot").exit_code == 0
     assert units(stage)["TEA", "available"] == 6
     assert {sku for sku, _ in units(stage)} == {"LAMP", "CHAIR", "TEA"}, "announced units are not on hand"
+
+
+@pytest.mark.parametrize("page_size", [50, 1])
+def test_rows_of_one_sku_are_added_up(new_stage: NewStage, page_size: int) -> None:
+    """A SKU under an own barcode and under that of the manufacturer has two rows, of which no barcode is the one."""
+    stage, _, seller = new_stage(page_size=page_size, product_namespace=None)
+    for sku in ("CHAIR", "LAMP", "TEA"):
+        seller.receive(sku, 10)
+    first = seller.stock["LAMP"]
+    again = Stock("LAMP", first.asin, first.asin, first.product_name, first.updated, fulfillable=7)
+    seller.stock["ZZZ"] = again
+    report = stage.sync("depot")
+    assert (report.exit_code, report.balanced) == (0, True), (report.errors, stage.dead_letters())
+    assert units(stage) == Counter({("LAMP", "available"): 17, ("CHAIR", "available"): 10, ("TEA", "available"): 10})
+    assert report.tallies["depot.stock"].parts == {"rows of one SKU added up": 4}
+    assert report.tallies["depot.products"].parts == {"barcode left out": 1}
+    assert {body["sku"] for body in stage.stored("product").values() if body.get("barcode")} >= {"CHAIR", "TEA"}
 
 
 def units(stage: Stage) -> Counter[tuple[str, str]]:

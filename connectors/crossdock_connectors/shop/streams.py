@@ -55,6 +55,8 @@ class ShopReader(ABC, Generic[S]):
     """Whether the list of orders that exist may hide some, which are then fetched."""
     left_out_orders: Mapping[str, Filter] = {}
     """Rows of `orders` that are no orders, by the name under which they are counted."""
+    left_out_stock: Mapping[str, Filter] = {}
+    """Rows of `stock` that are not read, beside those that are not counted or not mapped."""
 
     def __init__(self, settings: S) -> None:
         self.settings = settings
@@ -287,7 +289,8 @@ class Stock(ShopStream[S]):
 
     def __init__(self, dialect: ShopReader[S]) -> None:
         super().__init__(dialect)
-        self.skip = {"not_counted": Filter(field="counted", equals="false"), "without_mapping": _WITHOUT_MAPPING}
+        own = {"not_counted": Filter(field="counted", equals="false"), "without_mapping": _WITHOUT_MAPPING}
+        self.skip = {**own, **dialect.left_out_stock}
 
     def pull(self, ctx: Context[S], since: str | None) -> Read:  # noqa: ARG002  a snapshot
         yield from self.dialect.stock(ctx)

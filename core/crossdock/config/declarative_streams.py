@@ -261,6 +261,8 @@ class DeclaredStream(Stream[S]):
         joined_columns: The columns of each join that the mapping uses; None if it may use any.
     """
 
+    is_declared_in_config = True
+
     def __init__(
         self,
         name: str,

@@ -363,14 +363,15 @@ class LatestRecords:
 
     def _refuse_contradictions(self, competing: pl.DataFrame) -> None:
         """Refuse rows that contradict each other, unless they are answers to requests one after the other."""
+        declared = self._stream.is_declared_in_config
         if not self._are_answers():
-            refuse_contradicting_duplicates(competing, self.place_of_row)
+            refuse_contradicting_duplicates(competing, self.place_of_row, is_declared_in_config=declared)
             return
         names = [unit.source.partition(PART_OF_PAGE)[0] for unit in self._units]
         numbers = {name: number for number, name in enumerate(names)}
         answers = pl.Series([numbers[name] for name in names], dtype=pl.UInt32)
         answer = pl.lit(answers).gather(pl.col(UNIT))
-        refuse_contradicting_duplicates(competing, self.place_of_row, answer)
+        refuse_contradicting_duplicates(competing, self.place_of_row, answer, is_declared_in_config=declared)
         self.replaced = replaced_records(competing, self.place_of_row)
 
     @property

@@ -76,7 +76,11 @@ def replaced_records(listed: pl.DataFrame, place_of_row: Callable[[int, int], st
 
 
 def refuse_contradicting_duplicates(
-    listed: pl.DataFrame, place_of_row: Callable[[int, int], str], answer: pl.Expr | None = None
+    listed: pl.DataFrame,
+    place_of_row: Callable[[int, int], str],
+    answer: pl.Expr | None = None,
+    *,
+    is_declared_in_config: bool,
 ) -> None:
     """Refuse a list of everything in which two rows of a key differ. Identical rows are accepted.
 
@@ -85,14 +89,13 @@ def refuse_contradicting_duplicates(
     differing = _differing_rows(listed, *([] if answer is None else [answer]))
     if differing.height:
         first, second = _places_of_first_record(differing, place_of_row)
-        hint = (
-            "Ask the sender which one is right, or to keep the rows of a record together; order_by or duplicates can"
-            " say which one counts, if one always does."
-        )
+        hint = "Ask the sender which one is right, or to keep the rows of a record together"
+        if is_declared_in_config:
+            hint += "; order_by or duplicates can say which one counts, if one always does"
         raise RefusedError(
             f"duplicate of the record at {first}, with different content",
             where=second,
-            hint=hint,
+            hint=f"{hint}.",
             code="records_repeated",
         )
 

@@ -189,6 +189,16 @@ def test_contradicting_duplicates_in_a_snapshot_are_refused(tmp_path: Path, quar
         scanned(Things(mode="snapshot", fingerprint=algorithm), [batch(rows)], tmp_path)
 
 
+def test_advice_about_duplicates_names_keys_that_the_stream_has(tmp_path: Path) -> None:
+    """A config cannot set ``order_by`` and ``duplicates`` of a stream that a connector declares."""
+    stream, rows = Things(mode="snapshot"), batch([{"K": "1", "V": "a"}, {"K": "1", "V": "b"}])
+    for is_in_config in (False, True):
+        stream.is_declared_in_config = is_in_config
+        with pytest.raises(RefusedError) as caught:
+            scanned(stream, [rows], tmp_path)
+        assert ("order_by" in str(caught.value.hint)) is is_in_config
+
+
 def scanned_answers(stream: Things, batches: Sequence[RawBatch], work: Path) -> LatestRecords:
     scan = LatestRecords(stream, "w.things", work, are_answers=lambda: True)
     scan.find_latest_of_each_key(batches, Tally(), lambda _rows: None)

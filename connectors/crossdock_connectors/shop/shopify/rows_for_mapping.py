@@ -73,11 +73,18 @@ class ShopifyRows:
     def is_location_mapped(self, location: str | None) -> bool:
         return not self._settings.locations or location in self._settings.locations
 
-    def inventory_level_rows(self, variant: Any) -> Iterator[Any]:
+    def inventory_level_rows(self, variant: Any, first_variants: dict[int, int]) -> Iterator[Any]:
+        """Yield a row for each location; ``shared`` if another variant has given those of the inventory item.
+
+        Args:
+            first_variants: The variant whose rows count for each item, as hashes: a large shop has many.
+        """
         item, tracked = (
             number_in_gid_or_none(at_path(variant, "inventoryItem.id")),
             at_path(variant, "inventoryItem.tracked"),
         )
+        own = hash(str(at_path(variant, "id")))
+        is_shared = item is not None and first_variants.setdefault(hash(item), own) != own
         for level, row in _children_with_rows(variant, "inventoryLevels", "level"):
             location = number_in_gid_or_none(at_path(level, "location.id"))
             yield with_added_members(
@@ -85,6 +92,7 @@ class ShopifyRows:
                 key=None if item is None or location is None else f"{item}-{location}",
                 counted=tracked is not False and at_path(level, "isActive") is not False,
                 mapped=self.is_location_mapped(location),
+                shared=is_shared,
             )
 
 

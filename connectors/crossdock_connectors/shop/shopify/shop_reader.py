@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from crossdock import (
     CustomerDraft,
+    Filter,
     InventoryLotDraft,
     InvoiceDraft,
     OrderDraft,
@@ -60,6 +61,7 @@ _IDS = 250  # in a page
 
 class ShopifyReader(ShopReader[ShopifySettings]):
     tells_deleted = True
+    left_out_stock: Mapping[str, Filter] = {"shared_item": Filter(field="shared", equals="true")}
 
     def __init__(self, settings: ShopifySettings) -> None:
         super().__init__(settings)
@@ -147,10 +149,13 @@ class ShopifyReader(ShopReader[ShopifySettings]):
             pages = bulk_list_reading.run_or_reuse_bulk_operation(ctx, queries.STOCK, reuse=False).pages
         else:
             pages = record_pages(ctx, queries.STOCK)
+        yield from self._stock_batches(pages)
+
+    def _stock_batches(self, pages: Pages) -> Iterator[RawBatch]:
+        first_variants: dict[int, int] = {}
         for records, source in pages:
-            yield RawBatch.json(
-                [row for record in records for row in self.rows.inventory_level_rows(record)], source=source
-            )
+            rows = [row for record in records for row in self.rows.inventory_level_rows(record, first_variants)]
+            yield RawBatch.json(rows, source=source)
 
     def batches_of_all_product_keys(self, ctx: ShopifyContext) -> Iterator[RawBatch]:
         yield from deleted_and_existing_records.batches_of_existing_keys(
@@ -197,11 +202,9 @@ class ShopifyReader(ShopReader[ShopifySettings]):
 
     def stock_with_keys(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         items = shop_ids_in_keys([key.partition("-")[0] for key in keys])
-        variants = records_by_id.variant_ids_of_inventory_items(ctx, items)
-        for records, source, _ in records_by_id.request_records_and_missing_ids(ctx, queries.STOCK, variants):
-            yield RawBatch.json(
-                [row for record in records for row in self.rows.inventory_level_rows(record)], source=source
-            )
+        variants = sorted(records_by_id.variant_ids_of_inventory_items(ctx, items), key=int)  # as the list has them
+        found = records_by_id.request_records_and_missing_ids(ctx, queries.STOCK, variants)
+        yield from self._stock_batches((named.records, named.source) for named in found)
 
     # ---- mapping
 

@@ -6,12 +6,14 @@ The documents are ``fbaInventory.json`` and ``fulfillmentOutbound_2020-07-01.jso
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 from crossdock import InventoryLotDraft, ProductDraft, Record, RecordError, Reference, WarehouseBinDraft
 from crossdock.resources import Tracking
 from crossdock.values.json_access import JsonAccess, JsonElement
 from crossdock_connectors.json_record_members import objects_in_list
+from crossdock_connectors.threepl.amazon_mcf.repeated_skus import OTHERS
 from crossdock_connectors.threepl.record_values import (
     ProductSkus,
     distinct_parcels,
@@ -27,6 +29,7 @@ _COMPLETE = normalized_status("Complete")
 _SHIPPED = frozenset({_COMPLETE, _SHORT})
 _FINAL = _SHIPPED | set(map(normalized_status, ("Cancelled", "Unfulfillable", "Invalid")))
 """Statuses after which an order no longer changes."""
+_OTHERS = f"/{OTHERS}"
 _SHIPMENTS = "/fulfillmentShipments"
 _STATUS = "/fulfillmentOrder/fulfillmentOrderStatus"
 WAREHOUSE = "Amazon MCF"
@@ -41,6 +44,8 @@ _QUANTITIES = {
 def product(record: Record, products: ProductSkus, unit: str | None) -> ProductDraft:
     """Map a seller's SKU. Its barcode is Amazon's own, the FNSKU."""
     sku = products.platform_sku(record.at("/sellerSku", str))
+    if record.at(_OTHERS, list, default=()) and record.at("/fnSku", str, default=None) is None:
+        record.count("barcode left out")
     return ProductDraft(
         sku=sku,
         name=record.at("/productName", str, default=None) or sku,
@@ -62,10 +67,18 @@ def inventory_lot(
         product_id=products.reference(sku, (place, sku)),
         lot_number=lot_number,
         bin_id=Reference("warehouse_bin", (place,)),
-        quantity=non_negative_units(record, _QUANTITIES.get(state, "/state")),
+        quantity=_units_of_all_rows(record, _QUANTITIES.get(state, "/state")),
         unit_of_measure=unit,
         status=states.get(state, state),
     )
+
+
+def _units_of_all_rows(record: Record, pointer: str) -> Decimal:
+    others = record.each(_OTHERS, default=())
+    units = [non_negative_units(record, pointer), *(non_negative_units(each, pointer) for each in others)]
+    if len(units) > 1:
+        record.count("rows of one SKU added up")
+    return sum(units, Decimal())
 
 
 def order_progress(record: Record, statuses: Mapping[str, str]) -> dict[str, Any]:

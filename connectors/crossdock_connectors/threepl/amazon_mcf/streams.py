@@ -32,6 +32,7 @@ from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import with_added_members
 from crossdock_connectors.mapping_versions import version_of_mapping_and_settings
 from crossdock_connectors.threepl.amazon_mcf import mapping
+from crossdock_connectors.threepl.amazon_mcf.repeated_skus import OTHERS, pages_with_one_row_per_sku
 from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings
 from crossdock_connectors.threepl.record_values import ProductSkus as ProductNames
 from crossdock_connectors.threepl.record_values import key_of_external_id, possible_external_ids_of_key
@@ -66,10 +67,10 @@ class AmazonStream(Stream[AmazonMcfSettings]):
 
 class Products(AmazonStream):
     name, resource, key = "products", "product", ("marketplace", "sellerSku")
-    uses = ("productName", "fnSku")
+    uses = ("productName", "fnSku", OTHERS)
 
     def pull(self, ctx: AmazonContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  a snapshot
-        for items, address in self.inventory(ctx):
+        for items, address in pages_with_one_row_per_sku(ctx, self.inventory(ctx)):
             yield RawBatch.json(items, source=address)
 
     def to_resource(self, record: Record) -> ProductDraft:
@@ -90,7 +91,7 @@ class Stock(AmazonStream):
     name, resource, key = "stock", "inventory_lot", ("marketplace", "sellerSku", "state")
 
     def pull(self, ctx: AmazonContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  a snapshot
-        for items, address in self.inventory(ctx):
+        for items, address in pages_with_one_row_per_sku(ctx, self.inventory(ctx)):
             rows = [with_added_members(item, state=state) for item in items for state in self.settings.stock_states]
             yield RawBatch.json(rows, source=address)
 

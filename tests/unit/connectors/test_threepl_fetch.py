@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest import mock
 
@@ -78,8 +78,9 @@ def test_streams_that_name_no_single_record() -> None:
     assert {name for name, fetches in streams.items() if fetches} == {"shipments", "receipts"}
 
 
-def test_an_order_of_amazon_is_fetched_by_our_name_for_it() -> None:
-    """As it is pulled; one that is not there is left out."""
+@pytest.fixture
+def amazon_runs() -> Iterator[Callable[[], Context[Any]]]:
+    """Makes a new run of a seller at Amazon."""
     fake = filled_amazon()
     secrets = {"REFRESH_TOKEN": "Atzr|SELLER-A", "CLIENT_ID": fake.client_id, "CLIENT_SECRET": fake.client_secret}
     given: dict[str, Any] = {
@@ -88,11 +89,21 @@ def test_an_order_of_amazon_is_fetched_by_our_name_for_it() -> None:
         "orders": SENT,
         "first": "2026-01-01T00:00:00Z",
     }
-
-    def run() -> Context[Any]:
-        return context(AMAZON, given, transport=transport(fake))
-
     with mock.patch.dict(os.environ, secrets):
-        expected = fetched_rows.pulled(AMAZON, run(), "shipments").latest
-        found = fetched_rows.fetched(AMAZON, run(), "shipments", ["ord_2", "ord_9", "ord|0", "ord_0"])
+        yield lambda: context(AMAZON, given, transport=transport(fake))
+
+
+def test_a_check_of_amazon_tells_that_marketplaces_may_have_the_same_stock(
+    amazon_runs: Callable[[], Context[Any]],
+) -> None:
+    """No connection sees that another one of the seller reads the same units."""
+    assert AMAZON.check is not None
+    found = [finding.text for finding in AMAZON.check(amazon_runs()) if finding.ok]
+    assert any("may show the same units in several marketplaces" in text for text in found)
+
+
+def test_an_order_of_amazon_is_fetched_by_our_name_for_it(amazon_runs: Callable[[], Context[Any]]) -> None:
+    """As it is pulled; one that is not there is left out."""
+    expected = fetched_rows.pulled(AMAZON, amazon_runs(), "shipments").latest
+    found = fetched_rows.fetched(AMAZON, amazon_runs(), "shipments", ["ord_2", "ord_9", "ord|0", "ord_0"])
     assert found.by_key == {(key,): [expected[key,]] for key in ("ord_2", "ord_0")}

@@ -41,6 +41,10 @@ from crossdock_connectors.unreadable_record_parts import read_as_member_or_reaso
 
 INVENTORY = "/fba/inventory/v1/summaries"
 ORDERS = "/fba/outbound/2020-07-01/fulfillmentOrders"
+_ONE_POOL = (
+    "stock: Amazon may show the same units in several marketplaces of a region: only one connection of a seller should"
+    " read them"
+)
 FIRST = timedelta(days=7)
 """How far the first run looks back without the setting ``first``."""
 AmazonContext = Context[AmazonMcfSettings]
@@ -210,3 +214,6 @@ def check(ctx: AmazonContext) -> Iterator[Finding]:
         yield Finding(ok=True, text=f"{address} responds, with {len(items):,} SKUs")
     except CrossdockError as error:
         yield Finding(ok=False, text=f"inventory: {error}", code=error.code, category=error.category)
+    overrides = getattr(ctx.settings, "streams", {}).get(stream.name)
+    if overrides is None or overrides.enabled is not False:
+        yield Finding(ok=True, text=_ONE_POOL)

@@ -117,6 +117,9 @@ class Said:
     def report_lost_call(self, tenant: str, reason: str) -> None:
         self.all.append(f"{tenant} lost: {reason}")
 
+    def report_postponed_call(self, tenant: str, reason: str) -> None:
+        self.all.append(f"{tenant} postponed: {reason}")
+
     def report_pending_notice(self, tenant: str, event: ScheduledRunEnded) -> None:
         self.all.append(f"{tenant} notice pending: {event.run_id}")
 
@@ -231,6 +234,26 @@ def test_a_failure_is_reported_once_until_it_is_another(fleet: Fleet) -> None:
         "a failed: no key",
         "a failed: no route",
     ]
+
+
+def test_a_call_that_waits_for_the_next_attempt_keeps_its_reason(fleet: Fleet) -> None:
+    """It is told once for each new reason, and forgotten once the call was carried out."""
+    fleet.scheduler.add_or_replace_tenant(tenant("a"), [unended()])
+    reasons = ("in use", "in use", "it differs", "it differs")
+    for number, reason in enumerate(reasons):
+        assert fleet.later(60) == ["a"]
+        fleet.executor.end("a", CallResult(outcome="busy" if number < 2 else "changed", error=reason))
+    fleet.work()
+    (left,) = fleet.scheduler.postponed_calls
+    assert (left.call.job, left.call.at, left.reason) == ("nightly", TODAY, "it differs")
+    assert [each for each in fleet.said.all if "postponed" in each] == [
+        "a postponed: in use",
+        "a postponed: it differs",
+    ]
+    assert fleet.later(60) == ["a"]
+    fleet.executor.end("a", ended())
+    fleet.work()
+    assert fleet.scheduler.postponed_calls == []
 
 
 def test_a_call_that_the_engine_has_forgotten_is_made_a_second_time(fleet: Fleet) -> None:

@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,16 +18,17 @@ from tests.integration.notifications.receivers import Receiver
 from tests.servers import served
 from tests.waiting import eventually
 
+from crossdock.config.project.project import load
 from crossdock.errors import UnavailableError
 from crossdock.sandbox import SandboxServer
-from crossdock.services.fleet import notices_grouped_by_time
+from crossdock.services.fleet import notices_grouped_by_time, worker
 from crossdock.services.fleet.executor_kinds_by_entry_point import Opened
 from crossdock.services.fleet.fleet_scheduler import FleetScheduler
 from crossdock.services.fleet.fleet_service import FleetService
 from crossdock.services.fleet.notices_grouped_by_time import GroupedNotices
 from crossdock.services.fleet.run_slot_allocation import RunSlots
 from crossdock.services.fleet.tenant_config_watch import TenantFiles
-from crossdock.services.fleet.tenants_from_config_files import load_fleet_base
+from crossdock.services.fleet.tenants_from_config_files import digest_of_files, load_fleet_base
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.health_and_metrics import Metrics
 from crossdock.state.fleet_leadership_and_jobs import FleetDatabase
@@ -291,6 +292,50 @@ def test_a_cluster_that_is_away_makes_runs_late_and_loses_none(fleet: Fleet, rec
     assert fleet.metrics.readiness()[0]
     assert [len(fleet.stage.runs(name)) for name in fleet.stage.names] == [2, 2]
     assert fleet.stage.delivered() == fleet.stage.expected()
+
+
+def _watched_for_an_hour(fleet: Fleet, service: FleetService, receiver: Receiver) -> str:
+    for _ in range(60):
+        service.report_ended_and_start_due()
+        fleet.clock.advance(60)
+    eventually(lambda: len(receiver.posts) == 1)
+    return str(json.loads(receiver.posts[0].body)["text"])
+
+
+def test_a_tenant_whose_state_is_in_use_is_late(
+    fleet: Fleet, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    """People are told once, with the reason; its run takes place when the state is free."""
+    fleet.stage.configure(
+        fleet={"database": "sqlite:///fleet.db"},
+        notify={"when": ["late"], "webhook": {"url": f"http://127.0.0.1:{receiver.server_address[1]}/hook"}},
+    )
+    service = fleet.service()
+    with closing(load(fleet.stage.base, fleet.stage.config("t000")).open_state()) as state, state.hold_run_lease("x"):
+        text = _watched_for_an_hour(fleet, service, receiver)
+    assert text.startswith("1 of 2 tenants: 1 late.")
+    assert "nightly has not started" in text
+    warned = [each for each in caplog.messages if "another run is using this state" in each]
+    assert len(warned) == 2, "at the first attempt, and when it is late"
+    assert all(each.startswith("t000:") for each in warned)
+    looked(service, 5)
+    assert [len(fleet.stage.runs(name)) for name in fleet.stage.names] == [1, 1]
+
+
+def test_people_are_told_of_a_tenant_whose_config_differs_on_the_worker(
+    fleet: Fleet, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if nothing is known of its jobs, since its state could not be looked at."""
+    fleet.stage.configure(
+        fleet={"database": "sqlite:///fleet.db"},
+        notify={"when": ["failed"], "webhook": {"url": f"http://127.0.0.1:{receiver.server_address[1]}/hook"}},
+    )
+    monkeypatch.setattr(
+        worker, "digest_of_files", lambda files: "" if "t000" in str(list(files)) else digest_of_files(files)
+    )
+    text = _watched_for_an_hour(fleet, fleet.service(), receiver)
+    assert text.startswith("1 of 2 tenants: 1 failed.")
+    assert "the config on this worker differs from the scheduler's" in text
 
 
 @pytest.mark.nightly

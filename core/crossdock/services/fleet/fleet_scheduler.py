@@ -52,6 +52,9 @@ class Listener(Protocol):
 
     def report_lost_call(self, tenant: str, reason: str) -> None: ...
 
+    def report_postponed_call(self, tenant: str, reason: str) -> None:
+        """A worker has not carried out a call, which is made again. Called once for each new reason in a row."""
+
     def report_pending_notice(self, tenant: str, event: ScheduledRunEnded) -> None:
         """A run ended some time ago, and its notification may not have been sent."""
 
@@ -81,8 +84,20 @@ class RunningCall(Struct):
         return [self.future] if self.second_future is None else [self.future, self.second_future]
 
 
+class PostponedCall(Struct, frozen=True):
+    """A call that a worker has not carried out because of *reason*, the state in use or another config, *since* then.
+
+    It is made again after a pause.
+    """
+
+    call: DueCall
+    reason: str
+    since: datetime
+
+
 class _Attempts(Struct):
     number: int = 0
+    postponed: PostponedCall | None = None
     lost: int = 0
     reported: tuple[object, str] | None = None
 
@@ -138,6 +153,10 @@ class FleetScheduler:
     @property
     def tenants(self) -> Mapping[str, Tenant]:
         return self._tenants
+
+    @property
+    def postponed_calls(self) -> list[PostponedCall]:
+        return [tries.postponed for tries in self._tries.values() if tries.postponed is not None]
 
     def add_or_replace_tenant(self, tenant: Tenant, facts: Iterable[JobFacts]) -> None:
         """Add a tenant, or use another config of it from its next run on."""
@@ -253,13 +272,25 @@ class FleetScheduler:
         if result.outcome in {"ended", "ended_before", "looked", "paused"}:
             self._tries.pop(name, None)
             return
-        if result.outcome == "failed":
-            tries, error = self._tries.setdefault(name, _Attempts()), result.error or "unknown error"
-            if tries.error_reported_for_due_time(call.at) != error:
-                tries.reported = call.at, error
-                message = result.message or RunMessage("error", "", error, "not_started")
-                self._report_failed_start_or_tenant(name, call, message, result.problems)
+        self._report_reason_once(name, call, result)
         self._retry_later(name, call)
+
+    def _report_reason_once(self, name: str, call: DueCall, result: CallResult) -> None:
+        """Report why a call was not carried out, unless that was reported before."""
+        tries, error = self._tries.setdefault(name, _Attempts()), result.error or "unknown error"
+        if result.outcome in {"busy", "changed"}:
+            self._remember_postponed_call(name, call, tries, error)
+        elif result.outcome == "failed" and tries.error_reported_for_due_time(call.at) != error:
+            tries.reported = call.at, error
+            message = result.message or RunMessage("error", "", error, "not_started")
+            self._report_failed_start_or_tenant(name, call, message, result.problems)
+
+    def _remember_postponed_call(self, name: str, call: DueCall, tries: _Attempts, reason: str) -> None:
+        before = tries.postponed
+        if before is None or before.reason != reason:
+            self._listener.report_postponed_call(name, reason)
+        is_same = before is not None and before.reason == reason and before.call.at == call.at
+        tries.postponed = PostponedCall(call, reason, before.since if before and is_same else self._clock.now())
 
     def _report_failed_start_or_tenant(
         self, name: str, call: DueCall, message: RunMessage, problems: Iterable[str]

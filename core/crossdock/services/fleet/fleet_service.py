@@ -16,7 +16,7 @@ from crossdock.config.schedules.due_times import Due
 from crossdock.config.schedules.job_and_schedule_config import Schedule
 from crossdock.errors import CrossdockError, StateBusyError, StateError
 from crossdock.services.fleet.fleet_due_runs import DueCall
-from crossdock.services.fleet.fleet_scheduler import FleetScheduler, Listener
+from crossdock.services.fleet.fleet_scheduler import FleetScheduler, Listener, PostponedCall
 from crossdock.services.fleet.notices_grouped_by_time import GroupedNotices
 from crossdock.services.fleet.tenant_config_watch import TenantFiles
 from crossdock.services.fleet.worker_messages import RunFacts
@@ -90,6 +90,9 @@ class FleetReporting:
     def report_lost_call(self, tenant: str, reason: str) -> None:
         LOGGER.warning("%s: its call to the executor was lost and is made again: %s", tenant, reason)
 
+    def report_postponed_call(self, tenant: str, reason: str) -> None:
+        LOGGER.warning("%s: nothing starts now, and it is tried again: %s", tenant, reason)
+
     def report_component_status(self, part: Part, problem: str | None) -> None:
         before, self._problems[part] = self._problems.get(part), problem
         self._metrics.report_component_status(part, problem)
@@ -101,17 +104,26 @@ class FleetReporting:
     def report_late_runs(self, scheduler: FleetScheduler, now: datetime) -> None:
         """Report each run once that will end after ``done_by``, or that could not start for some time."""
         waiting = set(scheduler.waiting.values())
-        calls = waiting | {each.call for each in scheduler.running.values()}
+        postponed = {each.call: each for each in scheduler.postponed_calls}
+        calls = waiting | {each.call for each in scheduler.running.values()} | postponed.keys()
         self._late &= calls
         for call in calls - self._late:
             if call.job is None or call.at is None:
+                self._report_unreadable_tenant_if_late(postponed.get(call), now)
                 continue
             reason = (self._problems.get("executor") or _BUSY) if call in waiting else None
+            reason = postponed[call].reason if call in postponed else reason
             event = _late_event(scheduler, call, call.job, call.at, now, reason)
             if event is not None:
                 self._late.add(call)
                 _run_log(call.tenant, call.job, call.at).log(event.summary, logging.WARNING)
                 self._notices.collect_event(call.tenant, event, now)
+
+    def _report_unreadable_tenant_if_late(self, postponed: PostponedCall | None, now: datetime) -> None:
+        """Report a tenant once whose state could not be looked at for some time, so that nothing of it is due."""
+        if postponed is not None and now - postponed.since > run_event_builders.LATE:
+            self._late.add(postponed.call)
+            self.report_unusable_tenant(postponed.call.tenant, postponed.reason)
 
 
 def _run_log(tenant: str, job: str, at: Due) -> RunLog:

@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from tests.e2e.migrated_folder import MigratedFolder
+from tests.e2e.migrated_folder import STREAMS, MigratedFolder
 from tests.report_page import Page
 
 from crossdock.config.project import project
@@ -266,6 +266,26 @@ def test_records_whose_files_were_moved_are_listed(migrated: MigratedFolder) -> 
     ready.sign()
     shown = Page(ready.report.read_text(encoding="utf-8")).under("stream", "records")
     assert ["wms.invoices", "6"] in shown
+
+
+def test_what_cannot_be_reconciled_is_not_demanded(migrated: MigratedFolder) -> None:
+    """A migration whose streams all write to another target ends with a report that says so."""
+    content = {"kind": "delimited", "rows": [{"columns": {"code": "{code}", "name": "{name}"}}]}
+    resource = {"name": "code", "members": {"name": "text"}, "folder": "partner", "file": "customers_{number:5}.csv"}
+    to_partner = {key: value for key, value in STREAMS["customers"].items() if key != "resource"}
+    streams = {"customers": to_partner | {"to": "wms.customers"}}
+    wms = {"kind": "folder_warehouse", "path": "out", "settle_s": 0, "streams": streams,
+           "target": {"resources": {"customers": resource | {"content": content}}}}  # fmt: skip
+    waves = {"customers": {"streams": ["wms.customers"]}}
+    migrated.configure(connections={"wms": wms}, migration={"name": "acme", "waves": waves})
+    (migrated.folder / "out" / "partner").mkdir()
+    migrated.fill()
+    migrated.load()
+    ready = Ready(migrated)
+    ready.freeze()
+    ready.sign()
+    assert "Not reconciled: no stream writes a resource of the platform" in Page(ready.report.read_text()).text
+    ready.verify()
 
 
 def test_a_crash_between_the_file_and_the_state(ready: Ready, monkeypatch: pytest.MonkeyPatch) -> None:

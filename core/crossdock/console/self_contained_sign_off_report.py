@@ -43,9 +43,9 @@ def self_contained_page(report: Report) -> str:
         facts=_facts(report),
         has_exceptions=any(report["exceptions"].values()),
         exceptions=list(_exception_tables(report)),
-        reconciled=_formatted_time(reconciled["at"]),
-        compared=count_with_noun(sum(reconciled["compared"].values()), "record"),
-        totals=source_state_platform_totals_table(reconciled["totals"]),
+        reconciled=reconciled and _formatted_time(reconciled["at"]),
+        compared=reconciled and count_with_noun(sum(reconciled["compared"].values()), "record"),
+        totals=reconciled and source_state_platform_totals_table(reconciled["totals"]),
         waves=table(_WAVES, map(_wave_row, report["waves"])),
         approvals=list(_approval_sentences(report["waves"])),
         frozen={name: _formatted_time(report["freeze"][name]) for name in ("at", "since")},
@@ -142,7 +142,7 @@ def _gate_text(state: str) -> str:
 
 
 def _stream_digest_rows(report: Report) -> Iterator[tuple[str, ...]]:
-    frozen, reconciled = report["freeze"]["sources"], report["reconciliation"]["sources"]
+    frozen, reconciled = report["freeze"]["sources"], (report["reconciliation"] or {"sources": {}})["sources"]
     for name, digest in sorted(report["sources"].items()):
         yield name, reconciled.get(name, "not compared"), "yes" if frozen.get(name) == digest else "no"
 

@@ -9,13 +9,12 @@ from typing import NamedTuple
 
 from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
-from crossdock.mapping.resource_types import RESOURCES
-from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.migration.load_dry_run import dry_run_load
 from crossdock.migration.sign_off_report import Document, Signature, counts_of_exceptions_to_accept, sign_off_report
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import migration_config, streams_of_all_waves, waves_numbered_in_config_order
 from crossdock.runs.audited_changes import change_with_failure_logged
+from crossdock.runs.difference_and_correction_types import is_compared
 from crossdock.runs.plan_result import PlanResult
 from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.session_shared_by_runs import open_session
@@ -135,9 +134,10 @@ def requirements(
         title = f"{str(wave.wave).capitalize()}: loaded, its gate has passed, and nothing is pending or in doubt"
         yield Requirement(title, list(_wave_obstacles(wave)))
     yield Requirement("The sources are frozen", list(_freeze_obstacles(tx, migration, present_plan)))
-    compared = {name: scopes[name] for each in waves for name in each.wave.streams}
-    title = "Sources, state and platform are reconciled since the last load, repair or undo"
-    yield Requirement(title, list(_reconciliation_obstacles(tx, migration, compared)))
+    loaded = {name: scopes[name] for each in waves for name in each.wave.streams}
+    if any(map(is_compared, loaded.values())):  # otherwise there is nothing that could be reconciled
+        title = "Sources, state and platform are reconciled since the last load, repair or undo"
+        yield Requirement(title, list(_reconciliation_obstacles(tx, migration, loaded)))
 
 
 def obstacle_if_exceptions_unaccepted(exceptions: Document, acceptance_reason: str | None) -> Iterator[Obstacle]:
@@ -215,7 +215,7 @@ def _reconciliation_obstacles(tx: Transaction, migration: Migration, scopes: Map
     if found is None:
         yield Obstacle("not reconciled since the last load, repair or undo", _RECONCILE)
         return
-    compared = {name for name, scope in scopes.items() if scope.target == PLATFORM and scope.resource in RESOURCES}
+    compared = {name for name, scope in scopes.items() if is_compared(scope)}
     if missing := sorted(compared - found["sources"].keys()):
         yield Obstacle(f"not reconciled: {', '.join(missing)}", _RECONCILE)
     at = datetime.fromisoformat(found["at"])

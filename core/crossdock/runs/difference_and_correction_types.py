@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from crossdock.mapping.resource_types import RESOURCES
+from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.state import Binding, Scope
 
 Class = Literal["missing", "extra", "stale", "diverged", "duplicate", "waiting", "in doubt", "rejected"]
@@ -26,6 +28,11 @@ MEANINGS: Mapping[Class, str] = {
 }
 
 UNKNOWN = "the state does not know it"
+
+
+def is_compared(scope: Scope) -> bool:
+    """Return whether a reconciliation compares the records of *scope*: those of the platform's resources."""
+    return scope.target == PLATFORM and scope.resource in RESOURCES
 
 
 class Difference(Struct, frozen=True):

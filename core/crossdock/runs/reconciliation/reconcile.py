@@ -8,9 +8,9 @@ from contextlib import ExitStack
 
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
-from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.run_context import SourceContext, create_run_folder
+from crossdock.runs.difference_and_correction_types import is_compared
 from crossdock.runs.imported_file_log import NoIntake
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.platform_source.live_records_for_comparisons import LiveRecords
@@ -26,8 +26,7 @@ from crossdock.values.progress import Progress
 
 def select_streams_writing_to_platform(project: Project, names: Iterable[str]) -> list[str]:
     """Return those of the streams that write resources of the platform, so that their records can be compared."""
-    scopes = project.scope_by_stream
-    found = [name for name in names if scopes[name].target == PLATFORM and scopes[name].resource in RESOURCES]
+    found = [name for name in names if is_compared(project.scope_by_stream[name])]
     if not found:
         raise ConfigError(
             "none of these streams writes a resource of the platform, so there is nothing to compare",

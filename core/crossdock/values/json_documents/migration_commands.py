@@ -435,7 +435,7 @@ class SignOffReport(TypedDict):
     waves: list[SignedWave]
     runs: list[SignedRun]
     reconciliation: Any
-    """As `migrate reconcile` printed it, without records and without `differing`."""
+    """As `migrate reconcile` printed it, without records and without `differing`. Null if no stream can be compared."""
     freeze: Freeze | None
     sources: dict[str, str]
     """A hash of what each stream read at the sign-off."""

@@ -127,9 +127,10 @@ def test_records_of_an_archived_snapshot_are_repaired(archived: Site) -> None:
     ids = {key: each["id"] for key, each in held(archived, "customer").items()}
     call(archived, "DELETE", f"{_PATHS['customer']}/{ids['wms:C2']}")
     call(archived, "PATCH", f"{_PATHS['customer']}/{ids['wms:C1']}", {"name": "Of others"})
-    result = archived.run("reconcile", "--json", "-o", "repair.plan")
+    repair = str(archived.folder / "repair.plan")
+    result = archived.run("reconcile", "--json", "-o", repair)
     assert found(result) == [("missing", "customer", "C2"), ("diverged", "customer", "C1")]
-    assert archived.run("apply", "repair.plan").code == 0
+    assert archived.run("apply", repair).code == 0
     assert {key: each["name"] for key, each in held(archived, "customer").items()} == {
         "wms:C1": "New",
         "wms:C2": "Other",

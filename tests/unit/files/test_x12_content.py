@@ -45,7 +45,7 @@ def test_a_940_is_the_one_that_a_warehouse_expects() -> None:
         "GS*OW*SHOP*WAREHOUSE*20261101*0805*7*X*005010~",
         "ST*940*0001~", "W05*N*SO-1*PO 9~", "N1*ST*Ann Smith~", "N3*1 Main St~", "N4*Reno*NV*01234*US~",
         "G62*10*20261102~",
-        "W66*PP*M***UPS~", "LX*1~", "W01*2*EA**VN*A-1~", "LX*2~", "W01*2.5*CA**VN*B******L7~", "W76*4.5~",
+        "W66*PP*M***UPS~", "LX*1~", "W01*2*EA**VN*A-1~", "LX*2~", "W01*2.5*CA**VN*B********L7~", "W76*4.5~",
         "SE*13*0001~",
         "ST*940*0002~", "W05*F*SO-2~", "N1*ST*Bo~", "LX*1~", "W01*1*EA**VN*S1~", "W76*1~", "SE*7*0002~",
         "GE*2*7~", "IEA*1*000000007~",

@@ -45,13 +45,16 @@ class Comments:
         self._uncounted = Counter[int]()
 
     def is_comment(self, line: bytes) -> bool:
-        if line.startswith(self._begin):
+        is_comment = line.startswith(self._begin)
+        if is_comment:
             self._uncounted[line.count(self._delimiter)] += 1
-        elif not self._delimiters_of_rows and line.strip():
+        elif self._delimiters_of_rows or not line.strip():
+            return False
+        else:
             self._delimiters_of_rows.add(line.count(self._delimiter))
-        if self._uncounted and self._delimiters_of_rows:
+        if self._delimiters_of_rows:
             self._count_by_delimiters()
-        return line.startswith(self._begin)
+        return is_comment
 
     def _count_by_delimiters(self) -> None:
         for delimiters, count in self._uncounted.items():

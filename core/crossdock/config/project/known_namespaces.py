@@ -30,5 +30,5 @@ def known_namespaces(project: Project) -> KnownNamespaces:
         for namespace in (connection.namespace, stream.namespace or connection.namespace)
     }
     sections = project.config_sections.connections if project.config_sections is not None else {}
-    settings = (connection.settings.model_dump() for connection in project.connections)
+    settings = (connection.settings.model_dump(warnings=False) for connection in project.connections)
     return KnownNamespaces(frozenset(written), frozenset(texts_within([sections, *settings])))

@@ -22,8 +22,8 @@ def refuse_records_of_former_namespace(bound: BoundStream, state: State, latest:
         return
     scope, keys = bound.scope, latest[KEY_HASH].head(_COMPARED).to_list()
     with state.begin_read_only() as tx:
-        former = set() if tx.bindings.has_any(scope) else tx.bindings.namespaces_of_resource(scope)
-    for namespace in sorted(former - bound.namespaces_of_config):
+        found = set() if tx.bindings.has_any(scope) else tx.bindings.namespaces_of_resource(scope)
+    for namespace in sorted(found - bound.namespaces_of_config()) if found else ():
         known = state.key_facts_among(structs.replace(scope, namespace=namespace), keys).height
         if 2 * known >= len(keys):
             connection = bound.context.connection

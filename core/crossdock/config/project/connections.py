@@ -121,11 +121,11 @@ class Connection:
         context: Context[Any],
         origins: Mapping[str, frozenset[str]] = {},
         as_written: frozenset[Scope] = frozenset(),
-        known: frozenset[str] | None = None,
+        known: Callable[[], frozenset[str]] | None = None,
     ) -> BoundStream:
         """Bind *stream* to a run. *origins* has the namespaces of the records that are read from each target.
 
-        The config knows the namespaces *known*.
+        *known* returns the namespaces that the config knows.
         """
         scope = self.scope_of_written_records(stream)
         system, _, resource = (stream.reads or "").partition(".")
@@ -184,7 +184,7 @@ class BoundStream(Struct, frozen=True):
         read_target_and_type: Those of the records that it reads, if they are records of a target.
         namespaces_of_target_system: Those of records of the system that it writes to.
         untrimmed_key_scopes: The scopes whose keys are not trimmed.
-        namespaces_of_config: Those that the config knows; None if it declares the one of the stream.
+        namespaces_of_config: Returns those that the config knows; None if it declares the one of the stream.
     """
 
     name: str
@@ -197,7 +197,7 @@ class BoundStream(Struct, frozen=True):
     namespaces_of_target_system: frozenset[str] = frozenset()
     is_fetched_for_webhooks: bool = False
     untrimmed_key_scopes: frozenset[Scope] = frozenset()
-    namespaces_of_config: frozenset[str] | None = None
+    namespaces_of_config: Callable[[], frozenset[str]] | None = None
 
     @property
     def namespace(self) -> str:

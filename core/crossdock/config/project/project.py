@@ -211,9 +211,7 @@ class Project(Struct, frozen=True):
 
     def bind_streams(self, wanted: set[str], *, targets: Mapping[str, Target], run: SourceContext) -> list[BoundStream]:
         """Bind the streams of these names, parents first and contributions last."""
-        from crossdock.config.project.known_namespaces import known_namespaces  # noqa: PLC0415  it takes a project
-
-        bound, origins, known = list[BoundStream](), self._namespaces_by_system(), known_namespaces(self)
+        bound, origins = list[BoundStream](), self._namespaces_by_system()
         as_written = frozenset(
             each.scope_of_written_records(stream).whole_record_scope
             for each in self.connections
@@ -225,9 +223,7 @@ class Project(Struct, frozen=True):
             if chosen:
                 context = connection.context(run)
                 bound += [
-                    connection.bind_stream(
-                        name, stream, targets, context, origins, as_written, known.written | known.named
-                    )
+                    connection.bind_stream(name, stream, targets, context, origins, as_written, self._known_namespaces)
                     for name, stream in chosen
                 ]
         for each in bound:
@@ -237,6 +233,12 @@ class Project(Struct, frozen=True):
         return sorted(
             bound, key=lambda item: (order[item.scope.target, item.scope.resource], item.scope.is_contribution)
         )
+
+    def _known_namespaces(self) -> frozenset[str]:
+        from crossdock.config.project.known_namespaces import known_namespaces  # noqa: PLC0415  it takes a project
+
+        known = known_namespaces(self)
+        return known.written | known.named
 
     def _namespaces_by_system(self) -> dict[str, frozenset[str]]:
         found: dict[str, set[str]] = defaultdict(set)

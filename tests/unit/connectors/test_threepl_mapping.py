@@ -182,6 +182,44 @@ def test_shipbob_may_spell_a_status_in_another_case() -> None:
     assert found == {"status": "shipped_short", "tracking": None}
 
 
+def shipment(status: str, sku: str, units: int, number: int = 1) -> dict[str, Any]:
+    """A shipment of one product, with the units of its inventory items."""
+    return {
+        "id": number,
+        "status": status,
+        "products": [{"sku": sku, "inventory_items": [{"id": 5, "quantity": units}]}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("products", "shipments", "status"),
+    [
+        pytest.param([("TRIO", 2)], [("Completed", 3), ("Cancelled", 3)], "shipped_short", id="a bundle is missing"),
+        pytest.param([("TRIO", 2)], [("Completed", 3), ("Cancelled", 3), ("Completed", 3)], "shipped", id="replaced"),
+        pytest.param([("LAMP", 1)], [("Cancelled", 1), ("Completed", 1)], "shipped", id="sent again"),
+        pytest.param([("LAMP", 2)], [("Completed", 2), ("Cancelled", 0)], "shipped", id="nothing was cancelled"),
+        pytest.param([("LAMP", 2)], [("Completed", 2), ("Cancelled", 2)], "shipped", id="one too many was cancelled"),
+        pytest.param([("TRIO", 1), ("CHAIR", 1)], [("Completed", 3)], "shipped", id="nothing tells"),
+    ],
+)
+def test_a_fulfilled_order_of_shipbob_with_a_cancelled_shipment_may_be_short(
+    products: list[tuple[str, int]], shipments: list[tuple[str, int]], status: str
+) -> None:
+    """A bundle has more inventory items than were ordered; a shipment that was cancelled and not replaced tells."""
+    lines = [{"sku": sku, "quantity": quantity} for sku, quantity in products]
+    sent = [shipment(state, products[0][0], units, number) for number, (state, units) in enumerate(shipments)]
+    order = record({"status": "Fulfilled", "products": lines, "shipments": sent})
+    assert shipbob.order_progress(order, ShipBobSettings.known_statuses)["status"] == status
+
+
+def test_units_of_cases_are_not_compared_with_those_that_were_shipped() -> None:
+    """A case that is ordered is several items that are shipped; that it may be short is counted."""
+    lines = [{"sku": "LAMP", "quantity": 2, "quantity_unit_of_measure_code": "CS"}]
+    order = record({"status": "Fulfilled", "products": lines, "shipments": [shipment("Completed", "LAMP", 12)]})
+    assert shipbob.order_progress(order, ShipBobSettings.known_statuses)["status"] == "shipped"
+    assert order.parts["completeness not known"] == 1
+
+
 def bill(amount: str, *charges: tuple[str, str]) -> Record:
     """A bill of this total, with transactions of these amounts and taxes."""
     transactions = [

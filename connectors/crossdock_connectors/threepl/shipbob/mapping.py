@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -37,6 +38,8 @@ _SHIPMENT_STATUSES = frozenset(
         "None Processing Completed Exception OnHold Cancelled CleanSweeped LabeledCreated ImportReview"
     ).split()
 )
+_OF_UNITS = (None, "EA")
+"""The units of measure of a line whose quantity is a number of units: others are packs, cases and pallets."""
 _WITHOUT_SHIPMENTS = frozenset(map(normalized_status, ("Processing", "Exception", "ImportReview", "Cancelled")))
 """Statuses of orders that may have no shipment yet."""
 OUTBOUND = "OUTBOUND"
@@ -181,15 +184,71 @@ def _bin_reference(owner: str, code: str) -> Reference:
 def order_progress(record: Record, statuses: Mapping[str, str]) -> dict[str, Any]:
     """Return status and parcels of an order, which may be sent in several shipments, short, or with other products."""
     status = mapped_status(record, "/status", statuses)
-    if normalized_status(record.at("/status", str)) == "fulfilled" and _total_shipped_units(
-        record
-    ) < _total_ordered_units(record):
+    if normalized_status(record.at("/status", str)) == "fulfilled" and _is_shipped_short(record):
         status = statuses[SHORT]
     return {"status": status, "tracking": distinct_parcels(_parcels(record))}
 
 
-def _total_ordered_units(record: Record) -> Decimal:
-    return exact_sum(non_negative_units(line, "/quantity") for line in record.each("/products"))
+def _is_shipped_short(order: Record) -> bool:
+    """Return whether units of a fulfilled order are missing, by their number or by a shipment that was cancelled.
+
+    A case or a bundle is several inventory items, so that more items than ordered units may still lack some.
+    """
+    ordered, shipped = _ordered_units_by_sku(order), _shipped_units_by_sku(order)
+    total_ordered, total_shipped = exact_sum(ordered.values()), exact_sum(shipped.values())
+    is_in_units = all(_is_line_in_units(line) for line in order.each("/products"))
+    if is_in_units and total_shipped < total_ordered:
+        return True
+    complete = {sku for sku, units in ordered.items() if is_in_units and shipped.get(sku) == units}
+    if _has_cancelled_units_without_replacement(order, complete):
+        return True
+    if not is_in_units or total_shipped > total_ordered:
+        order.count("completeness not known")
+    return False
+
+
+def _is_line_in_units(line: JsonAccess) -> bool:
+    return line.at("/quantity_unit_of_measure_code", str, default=None) in _OF_UNITS
+
+
+def _ordered_units_by_sku(order: Record) -> Mapping[str | None, Decimal]:
+    found = defaultdict[str | None, Decimal](Decimal)
+    for line in order.each("/products"):
+        found[line.at("/sku", str, default=None)] += non_negative_units(line, "/quantity")
+    return found
+
+
+def _shipped_units_by_sku(order: Record) -> Mapping[str | None, Decimal]:
+    """Return the number of sent inventory items, including replacements, by the SKU of their product."""
+    found = defaultdict[str | None, Decimal](Decimal)
+    for shipment in shipments_in_order(order):
+        if documented_shipment_status_or_error(shipment) == _SENT:
+            for product in objects_in_list(shipment, "/products"):
+                for item in objects_in_list(product, "/inventory_items"):
+                    found[product.at("/sku", str, default=None)] += non_negative_units(item, "/quantity")
+    return found
+
+
+def _has_cancelled_units_without_replacement(order: Record, complete: Collection[str | None]) -> bool:
+    """Return whether a shipment with units was cancelled, and no later one has sent as many of the same items.
+
+    Args:
+        complete: SKUs of which as many units were sent as were ordered.
+    """
+    sent_later = Counter[int | None]()
+    last_first = shipments_in_order(order)[::-1]
+    for shipment in sorted(last_first, key=lambda each: each.at("/id", int, default=0), reverse=True):
+        status = documented_shipment_status_or_error(shipment)
+        for product in shipment.each("/products", default=()) if status in {_SENT, _CANCELLED} else ():
+            for item in product.each("/inventory_items", default=()):
+                number, units = item.at("/id", int, default=None), item.at("/quantity", int, default=0)
+                if status == _SENT:
+                    sent_later[number] += units
+                elif sent_later[number] >= units:
+                    sent_later[number] -= units
+                elif product.at("/sku", str, default=None) not in complete:
+                    return True
+    return False
 
 
 def shipments_in_order(order: JsonAccess) -> list[JsonElement]:
@@ -221,15 +280,6 @@ def inventory_items_if_shipment_left(shipment: JsonAccess) -> list[JsonElement]:
         for product in objects_in_list(shipment, "/products")
         for item in objects_in_list(product, "/inventory_items")
     ]
-
-
-def _total_shipped_units(record: Record) -> Decimal:
-    """Return the number of sent units, including replacements."""
-    return exact_sum(
-        non_negative_units(item, "/quantity")
-        for shipment in shipments_in_order(record)
-        for item in inventory_items_if_shipment_left(shipment)
-    )
 
 
 def _parcels(record: Record) -> Iterator[Tracking]:

@@ -21,7 +21,7 @@ from crossdock_connectors.shop.shopify.pages import (
     shop_answer,
 )
 from crossdock_connectors.shop.shopify.queries import ShopList
-from crossdock_connectors.shop.shopify.scopes import granted_scopes
+from crossdock_connectors.shop.shopify.scopes import APPROVAL, granted_scopes, missing_scopes_with_streams
 
 REUSED = timedelta(hours=6)
 """An operation of an earlier run that is younger than this is reused, so that a killed first load continues."""
@@ -135,7 +135,7 @@ def _wait_for_operation(ctx: ShopifyContext, operation: Item) -> Item:
         if status not in _RUNNING:
             code = found.get("errorCode") if isinstance(found, dict) else None
             raise _failed_operation_error(
-                f"{status or 'no longer there'}{f', {code}' if code else ''}", code, answer.address
+                ctx, f"{status or 'no longer there'}{f', {code}' if code else ''}", code, answer.address
             )
         if ctx.run.clock.monotonic() >= deadline:
             message = f"a bulk operation has not ended in {ctx.settings.bulk_timeout_s / 3600:.1f} hours"
@@ -144,11 +144,17 @@ def _wait_for_operation(ctx: ShopifyContext, operation: Item) -> Item:
         pause_s = _sleep_and_lengthen_pause(ctx, pause_s)
 
 
-def _failed_operation_error(status: str, code: object, where: str) -> RemoteError:
-    hint = "check the scopes of the token with 'crossdock check'" if code == "ACCESS_DENIED" else "run again"
+def _failed_operation_error(ctx: ShopifyContext, status: str, code: object, where: str) -> RemoteError:
+    hint = _denied_access_hint(ctx) if code == "ACCESS_DENIED" else "run again"
     return UnavailableError(
         f"a bulk operation ended without a whole result: {status}", where=where, hint=hint, code="job_failed"
     )
+
+
+def _denied_access_hint(ctx: ShopifyContext) -> str:
+    if any(missing_scopes_with_streams(ctx.settings, granted_scopes(shop_answer(ctx)))):
+        return "check the scopes of the token with 'crossdock check'"
+    return f"the token has all scopes, so the app needs {APPROVAL}; 'crossdock check' shows for what"
 
 
 def _sleep_and_lengthen_pause(ctx: ShopifyContext, pause_s: float) -> float:

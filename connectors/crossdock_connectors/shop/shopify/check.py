@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from crossdock import Finding
-from crossdock.sources import ApiAnswer
+from crossdock.sources import ApiAnswer, GraphQLError
 from crossdock.values.json_paths import at_path
 from crossdock.values.texts_of_numbers_and_times import duration_text
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.changes_read_once import changed_since_moment_search
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, number_in_gid_or_empty, request_pages, request_query
 from crossdock_connectors.shop.shopify.scopes import (
+    APPROVAL,
     granted_scopes,
     hides_orders,
     missing_scopes_with_streams,
@@ -44,6 +45,7 @@ def check(ctx: ShopifyContext) -> Iterator[Finding]:
     yield from _old_orders_findings(ctx, scopes)
     if lacking:
         return
+    yield from _unapproved_app_findings(ctx)
     if ctx.settings.locations:
         yield from _location_findings(ctx)
     yield from _first_load_findings(ctx)
@@ -73,6 +75,21 @@ def _old_orders_findings(ctx: ShopifyContext, scopes: frozenset[str]) -> Iterato
             yield Finding(ok=False, text=f"{text}: grant it, or set first", code="scopes_missing")
         else:
             yield Finding(ok=True, text=text)
+
+
+def _unapproved_app_findings(ctx: ShopifyContext) -> Iterator[Finding]:
+    """Request one record of each list with protected data, with the fields that are read."""
+    needed = {scope for scope, _ in missing_scopes_with_streams(ctx.settings, frozenset())}
+    for each in (queries.ORDERS, queries.CUSTOMERS):
+        if f"read_{each.name}" not in needed:
+            continue
+        try:
+            request_query(ctx, each.paged_query, first=1)
+        except GraphQLError as error:
+            if "ACCESS_DENIED" not in error.codes:
+                raise
+            text = f"{each.name}: the token has all scopes, so the app needs {APPROVAL}: {error.message}"
+            yield Finding(ok=False, text=text, code="scopes_missing")
 
 
 def _location_findings(ctx: ShopifyContext) -> Iterator[Finding]:

@@ -22,6 +22,8 @@ _STREAMS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("read_orders",): ("customers", "orders", "invoices"),
 }
 """The streams that need one of these scopes: orders name customers and variants, and guests are read from orders."""
+APPROVAL = "Shopify's approval for protected customer data"
+"""What an app needs beside scopes for the fields of orders and customers that are about people."""
 _TARGETS: Mapping[tuple[str, ...], str] = {
     (
         "write_merchant_managed_fulfillment_orders",

@@ -16,6 +16,7 @@ from crossdock.sources import GraphQLError
 from crossdock.values.json_paths import at_path
 from crossdock.webhooks import Subscription, SubscriptionApi, created_once, read_subscription
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, number_in_gid_or_empty, request_pages, request_query
+from crossdock_connectors.shop.shopify.scopes import APPROVAL
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 _PAGE = 100
@@ -56,7 +57,7 @@ _RESOURCES = (  # those with "_" in their names
     "shipping_addresses", "subscription_billing_attempts", "subscription_billing_cycle_edits",
     "subscription_billing_cycles", "subscription_contracts", "tax_services", "tender_transactions",
 )  # fmt: skip
-_PROTECTED = "topics with data of customers also need Shopify's approval for protected customer data"
+_PROTECTED = f"topics with data of customers also need {APPROVAL}"
 
 
 class ShopifySubscriptions(SubscriptionApi[ShopifySettings]):

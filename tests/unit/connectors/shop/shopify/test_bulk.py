@@ -125,6 +125,15 @@ def test_a_missing_scope_is_told() -> None:
     assert "crossdock check" in str(caught.value.hint)
 
 
+def test_without_a_missing_scope_the_approval_for_customer_data_is_told() -> None:
+    """An app with all scopes is refused as well, unless Shopify has approved it."""
+    site = sold()
+    site.shop.bulk.failures.append(Failure("ACCESS_DENIED"))
+    with pytest.raises(UnavailableError, match="ACCESS_DENIED") as caught:
+        names(site)
+    assert "approval for protected customer data" in str(caught.value.hint)
+
+
 def test_what_changed_later_is_after_the_beginning() -> None:
     """The time is that of the shop, before the first record was read."""
     site = sold()

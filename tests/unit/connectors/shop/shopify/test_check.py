@@ -22,6 +22,7 @@ from crossdock_connectors.shop.shopify.queries import SUPPORTED_UNTIL
 END = datetime.fromisoformat(SUPPORTED_UNTIL).replace(tzinfo=UTC)
 FIRST_LOAD = "a first load writes about 5 records: 1 min 0 s at 10,000 a minute"
 WRITE_SHIPMENTS = "write_merchant_managed_fulfillment_orders"
+NOT_APPROVED = "This app is not approved to use the email field."
 FAILED, OK = False, True
 
 
@@ -32,11 +33,16 @@ def found(site: Site, **settings: Any) -> list[tuple[bool, str]]:
         return [(finding.ok, finding.text) for finding in check(ctx)]
 
 
-def answering(site: Site, headers: dict[str, str], counts: Any = None) -> Any:
-    """The shop, whose answers have other headers, and whose records are as many as *counts* says."""
+def answering(site: Site, headers: dict[str, str], counts: Any = None, unapproved: str = "") -> Any:
+    """The shop, whose answers have other headers, whose records are as many as *counts* says, or which has not approved
+    the app for the fields of the list *unapproved*.
+    """
     inner = transport(site.shop)
 
     def answer(request: httpx.Request) -> httpx.Response:
+        if unapproved and f"query {unapproved}(".encode() in request.read():
+            refused = {"message": NOT_APPROVED, "extensions": {"code": "ACCESS_DENIED"}}
+            return httpx.Response(200, json={"data": {unapproved: None}, "errors": [refused]})
         if counts and b"ordersCount" in request.read():
             return httpx.Response(200, json=counts)
         given = inner.handle_request(request)
@@ -137,6 +143,16 @@ def test_a_deprecated_query_is_a_failure() -> None:
 def test_a_missing_scope_is_named_with_what_needs_it(lacking: set[str], finding: tuple[bool, str]) -> None:
     """Scopes for reading are failures, those for writing are told."""
     assert finding in found(Site(scopes=ALL_SCOPES - lacking))
+
+
+@pytest.mark.parametrize("name", ["orders", "customers"])
+def test_an_app_that_is_not_approved_for_customer_data_is_a_failure(name: str) -> None:
+    """It has all scopes, and Shopify refuses the fields that are read of a record."""
+    site = Site()
+    with answering(site, {}, unapproved=name):
+        failed = [text for ok, text in found(site) if not ok]
+    needs = "the token has all scopes, so the app needs Shopify's approval for protected customer data"
+    assert failed == [f"{name}: {needs}: answered with GraphQL errors: {NOT_APPROVED}"]
 
 
 @pytest.mark.parametrize(("days", "ok"), [(None, FAILED), (60, FAILED), (59, OK)])

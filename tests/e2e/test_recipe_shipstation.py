@@ -57,6 +57,26 @@ def test_an_order_goes_out_and_comes_back_shipped(recipe: Recipe) -> None:
     assert len(fake.effects) == 1
 
 
+def test_an_order_whose_only_label_is_voided_has_no_parcel(recipe: Recipe) -> None:
+    """Its dead tracking number goes, the parcels of other orders stay, and a new label arrives."""
+    fake = vendor(recipe)
+    fake.ship(fake.of_others("of a shop"), "theirs")
+    order, other = recipe.released_order("A-1"), recipe.released_order("A-2")
+    recipe.sync()
+    ids = {each["body"]["orderKey"]: each["id"] for each in fake.effects}
+    label = fake.ship(ids[f"erp:{order}"], "1Z-A")
+    fake.ship(ids[f"erp:{other}"], "1Z-B")
+    recipe.sync()
+    fake.void(label)
+    recipe.sync()
+    assert recipe.stored(f"sales/orders/{order}")["tracking"] == []
+    assert [each["number"] for each in recipe.stored(f"sales/orders/{other}")["tracking"]] == ["1Z-B"]
+    recipe.quiet()
+    fake.ship(ids[f"erp:{order}"], "1Z-C")
+    recipe.sync()
+    assert [each["number"] for each in recipe.stored(f"sales/orders/{order}")["tracking"]] == ["1Z-C"]
+
+
 def test_a_change_replaces_the_order(recipe: Recipe) -> None:
     """The whole order is sent again under its key, and a cancelled one is cancelled on the platform."""
     fake = vendor(recipe)

@@ -57,7 +57,7 @@ class RecordState(StateWord):
     OVERDUE = "overdue", "its file was handed over, and the time in which the partner acknowledges it is over"
     UNVERIFIED = (
         "unverified",
-        "the state was restored, or it was imported, and it was not compared with what its target holds yet",
+        "the state was restored, or it was imported, and no run has compared it with its target and found it there yet",
     )
     DROPPED = "dropped", "a person has given it up; a new version from its source is processed"
     INBOX = "inbox", "a webhook named it, and it was not fetched yet"

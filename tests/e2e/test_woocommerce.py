@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -10,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.chaos import processes
+from tests.chaos.processes import CROSSDOCK
 from tests.partners.partner_server import PartnerRequest
 from tests.partners.shop_stage import WooCommerceStage, woocommerce_stage
 from tests.partners.woocommerce.shop import FakeShop
@@ -249,9 +253,10 @@ def test_what_was_deleted_is_removed(open_stage: Open, shop: FakeShop, clock: Ma
     assert stage.stored("order")[f"shop:{kept.id}"]["customerId"] == guest
 
 
-def removing_orders(open_stage: Open, shop: FakeShop, clock: ManualClock) -> WooCommerceStage:
+def removing_orders(open_stage: Open, shop: FakeShop, clock: ManualClock, at_most: int = 100) -> WooCommerceStage:
     """A stage whose lists of existing orders are believed, as they are as long as the last three."""
-    stage = open_stage(streams={"orders": {"on_gone": "delete", "gone": {"at_most_percent": 100}}})
+    gone = {"at_most": at_most, "at_most_percent": 100}
+    stage = open_stage(streams={"orders": {"on_gone": "delete", "gone": gone}})
     for _ in range(4):
         orders_of(shop, 1, clock, 3_600)
         ok(stage.sync())
@@ -267,6 +272,24 @@ def test_an_order_that_no_list_shows_is_not_removed(open_stage: Open, shop: Fake
     report = ok(stage.sync())
     assert gone(stage, "order") == {f"shop:{deleted.id}"}
     assert any(f"which exist: {hidden.id} (awaiting-pickup);" in each for each in report.warnings)
+
+
+def test_orders_beyond_the_limit_are_requested_only_after_an_approval(
+    open_stage: Open, shop: FakeShop, clock: ManualClock
+) -> None:
+    """A list that lacks many orders costs no request for each of them, and an approval removes none that exists."""
+    hidden, deleted, *_ = orders_of(shop, 24, clock)
+    stage = removing_orders(open_stage, shop, clock, at_most=1)
+    shop.orders.set_unregistered_status(hidden, "awaiting-pickup")
+    shop.orders.delete(deleted)
+    single: list[str] = []
+    shop.meanwhile(lambda asked: bool(re.search(r"/orders/\d+$", asked.path)), lambda: single.append("asked"))
+    assert "more than gone.at_most (1)" in str(stage.sync().errors["shop.orders"])
+    assert single == []
+    done = processes.finish([*CROSSDOCK, "-C", str(stage.config), "approve", "shop.orders", "2"], os.environ)
+    assert done.exit_code == 0, done.stderr
+    ok(stage.sync())
+    assert gone(stage, "order") == {f"shop:{deleted.id}"}
 
 
 def test_no_order_is_removed_while_the_shop_knows_no_single_order(

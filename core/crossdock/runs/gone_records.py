@@ -303,8 +303,10 @@ class GoneRecords:
         bound = self._bound
 
         def fetch(unlisted: pl.Series) -> tuple[pl.Series, int]:
-            bound.context.run.progress.begin(f"fetching records of {bound.name} that seem to be gone", None)
             found = [pl.Series(dtype=pl.UInt128)]
+            if self._is_refused_by_limit(len(unlisted)):
+                return found[0], 0
+            bound.context.run.progress.begin(f"fetching records of {bound.name} that seem to be gone", None)
             try:
                 for part in unlisted.to_frame(KEY_HASH).iter_slices(bound.stream.fetch_size):
                     with self._state.begin_read_only() as tx:
@@ -318,6 +320,15 @@ class GoneRecords:
             return pl.concat(found), 0
 
         return fetch
+
+    def _is_refused_by_limit(self, number: int) -> bool:
+        """Return whether the removal of so many records needs an approval, and has none."""
+        name = self._bound.name
+        with self._state.begin_read_only() as tx:
+            approval = tx.pending_approvals.get(name)
+            rejected = sum(each.step == "remove" for each in tx.dead_letters.facts_of_each_letter(name))
+        is_approved = approval is not None and approval.approved_at is not None
+        return not is_approved and number - rejected > self._bound.stream.gone.at_most
 
     def _warn_of_reappeared_records(self, tx: Transaction, listed: pl.DataFrame, waiting: Sequence[Wait]) -> None:
         """Warn of records that were removed, and exist again, although no list of changes has shown them."""

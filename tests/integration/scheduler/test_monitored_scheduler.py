@@ -27,15 +27,19 @@ from crossdock.errors import StateBusyError
 from crossdock.runs import sync_and_replay
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.run_report import Report
+from crossdock.services.inbox import webhook_record_delivery
+from crossdock.services.inbox.webhook_receiver import RefusedCounts
+from crossdock.services.inbox.webhook_record_delivery import InboxWorker
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.health_and_metrics import Metrics
 from crossdock.services.scheduler import run_event_builders
-from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
+from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler, WebhookReception
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.services.scheduler.stderr_log import LOGGER
-from crossdock.state import RecordFilter, create_or_upgrade, parse_url
+from crossdock.state import NamedRecord, RecordFilter, create_or_upgrade, parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
+from crossdock.values.progress import SilentProgress
 
 Before = Callable[[], object]
 ALL = RecordFilter()
@@ -85,7 +89,7 @@ class ServiceCase:
         self.notifier, self._executor = Notifier(notify, self.clock), executor or Inline()
         self.restart()
 
-    def restart(self) -> None:
+    def restart(self, *, receives_webhooks: bool = False) -> None:
         """Another process takes the place of the one before."""
         self.service_metrics, self.interrupt = Metrics(self.clock), threading.Event()
         self.service = MonitoredScheduler(
@@ -96,7 +100,12 @@ class ServiceCase:
             notifier=self.notifier,
             trace=lambda _: None,
             workers=WorkerPool(self._executor),
+            webhooks=self._reception() if receives_webhooks else None,
         )
+
+    def _reception(self) -> WebhookReception:
+        worker = InboxWorker(self.clock, SilentProgress, self.interrupt, lambda *_: None)
+        return WebhookReception(worker, RefusedCounts())
 
     def is_killed(self) -> None:
         """Its process ends in the next look, and another one is started."""
@@ -189,6 +198,35 @@ def test_people_are_told_of_a_run_that_waits_for_a_job_that_cannot_start(
         ("night.late", "second"),
     ]
     assert told[1]["data"]["reason"] == "it begins after first, which has not ended for 2025-03-01"
+
+
+def test_records_of_webhooks_that_cannot_be_worked_on_are_failing(
+    tmp_path: Path, receiver: Receiver, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service is not ready while the secret of the platform is gone, and logs it once."""
+    monkeypatch.setenv("KEY", "k")
+    (tmp_path / "c.yaml").write_text(CONFIG.format(base_url=PIN.base_url, tenant=PIN.tenant))
+    case = ServiceCase(tmp_path, receiver, caplog, config=tmp_path / "c.yaml")
+    case.project = structs.replace(case.project, jobs={})
+    with closing(case.project.open_state()) as state, state.begin() as tx:
+        tx.inbox.schedule_fetch_of_records([NamedRecord("wms.products", "P1", 1)], at=case.clock.now())
+    case.restart(receives_webhooks=True)
+    monkeypatch.setattr(webhook_record_delivery, "IDLE_S", 0.0)
+    monkeypatch.delenv("KEY")
+    shown = list[tuple[bool, str]]()
+    with closing(case.service):
+        for secret in (None, None, "k"):
+            if secret is not None:
+                monkeypatch.setenv("KEY", secret)
+            case.service.report_ended_and_start_due()
+            case.service.report_refused_and_delayed_webhooks()
+            shown.append(case.service_metrics.readiness())
+            exposed, _ = case.service_metrics.prometheus_exposition()
+            assert b'crossdock_inbox_records{state="failing"} 1.0' in exposed
+    assert not shown[0][0]
+    assert shown[0][1].startswith("not ready; inbox: ")
+    assert shown[1:] == [shown[0], (True, "ready")]
+    assert len([line for line in case.log if "records are not delivered now" in line]) == 1
 
 
 def test_a_lost_state_is_reported_once(case: ServiceCase, receiver: Receiver) -> None:

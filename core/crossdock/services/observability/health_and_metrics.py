@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
     from prometheus_client.registry import Collector
 
-Part = Literal["config", "state", "clock", "executor"]
+Part = Literal["config", "state", "clock", "executor", "inbox"]
 STALLED_AFTER_S = 60.0
 _STATUSES: tuple[Status, ...] = ("done", "degraded", "incomplete", "failed", "skipped")
 METRICS: Mapping[str, tuple[str, tuple[str, ...]]] = {  # help and labels by name; names of counters end in _total

@@ -22,7 +22,7 @@ from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.runs.session_shared_by_runs import Session
 from crossdock.runs.timings import Timings
 from crossdock.services.inbox.webhook_receiver import RefusedCounts
-from crossdock.services.inbox.webhook_record_delivery import InboxWorker
+from crossdock.services.inbox.webhook_record_delivery import InboxWorker, Partners, connection_and_target_by_stream
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.notifications.run_events_and_messages import Event, RunOverdue, ScheduledRunEnded
 from crossdock.services.observability.health_and_metrics import Metrics
@@ -32,6 +32,7 @@ from crossdock.services.scheduler.scheduler import ON_TIME, FinishedRun, Schedul
 from crossdock.services.scheduler.start_delay_reason import explain_start_delay
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog, log_slow_partners
 from crossdock.state import DueRun
+from crossdock.state.tables.webhooks_and_records_to_fetch import InboxCount
 from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage
 
@@ -142,14 +143,21 @@ class MonitoredScheduler:
             suppress(CrossdockError),
             self.project.read_state() as tx,
         ):  # a state that cannot be read was reported above
-            failing = sum(number for _, number in tx.inbox.failing_record_counts())
-            self._metrics.set_inbox_record_counts(tx.inbox.count_records_to_fetch() - failing, failing)
+            counts = tx.inbox.record_counts_by_stream()
+            failing = sum(map(self._failing_record_count, counts))
+            self._metrics.set_inbox_record_counts(sum(each.number for each in counts) - failing, failing)
+        self._metrics.report_component_status("inbox", self._scheduler.inbox_error)
         report_refused_webhooks(self._webhooks.refused, self._metrics)
         slow = self._webhooks.inbox_worker.list_and_mark_slow_partners()
         self._metrics.set_slow_partners({partners: seconds for partners, seconds, _ in slow})
         for partners, seconds, is_new in slow:
             if is_new:
                 log_slow_partners(partners, seconds)
+
+    def _failing_record_count(self, records: InboxCount) -> int:
+        """Return how many *records* of a stream fail, which are all if there is no work on them."""
+        partners = connection_and_target_by_stream(self.project).get(records.stream, Partners())
+        return records.number if partners in self._scheduler.inbox_errors else records.failing
 
     def _reload_then_start_runs(self) -> bool:
         """Return False if there was nothing to do."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack
 from datetime import datetime, timedelta
@@ -58,6 +58,7 @@ class Scheduler:
 
     Attributes:
         held_back_by: Why no run can start while another process has the state; None if it does not.
+        inbox_errors: Why the records between these partners are not worked on.
     """
 
     def __init__(
@@ -72,6 +73,8 @@ class Scheduler:
         self._inbox_worker = inbox_worker
         self._inbox_work: dict[Partners, Future[None]] = {}
         self._failed_partners = set[Partners]()  # whose work has failed, until it is tried again
+        self._partners_with_records = set[Partners]()
+        self.inbox_errors: dict[Partners, str] = {}
         self._clock, self._run, self._on_end, self._workers = clock, run, on_end, workers
         self._use_project(project)
         self._state: State | None = None
@@ -98,6 +101,12 @@ class Scheduler:
     @property
     def busy(self) -> bool:
         return bool(self._running or self._inbox_work)
+
+    @property
+    def inbox_error(self) -> str | None:
+        """Why no record of the inbox can be worked on; None if some can, or there are none."""
+        errors = self.inbox_errors
+        return next(iter(errors.values()), None) if errors.keys() >= self._partners_with_records else None
 
     @property
     def failed_starts(self) -> set[str]:
@@ -164,14 +173,26 @@ class Scheduler:
         ended = [partners for partners, future in self._inbox_work.items() if future.done()]
         for partners in ended:
             error = self._inbox_work.pop(partners).exception()
-            if error is not None:
-                if not isinstance(error, Exception):
-                    raise error
-                self._failed_partners.add(partners)
-                of = f" of {partners}" if partners.connection else ""
-                reason = text_with_code(error) if isinstance(error, CrossdockError) else type(error).__name__
-                LOGGER.error("webhooks%s: their records are not delivered now: %s", of, reason)
+            if error is None:
+                self.inbox_errors.pop(partners, None)
+                continue
+            if not isinstance(error, Exception):
+                raise error
+            of = f" of {partners}" if partners.connection else ""
+            reason = text_with_code(error) if isinstance(error, CrossdockError) else type(error).__name__
+            self._remember_failed_inbox_work([partners], of, reason)
         return bool(ended)
+
+    def _remember_failed_inbox_work(self, failed: Collection[Partners], of: str, reason: str) -> None:
+        """Log a new reason, and try again only when everything else was tried."""
+        if any(self.inbox_errors.get(partners) != reason for partners in failed):
+            LOGGER.error("webhooks%s: their records are not delivered now: %s", of, reason)
+        self._failed_partners.update(failed)
+        self.inbox_errors = self.inbox_errors | dict.fromkeys(failed, reason)  # which another thread may read
+
+    def _forget_inbox_errors_without_records(self, due: Collection[Partners]) -> None:
+        left = self._partners_with_records = {*due, *self._inbox_work}
+        self.inbox_errors = {partners: text for partners, text in self.inbox_errors.items() if partners in left}
 
     def _start_inbox_work(self) -> bool:
         """Work on records of the inbox, except between partners whose last work has just failed."""
@@ -179,6 +200,7 @@ class Scheduler:
         if worker is None:
             return False
         due = self._open_state().run_read_only(lambda tx: worker.due_streams_by_partners(self._project, tx))
+        self._forget_inbox_errors_without_records(due)
         due = {
             each: streams
             for each, streams in due.items()
@@ -193,8 +215,7 @@ class Scheduler:
         except StateError:
             raise
         except CrossdockError as error:  # which keeps no job from being tried
-            self._failed_partners.update(due)
-            LOGGER.error("webhooks: their records are not delivered now: %s", text_with_code(error))
+            self._remember_failed_inbox_work(due, "", text_with_code(error))
             return False
         for partners, streams in due.items():
             self._inbox_work[partners] = self._workers.executor.submit(

@@ -6,7 +6,7 @@ fetched again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -265,10 +265,6 @@ class Inbox:
         query = query.where(*choice.conditions(hints)).group_by(hints.c.stream)
         rows = self._connection.execute(query.order_by(number.desc(), hints.c.stream))
         return [InboxGroup(*row) for row in rows]
-
-    def failing_record_counts(self) -> Iterator[tuple[str, int]]:
-        query = select(hints.c.stream, func.count()).where(hints.c.error.is_not(None)).group_by(hints.c.stream)
-        yield from ((stream, number) for stream, number in self._connection.execute(query))
 
     def record_counts_by_stream(self) -> list[InboxCount]:
         number, failing = func.count(), func.count(hints.c.error)

@@ -51,7 +51,7 @@ def test_many_hints_for_a_record_are_one(state: State) -> None:
         tx.inbox.retry_later([structs.replace(first, due_at=LATER, attempts=1, error="unavailable")])
         assert tx.inbox.records_to_fetch_now(AT, OF, limit=5) == []
         assert tx.inbox.next_fetch_time(OF) == LATER
-        assert list(tx.inbox.failing_record_counts()) == [("shop.orders", 1)]
+        assert [(each.stream, each.failing) for each in tx.inbox.record_counts_by_stream()] == [("shop.orders", 1)]
         tx.inbox.receive([_received("b", ONE)], HASHES, at=AT + timedelta(seconds=1))
         (again,) = tx.inbox.records_to_fetch_now(AT + timedelta(seconds=1), OF, limit=5)
     assert (again.number, again.attempts, again.first_at, again.error) == (2, 0, AT, "unavailable")

@@ -62,6 +62,22 @@ connections:
         map: {{sku: SKU, name: SKU, unitPrice: {{from: PRICE, as: decimal}}}}
 """
 
+TWO_CONNECTIONS = f"""\
+{CONFIG}\
+  shop:
+    kind: folder_warehouse
+    path: .
+    settle_s: 0
+    streams:
+      customers:
+        mode: append
+        files: "*.txt"
+        format: {{{{kind: delimited, delimiter: ";"}}}}
+        key: [NUM]
+        resource: customer
+        map: {{{{name: NUM}}}}
+"""
+
 
 class ServiceCase:
     """A service with one job that is due every second, on a manual clock."""
@@ -435,6 +451,43 @@ def test_a_reloaded_config_names_new_recipients(nightly: ServiceCase, receiver: 
         nightly.looks()
         assert [each for each, _ in notifications(other)] == ["night.degraded"]
     assert receiver.posts == []
+
+
+def test_people_are_told_of_runs_that_wait_for_a_reload(
+    tmp_path: Path, receiver: Receiver, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a run is in progress, the new config and all other runs wait for its end."""
+    monkeypatch.setenv("KEY", "k")
+    (tmp_path / "c.yaml").write_text(TWO_CONNECTIONS.format(base_url=PIN.base_url, tenant=PIN.tenant))
+    jobs = {
+        "load": job("UTC", schedule={"at": "12:00"}, streams=["wms"]),
+        "hourly": job("UTC", schedule={"every": "1h"}, streams=["shop"]),
+    }
+    go_on, original = threading.Event(), sync_and_replay.run_scheduled
+
+    def run(session: Any, due_run: Any, **more: Any) -> Report | None:
+        assert due_run.job != "load" or go_on.wait(100)
+        return original(session, due_run, **more)
+
+    monkeypatch.setattr(sync_and_replay, "run_scheduled", run)
+    with ThreadPoolExecutor(2) as pool:
+        case = ServiceCase(tmp_path, receiver, caplog, pool, config=tmp_path / "c.yaml", jobs=jobs)
+        case.service.report_ended_and_start_due()
+        case.clock.advance(1)
+        case.service.report_ended_and_start_due()
+        case.service.reload_when_idle(case.project, case.notifier)
+        case.clock.advance(3 * 3600)
+        for _ in range(3):
+            case.service.report_ended_and_start_due()
+        (told,) = [exact_json.loads(post.body) for post in receiver.posts]
+        go_on.set()
+        case.interrupt.set()
+        while case.service.busy:
+            case.service.report_ended_and_start_due()
+        case.service.close()
+    assert (told["type"], told["data"]["job"]) == ("night.late", "hourly")
+    assert told["data"]["reason"] == "the new config takes effect when what is running has ended: load"
+    assert f"no run starts now: {told['data']['reason']}" in case.log
 
 
 @pytest.mark.parametrize(("after_s", "looks"), [(5.0, 1), (7_200.0, 11)])

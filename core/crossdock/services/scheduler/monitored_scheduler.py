@@ -129,6 +129,12 @@ class MonitoredScheduler:
     def reload_when_idle(self, project: Project, notifier: Notifier | None) -> None:
         """Use another config once `report_ended_and_start_due` finds no run in progress. None starts before."""
         self._fresh = project, notifier
+        if self._scheduler.running_jobs:
+            LOGGER.warning("no run starts now: %s", self._reason_of_reload)
+
+    @property
+    def _reason_of_reload(self) -> str:
+        return f"the new config takes effect when what is running has ended: {', '.join(self._scheduler.running_jobs)}"
 
     def close(self) -> None:
         """Close the state, unless runs still write to it: they keep the lease until they end."""
@@ -170,6 +176,8 @@ class MonitoredScheduler:
             self._use_project(fresh)
             self._fresh = None
             self._scheduler.replace_config(self.project)
+        elif self._fresh is not None and not self._interrupt.is_set():
+            self._scheduler.find_waiting_runs()
         return self._scheduler.report_ended_or_start_due(may_start=self._fresh is None and not self._interrupt.is_set())
 
     def _report_runs_prevented_by_error(self, error: CrossdockError, now: datetime) -> None:
@@ -212,6 +220,8 @@ class MonitoredScheduler:
     def _reason_for_late_start(self, name: str, at: Due, now: datetime) -> str | None:
         """Return why a run has not started; None if it may wait: for a blackout or a run of this service."""
         job = self.project.jobs[name]
+        if self._fresh is not None and self._scheduler.running_jobs:
+            return self._reason_of_reload
         if self._scheduler.held_back_by is not None:
             return self._scheduler.held_back_by
         if now - at.instant <= run_event_builders.LATE or self.busy or name in self._scheduler.failed_starts:

@@ -57,6 +57,7 @@ class Scheduler:
         run: Executes a run, in a thread of *workers*; returns None if another scheduler has already done it.
 
     Attributes:
+        waiting: The first due run of each job that has none in progress.
         held_back_by: Why no run can start while another process has the state; None if it does not.
         inbox_errors: Why the records between these partners are not worked on.
     """
@@ -103,6 +104,10 @@ class Scheduler:
         return bool(self._running or self._inbox_work)
 
     @property
+    def running_jobs(self) -> list[str]:
+        return sorted(self._running)
+
+    @property
     def inbox_error(self) -> str | None:
         """Why no record of the inbox can be worked on; None if some can, or there are none."""
         errors = self.inbox_errors
@@ -131,13 +136,25 @@ class Scheduler:
             raise
         self.held_back_by = None
         started = [each for each in ready if self._start_run(*each)]
-        self.waiting = {plan.job: plan.starts[0] for plan in plans if plan.starts and plan.job not in self._running}
+        self._set_waiting(plans)
         if started:
             return True
         self._failed_partners.clear()
         self._on_time_since = {plan.job: plan.on_time_since for plan in plans}  # what has to wait stays on time
         self._postponed.clear()
         return False
+
+    def find_waiting_runs(self) -> None:
+        """Update `waiting` while no run may start."""
+        try:
+            with self._open_state().begin() as tx:
+                self._set_waiting(self._due_jobs.plan_all(tx.scheduled_runs, self._clock.now(), self._on_time_since))
+        except CrossdockError:
+            self._close_state()
+            raise
+
+    def _set_waiting(self, plans: Iterable[DueJob]) -> None:
+        self.waiting = {plan.job: plan.starts[0] for plan in plans if plan.starts and plan.job not in self._running}
 
     def close(self) -> None:
         """Close the state. No run may be in progress."""

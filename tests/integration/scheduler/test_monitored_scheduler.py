@@ -24,7 +24,7 @@ from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project.project import Project, load
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.errors import StateBusyError
-from crossdock.runs import sync_and_replay
+from crossdock.runs import stream_input, sync_and_replay
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.run_report import Report
 from crossdock.services.inbox import webhook_record_delivery
@@ -406,6 +406,30 @@ def test_people_are_told_of_a_run_whose_process_was_killed_after_its_end(
         nightly.service.report_ended_and_start_due()
     assert [each for each, _ in notifications(receiver)] == [kind]
     nightly.looks()
+
+
+def test_a_warning_that_people_do_not_know_is_told_when_the_channel_works_again(
+    nightly: ServiceCase, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next night is degraded, too, and has other warnings, so that its message does not stand for the first."""
+    original, text = stream_input.report_doubtful_rows, "a record is at the border of a.csv and b.csv"
+
+    def warn(bound: Any, scan: Any) -> None:
+        bound.context.run.warn(bound.name, text, code="records_repeated")
+        original(bound, scan)
+
+    (nightly.folder / "1.csv").write_text("SKU;PRICE\nP1;x\n", encoding="utf-8")
+    receiver.statuses = [503] * 40
+    with monkeypatch.context() as patch:
+        patch.setattr(stream_input, "report_doubtful_rows", warn)
+        nightly.service.report_ended_and_start_due()
+    (nightly.folder / "2.csv").write_text("SKU;PRICE\nP2;x\n", encoding="utf-8")
+    receiver.statuses = [204]
+    receiver.posts.clear()
+    nightly.clock.advance(A_DAY_S)
+    nightly.looks(nothing)
+    told = [exact_json.loads(post.body)["data"]["warnings"] for post in receiver.posts]
+    assert [any(text in line for line in warnings) for warnings in told] == [True, False]
 
 
 def test_people_are_told_of_each_failure_when_the_channel_works_again(nightly: ServiceCase, receiver: Receiver) -> None:

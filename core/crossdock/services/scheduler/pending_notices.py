@@ -19,7 +19,7 @@ from crossdock.services.scheduler import run_event_builders
 from crossdock.state import PendingNotice, Recipients, Transaction
 from crossdock.state.tables.run_history import COMPLETED, UNRECORDED
 from crossdock.values.clock import Clock
-from crossdock.values.run_messages import RunMessage
+from crossdock.values.run_messages import RunMessage, warning_texts
 from crossdock.values.tally import NOTHING_OPEN
 
 Send = Callable[[Event], Sequence[str]]
@@ -162,7 +162,7 @@ def _runs_made_redundant_by(tx: Transaction, recipients: Recipients, event: Sche
     for run in tx.scheduled_runs.pending_notices(recipients):
         record = tx.runs.get(run.run_id)
         if record is None or (
-            run.job == event.job and _makes_notice_redundant(event, run.run_id, run.due, record.status)
+            run.job == event.job and _makes_notice_redundant(event, run, record.status, record.messages)
         ):
             found.append(run.run_id)
     return found
@@ -171,16 +171,20 @@ def _runs_made_redundant_by(tx: Transaction, recipients: Recipients, event: Sche
 def _makes_event_redundant(event: ScheduledRunEnded, old: ScheduledRunEnded) -> bool:
     if old.job != event.job or old.run_id is None or old.due is None:
         return False
-    return _makes_notice_redundant(event, old.run_id, old.due, old.status)
+    return _makes_notice_redundant(event, PendingNotice(old.run_id, old.job, old.due), old.status, old.messages)
 
 
-def _makes_notice_redundant(event: ScheduledRunEnded, old_run: int, old_due: datetime, old_status: str) -> bool:
-    """Return whether *event* has the open records of an earlier degraded run, or is the next attempt that failed."""
-    if event.run_id is None or old_run >= event.run_id or not kinds_of_event(event):
+def _makes_notice_redundant(
+    event: ScheduledRunEnded, old: PendingNotice, old_status: str, old_messages: Iterable[RunMessage]
+) -> bool:
+    """Return whether *event* has the open records and warnings of an earlier degraded run, or is the next attempt that
+    failed.
+    """
+    if event.run_id is None or old.run_id >= event.run_id or not kinds_of_event(event):
         return False
     if event.status == "degraded":
-        return old_status == "degraded"
-    return event.status not in COMPLETED and old_status not in COMPLETED and old_due == event.due
+        return old_status == "degraded" and set(warning_texts(old_messages)) <= set(event.warnings)
+    return event.status not in COMPLETED and old_status not in COMPLETED and old.due == event.due
 
 
 def notify_of_event_and_pending(loaded: Project, event: Event, clock: Clock) -> tuple[str, ...]:

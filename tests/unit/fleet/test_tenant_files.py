@@ -83,6 +83,26 @@ def test_a_broken_config_stops_its_tenant_only_and_is_reported_once(folder: Flee
     assert not watched.config_errors
 
 
+def test_a_link_that_cannot_be_followed_is_an_error_of_its_tenant_only(folder: FleetFolder) -> None:
+    """The others stay; a link to a file that is not there is no config."""
+    watched = files(folder)
+    watched.load_changed_configs()
+    (folder.tenants / "gone.yaml").symlink_to(folder.tenants / "nowhere.yaml")
+    (folder.tenants / "zinc.yaml").symlink_to("n" * 300)
+    changes = settled(watched)
+    assert names(changes) == ([], [], ["zinc"])
+    assert "the config file cannot be read: File name too long" in changes.broken["zinc"]
+    assert sorted(watched.tenants) == ["acme", "bolt"]
+
+
+@pytest.mark.parametrize("pattern", ["{}", "{}/*.yaml"], ids=["folder", "pattern"])
+def test_a_folder_that_cannot_be_read_is_an_error_of_the_fleet(folder: FleetFolder, pattern: str) -> None:
+    """It does not look like a folder without configs, which would remove all tenants."""
+    with pytest.raises(ConfigError) as failed:
+        find_config_files(pattern.format(folder.folder / ("n" * 300)))
+    assert failed.value.exit_code == 2
+
+
 def test_a_change_of_the_base_is_a_change_of_all(folder: FleetFolder) -> None:
     """Whether or not their own files have changed."""
     watched = files(folder)

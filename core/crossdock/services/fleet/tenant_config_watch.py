@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -11,6 +14,7 @@ from crossdock.errors import ConfigError, ConnectorError, text_with_code
 from crossdock.services.fleet.tenants_from_config_files import FleetBase, Tenant, load_tenant
 
 _SUFFIXES = (".yaml", ".yml")
+_SIGNS = "*?["  # of a pattern
 _ADVICE = {
     "name": "rename one of the files",
     "state": "state: a database for each tenant",
@@ -105,11 +109,23 @@ class TenantFiles:
 
 
 def find_config_files(pattern: str) -> list[Path]:
-    """Return the YAML files of a folder, or those of a pattern such as ``tenants/*.yaml``, in order of their paths."""
+    """Return the YAML files of a folder, or those of a pattern such as ``tenants/*.yaml``, in order of their paths.
+
+    A file that cannot be looked at is among them. Raises ConfigError if the folder cannot be read.
+    """
+    try:
+        return _files_of_folder_or_pattern(pattern)
+    except OSError as error:
+        raise ConfigError(
+            f"the folder cannot be read: {error.strerror}", where=pattern, code="config_unreadable"
+        ) from error
+
+
+def _files_of_folder_or_pattern(pattern: str) -> list[Path]:
     place = Path(pattern).absolute()
     if place.is_dir():
         return sorted(path for path in place.iterdir() if path.suffix in _SUFFIXES and _is_visible_file(path))
-    if not any(sign in pattern for sign in "*?["):
+    if not any(sign in pattern for sign in _SIGNS):
         if place.is_file():
             return [place]
         raise ConfigError(
@@ -118,6 +134,7 @@ def find_config_files(pattern: str) -> list[Path]:
             hint="for example --fleet 'tenants/*.yaml'",
             code="config_missing",
         )
+    _require_readable_if_there(next(each for each in place.parents if not any(sign in str(each) for sign in _SIGNS)))
     root = Path(place.anchor)
     return sorted(path for path in root.glob(str(place.relative_to(root))) if _is_visible_file(path))
 
@@ -128,8 +145,21 @@ def _values_to_keep_unique(tenant: Tenant | str | None) -> list[tuple[str, str]]
     return [("name", tenant.name), ("state", tenant.state), ("spool", str(tenant.spool))]
 
 
+def _require_readable_if_there(folder: Path) -> None:
+    """Raise OSError if *folder* cannot be read: `Path.glob` finds nothing in it, as if it had no file."""
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder):
+        pass
+
+
 def _is_visible_file(path: Path) -> bool:
-    return not path.name.startswith(".") and path.is_file()
+    if path.name.startswith("."):
+        return False
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True  # to load it says why it cannot be used
 
 
 def _file_signature(files: Iterable[Path]) -> Signature | None:

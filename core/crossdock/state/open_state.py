@@ -71,6 +71,7 @@ from crossdock.state.tables.unverified_resources_and_streams import UnverifiedPa
 from crossdock.state.tables.waiting_records import WaitingRecords
 from crossdock.state.tables.webhooks_and_records_to_fetch import Inbox
 from crossdock.state.upkeep.retention_steps import Retention
+from crossdock.values.clock import SystemClock
 from crossdock.values.texts_of_numbers_and_times import instant_text
 
 if TYPE_CHECKING:
@@ -292,10 +293,10 @@ class State:
 
         Before the first request, and every `MARK_EVERY_S` from then on, it marks how far the state is.
         """
-        if self._marked_at is not None and time.monotonic() < self._marked_at + MARK_EVERY_S:
+        if self._marked_at is not None and SystemClock().monotonic() < self._marked_at + MARK_EVERY_S:
             return self.run_transaction(work)
         mark, result = self.run_transaction(lambda tx: (raise_mark(tx.connection), work(tx)))
-        self._marked_at = time.monotonic()
+        self._marked_at = SystemClock().monotonic()
         self._write_fence_to_files(mark)
         return result
 

@@ -209,7 +209,7 @@ def _last_reconciliation(visit: PageRequest, project: Project, migration: Migrat
         ]
         + [
             f"{count_with_noun(number, 'record')} of {name} whose source cannot be read any more"
-            for name, number in facts["unavailable"].items()
+            for name, number in facts.get("unavailable", {}).items()
         ],
     }
 

@@ -136,12 +136,12 @@ def summarize_exceptions(
 ) -> Document:
     """Return what differs, was rejected or waits, and what was not read, by the last reconciliation and the state."""
     streams = sorted(name for wave in waves for name in wave.wave.streams)
-    found = migration.reconciliation or {"differences": [], "kept": {}, "unavailable": {}}
+    found = migration.reconciliation or {"differences": [], "kept": {}}
     reads_files = {name for name in streams if project.stream(name).reads_files}
     return {
         "differences": found["differences"],
         "kept": found["kept"],
-        "unavailable": found["unavailable"],
+        "unavailable": found.get("unavailable", {}),  # which older versions did not store
         "without_file": sorted(name for wave in waves for name in wave.without_file),
         "waiting": [each for name in streams for each in _waiting_counts(tx, name)],
         **_dead_letter_counts_and_places(tx, streams, reads_files),

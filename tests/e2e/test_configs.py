@@ -112,7 +112,7 @@ def test_the_schedule_example_runs(examples: Examples) -> None:
     rows = examples.crossdock("schedule.yaml", "schedule", "--preview", "40")
     assert {row["job"] for row in rows} == {"stock", "customers", "month_end"}
     day = _business_date()
-    report = examples.crossdock("schedule.yaml", "schedule", "--once", day, "--job", "stock")
+    (report,) = examples.crossdock("schedule.yaml", "schedule", "--once", day, "--job", "stock")
     assert (report["business_date"], report["status"]) == (day, "done")
     assert examples.created() == {"product": 4}
 

@@ -227,9 +227,9 @@ class State:
                 raise
             self._lease, self._fence_files, self._marked_at = held, files, None
             try:
-                if above.mark:
-                    self.run_transaction(lambda tx: raise_mark(tx.connection, above=above.mark))
                 yield
+                if above.mark:  # once the block has declared it
+                    self.run_transaction(lambda tx: raise_mark(tx.connection, above=above.mark))
             finally:
                 self._mark_end_of_sending()
                 self._lease = self._fence_files = None

@@ -19,13 +19,12 @@ from sqlalchemy import Connection, select
 
 from crossdock.errors import RefusedError
 from crossdock.state.db import sql_statements
-from crossdock.state.db.schema import leases
-from crossdock.state.db.schema_migrations import LONG_AGO
+from crossdock.state.db.schema import meta
 from crossdock.values.safe_local_files import replace_file
 
 NAME = "fence.json"
 MARK_EVERY_S = 5
-_MARK = "sent"  # the name of its row, beside that of the lease
+_MARK = "sent_mark"
 
 
 class Fence(NamedTuple):
@@ -36,14 +35,13 @@ class Fence(NamedTuple):
 
 
 def mark_of_state(connection: Connection) -> int:
-    return connection.execute(select(leases.c.fence).where(leases.c.name == _MARK)).scalar() or 0
+    return int(connection.execute(select(meta.c.value).where(meta.c.name == _MARK)).scalar() or 0)
 
 
 def raise_mark(connection: Connection, *, above: int = 0) -> int:
     """Raise the mark of the state, above *above* too, and return it."""
     mark = max(above, mark_of_state(connection)) + 1
-    row = {"name": _MARK, "fence": mark, "owner": "", "locked": False, "until": LONG_AGO}
-    sql_statements.upsert_rows(connection, leases, [row])
+    sql_statements.upsert_rows(connection, meta, [{"name": _MARK, "value": str(mark)}])
     return mark
 
 

@@ -126,7 +126,7 @@ class StateWriter:
                 tx.runs.store_request_counts(run.id, requests=run.counters.requests, throttled=run.counters.throttled)
 
         leave_by = self._clock.monotonic() + self._leave_within_s
-        run_transaction = self._state.run_transaction_before_sending if leaving else self._state.run_transaction
+        run_transaction = self._state.run_transaction_before_sending if sent else self._state.run_transaction
         run_transaction(write)
         for batch in leaving:
             batch.may_leave = lambda: self._clock.monotonic() <= leave_by

@@ -15,7 +15,7 @@ from crossdock.errors import RefusedError
 from crossdock.state import State, StateUrl, create_or_upgrade
 from crossdock.state.db.database_creation_and_opening import open_engine
 from crossdock.state.db.database_errors import url_without_password
-from crossdock.state.db.schema import leases
+from crossdock.state.db.schema import meta
 from crossdock.state.sidecar_files.restored_state_detection import Fence, FenceFiles, path_in_user_folder
 
 
@@ -62,7 +62,7 @@ def test_a_copy_that_was_made_during_a_run_is_refused(state_url: StateUrl, tmp_p
     assert marks == [1, 3]
     engine = open_engine(state_url, PIN, read_only=False)
     with engine.begin() as connection:  # as the copy has it
-        connection.execute(update(leases).where(leases.c.name == "sent").values(fence=marks[-1]))
+        connection.execute(update(meta).where(meta.c.name == "sent_mark").values(value=str(marks[-1])))
     engine.dispose()
     with pytest.raises(RefusedError, match="older than the last run here"), opened(state_url, keys):
         pass

@@ -242,8 +242,13 @@ def records_are_rejected(nights: Nights) -> None:
     assert [(each["key"], each["pointer"]) for each in rejected] == [(key, "QTY") for key in wrong]
     assert len(learn("How many were rejected for each reason?", "1 of 3 rejected", "3 bad_value")) == 1
     assert len(learn("Which were rejected for this reason?", "3 rejected", CODE="bad_value")) == 3
-    assert len(learn("Which records of a stream are open?", "3 rejected, 2 waiting", STREAM="wms.invoices")) == 5
-    ask("Which records of a stream are open?", "no such record is rejected", STREAM="wms.products")
+    assert (
+        len(
+            learn("Which records of a stream or a connection are open?", "3 rejected, 2 waiting", STREAM="wms.invoices")
+        )
+        == 5
+    )
+    ask("Which records of a stream or a connection are open?", "no such record is rejected", STREAM="wms.products")
     waiting = learn("What waits, and for which record?", "1044 and 1 more", "waits for customer wms:SHOP-NEW")
     assert [each["key"] for each in waiting] == ["1044", "1045"]
     ask("Why is this record not delivered?", "bad_value", "QTY", "INV_05.csv:2", STREAM="wms.invoices", KEY=wrong[0])

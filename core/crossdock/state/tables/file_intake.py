@@ -106,7 +106,7 @@ class FileIntake:
         if not self._is_last_used_mapping_version(stream, version):
             return {}
         return self._files_by_content_hash(
-            table.c.stream == stream, table.c.version == version, table.c.status != "accepted"
+            table.c.stream == stream, table.c.version == version, table.c.status.in_(("done", "undone"))
         )
 
     def unfinished_files(self, stream: str) -> dict[str, FileFacts]:

@@ -86,7 +86,7 @@ class UnverifiedParts:
         done = taken_files.c.stream == stream, taken_files.c.status == "done"
         last = select(func.max(taken_files.c.accepted_at)).where(*done).scalar_subquery()
         self._connection.execute(
-            update(taken_files).where(*done, taken_files.c.accepted_at == last).values(status="accepted")
+            update(taken_files).where(*done, taken_files.c.accepted_at == last).values(status="again")
         )
         latest = select(func.max(snapshots.c.finished_at)).where(snapshots.c.stream == stream).scalar_subquery()
         was_last = snapshots.c.stream == stream, snapshots.c.finished_at == latest

@@ -74,6 +74,22 @@ def test_a_backup_that_was_made_during_the_last_run_is_old(site: Site, monkeypat
     assert len(site.effects("invoice")) == 4
 
 
+def test_a_required_snapshot_that_is_read_again_has_come(site: Site) -> None:
+    """The first sync of a restored state reads the last file once more, and misses no new one."""
+    site.edit(
+        'mode: append\n        files: "out/CUST_*"',
+        'mode: snapshot\n        required: true\n        files: "out/CUST_*"',
+    )
+    site.init()
+    site.fill()
+    assert site.sync("wms.customers").code == 0
+    assert site.run("state", "restored").code == 0
+    again = site.sync("wms.customers")
+    assert (again.code, again.records("customers")["read"]) == (0, 2)
+    missed = site.sync("wms.customers")
+    assert (missed.code, "no new file" in missed.err + missed.out) == (3, True)
+
+
 def restored(site: Site, *, looks_up: bool = True) -> None:
     """Fill the warehouse, sync, back the state up, create P3 and invoice 4 and change P1, and restore the backup."""
     if not looks_up:

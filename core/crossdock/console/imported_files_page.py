@@ -75,7 +75,7 @@ def _row(visit: PageRequest, file: TakenFile, copies: Mapping[str, Sequence[Take
     yield Link(_same_content_imports_text(file, others), by_content) if others else "no"
 
 
-_STATUSES = {"accepted": "not finished", "done": "imported", "undone": "undone"}
+_STATUSES = {"accepted": "not finished", "done": "imported", "undone": "undone", "again": "to be read again"}
 
 
 def _same_content_imports_text(file: TakenFile, others: Sequence[TakenFile]) -> str:

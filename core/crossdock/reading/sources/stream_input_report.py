@@ -51,7 +51,7 @@ def input_facts_of_stream(
     """Describe the input of a stream. *taken* are the files of this run; it has not finished the *unread* ones."""
     latest = newest_accepted_file(known)
     newest = (latest.name, latest.modified_at) if latest else None
-    listed_before = {*map(name_size_and_time, known), *passed}
+    listed_before = {*(name_size_and_time(facts) for facts in known if not facts.is_read_again), *passed}
     arrived = [facts for facts in taken if name_size_and_time(facts) not in listed_before]
     if unread:
         return InputFacts("new", [ReadFile(facts.name, None) for facts in unread], newest, has_arrived=bool(arrived))

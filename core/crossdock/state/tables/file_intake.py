@@ -15,6 +15,7 @@ from crossdock.state.db.schema import taken_files as table
 from crossdock.state.tables import purged_input_digests
 from crossdock.state.tables.purged_input_digests import Digests
 
+READ_AGAIN = "again"  # the status of a file that is known, and read as if it were new
 FileDescription = tuple[str, int, datetime]
 """How a store describes a file: name, size in bytes, modification time."""
 
@@ -27,6 +28,8 @@ class FileFacts(Struct, frozen=True):
         stamp: Orders snapshots: the date in the name, or else the modification time, as sortable text.
         seen_at: When its source last listed it, to the day; None if that was only when it was accepted.
         is_undone: Whether an undo has removed its records. The same content in another file is read again.
+        is_read_again: Whether it is read again, as if it were new: the state was restored since. Its place in the order
+            stays.
     """
 
     name: str
@@ -37,6 +40,7 @@ class FileFacts(Struct, frozen=True):
     accepted_at: datetime | None = None
     seen_at: datetime | None = None
     is_undone: bool = False
+    is_read_again: bool = False
 
     @property
     def modified_epoch_s(self) -> int:
@@ -83,9 +87,12 @@ class FinishedImport(Struct, frozen=True):
     at: datetime
 
 
-_IS_UNDONE = (table.c.status == "undone").label("is_undone")
-_FACTS = tuple(table.c.get(name, _IS_UNDONE) for name in FileFacts.__struct_fields__)
-_NEW = tuple(name for name in FileFacts.__struct_fields__ if name not in {"accepted_at", "seen_at", "is_undone"})
+_BY_STATUS = {
+    name: (table.c.status == status).label(name)
+    for name, status in (("is_undone", "undone"), ("is_read_again", READ_AGAIN))
+}
+_FACTS = tuple(_BY_STATUS[name] if name in _BY_STATUS else table.c[name] for name in FileFacts.__struct_fields__)
+_NEW = tuple(name for name in FileFacts.__struct_fields__ if name not in {"accepted_at", "seen_at", *_BY_STATUS})
 _SEEN = sql_statements.BulkStatement(
     update(table)
     .where(

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, delete, func, literal, select, true, union, u
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings, snapshots, taken_files, unverified
+from crossdock.state.tables.file_intake import READ_AGAIN
 from crossdock.state.tables.record_bindings import IS_UNUSED_IMPORT, AcceptedBinding, Binding, Bindings
 from crossdock.state.tables.record_identity_and_scope import Scope, in_scope
 
@@ -86,7 +87,7 @@ class UnverifiedParts:
         done = taken_files.c.stream == stream, taken_files.c.status == "done"
         last = select(func.max(taken_files.c.accepted_at)).where(*done).scalar_subquery()
         self._connection.execute(
-            update(taken_files).where(*done, taken_files.c.accepted_at == last).values(status="again")
+            update(taken_files).where(*done, taken_files.c.accepted_at == last).values(status=READ_AGAIN)
         )
         latest = select(func.max(snapshots.c.finished_at)).where(snapshots.c.stream == stream).scalar_subquery()
         was_last = snapshots.c.stream == stream, snapshots.c.finished_at == latest

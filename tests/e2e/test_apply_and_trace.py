@@ -99,6 +99,13 @@ def test_a_waiting_record_says_what_it_waits_for(site: Site) -> None:
     assert "waiting since" in site.run("trace", "2").out
 
 
+def begin_new_state(site: Site) -> None:
+    for file in site.folder.glob("state.db*"):
+        if file.is_file():
+            file.unlink()
+    site.init()
+
+
 def test_bindings_go_out_and_in_again(site: Site) -> None:
     """A state that knows nothing learns from a file what the platform has: nothing is made twice, no invoice sent."""
     site.init()
@@ -106,10 +113,7 @@ def test_bindings_go_out_and_in_again(site: Site) -> None:
     assert site.sync().code == 0
     kept = site.folder / "bindings.csv"
     kept.write_text(site.run("bindings", "export").out)
-    for file in site.folder.glob("state.db*"):
-        if file.is_file():
-            file.unlink()
-    site.init()
+    begin_new_state(site)
     assert site.run("bindings", "import", str(kept), "--json").json == {"bound": 7}
     assert site.run("bindings", "import", str(kept), "--json").json == {"bound": 0}
     before = len(site.effects())
@@ -133,10 +137,7 @@ def test_an_imported_id_that_the_platform_does_not_have_is_open_until_it_is_corr
     call(site, "PATCH", f"catalog/products/{ids['P1']}", {"externalId": "erp-1"})
     wrong = kept.read_text().replace(ids["P1"], "prd_mistyped").replace(ids["2"], "inv_mistyped")
     (site.folder / "wrong.csv").write_text(wrong)
-    for file in site.folder.glob("state.db*"):
-        if file.is_file():
-            file.unlink()
-    site.init()
+    begin_new_state(site)
     assert site.run("bindings", "import", str(site.folder / "wrong.csv")).code == 0
     for _ in range(2):
         assert site.sync().code == 1
@@ -179,10 +180,7 @@ def test_what_the_platform_has_is_adopted(site: Site) -> None:
     site.init()
     site.fill()
     assert site.sync().code == 0
-    for file in site.folder.glob("state.db*"):
-        if file.is_file():
-            file.unlink()
-    site.init()
+    begin_new_state(site)
     site.export("PROD_2.csv", PRODUCTS.replace("Bolt", "Screw"))
     (site.out / "INV_1.csv").unlink()
     (site.out / "CUST_1.csv").unlink()

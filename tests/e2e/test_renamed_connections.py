@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from tests.e2e.folder_project import FolderProject, table
 
@@ -21,40 +23,40 @@ def rename(project: FolderProject, **settings: Any) -> None:
     project.config.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
 
 
-def test_records_of_a_renamed_connection_are_not_created_again(tmp_path: Path) -> None:
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[FolderProject]:
+    """A project that has delivered three customers under the name of its connection."""
+    wms = {"kind": "folder_warehouse", "path": ".", "settle_s": 0, "streams": {"customers": CUSTOMERS}}
+    with SandboxServer(tmp_path / "sandbox") as platform:
+        project = FolderProject(tmp_path, platform, {"wms": wms})
+        assert project.run("init").exit_code == 0
+        project.write("C_1.csv", "NO;NAME\n1;Ada\n2;Bob\n3;Cay\n")
+        project.sync()
+        yield project
+
+
+def test_records_of_a_renamed_connection_are_not_created_again(project: FolderProject) -> None:
     """Plan and sync refuse them with what to declare; with the old name as the namespace, nothing has changed."""
-    wms = {"kind": "folder_warehouse", "path": ".", "settle_s": 0, "streams": {"customers": CUSTOMERS}}
-    with SandboxServer(tmp_path / "sandbox") as platform:
-        project = FolderProject(tmp_path, platform, {"wms": wms})
-        assert project.run("init").exit_code == 0
-        project.write("C_1.csv", "NO;NAME\n1;Ada\n2;Bob\n3;Cay\n")
-        project.sync()
-        rename(project)
-        for command in ("plan", "sync"):
-            refused = project.run(command)
-            assert refused.exit_code == 4
-            shown = " ".join((refused.stdout + refused.stderr).split())
-            assert "3 of the first 3 records are known under the namespace 'wms'" in shown
-            assert "set connections.depot.namespace: wms; if these are other records, set it to depot" in shown
-        rename(project, namespace="wms")
-        project.sync()
-        assert len(project.effects()) == 3
-        rename(project, namespace="depot")
-        project.write("C_2.csv", "NO;NAME\n1;Another Ada\n")
-        project.sync()
-        assert [each["body"]["externalId"] for each in project.effects()][3:] == ["depot:1"]
+    rename(project)
+    for command in ("plan", "sync"):
+        refused = project.run(command)
+        assert refused.exit_code == 4
+        shown = " ".join((refused.stdout + refused.stderr).split())
+        assert "3 of the first 3 records are known under the namespace 'wms'" in shown
+        assert "set connections.depot.namespace: wms; if these are other records, set it to depot" in shown
+    rename(project, namespace="wms")
+    project.sync()
+    assert len(project.effects()) == 3
+    rename(project, namespace="depot")
+    project.write("C_2.csv", "NO;NAME\n1;Another Ada\n")
+    project.sync()
+    assert [each["body"]["externalId"] for each in project.effects()][3:] == ["depot:1"]
 
 
-def test_other_records_of_another_connection_are_created(tmp_path: Path) -> None:
+def test_other_records_of_another_connection_are_created(project: FolderProject) -> None:
     """A connection that replaces one with other keys needs no declaration."""
-    wms = {"kind": "folder_warehouse", "path": ".", "settle_s": 0, "streams": {"customers": CUSTOMERS}}
-    with SandboxServer(tmp_path / "sandbox") as platform:
-        project = FolderProject(tmp_path, platform, {"wms": wms})
-        assert project.run("init").exit_code == 0
-        project.write("C_1.csv", "NO;NAME\n1;Ada\n2;Bob\n3;Cay\n")
-        project.sync()
-        rename(project)
-        (tmp_path / "out" / "C_1.csv").unlink()
-        project.write("C_2.csv", "NO;NAME\n3;Cay\n4;Dan\n5;Eve\n")
-        project.sync()
-        assert len(project.effects()) == 6
+    rename(project)
+    (project.folder / "out" / "C_1.csv").unlink()
+    project.write("C_2.csv", "NO;NAME\n3;Cay\n4;Dan\n5;Eve\n")
+    project.sync()
+    assert len(project.effects()) == 6

@@ -271,9 +271,7 @@ class RowsWithoutKey:
         long = (name for name in self._stream.key if len((row[name] or "").encode()) > MAX_KEY_BYTES)
         cells = {name: row[name] for name in row if not is_added_column(name)}
         if refused := row.get(REFUSED):
-            (place_hash,) = fingerprint.key_hashes(
-                [f"{source} {refused}"]
-            ).values()  # all such rows have the same cells: none
+            (place_hash,) = fingerprint.key_hashes([f"{source} {refused}"]).values()  # such rows have no cells
             identity = RecordIdentity(self._name, "", place_hash, row[FP], None, source, row[LINE])
             return DeadLetter(identity, "key", "unreadable", None, refused, {}, None)
         pointer = empty or next(long, None)

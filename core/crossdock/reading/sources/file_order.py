@@ -225,10 +225,10 @@ class FileOrder:
                 if fault and (not late if fault == "older" else self.snapshot or not is_again):
                     raise self._order_refusal_error(fault, last, facts, compared, now, taken=True)
 
-    def sorted_members(self, names: Collection[str], archive: FileFacts, now: datetime) -> list[str]:
-        """Return the *names* of the members of an archive in order: of those that are alike, the newest is the last."""
+    def member_sort_key(self, names: Iterable[str], archive: FileFacts, now: datetime) -> Callable[[str], Any]:
+        """Return the key that sorts the members *names* of an archive: the newest of alike ones is the last."""
         read = NaturalNames([TimedName(name, archive.modified_epoch_s) for name in names], now)
-        return sorted(names, key=lambda name: (read.shape(name), read.position_in_first_reading(name), name))
+        return lambda name: (read.shape(name), read.position_in_first_reading(name), name)
 
     def _comparison_strategy(self, files: Iterable[Dated], now: datetime) -> _ByTime | _ByRank | _ByNameAndTime:
         if self._templates is not None:

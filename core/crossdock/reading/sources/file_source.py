@@ -313,9 +313,8 @@ class FileSource:
                 found = unwrap_file(
                     delivered, self._wrapped, name=facts.name, folder=folder, clock=clock, passed_over=passed
                 )
-            names = self._order.sorted_members({part.name for part in found}, facts, self._run.clock.now())
-            places = {name: place for place, name in enumerate(names)}
-            self._unwrapped[facts.content_hash] = sorted(found, key=lambda part: places[part.name])
+            key = self._order.member_sort_key((part.name for part in found), facts, self._run.clock.now())
+            self._unwrapped[facts.content_hash] = sorted(found, key=lambda part: key(part.name))
             self._passed_over[facts.content_hash] = passed
             if passed.names:
                 self._note_for_all_streams(passed_over_text(passed.names, "its name does not match 'members'"))

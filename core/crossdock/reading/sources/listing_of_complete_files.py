@@ -121,7 +121,7 @@ class FileListing:
                 raise RefusedError(
                     f"may be a part of the same snapshot as {parts[0].name!r}, and is not read: {reason}",
                     where=f"{self._folder.rstrip('/')}/{name}" if self._folder else name,
-                    hint="run again when it is complete; move it away if it is no part of it",
+                    hint="run again when it is complete; move it away if it does not belong to the snapshot",
                     code="file_missing",
                 )
 

@@ -48,9 +48,9 @@ def import_bindings(
 
     Keys are in text form, as `export_bindings` writes them with the same *raw*, or as their only column is in the
     source. What the target holds is unknown, so the next sync compares the records with it first. Then it sends every
-    member of a record that can be updated, and nothing for one that is written once. A record whose
-    id the target does not have stays unverified, until another import corrects it. A row with none of *namespaces* is
-    refused; None allows any.
+    member of a record that can be updated, and nothing for one that is written once. A record whose id the
+    target does not have stays unverified, until another import corrects it. A row with none of *namespaces* is refused;
+    None allows any.
     """
     check_no_undo_in_progress(tx)
     run_id, number = tx.runs.start(business_date=at.date().isoformat(), at=at, command="bindings import"), 0

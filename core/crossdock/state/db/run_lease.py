@@ -218,7 +218,12 @@ class _FileLock:
         self._file, self._url = file, url
 
     def try_to_take(self) -> bool:
-        return _try_file_lock(self._file, self._url)
+        with translated_os_errors(self._url):
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+        return True
 
     def is_still_held(self) -> bool:
         return True
@@ -230,8 +235,12 @@ class _SessionLock:
     def __init__(self, engine: Engine) -> None:
         # in autocommit: the lock belongs to the session, and no transaction stays open for the whole run
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._session = self._engine.connect()
-        self._session.execute(_STAYS_OPEN)
+        self._session = self._opened_session()
+
+    def _opened_session(self) -> Connection:
+        session = self._engine.connect()
+        session.execute(_STAYS_OPEN)
+        return session
 
     def try_to_take(self) -> bool:
         return bool(self._session.execute(_TAKE_ADVISORY_LOCK).scalar())
@@ -244,8 +253,7 @@ class _SessionLock:
                 self._session.close()
             else:
                 return True
-        self._session = self._engine.connect()
-        self._session.execute(_STAYS_OPEN)
+        self._session = self._opened_session()
         return self.try_to_take()
 
     def close(self) -> None:
@@ -265,15 +273,6 @@ def _opened_untaken_lock(engine: Engine, url: URL) -> Iterator[_Lock]:
         return
     with closing(_SessionLock(engine)) as lock:
         yield lock
-
-
-def _try_file_lock(file: BinaryIO, url: URL) -> bool:
-    with translated_os_errors(url):
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-    return True
 
 
 def _shared_clock_time(connection: Connection) -> datetime:

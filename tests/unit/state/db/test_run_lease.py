@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
@@ -12,7 +11,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import create_engine, func, select, text
 from tests.conftest import PIN
-from tests.waiting import WITHIN_S
+from tests.waiting import WITHIN_S, eventually
 
 from crossdock.errors import StateBusyError
 from crossdock.state import State, StateUrl, create_or_upgrade
@@ -129,9 +128,7 @@ def test_a_run_whose_lock_session_is_ended_takes_the_lock_again(
         with first.hold_run_lease("first"):
             (ended,) = admin.execute(holders).scalars()
             admin.execute(select(func.pg_terminate_backend(ended)))
-            deadline = time.monotonic() + WITHIN_S
-            while not set(admin.execute(holders).scalars()) - {ended} and time.monotonic() < deadline:
-                time.sleep(0.01)
+            eventually(lambda: bool(set(admin.execute(holders).scalars()) - {ended}))
             monkeypatch.setattr(run_lease, "LEASE_S", 60.0)
             with pytest.raises(StateBusyError), second.hold_run_lease("second"):
                 pass

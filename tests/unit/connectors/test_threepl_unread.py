@@ -321,8 +321,8 @@ def test_refused_credentials_concern_all_records(stream: str, path: str) -> None
 
 
 @pytest.fixture
-def amazon(monkeypatch: pytest.MonkeyPatch) -> Callable[[Change | int], Context[Any]]:
-    """Makes a context of an Amazon whose answers for the order ord_2 are changed."""
+def amazon(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Context[Any]]:
+    """Makes a context of an Amazon whose answers are changed, those for the order ord_2 or of another path."""
     fake = filled_amazon()
     secrets = {"REFRESH_TOKEN": "Atzr|SELLER-A", "CLIENT_ID": fake.client_id, "CLIENT_SECRET": fake.client_secret}
     for name, value in secrets.items():
@@ -334,10 +334,22 @@ def amazon(monkeypatch: pytest.MonkeyPatch) -> Callable[[Change | int], Context[
         "first": "2026-01-01T00:00:00Z",
     }
 
-    def made(change: Change | int) -> Context[Any]:
-        return context(AMAZON, given, transport=transport(Altered(fake, "ord_2", change)))
+    def made(change: Change | int, path: str = "ord_2") -> Context[Any]:
+        return context(AMAZON, given, transport=transport(Altered(fake, path, change)))
 
     return made
+
+
+@pytest.mark.parametrize("name", ["products", "stock"])
+def test_a_row_of_stock_without_a_readable_sku_is_one_row(amazon: Callable[..., Context[Any]], name: str) -> None:
+    """It is set aside without a key, and the others are read."""
+    usual = read(AMAZON, amazon(lambda _: None, "/inventory/"), name)
+
+    def change(body: Any) -> None:
+        body["payload"]["inventorySummaries"][0]["sellerSku"] = ["LAMP"]
+
+    found = read(AMAZON, amazon(change, "/inventory/"), name)
+    assert (found.error, len(found.rows)) == (None, len(usual.rows))
 
 
 @pytest.mark.parametrize(

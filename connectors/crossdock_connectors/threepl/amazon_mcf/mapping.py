@@ -11,6 +11,7 @@ from typing import Any
 
 from crossdock import InventoryLotDraft, ProductDraft, Record, RecordError, Reference, WarehouseBinDraft
 from crossdock.resources import Tracking
+from crossdock.values.fixed_decimal_contexts import exact_sum
 from crossdock.values.json_access import JsonAccess, JsonElement
 from crossdock_connectors.json_record_members import objects_in_list
 from crossdock_connectors.threepl.amazon_mcf.repeated_skus import OTHERS
@@ -78,7 +79,7 @@ def _units_of_all_rows(record: Record, pointer: str) -> Decimal:
     units = [non_negative_units(record, pointer), *(non_negative_units(each, pointer) for each in others)]
     if len(units) > 1:
         record.count("rows of one SKU added up")
-    return sum(units, Decimal())
+    return exact_sum(units)
 
 
 def order_progress(record: Record, statuses: Mapping[str, str]) -> dict[str, Any]:

@@ -35,8 +35,8 @@ def pages_with_one_row_per_sku(ctx: Context[AmazonMcfSettings], pages: Pages) ->
             page = exact_json.loads(line)
             address, once = page["address"], list[Any]()
             for item in page["items"]:
-                sku = at_path(item, "sellerSku")
-                if isinstance(sku, str) and hash(sku) in repeated:
+                sku = _sku_or_none(item)
+                if sku is not None and hash(sku) in repeated:
                     rows_by_sku.setdefault(sku, {})[_row_key(item)] = item
                 else:
                     once.append(item)
@@ -53,12 +53,17 @@ def _store_and_find_repeated(pages: Pages, path: Path) -> tuple[set[int], Doubtf
     with path.open("wb") as file:
         try:
             for items, address in pages:
-                for sku in (at_path(item, "sellerSku") for item in items):
+                for sku in filter(None, map(_sku_or_none, items)):
                     (repeated if hash(sku) in known else known).add(hash(sku))
                 file.write(exact_json.dumps({"items": items, "address": address}) + b"\n")
         except DoubtfulListError as error:
             return repeated, error
     return repeated, None
+
+
+def _sku_or_none(item: Any) -> str | None:
+    sku = at_path(item, "sellerSku")
+    return sku if isinstance(sku, str) else None
 
 
 def _row_key(item: Any) -> str:

@@ -14,7 +14,7 @@ from tests.chaos.chance import chaos_seed
 from tests.chaos.scripted import Asked, Said, Scripted
 
 
-@pytest.mark.nightly(but=["repeated", "look_up"])
+@pytest.mark.nightly(but=["look_up"])
 @pytest.mark.parametrize("knows", get_args(Knows))
 def test_orders_arrive_once(tmp_path: Path, knows: Knows) -> None:
     """Lost answers, half executed requests, a refusal of all for one, and a kill: no order twice, none lost."""

@@ -21,6 +21,7 @@ def test_a_copying_server(tmp_path: Path) -> None:
     a_copying_server(tmp_path)
 
 
+@pytest.mark.nightly(but=["moves"])
 @pytest.mark.parametrize("how", get_args(How))
 def test_orders_arrive_once(tmp_path: Path, how: How) -> None:
     """A kill at the rename, a lost answer and a full disk: no order twice, none lost, changes in their order."""

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PASSWORD, PERSON, PRODUCTS, Site, expected
 
-from crossdock.state.db import database_creation_and_opening
+from crossdock.state import State
 
 HEADER = "INVNO;CUSTNO;SKU;QTY;PRICE;CURRENCY\n"
 SNAPSHOT = ("mode: append", "mode: snapshot", "products:")
@@ -314,7 +314,7 @@ def test_state_of_another_tenant(site: Site, what: str) -> None:
 
 def test_locked_state(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """A state that somebody else writes into stops the run with exit 3 after a while, and loses nothing."""
-    monkeypatch.setattr(database_creation_and_opening, "BUSY_S", 0.2)
+    monkeypatch.setitem(State.__init__.__kwdefaults__, "waits_s", 0.2)
     site.init()
     site.fill()
     with closing(sqlite3.connect(site.folder / "state.db", isolation_level=None)) as other:

@@ -87,6 +87,7 @@ def test_a_failure_on_the_way_does_not_repeat_a_record(
     assert max(executed(api).values(), default=1) == 1
 
 
+@pytest.mark.nightly(but=["shopify"])
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("kind", FREQUENT)
 def test_a_kill_on_the_way_does_not_repeat_a_record(

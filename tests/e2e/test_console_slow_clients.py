@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
+import pytest
 from tests.e2e.test_schedule_in_trouble import UNWELL, Watched, assert_ends_well, every_second, until_well
 from tests.e2e.warehouse import Site
 from tests.waiting import WITHIN_S
@@ -94,6 +95,7 @@ def is_zombie(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
 
 
+@pytest.mark.nightly
 def test_slow_clients_delay_no_run_and_keep_nobody_out(site: Site) -> None:
     """With 256 open files: runs begin on time and deliver, pages are answered to others, and the log is not filled."""
     every_second(site)
@@ -149,6 +151,7 @@ def resident_mb(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize() >> 20
 
 
+@pytest.mark.nightly
 def test_pipelined_requests_delay_no_run_and_take_no_memory(site: Site) -> None:
     """12,000 on one connection are answered one after the other: runs begin and deliver, and others see pages."""
     every_second(site)

@@ -43,7 +43,12 @@ class Stand:
             return client.post("/webhooks/shop", content=body, headers=headers)
 
 
-@pytest.fixture(scope="module", params=[Nginx, Caddy], ids=lambda kind: kind.name, name="stand")
+@pytest.fixture(
+    scope="module",
+    params=[Nginx, pytest.param(Caddy, marks=pytest.mark.nightly)],
+    ids=lambda kind: kind.name,
+    name="stand",
+)
 def _stand(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     kind: type[ReverseProxy] = request.param
     require(kind.program() is not None, kind.name)

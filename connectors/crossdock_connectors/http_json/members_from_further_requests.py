@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 from pydantic import model_validator
@@ -19,6 +20,7 @@ from crossdock_connectors.http_json.request_declarations import DeclaredRequest
 
 _FAILED = "\x1dfailed"
 """The only member of what takes the place of an answer that cannot be used; no API has such a name."""
+_IGNORED = "correct its name: an API that does not know a parameter ignores it, and each record gets what is of others"
 
 
 class ExpandedMember(DeclaredRequest):
@@ -53,34 +55,54 @@ class ExpandedMember(DeclaredRequest):
         return [name for text in texts for name in path_filling_and_answered_records.columns_in_braces(text)]
 
 
+class LatestAnswers:
+    """What the API answered last for one member.
+
+    Attributes:
+        record: The answer with a record; None if there was none.
+        values: The members of the record that were sent, by their names.
+        found: The record or list that was answered for them.
+        is_filtered: Whether the API is known to heed what is sent besides the path.
+    """
+
+    def __init__(self) -> None:
+        self.record: ApiAnswer | None = None
+        self.values: Mapping[str, str] = {}
+        self.found: Any = None
+        self.is_filtered = False
+
+
 def add_requested_members(
     ctx: Context[Any],
     item: Any,
     members: Mapping[str, ExpandedMember],
     paging: Pagination,
     key: str,
-    latest_answers: dict[str, ApiAnswer],
+    latest_answers: Mapping[str, LatestAnswers],
 ) -> Any:
     """Return *item* with what the requests of *members* have answered, in their order; a later one may use an earlier.
 
     What the API refuses, or answers in another form, is an error of this record alone: `error_of_expansion` finds it.
-    *key* is the place of *members* in the config, and *latest_answers* keeps that with a record for each of them.
+    *key* is the place of *members* in the config, and *latest_answers* are those for each of them.
 
     Raises:
+        RefusedError: If the API ignores what a request sends.
         UnauthorizedError, UnavailableError: As `ctx.api.request`.
         StoppedError: If the run is interrupted.
     """
     for name, member in members.items() if isinstance(item, dict) else ():
         if ctx.run.interrupt.is_set():
             raise StoppedError("stopped between two records", hint="run again to continue")
+        made = _MemberRequest(ctx, member, member.pagination or paging, f"{key}.{name}", latest_answers[name])
+        values = {each: column_text(at_path(item, each)) or "" for each in member.record_members_in_request}
         try:
-            value = _request_member_value(
-                ctx, item, member, member.pagination or paging, f"{key}.{name}", latest_answers
-            )
+            value = made.answer(values)
         except (UnauthorizedError, UnavailableError):
             raise
         except (RefusedError, RemoteError) as error:
             value = {_FAILED: str(error)}
+        else:
+            made.refuse_if_ignored(values, value)
         item = {**item, name: value}
     return item
 
@@ -99,38 +121,105 @@ def error_of_expansion(item: Any, members: Mapping[str, ExpandedMember]) -> Reco
     return None
 
 
-def _request_member_value(
-    ctx: Context[Any],
-    item: Any,
-    member: ExpandedMember,
-    paging: Pagination,
-    key: str,
-    answers: dict[str, ApiAnswer],
-) -> Any:
-    values = {name: column_text(at_path(item, name)) or "" for name in member.record_members_in_request}
-    path = path_filling_and_answered_records.fill_path(member.path, values)
-    if path is None or not all(values.values()):
-        return None
-    try:
-        sent = request_templates.fill_braced_names_in_template(
-            [member.params, member.body, member.variables], values, member.numbers
-        )
-    except ValueError:
-        raise RefusedError("has no whole number for the request", where=key, code="answer_misplaced") from None
-    params, body, variables = sent
-    request: Any = {"params": params, "json": body, "graphql": member.graphql, "variables": variables}
-    if member.records is None:
-        answer = ctx.api.request("POST" if member.is_post else "GET", path, **request)
-        found = path_filling_and_answered_records.record_at_place(
-            answer, member.record, paging.members_and_headers_to_ignore, answers.get(key)
-        )
-        answers[key] = answer
-        return found
-    place, paginator = member.records, paging.paginator(member.records)
+@dataclass(frozen=True)
+class _MemberRequest:
+    """The request for one member. *key* is its place in the config."""
 
-    def read() -> Iterator[ApiAnswer]:
-        return ctx.api.pages(
-            path, paginator=paginator, records=place, ignore=paging.members_and_headers_to_ignore, **request
+    ctx: Context[Any]
+    member: ExpandedMember
+    paging: Pagination
+    key: str
+    latest: LatestAnswers
+
+    def answer(self, values: Mapping[str, str]) -> Any:
+        """Return the record or the list that the API has for *values*; None if one of these is empty."""
+        sent = self._sent(values)
+        if sent is None:
+            return None
+        if self.member.records is None:
+            found, self.latest.record = self._record(sent)
+            return found
+        place, paginator = self.member.records, self.paging.paginator(self.member.records)
+        return path_filling_and_answered_records.read_whole_list(
+            lambda: self._pages(sent), place, sent["path"], by_record=paginator.by_record
         )
 
-    return path_filling_and_answered_records.read_whole_list(read, place, path, by_record=paginator.by_record)
+    def refuse_if_ignored(self, values: Mapping[str, str], found: Any) -> None:
+        """Refuse *found* if the API gives the same for any values: each record would have what belongs to others.
+
+        Only a request whose path is always the same can be ignored. If two records get the same, the API is asked for a
+        value that no record has.
+        """
+        latest, before = self.latest, self.latest.values
+        if latest.is_filtered or not found or path_filling_and_answered_records.columns_in_braces(self.member.path):
+            return
+        is_same = bool(before) and before != values and latest.found == found
+        latest.values, latest.found = values, found
+        if not is_same:
+            return
+        if self._is_answered_alike({name: _unused_value(text) for name, text in values.items()}, found):
+            raise RefusedError(
+                f"{', '.join(self._names_of_sent_values)} is ignored by the API, which answers the same for any value",
+                where=self.key,
+                hint=_IGNORED,
+                code="filter_ignored",
+            )
+        latest.is_filtered = True
+
+    @property
+    def _names_of_sent_values(self) -> Sequence[str]:
+        """The names of parameters, and of members of the body or the variables, that have a value of the record."""
+        sent = {**self.member.params, **self.member.variables}
+        sent |= self.member.body if isinstance(self.member.body, Mapping) else {"body": self.member.body}
+        texts = {name: request_templates.texts_in(part) for name, part in sent.items()}
+        return [
+            name
+            for name, inside in texts.items()
+            if any(path_filling_and_answered_records.columns_in_braces(text) for text in inside)
+        ]
+
+    def _is_answered_alike(self, values: Mapping[str, str], found: Any) -> bool:
+        """Return whether the answer for *values* is *found*, or the first page of it."""
+        sent = self._sent(values)
+        assert sent is not None
+        try:
+            if self.member.records is None:
+                return bool(self._record(sent)[0] == found)
+            first = next(iter(self._pages(sent)), None)
+        except (UnauthorizedError, UnavailableError):
+            raise
+        except (RefusedError, RemoteError):
+            return False
+        elements = [] if first is None else first.items(self.member.records)
+        return bool(elements) and elements == found[: len(elements)]
+
+    def _sent(self, values: Mapping[str, str]) -> dict[str, Any] | None:
+        member, path = self.member, path_filling_and_answered_records.fill_path(self.member.path, values)
+        if path is None or not all(values.values()):
+            return None
+        try:
+            params, body, variables = request_templates.fill_braced_names_in_template(
+                [member.params, member.body, member.variables], values, member.numbers
+            )
+        except ValueError:
+            raise RefusedError("has no whole number for the request", where=self.key, code="answer_misplaced") from None
+        return {"path": path, "params": params, "json": body, "graphql": member.graphql, "variables": variables}
+
+    def _record(self, sent: Mapping[str, Any]) -> tuple[dict[str, Any], ApiAnswer]:
+        answer = self.ctx.api.request("POST" if self.member.is_post else "GET", **sent)
+        ignored = self.paging.members_and_headers_to_ignore
+        return (
+            path_filling_and_answered_records.record_at_place(answer, self.member.record, ignored, self.latest.record),
+            answer,
+        )
+
+    def _pages(self, sent: Mapping[str, Any]) -> Iterator[ApiAnswer]:
+        place = self.member.records
+        assert place is not None
+        ignored = self.paging.members_and_headers_to_ignore
+        return self.ctx.api.pages(paginator=self.paging.paginator(place), records=place, ignore=ignored, **sent)
+
+
+def _unused_value(text: str) -> str:
+    """Return a value that no record has, of the kind of *text*: servers take other texts for the number 0."""
+    return "2147483647" if text.isdecimal() else "no-such-value-of-crossdock"

@@ -235,7 +235,9 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             )
             return made, any(at_path(made, name) is not None for name in members)
 
-        answers = ctx.shared(f"{key} answers", dict[str, ApiAnswer])
+        answers = ctx.shared(
+            f"{key} answers", lambda: {name: members_from_further_requests.LatestAnswers() for name in members}
+        )
         failing = ctx.shared(key, FailingRecords)
         return failing.request_each_or_set_aside(
             items, asked, lambda item, error: members_from_further_requests.mark_as_failed(item, members, error)

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from tests.partners import fetched_rows
 from tests.unit.connectors.test_http_json import Api, settings, skus
 
-from crossdock.errors import RemoteError, StoppedError, UnauthorizedError
+from crossdock.errors import RefusedError, RemoteError, StoppedError, UnauthorizedError
 from crossdock.sources import UnavailableError
 from crossdock.testing import context
 from crossdock_connectors.http_json import CONNECTOR
@@ -79,6 +79,51 @@ def test_another_record_is_read_where_the_record_names_one() -> None:
     trial = api.read(named, pagination={"kind": "single_page"})
     assert [(each.members or {})["name"] for each in trial.records] == ["Maker 7", "nobody"]
     assert paths(api) == ["/items", "/makers/7"]
+
+
+def filtered(answer: Any, name: str) -> Any:
+    """Answers with *answer* for the value of the parameter *name*, as an API does that ignores all others."""
+
+    def respond(request: httpx.Request) -> Any:
+        if request.url.path == "/api/items":
+            return {"items": [{"id": number} for number in (1, 2, 3)]}
+        return answer(request.url.params.get(name)) if request.method == "GET" else answer(request.content.decode())
+
+    return respond
+
+
+OF_ITEM = [{"path": "/lines", "params": {"item": "{id}"}}, {"path": "/lines", "body": {"item": "{id}"}}]
+
+
+@pytest.mark.parametrize("request_", OF_ITEM)
+@pytest.mark.parametrize("place", [{"records": ""}, {"record": "0"}])
+def test_a_parameter_that_the_api_ignores_gives_no_record_the_lines_of_others(
+    request_: dict[str, Any], place: dict[str, str]
+) -> None:
+    """Each item would get the same: the list is refused, before any of its records is delivered."""
+    api = Api(filtered(lambda _: [{"sku": "A", "item": 1}, {"sku": "B", "item": 2}], "item_id"))
+    form = {"expand": {"lines": {**request_, **place}}, "map": {"sku": "id", "name": {"const": "n"}}}
+    trial = api.read(form, pagination={"kind": "single_page"})
+    assert isinstance(trial.error, RefusedError)
+    assert trial.error.code == "filter_ignored"
+    assert "streams.items.expand.lines: item is ignored" in str(trial.error)
+    assert not trial.records
+
+
+@pytest.mark.parametrize("none", [[], 404, 400])
+@pytest.mark.parametrize("place", [{"records": ""}, {"record": "0"}])
+def test_two_records_may_have_the_same_lines(none: Any, place: dict[str, str]) -> None:
+    """An API that has nothing for a value that no record has does not ignore the parameter; it is asked once."""
+    lines = {number: [{"sku": "A"}] for number in "123"}
+
+    def answer(value: str | None) -> Any:
+        return lines.get(value or "") or (none if none == [] else httpx.Response(none))
+
+    api = Api(filtered(answer, "item"))
+    form = {"expand": {"lines": {**OF_ITEM[0], **place}}, "map": {"sku": "id", "name": {"const": "n"}}}
+    assert skus(api.read(form, pagination={"kind": "single_page"})) == ["1", "2", "3"]
+    asked = [query.get("item") for query in api.queries() if "item" in query]
+    assert asked == ["1", "2", "2147483647", "3"]
 
 
 def test_a_later_member_may_use_an_earlier_one() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -18,8 +18,8 @@ from crossdock_connectors.http_json import request_templates
 from crossdock_connectors.http_json.pagination_settings import Pagination, Place
 from crossdock_connectors.http_json.request_declarations import DeclaredRequest
 
-_FAILED = "\x1dfailed"
-"""The only member of what takes the place of an answer that cannot be used; no API has such a name."""
+FAILED = "\x1dfailed"
+"""The member of what takes the place of an answer that cannot be used; no API has such a name."""
 _IGNORED = "correct its name: an API that does not know a parameter ignores it, and each record gets what is of others"
 
 
@@ -100,7 +100,7 @@ def add_requested_members(
         except (UnauthorizedError, UnavailableError):
             raise
         except (RefusedError, RemoteError) as error:
-            value = {_FAILED: str(error)}
+            value = {FAILED: str(error)}
         else:
             made.refuse_if_ignored(values, value)
         item = {**item, name: value}
@@ -109,15 +109,15 @@ def add_requested_members(
 
 def mark_as_failed(item: Any, members: Mapping[str, ExpandedMember], error: CrossdockError) -> Any:
     """Return *item* as one of which *members* could not be read: `error_of_expansion` finds *error*."""
-    return {**item, next(iter(members)): {_FAILED: str(error)}}
+    return {**item, next(iter(members)): {FAILED: str(error)}}
 
 
-def error_of_expansion(item: Any, members: Mapping[str, ExpandedMember]) -> RecordError | None:
-    """Return the error of the first of *members* that could not be read for *item*, or None."""
-    for name in members:
+def error_of_expansion(item: Any, paths: Iterable[str]) -> RecordError | None:
+    """Return the error of the first member at *paths* that could not be read for *item*, or None."""
+    for name in paths:
         value = at_path(item, name)
-        if isinstance(value, dict) and _FAILED in value:
-            return RecordError("unmatched", f"could not be read: {value[_FAILED]}", pointer=name)
+        if isinstance(value, dict) and FAILED in value:
+            return RecordError("unmatched", f"could not be read: {value[FAILED]}", pointer=name)
     return None
 
 

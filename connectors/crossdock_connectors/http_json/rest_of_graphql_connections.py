@@ -7,13 +7,14 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from crossdock import ConfigModel, Context
-from crossdock.reading.sources.list_completeness_evidence import IncompleteListError
+from crossdock import ConfigModel, Context, CrossdockError, RefusedError
+from crossdock.errors import RemoteError, UnauthorizedError
 from crossdock.reading.sources.path_filling_and_answered_records import columns_in_braces
-from crossdock.sources import GraphQLConnection
+from crossdock.sources import GraphQLConnection, UnavailableError
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.values.json_paths import at_path, column_text, names_in_path, with_value_at_path
 from crossdock_connectors.http_json.graphql_variables import unnamed_variable_text
+from crossdock_connectors.http_json.members_from_further_requests import FAILED
 from crossdock_connectors.http_json.pagination_settings import Place
 from crossdock_connectors.http_json.request_declarations import check_body_or_graphql
 from crossdock_connectors.http_json.request_templates import Path, fill_braced_names_in_template, texts_in
@@ -66,10 +67,22 @@ class RestOfConnection(ConfigModel):
 def complete_connections(ctx: Context[Any], item: Any, rests: Mapping[str, RestOfConnection]) -> Any:
     """Return *item* with all elements of its connections in *rests*, by their paths. One that cannot be completed, or
     that the API gives from its beginning again, stays as it is, and the record becomes a dead letter, since its
-    ``pageInfo`` tells of more.
+    ``pageInfo`` tells of more. Of one that the API refuses, `error_of_expansion` finds why.
+
+    Raises:
+        UnauthorizedError, UnavailableError: As `ctx.api.request`.
     """
     for path, rest in rests.items():
         item = _complete_connection(ctx, item, path, rest)
+    return item
+
+
+def mark_connections_as_failed(item: Any, paths: Collection[str], error: CrossdockError) -> Any:
+    """Return *item* as one of which the connections at *paths* cannot be read: `error_of_expansion` finds *error*."""
+    for path in paths:
+        held = at_path(item, path)
+        if isinstance(held, dict):
+            item = with_value_at_path(item, path, held | {FAILED: str(error)})
     return item
 
 
@@ -91,10 +104,10 @@ def _complete_connection(ctx: Context[Any], item: Any, path: str, rest: RestOfCo
             elements += found
             if _begins_again(found, first) or len(elements) > _MOST:
                 return item
-    except IncompleteListError as error:
-        if error.code != "list_without_end":
-            raise
-        return item
+    except (UnauthorizedError, UnavailableError):
+        raise
+    except (RefusedError, RemoteError) as error:
+        return item if error.code == "list_without_end" else mark_connections_as_failed(item, [path], error)
     info = held["pageInfo"] | {"hasNextPage": False, "endCursor": cursor}  # as in a list that has all elements
     return with_value_at_path(item, path, held | {name: elements, "pageInfo": info})
 

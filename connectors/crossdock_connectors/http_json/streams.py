@@ -54,7 +54,7 @@ from crossdock_connectors.http_json.checkpoints_despite_late_records import Wind
 from crossdock_connectors.http_json.failing_record_requests_set_aside import FailingRecords
 from crossdock_connectors.http_json.moved_rows import COARSE_S, MovedRows
 from crossdock_connectors.http_json.pagination_settings import Pagination
-from crossdock_connectors.http_json.rest_of_graphql_connections import complete_connections
+from crossdock_connectors.http_json.rest_of_graphql_connections import complete_connections, mark_connections_as_failed
 from crossdock_connectors.http_json.settings import FetchedRecord, HttpJsonSettings, HttpJsonStreamConfig
 
 _REQUEST = {
@@ -209,7 +209,11 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             ctx.api.doubt(page, text)
         for error in filter(
             None,
-            (members_from_further_requests.error_of_expansion(item, self._config.expand) for item in items if explode),
+            (
+                members_from_further_requests.error_of_expansion(item, self._requested_paths)
+                for item in items
+                if explode
+            ),
         ):
             ctx.api.doubt(page, f"{error.pointer} {error.message}")  # its row has no key, so no dead letter says it
         return self._items_as_batch(items, source)
@@ -220,8 +224,8 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
     def _with_connections_and_members(self, ctx: Context[HttpJsonSettings], items: Sequence[Any]) -> Sequence[Any]:
         """Return *items* with what further requests for each read."""
-        if not self._config.expand:
-            return [complete_connections(ctx, item, self._config.rest) for item in items]
+        if not self._requested_paths:
+            return items
         key = f"connections.{ctx.connection}.streams.{self.name}.expand"
         members = self._config.expand
 
@@ -233,20 +237,27 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             made = members_from_further_requests.add_requested_members(
                 ctx, whole, members, self._pagination, key, answers
             )
-            return made, any(at_path(made, name) is not None for name in members)
+            return made, whole is not item or any(at_path(made, name) is not None for name in members)
+
+        def failed(item: Any, error: CrossdockError) -> Any:
+            if members:
+                return members_from_further_requests.mark_as_failed(item, members, error)
+            return mark_connections_as_failed(item, self._config.rest, error)
 
         answers = ctx.shared(
             f"{key} answers", lambda: {name: members_from_further_requests.LatestAnswers() for name in members}
         )
         failing = ctx.shared(key, FailingRecords)
-        return failing.request_each_or_set_aside(
-            items, asked, lambda item, error: members_from_further_requests.mark_as_failed(item, members, error)
-        )
+        return failing.request_each_or_set_aside(items, asked, failed)
+
+    @property
+    def _requested_paths(self) -> Sequence[str]:
+        """The paths of what further requests read for each record."""
+        return [*self._config.rest, *self._config.expand]
 
     def to_resource(self, record: Record) -> ResourceModel | Mapping[str, Any]:
-        if self._config.expand and (
-            error := members_from_further_requests.error_of_expansion(record.json(), self._config.expand)
-        ):
+        paths = self._requested_paths
+        if paths and (error := members_from_further_requests.error_of_expansion(record.json(), paths)):
             raise error
         explode, is_element = self._config.explode, record.row.get(ELEMENT) is not None
         if (
@@ -456,10 +467,11 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         rows = self.batch_of_page(ctx, page, page.address, expanded_count=1).load()
         if rows.height and (
             error := members_from_further_requests.error_of_expansion(
-                exact_json.loads(rows[JSON][0]), self._config.expand
+                exact_json.loads(rows[JSON][0]), self._requested_paths
             )
         ):
-            text = f"{self.name}: expand.{error.pointer} of the first record {error.message}"
+            place = f"{'expand' if error.pointer in self._config.expand else 'rest'}.{error.pointer}"
+            text = f"{self.name}: {place} of the first record {error.message}"
             return Finding(ok=False, text=text, code="answer_misplaced")
         columns = [("key", name) for name in self.key] + ([("cursor", self.cursor.column)] if self.cursor else [])
         cells = with_path_columns(rows, [column for _, column in columns])

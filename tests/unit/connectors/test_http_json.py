@@ -578,6 +578,46 @@ def test_a_rest_without_progress_is_no_rest(pages: list[tuple[str, list[Any], bo
     assert "".join(each["number"] for each in (first.members or {}).get("tracking", [])) == (numbers or "")
 
 
+GONE = {"data": {"order": None}}
+REFUSED = {"errors": [{"message": "ACCESS_DENIED", "extensions": {"code": "ACCESS_DENIED"}}], "data": {"order": None}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (GONE, "has no list at /data/order/parcels"),
+        (REFUSED, "ACCESS_DENIED"),
+        (404, "HTTP 404"),
+        (500, "HTTP 500"),
+        (403, "HTTP 403"),
+    ],
+)
+def test_a_rest_that_the_api_refuses_stops_its_record_only(answer: Any, says: str) -> None:
+    """Such as that of an order that was deleted meanwhile: its dead letter names the reason."""
+    held = {"nodes": [{"number": "a"}], "pageInfo": {"hasNextPage": True, "endCursor": "a"}}
+    rest = {"nodes": [{"number": "b"}], "pageInfo": {"hasNextPage": False, "endCursor": "b"}}
+
+    def respond(request: httpx.Request) -> Any:
+        sent = json.loads(request.content)
+        if sent["query"] == "list":
+            return {"data": {"items": [{"id": number, "parcels": held} for number in (1, 2, 3)]}}
+        if sent["variables"]["id"] != 2:
+            return {"data": {"order": {"parcels": rest}}}
+        return httpx.Response(answer) if isinstance(answer, int) else answer
+
+    parcels = {"of": "parcels.nodes", "each": {"carrier": {"const": "DHL"}, "number": "number"}}
+    stream = {"path": "/g", "graphql": "list", "records": "data.items", "map": {"tracking": parcels}}
+    stream |= {"resource": "order", "contributes": ["tracking"], "rest": {"parcels": REST}}
+    trial = Api(respond).read(stream)
+    assert trial.error is None
+    assert [each.problem and (each.problem.code, each.problem.pointer) for each in trial.records] == [
+        None,
+        ("unmatched", "parcels"),
+        None,
+    ]
+    assert says in str(trial.records[1].problem)
+
+
 def test_a_rest_asks_for_one_record() -> None:
     """Otherwise each record would get the same."""
     wrong = REST | {"variables": {"id": 7}}

@@ -334,10 +334,15 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             found += own
             yield rows
         is_deleted: Callable[[tuple[str, ...]], bool] = _never
-        if why is not None and self.yields_deleted:
+        if why is not None and (self.yields_deleted or self.open_until is not None):
             is_deleted = self._test_of_deleted_keys(ctx, fetch, [] if other is None else found, why)
         for path, own in missing.items():
-            yield RawBatch.json([], source=path, key=self.key, deleted=[each for each in own if is_deleted(each)])
+            yield RawBatch.json(
+                [],
+                source=path,
+                key=self.key,
+                deleted=[each for each in own if self.yields_deleted and is_deleted(each)],
+            )
 
     def _answer_with_record(
         self, ctx: Context[HttpJsonSettings], fetch: FetchedRecord, sent: Mapping[str, Any], other: ApiAnswer | None
@@ -360,6 +365,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         self, ctx: Context[HttpJsonSettings], fetch: FetchedRecord, found: Sequence[tuple[str, ...]], why: NotFoundError
     ) -> Callable[[tuple[str, ...]], bool]:
         """Return the test of whether a record that was not found is deleted: the request must find others like it.
+        So must one for a record that is asked for until it is final, which is otherwise given up.
 
         A key that was repaired or trimmed may be another text than that of the API, and not every server takes a path
         with each character, such as an encoded slash.

@@ -187,6 +187,28 @@ def test_a_record_counts_as_deleted_if_another_one_is_found(
             fetched(Api(answer), ["9"], **MARKED | stream)
 
 
+@pytest.mark.parametrize("is_up", [True, False])
+def test_a_record_that_is_followed_is_not_missed_while_a_gateway_finds_none(*, is_up: bool) -> None:
+    """Otherwise each run that reads in vain would count, and after three it is not asked for any more."""
+
+    def answer(request: httpx.Request) -> Any:
+        is_found = request.url.path == "/api/items" or is_up
+        return answered(request) if is_found else httpx.Response(404, text="default backend - 404")
+
+    followed = {
+        "mode": "incremental",
+        "cursor": {"column": "id", "as": "integer"},
+        "params": {"since": "{since}"},
+        "open_until": {"field": "state", "in": ["paid"]},
+    }
+    if is_up:
+        found = fetched(Api(answer), ["9"], **followed)
+        assert (found.by_key, found.deleted) == ({}, set())
+    else:
+        with pytest.raises(RefusedError, match="and so it is for records that the list has"):
+            fetched(Api(answer), ["9"], **followed)
+
+
 def test_a_list_without_content_says_nothing_about_others() -> None:
     """A list that is answered 204 has no record that could be compared: the one that is not found was deleted."""
 

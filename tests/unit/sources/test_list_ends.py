@@ -300,3 +300,54 @@ def whole_by_offset(records: int) -> Handler:
         return httpx.Response(200, json={"items": ids(start + 1, min(records, start + 100))})
 
     return handle
+
+
+class Bookmarked:
+    """A list of texts that an API cuts off after a record, as long as it has this record, and empty after another.
+
+    Attributes:
+        gone: How many pages are given before the last record of the latest one is deleted; None if none is.
+    """
+
+    def __init__(self, records: int, size: int, gone: int | None) -> None:
+        self.ids = [f"r{number:02}" for number in range(records)]
+        self.size, self.gone, self.asked = size, gone, list[str]()
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        after = request.url.params.get("after", "")
+        self.asked.append(after)
+        if len(self.asked) - 1 == self.gone and after in self.ids:
+            self.ids.remove(after)
+        start = 0 if not after else self.ids.index(after) + 1 if after in self.ids else len(self.ids)
+        return httpx.Response(200, json={"items": [{"id": each} for each in self.ids[start : start + self.size]]})
+
+
+AFTER = AfterId("/items", "after")
+
+
+@pytest.mark.parametrize(("records", "gone"), [(9, 1), (9, 2), (9, 3), (3, 1)])
+def test_a_list_whose_last_record_is_deleted_meanwhile_may_be_cut(records: int, gone: int) -> None:
+    """An API that finds no such record finds none after it, either."""
+    given, error = read(Bookmarked(records, 3, gone), AFTER)
+    assert given == 3 * gone
+    assert isinstance(error, DoubtfulListError)
+    assert "the last record of it is not listed any more" in error.message
+
+
+@pytest.mark.parametrize(
+    ("records", "paginator", "requests"),
+    [
+        (9, AFTER, 5),  # the third page once more
+        (8, AFTER, 4),  # it is not full
+        (3, AFTER, 3),
+        (2, AfterId("/items", "after", size=3), 2),
+        (0, AFTER, 1),
+    ],
+)
+def test_a_last_page_by_text_is_read_once_more_only_if_it_is_full(
+    records: int, paginator: Paginator, requests: int
+) -> None:
+    """One that is shorter than the others shows that no record follows."""
+    api = Bookmarked(records, 3, None)
+    assert read(api, paginator) == (records, None)
+    assert len(api.asked) == requests

@@ -29,6 +29,7 @@ from crossdock.reading.sources.list_completeness_evidence import (
     DoubtfulListError,
     IncompleteListError,
     ListEvidence,
+    list_changed_error,
     repeated_page_error,
 )
 from crossdock.reading.sources.pagination import AT_FIRST, LinkHeader, Offset, PageNumber, Paginator
@@ -54,6 +55,7 @@ _MORE = (
     "check how the API splits the list into pages, and declare it; what was read is delivered, and nothing counts as"
     " gone. If what is named here means something else, add it to 'ignore' of the pagination"
 )
+_LAST_IS_GONE = "the last record of it is not listed any more, and an API may find none after such a record"
 _NO_CONTENT = 204
 _NO_LIST = {  # RFC 9110, 15.3.3, and RFC 4918, 11.1
     202: "is not ready: the API has only accepted the request",
@@ -393,6 +395,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
 
     def _check_end(self, read: _ListReading, evidence: ListEvidence, page: ApiAnswer, *, is_stopped: bool) -> None:
         evidence.check_end(page)
+        if read.may_end_too_early and not evidence.has_all_stated_records and not self._is_last_record_listed(read):
+            raise list_changed_error(_LAST_IS_GONE, page.address)
         is_last = is_stopped and read.paginator.stop.when is not None
         sign = (
             read.signs.sign_of_more_records(is_stopped=is_last)
@@ -407,6 +411,20 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         text = f"{doubt}; if it is whole, declare a larger cap" if isinstance(paginator, PageNumber | Offset) else doubt
         self._run.open_lists.add_doubt(text, is_incomplete=True)
         self._warn_of_doubtful_list(page, text)
+
+    def _is_last_record_listed(self, read: _ListReading) -> bool:
+        """Return whether the last record that was read is still there: servers find nothing after one that is not."""
+        if read.filled is None or read.evidence is None:
+            return True
+        request, last = read.filled
+        try:
+            _, again = self._request_list_page(request, lambda _: None, read.sent)
+            listed = _records_in(again, read.paginator, read.records) or ()
+        except (RefusedError, RemoteError) as error:
+            if isinstance(error, UnauthorizedError | UnavailableError):
+                raise
+            return False  # the record before this page is gone, too
+        return any(read.evidence.pages_have_same_records([each], [last]) for each in listed)
 
     def _why_only_page_may_be_cut(self, read: _ListReading) -> str | None:
         """Return why an only page, which is as long as was asked for, may not be the whole list, or None.
@@ -575,6 +593,8 @@ class _ListReading(Struct):
         asked: How many records the first page should have; None if that is not known.
         first_length: How many it has.
         second: The first record of the second page.
+        filled: The request for the latest page with records, and its last record.
+        filled_length: How many records that page has.
     """
 
     first: ApiRequest
@@ -587,6 +607,8 @@ class _ListReading(Struct):
     asked: int | None = None
     first_length: int = 0
     second: Sequence[Any] = ()
+    filled: tuple[ApiRequest, Any] | None = None
+    filled_length: int = 0
 
     def record_page_size(self, request: ApiRequest, found: Sequence[Any]) -> None:
         """Note what shows later whether a page was cut by the server."""
@@ -596,7 +618,17 @@ class _ListReading(Struct):
             self.asked, self.first_length = asked if isinstance(asked, int) else None, len(found)
         elif not self.second:
             self.second = found[:1]
+        if found:
+            self.filled, self.filled_length = (request, found[-1]), len(found)
         self.latest = request
+
+    @property
+    def may_end_too_early(self) -> bool:
+        """Whether the list ended with no record after one that the client named, and the page before is a full one."""
+        if self.filled is None or self.latest is self.filled[0] or not self.paginator.needs_record(self.filled[1]):
+            return False
+        is_only_page = self.filled[0] is self.first
+        return self.filled_length >= (self.asked or 0 if is_only_page else self.first_length)
 
     @property
     def declared_api_cap(self) -> int | None:

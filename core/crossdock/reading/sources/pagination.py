@@ -97,6 +97,10 @@ class Paginator:
         """Return whether *answer* states that it is the last of the counted pages."""
         return False
 
+    def needs_record(self, record: Any) -> bool:  # noqa: ARG002  for subclasses
+        """Return whether the API finds the page after *record*, the last one of a page, only as long as it has it."""
+        return False
+
     def smaller(self, request: ApiRequest, read: int | None) -> ApiRequest | None:  # noqa: ARG002  for subclasses
         """Return *request* with half the records after a time-out, or None. *read* counts records of earlier pages."""
         return None
@@ -236,6 +240,9 @@ class AfterId(SizedPages):
             hint = "request it in this order; where the parameter names a place in a list of any order: sorted: false"
             raise RefusedError(message, where=answer.address, hint=hint, code="list_unsorted")
         return request.with_page(**{self.param: last})
+
+    def needs_record(self, record: Any) -> bool:
+        return not self.sorted or _whole_number_in_member(record, self.id) is None  # sorted numbers are compared
 
 
 @dataclass(frozen=True)

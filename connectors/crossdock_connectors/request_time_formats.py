@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator
 
 UNIX, UNIX_MS = "unix", "unix_ms"
-_OFFSET = re.compile(r"%:?z|%Z|Z$|[+-]00:?00$")
+_OFFSET = re.compile(r"%:?z|%Z|(Z|GMT|UTC)$|[+-]00:?00$")  # GMT in a date of HTTP (RFC 9110, 5.6.7)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MINUTE = timedelta(minutes=1)
 _REPEATED = 180  # minutes; longer than any clock is set back

@@ -42,6 +42,7 @@ def test_no_text_of_a_later_time_is_less(one: datetime, other: datetime, zone: s
         ("%Y-%m-%d", "2026-06-30"),
         ("%Y-%m-%dT%H:%M:%SZ", "2026-07-01T03:30:00Z"),
         ("%Y-%m-%dT%H:%M:%S%z", "2026-07-01T03:30:00+0000"),
+        ("%a, %d %b %Y %H:%M:%S GMT", "Wed, 01 Jul 2026 03:30:00 GMT"),
         ("unix", "1782876600"),
         ("unix_ms", "1782876600000"),
     ],

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from crossdock.config.project.connections import Connection
+from crossdock.config.project.connections import Connection, cursor_version
 from crossdock.config.project.project import Project
 from crossdock.connector import Stream
 from crossdock.errors import CrossdockError, add_code_to_first_line, text_with_code
@@ -91,7 +91,8 @@ def facts_of_connection(
         if bucket is not None
     ]
     streams = [
-        stream_last_read(tx, full, stream, runs) for full, stream in connection.enabled_streams_with_full_names()
+        stream_last_read(tx, full, stream, runs, cursor_version(stream, connection.settings))
+        for full, stream in connection.enabled_streams_with_full_names()
     ]
     used = [
         usage
@@ -102,13 +103,15 @@ def facts_of_connection(
     return ConnectionFacts(name, connection.settings.kind, _address_or_error(connection), streams, limits, refusals)
 
 
-def stream_last_read(tx: Transaction, name: str, stream: Stream[Any], runs: Sequence[RunRecord]) -> StreamLastRead:
+def stream_last_read(
+    tx: Transaction, name: str, stream: Stream[Any], runs: Sequence[RunRecord], version_of_cursor: str
+) -> StreamLastRead:
     """Read when *stream* was read last. *runs* are the latest ones, the newest first."""
     finished = tx.intake.last_finished_import(name)
     return StreamLastRead(
         name,
         stream.mode,
-        tx.cursors.get_if_same_version(name, stream.cursor_version) or "",
+        tx.cursors.get_if_same_version(name, version_of_cursor) or "",
         None if finished is None else finished.at,
         tx.full_lists.last_read_time(name),
         tx.snapshots.last_snapshot_time(name),

@@ -228,7 +228,7 @@ class SourcePhases:
         """Restore the first cursor if *error* shows that the cursors of earlier parts may have skipped records."""
         if not isinstance(error, UnsortedError | IncompleteListError):
             return
-        name, version = self._bound.name, self._bound.stream.cursor_version
+        name, version = self._bound.name, self._bound.cursor_version
         with self._state.begin_read_only() as tx:
             is_first = tx.cursors.get_if_same_version(name, version) == self._since
         if not is_first:  # never so in a plan, which cannot write
@@ -464,7 +464,7 @@ class StreamInput:
 
     def _stored_cursor(self) -> str | None:
         with self._state.begin_read_only() as tx:
-            return tx.cursors.get_if_same_version(self._bound.name, self._bound.stream.cursor_version)
+            return tx.cursors.get_if_same_version(self._bound.name, self._bound.cursor_version)
 
     @property
     def _loader_of_known_keys_in_export_order(
@@ -618,7 +618,7 @@ class StreamInput:
             self._is_held_back = self._is_held_back or not done
             cursor = phases.new_cursor(self._scan)
             if cursor is not None and not (self._is_held_back or self._gone.undecided_deletion_count):
-                tx.cursors.put(bound.name, bound.stream.cursor_version, cursor)
+                tx.cursors.put(bound.name, bound.cursor_version, cursor)
             phases.store_followed_and_read_time(tx, is_done=done)
         self._state.update_key_index(bound.scope, self._order)
         if not self._is_held_back and not self.has_more:

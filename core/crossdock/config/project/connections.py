@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -177,6 +178,17 @@ class Connection:
         return guarded_target(made, self.settings)
 
 
+def cursor_version(stream: Stream[Any], settings: Settings) -> str:
+    """Return the version under which a cursor of *stream* is stored: that of the stream, and which API is read.
+
+    What another API, such as that of a test system, has changed since a time is not what this one has.
+    """
+    if not isinstance(settings, HttpSettings):
+        return stream.cursor_version
+    address = hashlib.sha256(settings.base_url.rstrip("/").encode()).hexdigest()[:16]
+    return f"{stream.cursor_version}:{address}"
+
+
 class BoundStream(Struct, frozen=True):
     """A stream of a connection, in a run.
 
@@ -198,6 +210,10 @@ class BoundStream(Struct, frozen=True):
     is_fetched_for_webhooks: bool = False
     untrimmed_key_scopes: frozenset[Scope] = frozenset()
     namespaces_of_config: Callable[[], frozenset[str]] | None = None
+
+    @property
+    def cursor_version(self) -> str:
+        return cursor_version(self.stream, self.context.settings)
 
     @property
     def namespace(self) -> str:

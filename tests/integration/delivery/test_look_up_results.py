@@ -405,6 +405,19 @@ def test_a_record_of_others_under_our_name_is_a_dead_letter(bench: Bench, platfo
     assert [seen.method for seen in platform.seen if seen.method == "PATCH"] == []
 
 
+def test_a_record_of_others_stays_when_ours_is_sent_again(bench: Bench, platform: Platform, shelf: Shelf) -> None:
+    """A replay, or the next version from the source, meets the same record of others: it is a dead letter again."""
+    body = {"externalId": "wms:0", "sku": "other", "name": "of others"}
+    name = shelf.put(body)
+    bench.deliver(1)
+    for wanted in ("x", "another version"):
+        payload = operation(0).after | {"name": wanted}
+        bench.carry_out([structs.replace(operation(0), after=payload, changes=payload)])
+        assert (bench.dead_letters(), bench.bound(), bench.unsettled()) == ({"0": "conflict"}, 0, {})
+    assert {member: shelf.held[name][member] for member in body} == body
+    assert platform.of("PATCH") == []
+
+
 def test_many_records_of_others_stop_the_run(bench: Bench, shelf: Shelf) -> None:
     """They show that the state is another one; those that were not decided about stay pending."""
     for number in range(20):

@@ -278,10 +278,18 @@ class LookUpResults:
         assert outcome.held is not None
         intent, target_id = task.intent, outcome.target_id
         takes_any = self._run.doubts.restored or intent.identity.stream in self._run.rules.adopting
-        may_be_ours = intent.target_id is None and task.retry_state.ambiguous and not takes_any
+        is_unsure, ambiguous = intent.target_id is None and not takes_any, task.retry_state.ambiguous
         if task.retry_state.conflict is not None and not self.may_exist_already(task):
             self._decide_unexpected_record(task, outcome, decisions)
-        elif may_be_ours and in_doubt_and_refusal_rules.shows_other_content(intent, outcome.held, self._target):
+        elif (
+            is_unsure and task.retry_state.conflict and not ambiguous and self._is_made_by_others(intent, outcome.held)
+        ):
+            self._reject_taken_name(intent, outcome, decisions)
+        elif (
+            is_unsure
+            and ambiguous
+            and in_doubt_and_refusal_rules.shows_other_content(intent, outcome.held, self._target)
+        ):
             message = f"the target has a record of this name, {target_id}, with other content: it may be of others"
             self.leave_in_doubt(task, message, decisions)
         else:
@@ -383,16 +391,22 @@ class LookUpResults:
     def _decide_unexpected_record(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         """Reject a record of others. One that this state made, or many of others, show that it has lost operations."""
         assert outcome.held is not None
-        member = self._run.rules.matching.get(task.intent.identity.stream)
-        if not in_doubt_and_refusal_rules.is_made_by_others(task.intent, outcome.held, self._target, member):
+        if not self._is_made_by_others(task.intent, outcome.held):
             self._stop_because_state_forgot_records(task, decisions)
             return
         self._others += 1
         if in_doubt_and_refusal_rules.are_too_many_conflicts(self._others, self.accepted):
             self._stop_because_state_forgot_records(task, decisions, others=self._others)
             return
-        refused = in_doubt_and_refusal_rules.rejection_of_taken_name(task.intent, outcome, self._target)
-        decisions.settle("rejected", task.intent, refused)
+        self._reject_taken_name(task.intent, outcome, decisions)
+
+    def _is_made_by_others(self, intent: Intent, held: dict[str, Any]) -> bool:
+        member = self._run.rules.matching.get(intent.identity.stream)
+        return in_doubt_and_refusal_rules.is_made_by_others(intent, held, self._target, member)
+
+    def _reject_taken_name(self, intent: Intent, found: Outcome, decisions: DispatchDecisions) -> None:
+        refused = in_doubt_and_refusal_rules.rejection_of_taken_name(intent, found, self._target)
+        decisions.settle("rejected", intent, refused)
 
     def _stop_because_state_forgot_records(
         self, task: SendTask, decisions: DispatchDecisions, *, others: int = 0

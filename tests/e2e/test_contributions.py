@@ -35,6 +35,34 @@ CONNECTIONS: dict[str, Any] = {
     "depot": {"kind": "folder_warehouse", "path": ".", "settle_s": 0, "streams": {"shipments": SHIPPED}},
 }  # fmt: skip
 
+ACTIONS: dict[str, Any] = {
+    "bins": table("out/BIN_*", ["CODE"], resource="warehouse_bin", map={
+        "code": "CODE", "warehouse": {"const": "W"},
+    }),
+    "lots": table("out/LOT_*", ["LOT"], resource="inventory_lot", map={
+        "productId": {"ref": "product", "key": "SKU"}, "lotNumber": "LOT",
+        "binId": {"ref": "warehouse_bin", "key": "BIN"}, "quantity": {"from": "QTY", "as": "decimal"},
+    }),
+    "invoices": table("out/INV_*", ["NO"], group_by=["NO"], resource="invoice", map={
+        "customerId": {"ref": "customer", "key": "CUST"}, "currency": {"const": "EUR"},
+        "items": {"each": {
+            "productId": {"ref": "product", "key": "SKU"}, "quantity": {"const": 1}, "unitPrice": {"const": 2},
+        }},
+    }),
+    "movements": table("out/MOV_*", ["ID"], resource="lot_movement", map={
+        "lotId": {"ref": "inventory_lot", "key": "LOT"}, "toBinId": {"ref": "warehouse_bin", "key": "TO"},
+        "quantity": {"from": "QTY", "as": "decimal"},
+    }),
+    "approvals": table("out/APP_*", ["NO"], resource="invoice_approval", map={
+        "invoiceId": {"ref": "invoice", "key": "NO"},
+    }),
+}  # fmt: skip
+
+
+def with_actions() -> dict[str, Any]:
+    """The shop, with lots, invoices and actions on them."""
+    return {**CONNECTIONS["shop"], "streams": {**CONNECTIONS["shop"]["streams"], **ACTIONS}}
+
 
 @pytest.fixture
 def platform(tmp_path: Path) -> Iterator[SandboxServer]:
@@ -311,30 +339,7 @@ def test_what_cannot_be_contributed_is_said_at_once(
 def test_actions_are_done_once(tmp_path: Path, platform: SandboxServer, client: httpx.Client) -> None:
     """Stock is moved and an invoice approved by records; a record that comes again, in another file, does nothing, and
     one that says something else now is rejected."""
-    lots = {
-        "bins": table("out/BIN_*", ["CODE"], resource="warehouse_bin", map={
-            "code": "CODE", "warehouse": {"const": "W"},
-        }),
-        "lots": table("out/LOT_*", ["LOT"], resource="inventory_lot", map={
-            "productId": {"ref": "product", "key": "SKU"}, "lotNumber": "LOT",
-            "binId": {"ref": "warehouse_bin", "key": "BIN"}, "quantity": {"from": "QTY", "as": "decimal"},
-        }),
-        "invoices": table("out/INV_*", ["NO"], group_by=["NO"], resource="invoice", map={
-            "customerId": {"ref": "customer", "key": "CUST"}, "currency": {"const": "EUR"},
-            "items": {"each": {
-                "productId": {"ref": "product", "key": "SKU"}, "quantity": {"const": 1}, "unitPrice": {"const": 2},
-            }},
-        }),
-        "movements": table("out/MOV_*", ["ID"], resource="lot_movement", map={
-            "lotId": {"ref": "inventory_lot", "key": "LOT"}, "toBinId": {"ref": "warehouse_bin", "key": "TO"},
-            "quantity": {"from": "QTY", "as": "decimal"},
-        }),
-        "approvals": table("out/APP_*", ["NO"], resource="invoice_approval", map={
-            "invoiceId": {"ref": "invoice", "key": "NO"},
-        }),
-    }  # fmt: skip
-    shop = {**CONNECTIONS["shop"], "streams": {**CONNECTIONS["shop"]["streams"], **lots}}
-    project = started(tmp_path, platform, {"shop": shop})
+    project = started(tmp_path, platform, {"shop": with_actions()})
     project.write("BIN_1.csv", "CODE\nA1\nOUT\n")
     project.write("LOT_1.csv", "LOT;SKU;BIN;QTY\nL1;P1;A1;10\n")
     project.write("INV_1.csv", "NO;CUST;SKU\n1;C1;P1\n2;C1;P1\n")
@@ -353,6 +358,49 @@ def test_actions_are_done_once(tmp_path: Path, platform: SandboxServer, client: 
     moves = [each for each in effects(client) if each["operation"] in {"move", "approve"}]
     assert [each["operation"] for each in moves].count("move") == 2
     assert [each["operation"] for each in moves].count("approve") == 2
+
+
+@pytest.mark.parametrize("others", [1, 30])
+def test_an_action_on_a_record_that_is_gone_is_a_dead_letter(
+    tmp_path: Path, platform: SandboxServer, client: httpx.Client, others: int
+) -> None:
+    """A person has deleted the lot on the platform: its movement is refused alone, and all others are delivered."""
+    project = started(tmp_path, platform, {"shop": with_actions()})
+    project.write("BIN_1.csv", "CODE\nA1\nOUT\n")
+    project.write("LOT_1.csv", "LOT;SKU;BIN;QTY\nL1;P1;A1;50\nL2;P1;A1;50\n")
+    project.sync()
+    ids = {each["externalId"]: each["id"] for each in listed(client, "/api/v1/inventory/lots")}
+    assert client.delete(f"/api/v1/inventory/lots/{ids['shop:L1']}").status_code == 204
+    project.write("MOV_1.csv", "ID;LOT;TO;QTY\nM0;L1;OUT;1\n")
+    report = project.sync(exit_code=1)
+    assert report["streams"]["shop.movements"]["records"]["rejected"] == 1
+    assert "no such inventory_lot" in project.run("records", "list").stdout
+    project.write("MOV_2.csv", "\n".join(["ID;LOT;TO;QTY", *(f"M{n + 1};L2;OUT;1" for n in range(others)), ""]))
+    project.write("INV_1.csv", "NO;CUST;SKU\n1;C1;P1\n")
+    records = project.sync(exit_code=1)["streams"]
+    assert (records["shop.movements"]["records"]["created"], records["shop.invoices"]["records"]["created"]) == (
+        others,
+        1,
+    )
+    assert [each["operation"] for each in effects(client)].count("move") == others
+
+
+def test_a_platform_without_an_action_is_a_wrong_config(
+    tmp_path: Path, platform: SandboxServer, client: httpx.Client
+) -> None:
+    """Where all movements are answered 404, the run ends after a few, and the others stay pending."""
+    project = started(tmp_path, platform, {"shop": with_actions()})
+    lots = [f"L{n};P1;A1;1" for n in range(40)]
+    project.write("BIN_1.csv", "CODE\nA1\nOUT\n")
+    project.write("LOT_1.csv", "\n".join(["LOT;SKU;BIN;QTY", *lots, ""]))
+    project.sync()
+    for each in listed(client, "/api/v1/inventory/lots"):
+        client.delete(f"/api/v1/inventory/lots/{each['id']}")
+    project.write("MOV_1.csv", "\n".join(["ID;LOT;TO;QTY", *(f"M{n};L{n};OUT;1" for n in range(40)), ""]))
+    report = project.sync(exit_code=3)
+    records = report["streams"]["shop.movements"]["records"]
+    assert (records["rejected"], records["carried_on"]) == (10, 30)
+    assert "has nothing at /api/v1/inventory/lots/" in json.dumps(report)
 
 
 def listed(client: httpx.Client, path: str) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Any
+from urllib.parse import unquote
 
 from msgspec import Struct
 
@@ -18,6 +19,7 @@ from crossdock.writing.targets.target import Rule, Target
 
 MARGIN_S = 300  # the key is not used in the last seconds before it expires at the target
 OTHERS_AT_MOST = 10  # records of others with this state's external ids, however few were accepted in the run
+NO_PARENT_AT_MOST = 10  # creates below records that are not there, while nothing shows that the path is right
 OTHERS_SHARE = 10  # beyond that, one of them per this many accepted records shows a lost state
 
 
@@ -140,6 +142,16 @@ def error_if_refusal_concerns_all(
         path = intent.path or target.look_up(intent.resource, name, None).path
         return RemoteError(f"has nothing at {path}: {answer}", where=where, hint=hint, code="target_path_unknown")
     return None
+
+
+def may_lack_parent_in_path(intent: Intent, outcome: Outcome) -> bool:
+    """Return whether a 404 to a create may only say that the record is gone which its path names, as that of a movement
+    names the lot.
+    """
+    if outcome.status != 404 or intent.operation != "create":
+        return False
+    named = {each for each in payload_after(intent).values() if isinstance(each, str)}
+    return any(unquote(part) in named for part in intent.path.partition("?")[0].split("/"))
 
 
 class StateDoubts(Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -48,6 +49,7 @@ class OutcomePolicy:
         self._retries = Retries(run)
         self._look_up_results = LookUpResults(run, self._retries)
         self._accepted: set[str] = set()  # resources for which something was delivered
+        self._nothing_at = Counter[str]()  # by resource, creates below a record that is not there
         self._throttled_since: float | None = None
         self._pending_since = dict[int, float]()  # stored batches by their ids
         self._known_at = dict[int, float]()  # when the target last showed that it knows one, or was first asked
@@ -508,6 +510,11 @@ class OutcomePolicy:
         )
 
     def _reject_one_or_stop_run(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+        if in_doubt_and_refusal_rules.may_lack_parent_in_path(task.intent, outcome):
+            self._nothing_at[task.intent.resource] += 1
+            if self._nothing_at[task.intent.resource] <= in_doubt_and_refusal_rules.NO_PARENT_AT_MOST:
+                decisions.settle("rejected", task.intent, outcome)
+                return
         if (concerns_all := self._error_if_concerns_all(task, outcome)) is None:
             decisions.settle("rejected", task.intent, outcome)
             return

@@ -137,6 +137,25 @@ def test_one_record_that_is_forbidden(site: Site, front: Front) -> None:
     assert [(item["key"], item["why"]) for item in site.listed()] == [("3", "forbidden: ledger:4000")]
 
 
+def test_what_is_forbidden_in_every_run_holds_nothing_else_back(site: Site, front: Front) -> None:
+    """The first invoice of all is one that the key may not post. It ends the first run, and no later one."""
+    site.edit("in_flight: 4", "in_flight: 1")
+    site.init()
+    site.fill()
+    chosen = b'"quantity":2'
+    front.fate = lambda seen: Reply(403, b'{"detail": "ledger:4000"}') if chosen in seen.body else FORWARD
+    assert site.sync().code == 3
+    site.export("INV_2.csv", INVOICES.splitlines()[0] + "\n4;C1;P1;7;1.50;EUR\n")
+    for _ in range(2):
+        result = site.sync()
+        assert (result.code, "does not permit writing invoice: ledger:4000 (HTTP 403)" in result.err) == (3, True)
+        assert [(item["key"], item["state"]) for item in site.listed()] == [("1", "pending")]
+    assert len(site.effects("invoice")) == 3
+    front.fate = lambda _: FORWARD
+    assert site.sync().code == 0
+    assert len(site.effects("invoice")) == 4
+
+
 # ---- refusals
 
 

@@ -51,7 +51,11 @@ NOTHING_TAKEN_OVER = AdoptionRules()
 
 @dataclass(slots=True)
 class DeliveryContext:
-    """One delivery. While *resuming*, it settles operations that may fail on every run."""
+    """One delivery. While *resuming*, it settles operations that may fail on every run.
+
+    Attributes:
+        left_refusal: The first of them that may concern every record of its resource.
+    """
 
     target: Target
     clock: Clock
@@ -59,6 +63,7 @@ class DeliveryContext:
     doubts: StateDoubts = NO_DOUBTS
     forgotten: ForgottenRecords | None = None
     resuming: bool = False
+    left_refusal: CrossdockError | None = None
     stop: BaseException | None = None
     rng: random.Random = field(default_factory=random.Random)
     queue: SendQueue = field(init=False)

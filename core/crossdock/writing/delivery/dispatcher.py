@@ -84,10 +84,13 @@ class Dispatcher:
             self._queue.release_held_back(but=held_back_streams)
             yield from self._deliver_queued_yielding_at_pauses()
         except PostponedError as error:
-            text = f"delivery of what the last run left unsettled is postponed: {error.message}"
-            self._run.warn(add_code_to_first_line(text, "delivery_postponed"))
-            self._delivery.reset_after_stop()
+            self._postpone_left(error)
         self._delivery.resuming = False
+
+    def _postpone_left(self, error: PostponedError) -> None:
+        text = f"delivery of what the last run left unsettled is postponed: {error.message}"
+        self._run.warn(add_code_to_first_line(text, "delivery_postponed"))
+        self._delivery.reset_after_stop()
 
     def _stored_batches_with_intents(self, intents: Sequence[Intent]) -> Iterator[tuple[StoredBatch, list[Intent]]]:
         """Yield the stored batches with their operations among *intents*, in the order of their numbers."""
@@ -105,9 +108,21 @@ class Dispatcher:
         return self._delivery.take_undelivered_batch_errors()
 
     def deliver_held_back(self) -> bool:
-        """Deliver what `resume_unsettled_intents` held back. Returns and fails as `deliver`."""
+        """Deliver what `resume_unsettled_intents` held back. Returns and fails as `deliver`.
+
+        A refusal that may concern all is an error, and does not end the run: new records will show whether it does.
+        """
         self._queue.release_held_back()
-        return self.deliver(iter(()))
+        self._delivery.resuming, self._delivery.left_refusal = True, None
+        try:
+            return self.deliver(iter(()))
+        except PostponedError as error:
+            self._postpone_left(error)
+            return True
+        finally:
+            self._delivery.resuming = False
+            if self._delivery.left_refusal is not None:
+                self._delivery.add_undelivered_batch_error(self._delivery.left_refusal)
 
     def _deliver_queued_yielding_at_pauses(self) -> Iterator[None]:
         while not self.deliver(iter(())):

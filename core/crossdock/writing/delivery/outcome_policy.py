@@ -520,4 +520,5 @@ class OutcomePolicy:
             return
         if not self._run.resuming or outcome.status == 401:  # otherwise its stream may be removed from the config
             self._run.stop_with(concerns_all)
+        self._run.left_refusal = self._run.left_refusal or concerns_all
         self._retries.leave_to_next_run(task, outcome, decisions)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import yaml
 from tests.e2e.folder_project import FolderProject, table
 from tests.plan_and_sync import differences
 
@@ -310,6 +311,71 @@ def test_a_member_that_others_changed_is_not_overwritten(
     assert (found["shop:1"]["status"], found["shop:2"]["status"]) == ("on hold", "shipped")
     assert found["shop:2"]["tracking"] == [{"carrier": "X", "number": "1"}]
     assert "somebody else has changed status" in project.run("records", "list", "--state", "rejected").stdout
+
+
+def edited(project: FolderProject, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the connections of the config."""
+    config = yaml.safe_load(project.config.read_text(encoding="utf-8"))
+    change(config["connections"])
+    project.config.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+
+
+ORDERED = "NO;CUST;CURRENCY;AT;SKU;QTY;STATUS\n1;C1;EUR;2026-11-20T08:15:00Z;P1;1;{}\n"
+
+
+@pytest.mark.parametrize("matches", ["key", "id"])
+def test_a_member_that_another_stream_contributes_from_now_on_stays(
+    tmp_path: Path, platform: SandboxServer, client: httpx.Client, matches: str
+) -> None:
+    """The stream of the whole records gives it up: it is not taken away from those of which the other knows nothing."""
+    mapped = {**CREATED, "map": {**CREATED["map"], "status": "STATUS"}}
+    whole = {**CONNECTIONS["shop"], "streams": {**CONNECTIONS["shop"]["streams"], "orders": mapped}}
+    project = started(tmp_path, platform, {"shop": whole})
+    project.write(
+        "ORD_1.csv", ORDERED.format("shipped") + ORDERED.format("packed").splitlines()[1].replace("1", "2", 1)
+    )
+    agreed(project)
+
+    def hand_over(connections: dict[str, Any]) -> None:
+        del connections["shop"]["streams"]["orders"]["map"]["status"]
+        depot = {**CONNECTIONS["depot"], "streams": {"shipments": {**SHIPPED, "matches": matches}}}
+        connections["depot"] = depot
+
+    edited(project, hand_over)
+    ids = {name.partition(":")[2]: each["id"] for name, each in stored(client).items()}
+    project.write("SHIP_1.csv", f"NO;STATUS\n{'2' if matches == 'key' else ids['2']};shipped\n")
+    assert agreed(project)["requests"] == 1
+    assert {name: each.get("status") for name, each in stored(client).items()} == dict.fromkeys(
+        ("shop:1", "shop:2"), "shipped"
+    )
+    assert project.run("reconcile").exit_code == 0
+
+
+def test_a_member_that_is_contributed_no_longer_is_not_taken_away(
+    tmp_path: Path, platform: SandboxServer, client: httpx.Client
+) -> None:
+    """The stream of the whole records writes it now. What the other one contributed before does not undo that."""
+    both = {**SHIPPED, "contributes": ["status", "tracking"], "group_by": ["NO"], "map": {
+        "status": "STATUS", "tracking": {"each": {"carrier": "CARRIER", "number": "NUMBER"}},
+    }}  # fmt: skip
+    connections = {**CONNECTIONS, "depot": {**CONNECTIONS["depot"], "streams": {"shipments": both}}}
+    project = started(tmp_path, platform, connections)
+    project.write("ORD_1.csv", ORDERED.format("open"))
+    project.write("SHIP_1.csv", "NO;STATUS;CARRIER;NUMBER\n1;shipped;DHL;17\n")
+    agreed(project)
+
+    def take_back(connections: dict[str, Any]) -> None:
+        connections["shop"]["streams"]["orders"]["map"]["status"] = "STATUS"
+        shipments = connections["depot"]["streams"]["shipments"]
+        shipments["contributes"] = ["tracking"]
+        del shipments["map"]["status"]
+
+    edited(project, take_back)
+    project.write("ORD_1.csv", ORDERED.format("closed"))
+    assert agreed(project)["requests"] == 1
+    (order,) = stored(client).values()
+    assert (order["status"], order["tracking"][0]["number"]) == ("closed", "17")
+    assert project.run("reconcile").exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import polars as pl
+from msgspec import structs
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.row_preparation import KEY_HASH
@@ -90,7 +91,8 @@ class FullInputIgnoringEarlierRuns(StreamInput):
 
     def _operation_from_accepted_payload(self, wanted: Binding, held: Binding | None) -> Operation:
         """Write what the target accepted before, since the source no longer names the record."""
-        bound, after = self._bound, wanted.payload
+        bound, after = self._bound, self._bound.members_of_own(wanted.payload)
+        held = held and structs.replace(held, payload=bound.members_of_own(held.payload))
         identity = RecordIdentity(bound.name, wanted.key, wanted.key_hash, None, wanted.position, FROM_STATE, 0)
         changes = after if held is None else merge_patch_between(held.payload, after)
         kind: Any = "create" if held is None else "update"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -123,10 +123,11 @@ class Connection:
         origins: Mapping[str, frozenset[str]] = {},
         as_written: frozenset[Scope] = frozenset(),
         known: Callable[[], frozenset[str]] | None = None,
+        contributed: Mapping[Scope, frozenset[str]] = {},
     ) -> BoundStream:
         """Bind *stream* to a run. *origins* has the namespaces of the records that are read from each target.
 
-        *known* returns the namespaces that the config knows.
+        *known* returns the namespaces that the config knows. *contributed* is of `members_contributed_by_scope`.
         """
         scope = self.scope_of_written_records(stream)
         system, _, resource = (stream.reads or "").partition(".")
@@ -135,8 +136,11 @@ class Connection:
         is_hinted = stream.fetches and self._receives_webhooks
         target = targets[scope.target]
         known = None if self.settings.namespace or stream.namespace else known
+        others = frozenset[str]().union(
+            *(contributed.get(each, ()) for each in (scope, structs.replace(scope, namespace="")))
+        )
         return BoundStream(
-            name, self.namespace, stream, scope, context, target, read, own, is_hinted, as_written, known
+            name, self.namespace, stream, scope, context, target, read, own, is_hinted, as_written, known, others
         )
 
     @property
@@ -197,6 +201,7 @@ class BoundStream(Struct, frozen=True):
         namespaces_of_target_system: Those of records of the system that it writes to.
         untrimmed_key_scopes: The scopes whose keys are not trimmed.
         namespaces_of_config: Returns those that the config knows; None if it declares the one of the stream.
+        members_of_others: Those of its records that other streams contribute.
     """
 
     name: str
@@ -210,6 +215,19 @@ class BoundStream(Struct, frozen=True):
     is_fetched_for_webhooks: bool = False
     untrimmed_key_scopes: frozenset[Scope] = frozenset()
     namespaces_of_config: Callable[[], frozenset[str]] | None = None
+    members_of_others: frozenset[str] = frozenset()
+
+    def members_of_own(self, payload: dict[str, Any], mapped: Collection[str] = ()) -> dict[str, Any]:
+        """Return what the stream still writes of an accepted *payload*: those that it has given up are left as they
+        are.
+
+        A contribution never writes other members than those that it declares. A stream of whole records has given up
+        those that others contribute, unless they are still *mapped*.
+        """
+        if own := self.stream.contributes:
+            return {name: value for name, value in payload.items() if name in own}
+        given_up = self.members_of_others.difference(mapped)
+        return {name: value for name, value in payload.items() if name not in given_up} if given_up else payload
 
     @property
     def cursor_version(self) -> str:
@@ -327,6 +345,20 @@ def _refuse_two_way_members(document: Document, connections: Sequence[Connection
 def _written_target_and_resource(stream: Stream[Any]) -> str:
     """Return what a stream writes, in the form of ``reads`` of another stream."""
     return f"{PLATFORM}.{stream.resource_type.name}" if stream.to == PLATFORM else stream.to
+
+
+def members_contributed_by_scope(connections: Iterable[Connection]) -> dict[Scope, frozenset[str]]:
+    """Return the members that streams contribute to the records of each scope; without a namespace if they may be of
+    any.
+    """
+    found = defaultdict[Scope, set[str]](set)
+    for connection in connections:
+        for stream in connection.streams:
+            if stream.contributes:
+                scope = connection.scope_of_written_records(stream).whole_record_scope
+                scope = scope if stream.matches == "key" else structs.replace(scope, namespace="")
+                found[scope].update(stream.contributes)
+    return {scope: frozenset(members) for scope, members in found.items()}
 
 
 def _member_written_twice_error(stream: Stream[Any], name: str, written: dict[str, str]) -> str | None:

@@ -16,7 +16,12 @@ from msgspec import Struct, field, structs
 
 from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project.config_model import ConfigFile, ListenConfig
-from crossdock.config.project.connections import BoundStream, Connection, load_connections
+from crossdock.config.project.connections import (
+    BoundStream,
+    Connection,
+    load_connections,
+    members_contributed_by_scope,
+)
 from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.connector import Stream
@@ -212,6 +217,7 @@ class Project(Struct, frozen=True):
     def bind_streams(self, wanted: set[str], *, targets: Mapping[str, Target], run: SourceContext) -> list[BoundStream]:
         """Bind the streams of these names, parents first and contributions last."""
         bound, origins = list[BoundStream](), self._namespaces_by_system()
+        contributed = members_contributed_by_scope(self.connections)
         as_written = frozenset(
             each.scope_of_written_records(stream).whole_record_scope
             for each in self.connections
@@ -222,8 +228,9 @@ class Project(Struct, frozen=True):
             chosen = [(name, stream) for name, stream in connection.enabled_streams_with_full_names() if name in wanted]
             if chosen:
                 context = connection.context(run)
+                known = self._known_namespaces
                 bound += [
-                    connection.bind_stream(name, stream, targets, context, origins, as_written, self._known_namespaces)
+                    connection.bind_stream(name, stream, targets, context, origins, as_written, known, contributed)
                     for name, stream in chosen
                 ]
         for each in bound:

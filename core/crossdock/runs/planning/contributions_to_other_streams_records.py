@@ -19,6 +19,7 @@ from crossdock.writing.delivery.operations_and_intents import FROM_STATE, Operat
 class Contributions:
     def __init__(self, bound: BoundStream) -> None:
         self._scope, self._by_id, self._stream = bound.scope, bound.stream.matches != "key", bound.name
+        self._members_of_own = bound.members_of_own
         self.needed = bool(bound.stream.contributes)
 
     def record_that_must_exist_first(self, read: KeyedRecord) -> list[ScopedKey]:
@@ -60,12 +61,13 @@ class Contributions:
             whole = wholes.get(key_hash) or _empty_contribution(
                 key_hash, key, placeholder(self._scope.whole_record_scope, key), 0
             )
-            if key_hash not in left_out and mine.payload and whole.target_id != mine.target_id:
+            payload = self._members_of_own(mine.payload)
+            if key_hash not in left_out and payload and whole.target_id != mine.target_id:
                 identity = RecordIdentity(self._stream, key, key_hash, None, mine.position, FROM_STATE, 0)
                 held = _empty_contribution(key_hash, key, whole.target_id, mine.counter)
                 held = structs.replace(held, etag=whole.etag, changed_at=whole.changed_at)
                 record = Record(key, (), FROM_STATE, (0,))
-                yield Operation("update", identity, self._scope, record, mine.payload, mine.payload, held)
+                yield Operation("update", identity, self._scope, record, payload, payload, held)
 
     def binding_before_first_contribution(self, read: KeyedRecord) -> Binding:
         """Return the empty contribution to a record that the plan creates before."""

@@ -241,6 +241,8 @@ class Planner:
         self, planned: PlannedChunk, read: KeyedRecord, after: dict[str, Any], binding: Binding | None
     ) -> None:
         write_once = self._bound.resource_type.write_once
+        if binding is not None and (own := self._bound.members_of_own(binding.payload, after)) is not binding.payload:
+            binding = structs.replace(binding, payload=own)
         if binding is None:
             self._plan_create(planned, read, after)
         elif binding.payload == after or (write_once and binding.step == "import"):

@@ -226,16 +226,21 @@ def _direct_cause(error: BaseException) -> BaseException | None:
 
 
 class FailureTolerantOutput(io.FileIO):
-    """A file descriptor that ignores writes after one has failed. *failure* is BrokenPipeError without a reader."""
+    """A file descriptor that ignores writes that fail. *failure* is the first: BrokenPipeError without a reader.
+
+    A document is not continued after it, since it would lack a part. A log, which *goes_on*, is: its disk may have
+    room again.
+    """
 
     failure: OSError | None = None
+    goes_on = False
 
     def write(self, data: Any) -> int:
-        if self.failure is None:
+        if self.failure is None or self.goes_on:
             try:
                 written: int = super().write(data)
             except OSError as error:
-                self.failure = error
+                self.failure = self.failure or error
             else:
                 return written
         return memoryview(data).nbytes
@@ -243,7 +248,9 @@ class FailureTolerantOutput(io.FileIO):
 
 def tolerate_failed_output() -> FailureTolerantOutput | None:
     """Replace standard output and error, and return the former; None if it is not the process's own, as in a test."""
-    sys.stderr = _stream_ignoring_failed_writes(sys.stderr, sys.__stderr__)[0]
+    sys.stderr, messages = _stream_ignoring_failed_writes(sys.stderr, sys.__stderr__)
+    if messages is not None:
+        messages.goes_on = True
     sys.stdout, output = _stream_ignoring_failed_writes(sys.stdout, sys.__stdout__)
     return output
 

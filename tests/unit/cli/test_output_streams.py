@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from pathlib import Path
 
@@ -36,3 +37,18 @@ def test_an_output_that_was_closed_is_one_that_nobody_reads(monkeypatch: pytest.
     assert tolerate_failed_output() is None
     with sys.stdout:
         sys.stdout.write("one\n")
+
+
+def test_a_log_goes_on_once_its_disk_has_room_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service writes for months: a disk that was full for a minute costs the lines of that minute only."""
+    file, number = tmp_path / "log", os.open("/dev/full", os.O_WRONLY)
+    stream = io.TextIOWrapper(io.BufferedWriter(io.FileIO(number, "w")), line_buffering=True)
+    for name in ("stderr", "__stderr__"):
+        monkeypatch.setattr(sys, name, stream)
+    tolerate_failed_output()
+    print("while it is full", file=sys.stderr)
+    with file.open("w") as room:
+        os.dup2(room.fileno(), number)
+    print("after that", file=sys.stderr)
+    assert file.read_text() == "after that\n"
+    stream.close()

@@ -200,12 +200,23 @@ def _engine(url: URL, *, read_only: bool, waits_s: float = BUSY_S) -> Engine:
     if url.drivername == "sqlite":
         return _sqlite_engine(url, read_only=read_only, waits_s=waits_s)
     schema.unverified_bindings.dialect_kwargs["postgresql_where"] = schema.bindings.c.unverified.is_(True)
-    options = "-c default_transaction_read_only=on" if read_only else ""
+    settings = _given_settings(url)
+    if read_only:
+        settings.append("-c default_transaction_read_only=on")
     if waits_s < BUSY_S:
-        options += f" -c lock_timeout={waits_s * 1_000:.0f} -c statement_timeout={waits_s * 1_000:.0f}"
-    arguments = {"options": options, "connect_timeout": 10}
+        settings.append(f"-c lock_timeout={waits_s * 1_000:.0f} -c statement_timeout={waits_s * 1_000:.0f}")
+    arguments = {"options": " ".join(settings), "connect_timeout": 10}
     with translated_database_errors(url):
         return create_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=arguments)
+
+
+def _given_settings(url: URL) -> list[str]:
+    """Return the settings of sessions in the address, or else in PGOPTIONS, such as the schema of the tables.
+
+    What is passed on beside the address takes their place (libpq, 34.1.2), so it has to contain them.
+    """
+    given = url.query.get("options", os.environ.get("PGOPTIONS", ""))
+    return list(given) if isinstance(given, tuple) else [given] if given else []
 
 
 def _sqlite_engine(url: URL, *, read_only: bool, synchronous: str = "FULL", waits_s: float = BUSY_S) -> Engine:

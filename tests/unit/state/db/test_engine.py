@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -39,6 +40,35 @@ def test_a_state_of_another_tenant_is_refused(state_url: StateUrl, pin: PinnedTe
         State(state_url, pin)
     with pytest.raises(StateError, match="belongs to tenant 'acme'"):
         create_or_upgrade(state_url, pin)
+
+
+@pytest.mark.parametrize("is_in_address", [True, False], ids=["address", "PGOPTIONS"])
+def test_states_in_two_schemas_of_a_database_are_two_states(
+    new_database: Callable[..., StateUrl], monkeypatch: pytest.MonkeyPatch, is_in_address: bool
+) -> None:
+    """The settings of sessions that the address or libpq's variable has apply, also to those that only read."""
+    url = new_database()
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text("CREATE SCHEMA acme; CREATE SCHEMA beta"))
+    engine.dispose()
+
+    def of_schema(name: str) -> StateUrl:
+        settings = f"-csearch_path={name}"
+        if is_in_address:
+            return parse_url(url.update_query_dict({"options": settings}).render_as_string(), Path())
+        monkeypatch.setenv("PGOPTIONS", settings)
+        return url
+
+    assert create_or_upgrade(of_schema("acme"), PIN)
+    assert create_or_upgrade(of_schema("beta"), PIN)
+    with closing(State(of_schema("beta"), PIN)) as state:
+        start(state)
+    for name, runs in (("acme", 0), ("beta", 1)):
+        with closing(State(of_schema(name), PIN, read_only=True)) as state, state.begin_read_only() as tx:
+            assert tx.runs.count_all() == runs
+            with pytest.raises(StateError, match="(?i)read.?only"):
+                start(state)
 
 
 def test_many_may_make_a_state_at_once(state_url: StateUrl) -> None:

@@ -243,7 +243,16 @@ class _SessionLock:
         return session
 
     def try_to_take(self) -> bool:
-        return bool(self._session.execute(_TAKE_ADVISORY_LOCK).scalar())
+        return self._is_own() and bool(self._session.execute(_TAKE_ADVISORY_LOCK).scalar())
+
+    def _is_own(self) -> bool:
+        """Return whether the session is that of this process alone.
+
+        A pooler, such as PgBouncer, lends a session to several processes in turn, all of which get its lock. It tells
+        its clients a number that is not the one of the session.
+        """
+        told = self._session.connection.driver_connection.info.backend_pid  # type: ignore[union-attr]  # of psycopg
+        return bool(told == self._session.execute(select(func.pg_backend_pid())).scalar())
 
     def is_still_held(self) -> bool:
         if not self._session.closed:

@@ -8,9 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 
+import psycopg
 import pytest
 from sqlalchemy import create_engine, func, select, text
 from tests.conftest import PIN
+from tests.unit.state.samples import start
 from tests.waiting import WITHIN_S, eventually
 
 from crossdock.errors import StateBusyError
@@ -136,4 +138,25 @@ def test_a_run_whose_lock_session_is_ended_takes_the_lock_again(
                 tx.runs.start(business_date="2026-03-14", at=datetime(2026, 3, 15, 2, 30, tzinfo=UTC), job="nightly")
         with second.hold_run_lease("second"):
             pass
+    engine.dispose()
+
+
+def test_a_lock_through_a_pooler_does_not_end_a_run(
+    new_database: Callable[..., StateUrl], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PgBouncer can lend one session to two processes: that the second one gets its lock proves nothing."""
+    url = new_database()
+    create_or_upgrade(url, PIN)
+    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    monkeypatch.setattr(run_lease, "_GRACE_S", 0.1)
+    monkeypatch.setattr(psycopg.ConnectionInfo, "backend_pid", property(lambda _: 4711))  # a pooler's own number
+    with closing(State(url, PIN)) as first, closing(State(url, PIN)) as second, engine.connect() as lent:
+        monkeypatch.setattr(run_lease._SessionLock, "_opened_session", lambda _: lent)
+        monkeypatch.setattr(run_lease._SessionLock, "close", lambda _: None)
+        with first.hold_run_lease("first"):
+            with pytest.raises(StateBusyError, match="first"), second.hold_run_lease("second"):
+                pass
+            start(first)
+        with second.hold_run_lease("second"):
+            start(second)
     engine.dispose()

@@ -20,21 +20,31 @@ def host_and_number(name: str) -> str:
 
 
 def has_process_ended(name: str) -> bool:
-    """Return whether the process of this name has ended; False if that cannot be seen from here.
+    """Return whether the process of this name has ended; False if that cannot be seen from here."""
+    return _is_running(name) is False
+
+
+def is_other_process_running(name: str) -> bool:
+    """Return whether the process of this name is another one and is running; False if that cannot be seen from here."""
+    return name != own_process_name() and _is_running(name) is True
+
+
+def _is_running(name: str) -> bool | None:
+    """Return None if that cannot be seen from here.
 
     The number of a process in another container, or on another machine of the same name, is that of any process here.
     """
     found, _, place = name.partition("#")
     host, _, number = found.rpartition(":")
     if (host, place) != (socket.gethostname()[:100], _place()) or not number.isdecimal():
-        return False
+        return None
     try:
         os.kill(int(number), 0)
     except ProcessLookupError:
-        return True
-    except PermissionError:
         return False
-    return False
+    except PermissionError:
+        pass
+    return True
 
 
 @cache

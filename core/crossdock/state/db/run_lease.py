@@ -43,7 +43,7 @@ from crossdock.state.db.schema import leases as table
 from crossdock.state.db.schema_migrations import LONG_AGO
 from crossdock.values.clock import SystemClock
 from crossdock.values.periodic_background_calls import call_periodically_in_thread
-from crossdock.values.process_names import has_process_ended, host_and_number
+from crossdock.values.process_names import has_process_ended, host_and_number, is_other_process_running
 from crossdock.values.safe_local_files import open_or_create_private
 
 LEASE_S = 60.0
@@ -162,8 +162,10 @@ def _acquire(engine: Engine, url: URL, owner: str, above: int, try_lock: Callabl
 def _take(connection: Connection, url: URL, owner: str, *, above: int = 0, locked: bool) -> int:
     last = connection.execute(_LAST.with_for_update()).one()
     now = _shared_clock_time(connection)
-    if not (locked and last.locked):  # otherwise this process got the last holder's lock, so its process has ended
+    if not (locked and last.locked) or is_other_process_running(last.owner):
         _refuse_if_held(last, now, url)
+    # otherwise this process got the last holder's lock, so its process has ended. One that is running has another lock:
+    # its file was removed, or was found by another path of the state
     new = max(last.fence, above) + 1
     until = now + timedelta(seconds=LEASE_S)
     connection.execute(update(table).where(_LEASE).values(fence=new, owner=owner, locked=locked, until=until))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -16,8 +18,9 @@ from tests.unit.state.samples import start
 from tests.waiting import WITHIN_S, eventually
 
 from crossdock.errors import StateBusyError
-from crossdock.state import State, StateUrl, create_or_upgrade
+from crossdock.state import State, StateUrl, create_or_upgrade, parse_url
 from crossdock.state.db import run_lease, schema
+from crossdock.values.process_names import own_process_name
 
 
 @pytest.fixture
@@ -160,3 +163,24 @@ def test_a_lock_through_a_pooler_does_not_end_a_run(
         with second.hold_run_lease("second"):
             start(second)
     engine.dispose()
+
+
+@pytest.mark.parametrize("is_removed", [True, False], ids=["removed", "of another path"])
+def test_another_file_of_the_lock_does_not_end_a_run(tmp_path: Path, is_removed: bool) -> None:
+    """Somebody removed the file as if it were left over, or a link leads to the state: its process is still running."""
+    url, link = parse_url("sqlite:///state.db", tmp_path), parse_url("sqlite:///link.db", tmp_path)
+    create_or_upgrade(url, PIN)
+    (tmp_path / "link.db").symlink_to("state.db")
+    running = f"{own_process_name()}".replace(f":{os.getpid()}#", f":{os.getppid()}#")
+    with closing(State(url, PIN)) as first, closing(State(url if is_removed else link, PIN)) as second:
+        with first.hold_run_lease(running):
+            if is_removed:
+                (tmp_path / "state.db.lock").unlink()
+            with (
+                pytest.raises(StateBusyError, match="another run is using this state"),
+                second.hold_run_lease("second"),
+            ):
+                pass
+            start(first)
+        with second.hold_run_lease("second"):
+            start(second)

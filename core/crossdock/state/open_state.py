@@ -130,10 +130,15 @@ def create_or_upgrade(
     """Create the state and return True, or upgrade an existing one of the same pin.
 
     *on_schema_change* is called in the transaction, with the version that the state had before: 0 for a new one.
+    Raises StateBusyError, and upgrades nothing, while a run of the former version uses the state.
     """
-    return database_creation_and_opening.create_or_upgrade(
-        url, pin, lambda connection, version: on_schema_change(Transaction(connection, lambda _: 0), version)
-    )
+
+    def check_and_tell(connection: Connection, version: int) -> None:
+        if version:
+            run_lease.refuse_schema_change_during_run(connection, url)
+        on_schema_change(Transaction(connection, lambda _: 0), version)
+
+    return database_creation_and_opening.create_or_upgrade(url, pin, check_and_tell)
 
 
 def _device_and_inode(url: URL) -> tuple[int, int] | None:

@@ -175,10 +175,20 @@ def _take(connection: Connection, url: URL, owner: str, *, above: int = 0, locke
 def _refuse_if_held(last: Row[Any], now: datetime, url: URL) -> None:
     """A lease that ends more than `LEASE_S` from now is void: the clock was set back since."""
     if now < last.until <= now + timedelta(seconds=LEASE_S):
-        raise StateBusyError(
-            f"another run is using this state ({host_and_number(last.owner)})",
-            where=url_without_password(url),
-            hint="wait until it ends; 'crossdock runs' shows it",
+        raise _busy_error(last, url, "wait until it ends; 'crossdock runs' shows it")
+
+
+def _busy_error(last: Row[Any], url: URL, hint: str) -> StateBusyError:
+    message = f"another run is using this state ({host_and_number(last.owner)})"
+    return StateBusyError(message, where=url_without_password(url), hint=hint)
+
+
+def refuse_schema_change_during_run(connection: Connection, url: URL) -> None:
+    """Raise StateBusyError if a run is in progress: its process would go on with the tables that it knows."""
+    last = connection.execute(_LAST).one()
+    if _is_held(connection, last):
+        raise _busy_error(
+            last, url, "end its process in order (SIGTERM), or wait until it ends, then upgrade the state"
         )
 
 

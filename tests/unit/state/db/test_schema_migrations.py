@@ -12,7 +12,7 @@ from sqlalchemy import Connection, create_engine, inspect, text, update
 from tests.conftest import PIN
 from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
-from crossdock.errors import StateError
+from crossdock.errors import StateBusyError, StateError
 from crossdock.state import AuditEntry, AuditFilter, RunResult, State, StateUrl, Transaction, create_or_upgrade
 from crossdock.state.db import schema, schema_migrations
 from crossdock.state.tables.run_history import UNRECORDED
@@ -115,6 +115,21 @@ def test_an_upgrade_keeps_what_the_state_knows(state_url: StateUrl, monkeypatch:
         assert connection.execute(text("SELECT n FROM later")).scalars().all() == [3]
         assert inspect(connection).has_table("bindings")
     engine.dispose()
+
+
+def test_a_state_that_a_run_uses_is_not_upgraded(state_url: StateUrl, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run of the former version would go on with the tables that it knows: the upgrade waits for its end."""
+    create_or_upgrade(state_url, PIN)
+    with closing(State(state_url, PIN)) as former, former.hold_run_lease("host:7"):
+        monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)
+        step = lambda connection: connection.execute(text("CREATE TABLE later (n INTEGER)"))  # noqa: E731
+        monkeypatch.setattr(schema_migrations, "MIGRATIONS", (*schema_migrations.MIGRATIONS, step))
+        with pytest.raises(StateBusyError, match=r"another run is using this state \(host:7\)"):
+            create_or_upgrade(state_url, PIN)
+        with pytest.raises(StateError, match="'crossdock init' upgrades it"):
+            State(state_url, PIN)
+    assert not create_or_upgrade(state_url, PIN)
+    State(state_url, PIN).close()
 
 
 def test_version_2_stores_durations(state_url: StateUrl) -> None:

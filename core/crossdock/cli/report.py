@@ -10,7 +10,7 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project, read_state
 from crossdock.cli.runs import run_or_newest
-from crossdock.cli.sentence_printing import say
+from crossdock.cli.sentence_printing import say, warn
 from crossdock.cli.shared_options import MOST, common_options, help_example
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
@@ -86,6 +86,8 @@ def _write_month_report(text: str, out: Path | None, config: Path, *, as_json: b
             path, month_summary_page.self_contained_page(month, tenant=loaded.platform.tenant, at=now)
         )
         say(f"{month.name}: {_month_totals_text(month)}; report written to {path}", err=as_json)
+    if note := month_summary_page.removed_runs_note(month):
+        warn(note)
     if as_json:
         terminal_output.print_json(month_document(month))
 

@@ -64,6 +64,7 @@ def template_values(month: MonthSummary, *, tenant: str, at: datetime, address: 
         "month": month.name,
         "tenant": tenant,
         "at": instant_text(at),
+        "runs_note": removed_runs_note(month),
         "totals": _trends_table(month, month.totals, dict.fromkeys((each.name for each in month.totals), runs)),
         "delivered": _trends_table(
             month, month.delivered, dict.fromkeys((each.name for each in month.delivered), runs)
@@ -80,6 +81,14 @@ def template_values(month: MonthSummary, *, tenant: str, at: datetime, address: 
         "late_files": late_files_table(month.calendar, address),
         "late_files_note": late_files_left_out_note(month.calendar),
     }
+
+
+def removed_runs_note(month: MonthSummary) -> str:
+    """Say which runs are not counted, if there are some."""
+    if month.runs_since is None:
+        return ""
+    since = instant_text(month.runs_since)
+    return f"Retention has removed runs that began until {since}: of that time, the numbers are too small."
 
 
 def _trends_table(month: MonthSummary, trends: Sequence[Trend], addresses: dict[str, str]) -> Table:

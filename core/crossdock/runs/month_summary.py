@@ -59,7 +59,11 @@ class Trend(Struct, frozen=True):
 
 
 class MonthSummary(Struct, frozen=True):
-    """A month until *until*, its end or now. *reasons* are of records that are still rejected."""
+    """A month until *until*, its end or now. *reasons* are of records that are still rejected.
+
+    *runs_since* is since when all runs are counted, if retention has removed earlier ones of this month or the one
+    before.
+    """
 
     first: date
     until: datetime
@@ -69,6 +73,7 @@ class MonthSummary(Struct, frozen=True):
     delivered: Sequence[Trend]
     jobs: Sequence[JobTroubleTimes]
     reasons: Sequence[Trend]
+    runs_since: datetime | None
 
     @property
     def late_files(self) -> Sequence[LateFile]:
@@ -128,7 +133,14 @@ def month_summary(
             )
         ),
         _trends(*by_reason),
+        _counted_since(tx, earlier),
     )
+
+
+def _counted_since(tx: Transaction, first: date) -> datetime | None:
+    removed = tx.runs.removed_until()
+    begin = datetime.combine(first, time(), UTC) - timedelta(days=1)  # a run may belong to the day after or before
+    return removed if removed is not None and removed >= begin else None
 
 
 def month_document(month: MonthSummary) -> dict[str, Any]:
@@ -136,6 +148,7 @@ def month_document(month: MonthSummary) -> dict[str, Any]:
     return {
         "month": month.name,
         "until": month.until,
+        "runs_since": month.runs_since,
         "totals": {each.name: {"number": each.number, "before": each.before} for each in month.totals},
         "delivered": {each.name: {"number": each.number, "before": each.before} for each in month.delivered},
         "rejected_now": {each.name: {"number": each.number, "before": each.before} for each in month.reasons},

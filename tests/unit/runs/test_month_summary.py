@@ -12,6 +12,7 @@ from tests.report_page import dead_letter, sqlite_state
 
 from crossdock.runs.month_summary import MonthSummary, Trend, first_day_or_none, month_summary
 from crossdock.state import DueRun, RunResult, State, Transaction
+from crossdock.state.upkeep.removable_rows import PurgeTimes
 
 MARCH = date(2026, 3, 1)
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -83,6 +84,22 @@ def test_times_of_trouble_end_with_the_month(kept: State) -> None:
         (times,) = summary(tx).jobs
     assert times.degraded == timedelta(days=3)
     assert (times.outages, times.longest) == (2, (datetime(2026, 3, 6, 12, tzinfo=UTC), NOW))
+
+
+def test_a_month_says_that_retention_has_removed_runs(kept: State) -> None:
+    """Its numbers, and those of the month before, are too small then; those of later months are whole."""
+    with kept.begin() as tx:
+        for day in (date(2026, 2, 20), date(2026, 2, 27), date(2026, 3, 2), date(2026, 3, 9)):
+            night(tx, day, "failed", items={"delivered": 5})
+        assert summary(tx).runs_since is None
+        ages = PurgeTimes.from_age(datetime(2026, 3, 8, tzinfo=UTC), timedelta(days=7), keys_kept_s=0)
+        for step in tx.retention.steps.values():
+            step(ages)
+        found = summary(tx)
+        later = month_summary(tx, {}, {}, date(2026, 5, 1), NOW)
+    assert found.totals[0] == Trend("runs", 2, 0)
+    assert found.runs_since == datetime(2026, 2, 27, 12, tzinfo=UTC)
+    assert later.runs_since is None
 
 
 def test_a_month_has_one_form() -> None:

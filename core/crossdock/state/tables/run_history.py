@@ -34,6 +34,7 @@ from crossdock.values.tally import NOTHING_OPEN, OpenCounts
 _RESTORED, _COMPARED, _LAST_INTENT = "restored_at", "restored_compared", "restored_intents"
 _REMEMBERED = "restored_remembers"
 _STOPPED = "stop_run"
+_REMOVED_UNTIL = "runs_removed_until"
 COMPLETED: frozenset[str] = frozenset({"done", "degraded"})  # statuses of runs that reached their end
 UNRECORDED = RunMessage(
     "error", "", "its end was not recorded: the process was killed or could not write the state", code="unrecorded"
@@ -301,6 +302,15 @@ class Runs:
 
     def count_all(self) -> int:
         return int(self._connection.execute(select(func.count()).select_from(runs)).scalar_one())
+
+    def removed_until(self) -> datetime | None:
+        """Return when the newest run began that retention has removed; None if it has removed none."""
+        found = self._connection.execute(select(meta.c.value).where(meta.c.name == _REMOVED_UNTIL)).scalar()
+        return None if found is None else datetime.fromisoformat(found)
+
+    def mark_removed_until(self, at: datetime) -> None:
+        until = max(at, self.removed_until() or at)
+        sql_statements.upsert_rows(self._connection, meta, [{"name": _REMOVED_UNTIL, "value": until.isoformat()}])
 
     def get(self, run_id: int) -> RunRecord | None:
         query = select(*self._columns_with_corrected_status().values(), runs.c.timings).where(runs.c.id == run_id)

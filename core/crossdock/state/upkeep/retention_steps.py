@@ -28,7 +28,7 @@ from crossdock.state.db.schema import (
     taken_files,
 )
 from crossdock.state.tables import purged_input_digests
-from crossdock.state.tables.run_history import RunConfigs
+from crossdock.state.tables.run_history import RunConfigs, Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
 from crossdock.state.upkeep import removable_rows
 from crossdock.state.upkeep.removable_rows import PurgeTimes
@@ -99,6 +99,8 @@ class Retention:
             self._store_digests_of_removed_inputs("file", [(row.stream, row.version, row.content_hash) for row in rows])
         elif table is snapshots:
             self._store_digests_of_removed_inputs("snapshot", [(row.stream, "", row.content) for row in rows])
+        elif table is runs:
+            self._mark_removed_runs([row.id for row in rows])
         for part in sql_statements.chunks(rows):
             self._overwriting_connection().execute(delete(table).where(tuple_(*table.primary_key).in_(list(part))))
         if table is runs:
@@ -119,6 +121,12 @@ class Retention:
             latest[row.job] = max(row.due, latest.get(row.job, row.due))
         for job, due in latest.items():
             ScheduledRuns(self._connection).mark_finished_until(job, due)
+
+    def _mark_removed_runs(self, run_ids: Sequence[int]) -> None:
+        """Record until when runs are removed, so that sums of older ones are not taken for whole."""
+        for part in sql_statements.chunks(run_ids):
+            query = select(func.max(runs.c.started_at)).where(runs.c.id.in_(part))
+            Runs(self._connection).mark_removed_until(self._connection.execute(query).scalar_one())
 
     def _store_digests_of_removed_inputs(
         self, kind: purged_input_digests.Kind, removed: list[tuple[str, str, str]]

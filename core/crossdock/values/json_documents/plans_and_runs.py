@@ -277,6 +277,8 @@ class LateFile(TypedDict):
 class Month(TypedDict):
     month: str
     until: Date
+    runs_since: Instant | None
+    """Since when all runs are counted, if retention has removed earlier ones of this month or the one before."""
     totals: dict[str, Number]
     delivered: dict[str, Number]
     """By resource."""

@@ -73,6 +73,10 @@ SYNC, REPAIR = Purpose(), Purpose(only_unchanged="members", rereads=True)
 UNDO = Purpose(only_unchanged="record", undoes=True)
 _MANUAL = RunRequest(command="sync")
 _LEFT = "unsettled operations are left:"
+_CHANGED = (
+    "the config was changed after this process had read it, and the run works with the earlier one: a service reads it"
+    " again on SIGHUP"
+)
 
 
 class ActiveRun:
@@ -232,6 +236,8 @@ class ActiveRun:
         for text in session.project.warnings:
             self._timings.warn(add_code_to_first_line(text, "config_key_renamed"))
             self.report.messages.add_warning("", text, code="config_key_renamed")
+        if session.project.has_changed_in_files:
+            self.note("", _CHANGED)
 
     def _bind_streams(self, stack: ExitStack, names: set[str]) -> None:
         session, spool, report = self._session, self._session.project.spool, self.report

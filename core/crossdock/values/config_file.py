@@ -266,6 +266,7 @@ def unknown_key_message(name: str, known: list[str]) -> str:
 
 ConfigSource = Path | Mapping[str, Any]
 """A config file, or the same as values in memory."""
+Signature = tuple[tuple[int, int, int], ...]
 OF_MAPPING = Path("config")
 """What messages name in place of the file."""
 
@@ -424,6 +425,14 @@ def read(first: ConfigSource, *overrides: ConfigSource) -> Document:
     document = Document(path, _folder_of(path), reduce(merged, map(_read_content, (first, *overrides))))
     document.check_quoting()
     return document
+
+
+def file_signature(files: Iterable[Path]) -> Signature | None:
+    """Return a value that changes when one of *files* is written; None if one cannot be read."""
+    try:
+        return tuple((found.st_mtime_ns, found.st_size, found.st_ino) for found in (path.stat() for path in files))
+    except OSError:
+        return None
 
 
 def _folder_of(path: Path) -> Path:

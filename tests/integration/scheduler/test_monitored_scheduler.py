@@ -365,6 +365,24 @@ def test_people_are_told_later_of_what_they_could_not_be_told(
     assert runs[0] == runs[1] < runs[2]
 
 
+def test_a_run_says_that_the_config_has_changed_since_the_service_read_it(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It takes back what a sync with the new mapping has delivered, until somebody has the service read the config."""
+    monkeypatch.setenv("KEY", "k")
+    path = tmp_path / "c.yaml"
+    path.write_text(CONFIG.format(base_url=PIN.base_url, tenant=PIN.tenant), encoding="utf-8")
+    case = ServiceCase(tmp_path, receiver, caplog, config=path)
+
+    def edit() -> None:
+        path.write_text(f"{path.read_text()}# another name of the product\n", encoding="utf-8")
+
+    case.looks(nothing, edit, nothing)
+    with case.project.read_state() as tx:
+        said = [[each.message for each in tx.runs.messages(run.id)] for run in reversed(tx.runs.listed(limit=9))]
+    assert ["the config was changed" in "".join(texts) for texts in said] == [False, True, True]
+
+
 NOON = {"nightly": job("UTC", schedule={"at": "12:00"})}
 A_DAY_S = 86_400.0
 

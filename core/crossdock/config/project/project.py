@@ -50,7 +50,7 @@ from crossdock.state.upkeep.removable_rows import PurgeTimes
 from crossdock.values import config_file
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.config_base_types import parse_duration
-from crossdock.values.config_file import ConfigSource, Document
+from crossdock.values.config_file import ConfigSource, Document, Signature
 from crossdock.values.process_names import own_process_name
 from crossdock.values.yaml_reader import Place
 from crossdock.writing.delivery.personal_data_masks import PersonalDataMasks
@@ -69,6 +69,7 @@ class Project(Struct, frozen=True):
         shared_bucket: The platform's bucket in the database of ``platform.rate.shared``; default: that of the tenant.
         warnings: What must be changed in the file before a later release, each with its place.
         config_sections: All sections, for the effective config.
+        files: The regular files that it was loaded from, and their signature then.
     """
 
     path: Path
@@ -88,6 +89,13 @@ class Project(Struct, frozen=True):
     in_fleet: bool = False
     warnings: tuple[str, ...] = ()
     config_sections: ConfigFile | None = None
+    files: tuple[tuple[Path, ...], Signature | None] = (), None
+
+    @property
+    def has_changed_in_files(self) -> bool:
+        """Whether a file was written or removed since it was loaded from it."""
+        paths, signature = self.files
+        return config_file.file_signature(paths) != signature if paths else False
 
     @property
     def own_notification_recipient_kinds(self) -> tuple[Recipients, ...]:
@@ -395,6 +403,8 @@ def _wait_for_run_s() -> int:
 
 def load(first: ConfigSource, *overrides: ConfigSource) -> Project:
     """Load a config file with *overrides*. Raises ConfigError with every finding and its place."""
+    paths = [each for each in (first, *overrides) if isinstance(each, Path) and os.path.isfile(each)]  # noqa: PTH113  no error
+    signature = config_file.file_signature(paths)
     document = config_file.read(first, *overrides)
     file = document.validated_as_model(ConfigFile, document.data)
     connections = load_connections(document, file.connections, file.platform)
@@ -414,7 +424,12 @@ def load(first: ConfigSource, *overrides: ConfigSource) -> Project:
     values = document.data if any(isinstance(each, Mapping) for each in (first, *overrides)) else None
     optional = file.notify, file.listen, file.migration, None, files, document.folder, values
     project = Project(document.path, file.platform, url, spool, connections, file.jobs, retention, *optional)
-    project = structs.replace(project, warnings=tuple(document.warnings), config_sections=file)
+    project = structs.replace(
+        project,
+        warnings=tuple(document.warnings),
+        config_sections=file,
+        files=(tuple(each.absolute() for each in paths), signature),
+    )
     for name, job in file.jobs.items():
         try:
             project.selected_streams(job.streams)

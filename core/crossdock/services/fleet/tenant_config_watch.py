@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from crossdock.errors import ConfigError, ConnectorError, text_with_code
 from crossdock.services.fleet.tenants_from_config_files import FleetBase, Tenant, load_tenant
+from crossdock.values.config_file import Signature, file_signature
 
 _SUFFIXES = (".yaml", ".yml")
 _SIGNS = "*?["  # of a pattern
@@ -20,7 +21,6 @@ _ADVICE = {
     "state": "state: a database for each tenant",
     "spool": "leave out spool, or set it in the config of each tenant",
 }
-Signature = tuple[tuple[int, int, int], ...]
 
 
 class TenantChanges(Struct):
@@ -62,7 +62,7 @@ class TenantFiles:
         tenants, broken, found = self.tenants, self.config_errors, self.config_paths()
         for path in self._loaded.keys() - set(found):
             self._unload(path)
-        seen = {path: _file_signature(self._base.base_and_tenant_files(path)) for path in found}
+        seen = {path: file_signature(self._base.base_and_tenant_files(path)) for path in found}
         stable = [path for path in found if self._is_first or self._seen.get(path, ()) == seen[path]]
         for path in stable:
             if reload or path not in self._loaded or self._loaded[path][0] != seen[path]:
@@ -160,11 +160,3 @@ def _is_visible_file(path: Path) -> bool:
         return False
     except OSError:
         return True  # to load it says why it cannot be used
-
-
-def _file_signature(files: Iterable[Path]) -> Signature | None:
-    """Return a value that changes when one of *files* is written; None if one cannot be read."""
-    try:
-        return tuple((found.st_mtime_ns, found.st_size, found.st_ino) for found in (path.stat() for path in files))
-    except OSError:
-        return None

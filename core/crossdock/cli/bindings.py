@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project, read_state
+from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import CommandGroup, common_options, config_option, help_example
 from crossdock.values.clock import SystemClock
 from crossdock.values.texts_of_numbers_and_times import count_with_noun
@@ -34,12 +36,28 @@ def export(config: Path, *, raw: bool) -> None:
     """Write all bindings as CSV.
 
     What a spreadsheet would take for a formula, such as an id that begins with =, is written with an apostrophe before
-    it. 'bindings import' removes it.
+    it. 'bindings import' removes it. What the state knows besides is not in the file: records that are open or dropped
+    are counted on standard error.
     """
+    from crossdock.runs.open_record_lists import counts_by_state
     from crossdock.runs.planning import binding_csv
+    from crossdock.state import RecordFilter
 
     with read_state(config) as (tx, _):
         binding_csv.export_bindings(tx, sys.stdout, raw=raw)
+        left = counts_by_state(tx, RecordFilter(), ())
+    _say_what_is_left_out({state: number for state, number in left.items() if number})
+
+
+def _say_what_is_left_out(left: Mapping[str, int]) -> None:
+    if not left:
+        return
+    counts = ", ".join(f"{number:,} {state.replace('-', ' ')}" for state, number in left.items())
+    say(
+        f"not in the file: {counts}. A state that imports it delivers those that their sources still have, dropped ones"
+        " too: settle what is open, and leave what was given up out by 'skip'",
+        err=True,
+    )
 
 
 @bindings.command("import", epilog=help_example("crossdock bindings import bindings.csv"))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
+from tests.report_page import dead_letter
 from tests.unit.cli.conftest import CommandLine
+from tests.unit.state.samples import AT, start
 
 
 def test_bindings_are_imported_and_exported(command_line: CommandLine) -> None:
@@ -12,6 +16,19 @@ def test_bindings_are_imported_and_exported(command_line: CommandLine) -> None:
     (command_line.folder / "b.csv").write_text(text)
     assert command_line.run("bindings", "import", str(command_line.folder / "b.csv")).out == "imported 2 bindings\n"
     assert command_line.run("bindings", "export").out.replace("\r\n", "\n") == text
+
+
+def test_an_export_says_what_it_does_not_have(command_line: CommandLine) -> None:
+    """A new state would deliver what a person has dropped: the records are given up in this one only."""
+    assert command_line.run("bindings", "export").err == ""
+    with closing(command_line.state()) as state:
+        run = start(state)
+        with state.begin() as tx:
+            tx.dead_letters.put([dead_letter(1), dead_letter(2)], run_id=run, at=AT)
+            tx.dead_letters.mark_dropped(dead_letter(1).identity.stream, [dead_letter(1).identity.key_hash])
+    exported = command_line.run("bindings", "export")
+    assert exported.code == 0
+    assert exported.err.startswith("not in the file: 1 rejected, 1 dropped. A state that imports it")
 
 
 @pytest.mark.parametrize(

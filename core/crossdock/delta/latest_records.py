@@ -47,7 +47,7 @@ from crossdock.delta.second_pass_for_changed_records import (
     records_from_rows_in_memory,
     rows_after_last_deletion,
 )
-from crossdock.delta.sortable_row_positions import TimeNotations
+from crossdock.delta.sortable_row_positions import TextNotations
 from crossdock.delta.source_units_and_small_batches import (
     PART_OF_PAGE,
     SmallBatches,
@@ -132,7 +132,7 @@ class LatestRecords:
         self._free_bytes = _HELD_BYTES
         self._small = SmallBatches(stream)
         self._without_key = RowsWithoutKey(stream, name)
-        self._times = TimeNotations(as_order_by(stream.order_by))
+        self._notations = TextNotations(as_order_by(stream.order_by))
         fp = pl.UInt64 if stream.fingerprint == "xxh3_64" else fingerprint.HASH
         ordered = {POSITION: pl.String} if stream.order_by else {}
         grouped = {ROWS: pl.UInt32} if stream.group_by else {}
@@ -251,7 +251,7 @@ class LatestRecords:
             self.changed_names += self._count_external_ids_partner_changed(frame)
             frame = frame.filter(pl.col(SKIP).is_null())
         frame = self._reject_rows_without_key(frame, tally)
-        self._times.check(self._units[-1].source, frame)
+        self._notations.check(self._units[-1].source, frame)
         return self.suspicious.collect_and_refuse_suspicious_cells(self._units[-1].source, frame)
 
     def _count_external_ids_partner_changed(self, frame: pl.DataFrame) -> int:

@@ -1,8 +1,9 @@
-"""Positions in columns, and times whose order as text is not their order in time."""
+"""Positions in columns, and times and numbers whose order as text is not their own."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 import polars as pl
 
@@ -23,7 +24,25 @@ _USUAL = (
     "^(?<day>(?:19|20)[0-9]{2}-[0-9]{2}-[0-9]{2})[T ](?<clock>[0-9]{2}:[0-9]{2}:[0-5][0-9])"
     "(?:[.,](?<fraction>[0-9]{1,9}))?(?:Z|(?<sign>[+-])(?<hours>[01][0-9]):?(?<minutes>[0-5][0-9]))$"
 )
-_HINT = "declare what the column holds: order_by: [{column: COLUMN, as: instant}]"
+_DIGITS = "0*[1-9][0-9]*"  # zero comes first as text, too
+_MONTH = (
+    "(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?"
+    "|nov(?:ember)?|dec(?:ember)?)"
+)
+_UNSORTABLE = "|".join(
+    (
+        "^[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{4}(?:[^0-9]|$)",  # 30.11.2026, 11/30/2026
+        f"(?i)^(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?(?:[0-9]{{1,2}}[-./ ]*)?{_MONTH}[-./, ]+[0-9]",
+        r"(?i)[0-9]:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)? ?[ap]\.?m\.?$",  # 4:00 PM
+        "^[0-9]{4}[./-](?:[0-9][./-]|[0-9]{2}[./-][0-9](?:[^0-9]|$))",  # 2026-9-1
+        "^[0-9]{4}[./-][0-9]{2}[./-][0-9]{2}[T ]+[0-9]:",  # 2026-11-30 9:05
+    )
+)
+"""Times that do not sort as text, whatever the others are."""
+_HINT = (
+    "declare what the column holds: order_by: [{column: COLUMN, as: instant}], with format and timezone if it is not in"
+    " ISO 8601, or as: integer"
+)
 
 
 def sortable_text_of_rows(columns: Sequence[OrderBy], frame: pl.DataFrame) -> pl.Expr:
@@ -72,47 +91,62 @@ def comparable_positions_expression(one: str, other: str) -> pl.Expr:
     return next(kinds) == next(kinds)
 
 
-def differing_zones_expression(one: str, other: str) -> pl.Expr:
+def differing_notations_expression(one: str, other: str) -> pl.Expr:
+    """Return whether two positions have times with different UTC offsets, or begin with numbers of different length."""
+
     def zones(name: str) -> pl.Expr:
         times = pl.col(name).str.extract_all(_CLOCK + _ZONE)
         return times.list.eval(pl.element().str.extract(f"({_ZONE})$")).list.join(" ")
 
-    return (zones(one) != zones(other)) & (zones(one) != "") & (zones(other) != "")
+    def digits(name: str) -> pl.Expr:
+        kind = f"(?:\x1e[0-9a-f]{{{KIND_LENGTH}}}{_SEPARATOR})?"
+        return pl.col(name).str.extract(f"^{kind}({_DIGITS})(?:{_SEPARATOR}|$)").str.len_bytes()
+
+    differing_zones = (zones(one) != zones(other)) & (zones(one) != "") & (zones(other) != "")
+    return differing_zones | (digits(one) != digits(other)).fill_null(value=False)
 
 
-def zone_differs_from_stored_error(where: str) -> RefusedError:
-    message = "order_by compares text, and this time has another UTC offset than the one stored for the record"
+def notation_differs_from_stored_error(where: str) -> RefusedError:
+    message = "order_by compares text, which has another UTC offset or number of digits than the one of the state"
     return RefusedError(message, where=where, hint=_HINT, code="order_incomparable")
 
 
-class TimeNotations:
-    """Checks that the times in each column that is compared as text have one notation in all input of a run."""
+class TextNotations:
+    """Checks that the times, and the numbers, in each column that is compared as text have one notation in all input of
+    a run.
+    """
 
     def __init__(self, columns: Sequence[OrderBy]) -> None:
         self._columns = [item.column for item in columns if item.as_ == "text"]
-        self._first: dict[str, tuple[str, str]] = {}  # notation and place, by column
+        self._first: dict[tuple[str, str], tuple[str, str]] = {}  # notation and place, by column and kind
 
     def check(self, source: str, frame: pl.DataFrame) -> None:
         for column in self._columns:
-            times = frame.filter(column_expression_by_exact_name(column).str.contains(_TIME)).select(
-                _time_notation(column), LINE
-            )
-            for notation, line in times.unique(
-                column_expressions_by_exact_names([column]), keep="first", maintain_order=True
-            ).iter_rows():
-                first, place = self._first.setdefault(column, (notation, f"{source}:{line}"))
-                if first != notation:
-                    message = f"column {column!r} has times written as {notation} and, at {place}, as {first}"
-                    raise RefusedError(
-                        f"{message}, which order_by compares as text",
-                        where=f"{source}:{line}",
-                        hint=_HINT,
-                        code="order_incomparable",
-                    )
+            text = column_expression_by_exact_name(column)
+            for line in frame.filter(text.str.contains(_UNSORTABLE))[LINE].head(1):
+                message = f"column {column!r} has a time that does not sort as text"
+                self._refuse(message, f"{source}:{line}")
+            self._check_kind("times", column, source, frame.filter(text.str.contains(_TIME)), _time_notation(text))
+            numbers = frame.filter(text.str.contains(f"^{_DIGITS}$"))
+            self._check_kind("numbers", column, source, numbers, text.str.replace_all("[0-9]", "0"))
+
+    def _check_kind(self, kind: str, column: str, source: str, found: pl.DataFrame, notation: pl.Expr) -> None:
+        notations = found.select(notation.alias(column), LINE)
+        for written, line in notations.unique(
+            column_expressions_by_exact_names([column]), keep="first", maintain_order=True
+        ).iter_rows():
+            first, place = self._first.setdefault((column, kind), (written, f"{source}:{line}"))
+            if first != written:
+                message = f"column {column!r} has {kind} written as {written} and, at {place}, as {first}"
+                self._refuse(message, f"{source}:{line}")
+
+    @staticmethod
+    def _refuse(message: str, where: str) -> NoReturn:
+        message = f"{message}, and order_by compares text"
+        raise RefusedError(message, where=where, hint=_HINT, code="order_incomparable")
 
 
-def _time_notation(column: str) -> pl.Expr:
+def _time_notation(text: pl.Expr) -> pl.Expr:
     """Return the notation of a time. With an offset, the number of its digits does not matter; before ``Z`` it does."""
-    text = column_expression_by_exact_name(column)
     with_offset = text.str.replace(_TIME, "0000-00-00${1}00:00:00${2}")
     return pl.when(text.str.ends_with("Z")).then(text.str.replace_all("[0-9]", "0")).otherwise(with_offset)

@@ -44,7 +44,7 @@ class Delta(Struct):
 
     Attributes:
         changed: New and changed records; columns as in `LatestRecords.latest`.
-        mixed_zones: New and changed records whose position has another UTC offset than the stored one.
+        incomparable: New and changed records whose position is written in another way than the stored one.
         deleted: Known records that the scan shows as deleted.
         cured: Dead letters whose record is unchanged again or was deleted, except those of a newer version.
         replaced: Waiting records that a newer version replaces.
@@ -57,7 +57,7 @@ class Delta(Struct):
     """
 
     changed: pl.DataFrame
-    mixed_zones: pl.DataFrame
+    incomparable: pl.DataFrame
     gone: pl.Series
     deleted: pl.Series
     cured: list[int]
@@ -167,8 +167,8 @@ def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequenc
         )
         return flag(older, position, POSITION)
 
-    def in_another_zone(position: str) -> pl.Expr:
-        differs = sortable_row_positions.differing_zones_expression(
+    def in_another_notation(position: str) -> pl.Expr:
+        differs = sortable_row_positions.differing_notations_expression(
             POSITION, position
         ) & sortable_row_positions.comparable_positions_expression(POSITION, position)
         return flag(differs, position, POSITION)
@@ -204,11 +204,11 @@ def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequenc
         return frame[KEY_HASH].filter(flags.select(condition).to_series()).to_list()
 
     stored = (KNOWN_POSITION, _WAITING + _AT, _REJECTED + _AT)
-    mixed = ~unchanged & pl.any_horizontal([in_another_zone(position) for position in stored])
+    mixed = ~unchanged & pl.any_horizontal([in_another_notation(position) for position in stored])
     counts = {name: int(flags[name].sum()) for name in counted}
     return Delta(
         changed=rest.filter(flags.select(~pl.any_horizontal([*counted, "deleted", "repeated"])).to_series()),
-        mixed_zones=rest.filter(frame.select(mixed).to_series()),
+        incomparable=rest.filter(frame.select(mixed).to_series()),
         gone=known[KEY_HASH].clear(),
         deleted=frame[KEY_HASH].filter(flags["deleted"]),
         cured=keys(pl.col("cured")),
@@ -238,7 +238,7 @@ def _merge_parts(parts: list[Delta]) -> Delta:
     for part in others:
         whole.changed = whole.changed.vstack(part.changed)
         whole.deleted = pl.concat([whole.deleted, part.deleted])
-        whole.mixed_zones = whole.mixed_zones.vstack(part.mixed_zones)
+        whole.incomparable = whole.incomparable.vstack(part.incomparable)
         for name in (*_KEYS, "unchanged", "refused", "dropped", "ignored", "postponed", "known"):
             setattr(whole, name, getattr(whole, name) + getattr(part, name))
     return whole

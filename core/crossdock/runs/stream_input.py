@@ -19,7 +19,7 @@ from crossdock.delta.second_pass_for_changed_records import (
     keys_filtered_out_now,
     stored_records_prepared_again,
 )
-from crossdock.delta.sortable_row_positions import zone_differs_from_stored_error
+from crossdock.delta.sortable_row_positions import notation_differs_from_stored_error
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.incremental_cursors import Cursor, format_stored_instant
 from crossdock.mapping.own_external_ids import NOT_OURS
@@ -491,8 +491,8 @@ class StreamInput:
         compared = partial(state_comparison.compare, scan.latest, known, dead_letters=letters, unsettled=unsettled)
         found = compared(waiting=self._waiting, idle=self.idle_waits.records, snapshot=snapshot)
         self._leave_out_dropped_records(found, letters)
-        for unit, line in found.mixed_zones[[UNIT, LINE]].rows()[:1]:
-            raise zone_differs_from_stored_error(scan.place_of_row(unit, line))
+        for unit, line in found.incomparable[[UNIT, LINE]].rows()[:1]:
+            raise notation_differs_from_stored_error(scan.place_of_row(unit, line))
         self._known_count = known.height
         keys = split_into_parts_by_key(found.changed.select(KEY_HASH), known.select(KEY_HASH))
         self._known_changed = sum(ours.join(theirs, on=KEY_HASH, how="semi").height for ours, theirs in keys)

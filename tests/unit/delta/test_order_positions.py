@@ -108,6 +108,57 @@ def test_times_that_do_not_sort_as_text_are_refused(
     scanned(Things(order_by=(INSTANT,)), batches, tmp_path)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "30.11.2026",
+        "11/30/2026 8:26",
+        "30-NOV-26",
+        "Nov 30 2026  4:00PM",
+        "Mon, 30 Nov 2026 20:16:55 +0000",
+        "2026-9-1",
+        "2026-11-30 9:05",
+        "2026-11-30 09:05 PM",
+    ],
+)
+def test_a_time_whose_text_does_not_sort_is_refused(text: str, tmp_path: Path) -> None:
+    """01.12.2026 would be older than 30.11.2026, and what was changed in December would be ignored."""
+    rows: Rows = [{"K": "1", "T": ""}, {"K": "2", "T": text}]
+    with pytest.raises(RefusedError, match="column 'T' has a time that does not sort as text") as error:
+        scanned(Things(order_by=("T",)), [batch(rows)], tmp_path)
+    assert (error.value.where, "as: instant" in str(error.value)) == ("a.csv:3", True)
+
+
+@pytest.mark.parametrize(
+    ("texts", "refused"),
+    [
+        (["9", "10"], True),
+        (["0", "9", "8", ""], False),
+        (["20261130", "20261201", "20261130-2"], False),
+        (["2026-11-30", "2026-12-01", "2026.11.30", "2026-11-30 09:05", "12-2026", "Marble 9", "12:05"], False),
+    ],
+)
+def test_numbers_that_do_not_sort_as_text_are_refused(texts: list[str], refused: bool, tmp_path: Path) -> None:
+    """10 would be older than 9, so that the tenth revision of a record would be ignored."""
+    batches = [batch([{"K": str(n), "T": text}], f"{n}.csv") for n, text in enumerate(texts)]
+    if not refused:
+        scanned(Things(order_by=("T",)), batches, tmp_path)
+        return
+    with pytest.raises(RefusedError, match="numbers written as 00 and, at 0.csv:2, as 0") as error:
+        scanned(Things(order_by=("T",)), batches, tmp_path)
+    assert (error.value.where, "as: integer" in str(error.value)) == ("1.csv:2", True)
+
+
+def test_a_number_of_another_length_than_the_stored_one_is_found(tmp_path: Path) -> None:
+    """Alone in its file, too; the record is neither ignored nor delivered."""
+    scan, _ = scanned(Things(order_by=("T", "V")), [batch([{"K": "1", "T": "10", "V": "x"}])], tmp_path)
+    compared = {
+        stored: state_comparison.compare(scan.latest, _known(scan, stored), waiting=[], unsettled=[], snapshot=False)
+        for stored in ("9\x1fx", "09\x1fx", "99\x1fx", "", "v9\x1fx")
+    }
+    assert [found.incomparable.height for found in compared.values()] == [1, 0, 0, 0, 0]
+
+
 def _known(scan: LatestRecords, position: str) -> pl.DataFrame:
     known = scan.latest.select(KEY_HASH, (pl.col(FP) + 1).alias(KNOWN_FP))
     return known.with_columns(pl.lit(position).alias(KNOWN_POSITION))
@@ -121,9 +172,9 @@ def test_a_time_with_another_offset_than_the_stored_one_is_found(
     monkeypatch.setattr(row_preparation, "_AT_ONCE", parts)
     scan, _ = scanned(Things(order_by=("T",)), [batch([{"K": str(n), "T": WINTER} for n in range(9)])], tmp_path)
     found = state_comparison.compare(scan.latest, _known(scan, SUMMER), waiting=[], unsettled=[], snapshot=False)
-    assert found.mixed_zones.height == 9
+    assert found.incomparable.height == 9
     same = state_comparison.compare(scan.latest, _known(scan, WINTER), waiting=[], unsettled=[], snapshot=False)
-    assert (same.mixed_zones.height, same.changed.height) == (0, 9)
+    assert (same.incomparable.height, same.changed.height) == (0, 9)
 
 
 def test_positions_of_another_declaration_are_not_compared(tmp_path: Path) -> None:
@@ -131,7 +182,7 @@ def test_positions_of_another_declaration_are_not_compared(tmp_path: Path) -> No
     scan, _ = scanned(Things(order_by=(INSTANT,)), [batch([{"K": "1", "T": WINTER}])], tmp_path)
     for stored in (SUMMER, "~", ""):
         found = state_comparison.compare(scan.latest, _known(scan, stored), waiting=[], unsettled=[], snapshot=False)
-        assert (found.changed.height, found.ignored, found.mixed_zones.height) == (1, 0, 0)
+        assert (found.changed.height, found.ignored, found.incomparable.height) == (1, 0, 0)
     newer = position_prefix_from_order_hash([INSTANT]) + INSTANT.position({"T": "2027-01-01T00:00:00Z"})
     assert (
         state_comparison.compare(scan.latest, _known(scan, newer), waiting=[], unsettled=[], snapshot=False).ignored

@@ -452,6 +452,25 @@ def test_ready_layouts_are_complete(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("basis", "price"), [("", "12.50"), (":::1:PCE", "12.50"), (":::100:PCE", None), (":::1000", None)]
+)
+def test_a_price_of_several_units_is_not_that_of_one(file: Path, basis: str, price: str | None) -> None:
+    """Data element 5284 of EDIFACT: a price of 100 pieces would be a hundred times that of one."""
+    file.write_text(edifact(["BGM+220+1", "LIN+1", f"PRI+AAA:12.50{basis}"], kind="ORDERS"))
+    (row,), _ = read(file, layout_of(kind="edifact", layout="edifact/ORDERS"))
+    assert (row.get("price"), row["basis_price"]) == (price, "12.50")
+
+
+@pytest.mark.parametrize(("code", "price"), [("", "12.50"), ("*PE", "12.50"), ("*HP", None), ("*", "12.50")])
+@pytest.mark.parametrize(("number", "tag"), [("850", "PO1"), ("810", "IT1")])
+def test_the_basis_of_a_price_is_heeded(file: Path, number: str, tag: str, code: str, price: str | None) -> None:
+    """Data element 639 of X12, which is often left out: HP is the price of a hundred."""
+    file.write_text(X12().file([body(f"{tag}*1*3*EA*12.50{code}")]).replace("ST*945", f"ST*{number}"))
+    (row,), _ = read(file, layout_of(kind="x12", layout=f"x12/{number}"))
+    assert (row.get("price"), row["basis_price"]) == (price, "12.50")
+
+
+@pytest.mark.parametrize(
     ("keys", "says"),
     [
         ({"kind": "x12", "layout": "x12/999999"}, "is not a ready layout: there are x12/810"),

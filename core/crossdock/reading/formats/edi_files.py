@@ -243,7 +243,7 @@ class _Values:
 
     def meets_conditions(self, segment: Segment, when: Sequence[Condition]) -> bool:
         for element, part, texts in when:
-            if texts.isdisjoint(self.texts_of_element_repetitions(segment, element, part)):
+            if texts.isdisjoint(self.texts_of_element_repetitions(segment, element, part) or ("",)):
                 return False
         return True
 

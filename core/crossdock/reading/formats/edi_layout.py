@@ -74,7 +74,8 @@ class EdiColumn(ConfigModel):
     """The segment, its element and, if it has several, the component, from 1, such as ``N1.4`` or ``LIN.3.1``. Without
     component: the first one in EDIFACT, the whole element in X12."""
     when: Mapping[Place, Texts] = {}
-    """Elements of that segment and their texts, such as ``{1: ST}``; other segments are not read."""
+    """Elements of that segment and their texts, such as ``{1: ST}``; other segments are not read. An empty text stands
+    for an element that is not there."""
     qualifier: Texts | None = None
     """The qualifier of the value, or a list of them, where elements from ``at`` on are pairs of a qualifier and a value
     (X12), or values whose second component is the qualifier (EDIFACT)."""

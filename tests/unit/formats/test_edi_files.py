@@ -451,6 +451,14 @@ def test_ready_layouts_are_complete(name: str) -> None:
     assert changed.columns["control"].at == "XYZ.1"
 
 
+@pytest.mark.parametrize("message", ["ORDERS", "DESADV", "RECADV", "INVRPT"])
+def test_a_message_that_cancels_another_one_can_be_told(file: Path, message: str) -> None:
+    """Data element 1225: without it, the cancellation of an order would be read as the order again."""
+    file.write_text(edifact(["BGM+220+17+9"], ["BGM+220+17+1"], kind=message))
+    rows, _ = read(file, layout_of(kind="edifact", layout=f"edifact/{message}"))
+    assert [(row["number"], row["function"]) for row in rows] == [("17", "9"), ("17", "1")]
+
+
 @pytest.mark.parametrize(
     ("basis", "price"), [("", "12.50"), (":::1:PCE", "12.50"), (":::100:PCE", None), (":::1000", None)]
 )

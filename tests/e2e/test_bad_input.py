@@ -314,7 +314,7 @@ def test_state_of_another_tenant(site: Site, what: str) -> None:
 
 def test_locked_state(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """A state that somebody else writes into stops the run with exit 3 after a while, and loses nothing."""
-    monkeypatch.setitem(State.__init__.__kwdefaults__, "waits_s", 0.2)
+    monkeypatch.setitem(State.__init__.__kwdefaults__ or {}, "waits_s", 0.2)
     site.init()
     site.fill()
     with closing(sqlite3.connect(site.folder / "state.db", isolation_level=None)) as other:

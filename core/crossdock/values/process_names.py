@@ -44,7 +44,15 @@ def _is_running(name: str) -> bool | None:
         return False
     except PermissionError:
         pass
-    return True
+    return not _is_zombie(number)
+
+
+def _is_zombie(number: str) -> bool:
+    """Return whether a process has ended, and the one that started it has not asked for its exit code yet."""
+    try:
+        return Path(f"/proc/{number}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[0] == "Z"
+    except OSError:  # a system without them
+        return False
 
 
 @cache

@@ -51,6 +51,18 @@ def test_a_delayed_task_is_ready_after_its_delay(delays: list[float]) -> None:
         assert box.move_due_and_count_ready() == sum(each <= clock.monotonic() - began for each in delays)
 
 
+def test_what_one_answer_delays_is_ready_together() -> None:
+    """Each operation of a request is delayed a moment after the one before; they share the next request."""
+    clock = ManualClock()
+    box = queue(clock)
+    for number in range(3):
+        box.delay(SendTask(intent(number)), 1.0, free=True)
+        clock.advance(0.001)
+    box.delay(SendTask(intent(3)), 2.0, free=True)
+    clock.advance(box.seconds_to_next_task(clock.monotonic()) + 1e-6)
+    assert box.move_due_and_count_ready() == 3
+
+
 def test_retries_wait_for_the_budget() -> None:
     """Retries beyond the budget stay delayed, and free ones do not use it."""
     clock = ManualClock()

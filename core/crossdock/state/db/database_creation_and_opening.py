@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Connection, Engine, create_engine, event, func, insert, inspect, select
+from sqlalchemy import Connection, Engine, create_engine, event, func, insert, inspect, select, text
 from sqlalchemy.dialects import registry
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.engine import URL, make_url
@@ -110,6 +110,7 @@ def create_or_upgrade(url: URL, pin: PinnedTenant, on_schema_change: Callable[[C
         with translated_database_errors(url), exclusive_schema_change(engine) as connection:
             created = not inspect(connection).has_table(schema.meta.name)
             if created:
+                _refuse_if_in_default_schema(connection, url, pin)
                 schema.metadata.create_all(connection)
                 facts = {"version": str(schema.VERSION), "base_url": pin.base_url, "tenant": pin.tenant}
                 connection.execute(insert(schema.meta), [{"name": n, "value": v} for n, v in facts.items()])
@@ -121,6 +122,22 @@ def create_or_upgrade(url: URL, pin: PinnedTenant, on_schema_change: Callable[[C
     finally:
         engine.dispose()
     return created
+
+
+def _refuse_if_in_default_schema(connection: Connection, url: URL, pin: PinnedTenant) -> None:
+    """Raise StateError if the state is in PostgreSQL's default schema, and the address names another one.
+
+    Earlier versions ignored that. With a second, empty state all records would be sent again.
+    """
+    is_readable = "SELECT coalesce(has_table_privilege(to_regclass('public.crossdock_meta'), 'SELECT'), false)"
+    if connection.dialect.name != "postgresql" or not connection.execute(text(is_readable)).scalar():
+        return
+    rows = connection.execute(text("SELECT name, value FROM public.crossdock_meta"))
+    facts = {row.name: row.value for row in rows}
+    if (facts.get("base_url"), facts.get("tenant")) == (pin.base_url, pin.tenant):
+        hint = "move its tables with ALTER TABLE public.TABLE SET SCHEMA, or leave search_path out of the address"
+        message = "the state of this tenant is in the schema public, where an earlier version of crossdock created it"
+        raise StateError(message, where=url_without_password(url), hint=hint, code="state_missing")
 
 
 def open_engine(url: URL, pin: PinnedTenant, *, read_only: bool, waits_s: float = BUSY_S) -> Engine:

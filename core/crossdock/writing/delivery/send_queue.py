@@ -21,6 +21,7 @@ from crossdock.writing.delivery.senders import SendTask
 
 DELAYED = 20  # multiple of the limit of requests in flight: a bound on memory
 MORE = 1.25  # times as many operations must be ready before they are put together again, which costs time for each
+TOGETHER_S = 0.01  # retries of one request are due within this time, and share the next one
 LOOK_AHEAD = 1_000  # operations of other kinds that a batch may pass over, so that mixed ones fill their batches
 
 
@@ -207,11 +208,16 @@ class SendQueue:
         return len(self._ready)
 
     def seconds_to_next_task(self, now: float) -> float:
-        """Return the seconds until a delayed task is ready; 0.0 without one, 1.0 if it only waits for the budget."""
+        """Return the seconds until a delayed task, and those shortly after it, are ready.
+
+        0.0 without one, 1.0 if it only waits for the budget.
+        """
         if not self._delayed:
             return 0.0
-        left = self._delayed[0].ready_at - now
-        return left if left > 0 else 1.0
+        first = self._delayed[0].ready_at
+        if first <= now:
+            return 1.0
+        return max(each.ready_at for each in self._delayed if each.ready_at <= first + TOGETHER_S) - now
 
 
 def _batch_group(intent: Intent, member: str | None) -> str:

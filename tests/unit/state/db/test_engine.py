@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from sqlalchemy import create_engine, text
 from tests.conftest import PIN
 from tests.unit.state.samples import start
@@ -69,6 +70,20 @@ def test_states_in_two_schemas_of_a_database_are_two_states(
             assert tx.runs.count_all() == runs
             with pytest.raises(StateError, match="(?i)read.?only"):
                 start(state)
+
+
+def test_a_state_that_is_in_the_default_schema_is_not_created_again(new_database: Callable[..., StateUrl]) -> None:
+    """Earlier versions ignored the schema of the address: a second, empty state would have all records sent again."""
+    url = new_database()
+    assert create_or_upgrade(url, PIN)
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text("CREATE SCHEMA acme"))
+    engine.dispose()
+    of_schema = url.update_query_dict({"options": "-csearch_path=acme"})
+    with pytest.raises(StateError, match="(?s)in the schema public.*SET SCHEMA"):
+        create_or_upgrade(of_schema, PIN)
+    assert create_or_upgrade(of_schema, structs.replace(PIN, tenant="another"))
 
 
 def test_many_may_make_a_state_at_once(state_url: StateUrl) -> None:

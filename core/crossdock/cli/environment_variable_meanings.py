@@ -23,6 +23,7 @@ VARIABLES: dict[tuple[str, ...], str] = {
     ("XDG_STATE_HOME",): (
         "the folder of a file by which a restored state is noticed; default `.local/state` in the home folder"
     ),
+    ("PGOPTIONS",): "settings of sessions in PostgreSQL, if the address of the state has no `options`",
     ("DISPLAY", "WAYLAND_DISPLAY"): "without both, `connect` opens no browser on Linux",
     ("COLUMNS", "NO_COLOR"): "width of tables; no colors",
 }

@@ -238,6 +238,14 @@ def test_parameters_are_repeated_or_left_out() -> None:
     assert seen[0].url.query == b"tag=a&tag=b&n=2"
 
 
+@pytest.mark.parametrize("path", ["/items:search", "items:search", "/v1/items:search", "/items"])
+def test_a_path_may_have_a_colon(path: str) -> None:
+    """Such as the custom methods of Google's APIs (AIP-136); it is below the base URL like any other path."""
+    seen: list[httpx.Request] = []
+    client(vendor(1, 2, seen)).get(path)
+    assert str(seen[0].url) == f"https://shop.example/api/{path.removeprefix('/')}"
+
+
 @given(number=st.integers(0, 30), size=st.integers(1, 8))
 def test_lists_by_id_are_read_to_their_end(number: int, size: int) -> None:
     """The last id of each page is asked from, until a page is empty."""

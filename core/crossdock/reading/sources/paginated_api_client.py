@@ -531,7 +531,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         return path.stat().st_size
 
     def _request_address(self, request: ApiRequest) -> str:
-        return urljoin(f"{self._base_url}/", request.path.lstrip("/"))
+        path = request.path.lstrip("/")
+        return urljoin(f"{self._base_url}/", path if "://" in path else f"./{path}")  # orders:search has no scheme
 
     def _send_and_check(
         self, request: ApiRequest, smaller: Smaller, sent: frozenset[tuple[str, str]]

@@ -11,7 +11,7 @@ from pydantic import model_validator
 from crossdock import Context, RecordError, RefusedError
 from crossdock.errors import CrossdockError, RemoteError, StoppedError, UnauthorizedError
 from crossdock.reading.sources import path_filling_and_answered_records
-from crossdock.sources import ApiAnswer, UnavailableError
+from crossdock.sources import ApiAnswer, NotFoundError, UnavailableError
 from crossdock.values.config_base_types import differs_from_default, finding_about_key
 from crossdock.values.json_paths import at_path, column_text
 from crossdock_connectors.http_json import request_templates
@@ -60,7 +60,7 @@ class LatestAnswers:
 
     Attributes:
         record: The answer with a record; None if there was none.
-        values: The members of the record that were sent, by their names.
+        values: The members of the record that were sent and answered, by their names.
         found: The record or list that was answered for them.
         is_filtered: Whether the API is known to heed what is sent besides the path.
     """
@@ -87,7 +87,7 @@ def add_requested_members(
 
     Raises:
         RefusedError: If the API ignores what a request sends.
-        UnauthorizedError, UnavailableError: As `ctx.api.request`.
+        UnauthorizedError, UnavailableError: As `ctx.api.request`; also if the API does not find any more what it found.
         StoppedError: If the run is interrupted.
     """
     for name, member in members.items() if isinstance(item, dict) else ():
@@ -100,6 +100,8 @@ def add_requested_members(
         except (UnauthorizedError, UnavailableError):
             raise
         except (RefusedError, RemoteError) as error:
+            if isinstance(error, NotFoundError):
+                made.refuse_if_none_is_found(error)
             value = {FAILED: str(error)}
         else:
             made.refuse_if_ignored(values, value)
@@ -151,9 +153,10 @@ class _MemberRequest:
         value that no record has.
         """
         latest, before = self.latest, self.latest.values
-        if latest.is_filtered or not found or path_filling_and_answered_records.columns_in_braces(self.member.path):
+        if not found:
             return
-        is_same = bool(before) and before != values and latest.found == found
+        is_fixed = not path_filling_and_answered_records.columns_in_braces(self.member.path)
+        is_same = is_fixed and not latest.is_filtered and bool(before) and before != values and latest.found == found
         latest.values, latest.found = values, found
         if not is_same:
             return
@@ -165,6 +168,20 @@ class _MemberRequest:
                 code="filter_ignored",
             )
         latest.is_filtered = True
+
+    def refuse_if_none_is_found(self, error: NotFoundError) -> None:
+        """Raise UnavailableError if the API does not find what it found before, either, as a gateway out of order."""
+        if not self.latest.values:
+            return
+        try:
+            self.answer(self.latest.values)
+        except NotFoundError:
+            message = f"{error.message}, and so it is for a record for which it was found before"
+            raise UnavailableError(message, where=error.where, code="api_unavailable") from None
+        except (UnauthorizedError, UnavailableError):
+            raise
+        except (RefusedError, RemoteError):
+            return
 
     @property
     def _names_of_sent_values(self) -> Sequence[str]:

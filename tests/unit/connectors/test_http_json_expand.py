@@ -275,7 +275,7 @@ class Failing:
         return found, trial.error
 
 
-@pytest.mark.parametrize("status", [401, 403, 500, 503])
+@pytest.mark.parametrize("status", [401, 403, 404, 500, 503])
 @pytest.mark.parametrize("failing", [1, 2, 4])
 def test_a_record_for_which_the_api_always_fails_is_a_dead_letter(status: int, failing: int) -> None:
     """The members of others are read before and after it, so that it keeps none of them from delivery."""
@@ -284,8 +284,7 @@ def test_a_record_for_which_the_api_always_fails_is_a_dead_letter(status: int, f
     assert found == ["unmatched" if number == failing else f"S{number}" for number in range(1, 5)]
 
 
-@pytest.mark.parametrize("status", [401, 500])
-@pytest.mark.parametrize("down_from", [1, 3])
+@pytest.mark.parametrize(("status", "down_from"), [(401, 1), (401, 3), (500, 1), (500, 3), (404, 3), (410, 3)])
 def test_an_api_that_is_down_makes_no_dead_letters(status: int, down_from: int) -> None:
     """From the beginning or in the middle of a list, it fails for the records that it answered for, too."""
     found, error = Failing(6, set(), status, down_from).read()
@@ -297,6 +296,13 @@ def test_an_api_that_fails_for_many_records_ends_the_reading() -> None:
     """A part of it is out of order, and no record is to blame."""
     assert Failing(40, {*range(2, 12)}, 403).read()[1] is None
     assert isinstance(Failing(40, {*range(2, 13)}, 403).read()[1], UnauthorizedError)
+
+
+def test_many_records_may_have_nothing_below_them() -> None:
+    """As long as the API answers for another record, one that is not there says nothing about the API."""
+    found, error = Failing(40, {*range(2, 40)}, 404).read()
+    assert error is None
+    assert [each for each in found if each != "unmatched"] == ["S1", "S40"]
 
 
 def test_a_record_without_a_request_proves_nothing() -> None:

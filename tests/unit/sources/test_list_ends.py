@@ -351,3 +351,38 @@ def test_a_last_page_by_text_is_read_once_more_only_if_it_is_full(
     api = Bookmarked(records, 3, None)
     assert read(api, paginator) == (records, None)
     assert len(api.asked) == requests
+
+
+class Guarded:
+    """A list by number or offset that leaves out the records of a page that the user must not see."""
+
+    def __init__(self, records: int, size: int, hidden: set[int]) -> None:
+        self.records, self.size, self.hidden, self.asked = records, size, hidden, 0
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.asked += 1
+        query = request.url.params
+        start = int(query["offset"]) if "offset" in query else self.size * (int(query["page"]) - 1)
+        shown = [each for each in range(start, min(start + self.size, self.records)) if each not in self.hidden]
+        return httpx.Response(200, json={"items": [{"id": each} for each in shown]})
+
+
+@pytest.mark.parametrize("paginator", [NUMBERED, Offset("/items", size=3)])
+@pytest.mark.parametrize(("hidden", "given"), [({6, 7, 8}, 6), ({3, 4, 5}, 3), ({1, 6, 7, 8}, 5), ({1, 5, 6, 7, 8}, 4)])
+def test_a_page_of_which_all_records_are_hidden_is_not_the_last_one(
+    paginator: Paginator, hidden: set[int], given: int
+) -> None:
+    """Pages of different lengths, or a full one before it, do not show that no other follows."""
+    if isinstance(paginator, PageNumber):
+        paginator = PageNumber("/items", size=3)
+    found, error = read(Guarded(12, 3, hidden), paginator)
+    assert isinstance(error, DoubtfulListError), (found, error)
+    assert found <= given or error.code == "list_changed"
+
+
+@pytest.mark.parametrize(("records", "requests"), [(0, 1), (2, 2), (3, 3), (7, 4), (9, 5)])
+def test_the_page_after_an_empty_one_is_requested_only_after_a_full_one(records: int, requests: int) -> None:
+    """A page that is shorter than those before it was the last one."""
+    api = Guarded(records, 3, set())
+    assert read(api, PageNumber("/items", size=3)) == (records, None)
+    assert api.asked == requests

@@ -206,6 +206,11 @@ class ListEvidence:
         """Return whether two pages have the same records, as far as their keys show it."""
         return [self._record_identity(each) for each in records] == [self._record_identity(each) for each in others]
 
+    def has_new_records(self, records: Sequence[Any]) -> bool:
+        """Return whether *records* have one that no page had."""
+        names = [self._record_identity(each) for each in records]
+        return len(self._seen.known_ids_among(names)) < len(set(names))
+
     def _is_loop_of_known_records(self, texts: Sequence[str], records: Sequence[Any]) -> bool:
         """Return whether too many pages in a row had no new record, whatever all of a page have alike.
 

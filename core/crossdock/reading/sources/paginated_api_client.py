@@ -402,6 +402,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             read.signs.sign_of_more_records(is_stopped=is_last)
             or self._why_only_page_may_be_cut(read)
             or self._why_server_may_cut_pages(read, evidence)
+            or self._why_pages_may_follow_an_empty_one(read, evidence)
         )
         if sign is not None:
             raise _doubtful_list_error(sign, page)
@@ -470,6 +471,30 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             return None
         sign = f"the server gives {number:,} of the {read.asked:,} records that {size[0]} asks for"
         return None if is_whole else f"{sign}, and in smaller pages the list is another one: ask for fewer"
+
+    def _why_pages_may_follow_an_empty_one(self, read: _ListReading, evidence: ListEvidence) -> str | None:
+        """Return why the empty page that ended the list may not be the last one, or None.
+
+        Some servers leave records out of their pages, such as those that the user must not see, at last all of a page.
+        The last page with records is then as long as others, or earlier ones are shorter.
+        """
+        paginator, request = read.paginator, read.latest
+        if not isinstance(paginator, PageNumber | Offset) or request is None or not read.may_have_left_out_a_page:
+            return None
+        if evidence.has_all_stated_records or read.signs.is_last_page_stated or read.are_pages_stated:
+            return None
+        at, step = int(request.page_params[paginator.param]), read.asked or read.first_length
+        following = at + (1 if isinstance(paginator, PageNumber) else step)
+        try:
+            _, after = self._request_list_page(
+                request.with_page(**{paginator.param: following}), lambda _: None, read.sent
+            )
+            found = _records_in(after, paginator, read.records) or ()
+        except (RefusedError, RemoteError) as error:
+            if isinstance(error, UnauthorizedError | UnavailableError):
+                raise
+            return None
+        return f"{paginator.param}={following} has records again" if evidence.has_new_records(found) else None
 
     def _probe_first_two_smaller_pages(
         self, read: _ListReading, param: str, size: int
@@ -596,6 +621,7 @@ class _ListReading(Struct):
         second: The first record of the second page.
         filled: The request for the latest page with records, and its last record.
         filled_length: How many records that page has.
+        is_uneven: Whether pages before it are of different lengths.
     """
 
     first: ApiRequest
@@ -610,6 +636,7 @@ class _ListReading(Struct):
     second: Sequence[Any] = ()
     filled: tuple[ApiRequest, Any] | None = None
     filled_length: int = 0
+    is_uneven: bool = False
 
     def record_page_size(self, request: ApiRequest, found: Sequence[Any]) -> None:
         """Note what shows later whether a page was cut by the server."""
@@ -620,8 +647,21 @@ class _ListReading(Struct):
         elif not self.second:
             self.second = found[:1]
         if found:
+            self.is_uneven = self.is_uneven or self.filled_length not in {0, self.first_length}
             self.filled, self.filled_length = (request, found[-1]), len(found)
         self.latest = request
+
+    @property
+    def may_have_left_out_a_page(self) -> bool:
+        """Whether the list ended with a page without records, after pages that do not show that it is the last one."""
+        if self.filled is None or self.latest is self.filled[0]:
+            return False
+        full = self.asked if self.filled[0] is self.first else self.first_length
+        return self.is_uneven or (full is not None and self.filled_length >= full)
+
+    @property
+    def are_pages_stated(self) -> bool:
+        return isinstance(self.paginator, PageNumber) and self.paginator.pages is not None
 
     @property
     def may_end_too_early(self) -> bool:

@@ -306,6 +306,31 @@ def test_no_state_repeats_the_key_of_an_operation_that_it_does_not_know(site: Si
     assert prices(site)[-1] == "1.75"
 
 
+def test_a_new_state_makes_no_second_invoice_of_a_changed_source(site: Site) -> None:
+    """The platform knows the key of the invoice, with other content: it is in doubt, and the others are delivered."""
+    site.init()
+    site.fill()
+    assert site.sync().code == 0
+    with closing(sqlite3.connect(site.folder / "state.db")) as state:
+        (bound,) = state.execute("SELECT target_id FROM bindings WHERE resource = 'invoice' AND key = '3'").fetchone()
+    remove_state(site)
+    site.init()
+    site.edit("resource: customer", "resource: customer\n        adopt: external_id")
+    site.edit("resource: product", "resource: product\n        adopt: external_id")
+    site.export("INV_1.csv", INVOICES.replace("100;0.2475", "100;0.2500") + "4;C1;P1;7;1.50;EUR\n")
+    for _ in range(2):
+        assert site.sync().code == 1
+        assert site.run("records", "replay").code == 1
+        assert [(item["key"], item["state"]) for item in site.listed()] == [("3", "in-doubt")]
+    assert "with other content" in site.listed()[0]["why"]
+    assert len(site.effects("invoice")) == 4
+    assert (
+        site.run("records", "resolve", "wms.invoices", "3", "--delivered-as", bound, "--no-lookup", "--yes").code == 0
+    )
+    assert site.sync().code == 0
+    assert len(site.effects("invoice")) == 4
+
+
 def test_a_new_state_creates_what_an_undone_run_has_removed(site: Site) -> None:
     """Its creates have other keys than those of the lost state."""
     site.init()

@@ -305,13 +305,13 @@ class OutcomePolicy:
         self._decide_answered(task, outcome, decisions)
 
     def _record_undecided_request(self, task: SendTask, outcome: Outcome) -> None:
-        """Record a failure, unless the target works: its answer of success denies a change or delete, which a look-up
-        decides.
+        """Record a failure, unless the target works: it knows the idempotency key, or its answer of success denies a
+        change or delete, which a look-up decides.
         """
         breaker, operation = self._run.queue.circuit_breaker, task.intent.operation
         is_denied = task.purpose == "send" and outcome.kind == "in_doubt" and outcome.reason is not None
         can_verify = self._target.resources[task.intent.resource].endpoint.can_verify(operation)
-        if is_denied and operation != "create" and can_verify:
+        if is_denied and (outcome.status == answer_outcomes.UNFIT or (operation != "create" and can_verify)):
             breaker.record_success()
         else:
             breaker.record_failure(self._clock.monotonic(), outcome.retry_after_s, probe=task.probe)

@@ -49,7 +49,7 @@ REDIRECTS = MOVED | {302, 303}  # and these, by which forms answer after a succe
 
 ACCEPTED = 202  # and not carried out yet, if it ever is: RFC 9110, section 15.3.3
 _THROTTLED = 429
-UNFIT, BUSY = 422, 423  # of the exchange for a part of a stored batch: its file is refused, or others must end first
+UNFIT, BUSY = 422, 423  # also of the exchange for a part of a stored batch: refused, or others must end first
 MAX_ETAG = 512  # characters; RFC 9110 sets no bound, and the state keeps one with each record
 
 OutcomeKind = Literal[
@@ -245,8 +245,9 @@ def outcome_of_write(
     """Return the outcome of a write.
 
     A 500, 502, 504 or 408 may come from a gateway after the write was executed, so it is in doubt. So is a success
-    whose body is broken, reports an error, has no valid id, or names another record. No redirect is followed: one of
-    `MOVED` is rejected, and another in doubt.
+    whose body is broken, reports an error, has no valid id, or names another record, and a 422 by which the target
+    knows the idempotency key from another request. No redirect is followed: one of `MOVED` is rejected, and another in
+    doubt.
 
     Args:
         judged: Whether a rule of the target has found no error in the body.
@@ -269,6 +270,9 @@ def outcome_of_write(
         kind = "changed"
     elif status == 503 and wait is not None:
         kind = "unavailable"
+    elif status == UNFIT and _names_idempotency_key(problem):
+        message = f"{problem.message}: the target may have this record, with other content"
+        return Outcome("in_doubt", message, status, reason="conflict")
     elif 400 <= status < 500 and not _is_request_still_running(problem, wait):
         return _rejection(problem)
     return Outcome(kind, problem.message, status, wait)
@@ -436,6 +440,11 @@ def outcome_of_staging_batch(answer: Answer) -> Outcome:
 def _is_request_still_running(problem: Problem, wait_s: float | None) -> bool:
     """Return True for a time-out, and for a conflict with a running earlier attempt under the same key."""
     return problem.status == 408 or (problem.status == 409 and (wait_s is not None or "idempoten" in problem.kind))
+
+
+def _names_idempotency_key(problem: Problem) -> bool:
+    """Return whether a refusal says that the key was used for other bytes, as by a state that was lost since."""
+    return "idempoten" in f"{problem.kind} {problem.message}".lower()
 
 
 def _outcome_of_success(answer: Answer, subject: ExpectedRecord, shape: RecordShape, *, judged: bool) -> Outcome:

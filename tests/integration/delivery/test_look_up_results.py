@@ -26,7 +26,7 @@ from tests.integration.delivery.harness import (
 )
 
 from crossdock.errors import RefusedError, UnavailableError
-from crossdock.state import StateUrl, parse_url
+from crossdock.state import StateUrl, Unchanged, parse_url
 from crossdock.targets import EndpointProfile
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.writing.targets import platform_target
@@ -134,6 +134,40 @@ def test_a_record_that_others_change_again_and_again_is_a_conflict(
     assert bench.unsettled() == {}
     assert [status for _, status, _ in bench.story(0)] == ["delivered", *["replaced"] * 3, "rejected"]
     assert (shelf.held[names["wms:0"]]["name"], shelf.held[names["wms:1"]]["name"]) == ("x", "y")
+
+
+class CompressedShelf(Shelf):
+    """A shelf behind a server that compresses answers, and marks their entity tags; the shelf knows its own alone."""
+
+    def __init__(self, marked: str) -> None:
+        super().__init__()
+        self._marked = marked
+
+    def __call__(self, seen: Seen) -> Answer:
+        answer = super().__call__(seen)
+        assert answer is not None
+        status, headers, content = answer
+        tag = headers.get("etag")
+        return status, {} if tag is None else {"etag": self._marked.format(tag.strip('"'))}, content
+
+
+@pytest.mark.parametrize("only_unchanged", [None, "record", "members"])
+@pytest.mark.parametrize("marked", ['W/"{}"', '"{}-gzip"', '"{}--gzip"', 'W/"{}--gzip"'])
+def test_a_tag_that_a_server_on_the_way_has_marked_is_no_change_of_others(
+    bench: Bench, platform: Platform, marked: str, only_unchanged: Unchanged | None
+) -> None:
+    """nginx, Apache and Jetty mark the tags of compressed answers, which the target then takes for other versions."""
+    platform.script = shelf = CompressedShelf(marked)
+    bench.deliver(2)
+    bench.only_unchanged = only_unchanged
+    edited, left = (bench.binding(number) for number in range(2))
+    if only_unchanged is not None:
+        shelf.edit(edited.target_id, name="of others")
+    bench.carry_out([updating(each, each.payload | {"name": "y"}) for each in (edited, left)])
+    assert shelf.held[left.target_id]["name"] == "y"
+    assert bench.dead_letters() == ({} if only_unchanged is None else {"0": "conflict"})
+    assert shelf.held[edited.target_id]["name"] == ("y" if only_unchanged is None else "of others")
+    assert platform.seen[-1].if_match in {None, f'"{left.target_id}-0"', f'"{edited.target_id}-0"'}
 
 
 @pytest.mark.parametrize("status", [404, 410])

@@ -51,7 +51,7 @@ def test_the_list_shows_what_was_edited(
     assert edited.has_unsure_records is may_ask
 
 
-@pytest.mark.parametrize(("version", "is_edited"), [('"1"', False), ('"2"', True), (None, False)])
+@pytest.mark.parametrize(("version", "is_edited"), [('"1"', False), ('W/"1"', False), ('"2"', True), (None, False)])
 def test_what_no_list_shows_is_looked_up(state: State, version: str | None, *, is_edited: bool) -> None:
     """By its entity tag; one that the platform does not have was not edited. Nothing else is asked for."""
     bound(state, etag='"1"')

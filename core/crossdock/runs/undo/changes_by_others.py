@@ -22,6 +22,7 @@ from crossdock.runs.undo.streams_with_records_to_undo import UndoneStreams, undo
 from crossdock.state import Binding, Scope, State
 from crossdock.values.progress import Progress
 from crossdock.writing.delivery.operations_and_intents import Operation
+from crossdock.writing.targets.answer_outcomes import tag_without_compression_marks
 
 
 class ChangesByOthers:
@@ -140,7 +141,8 @@ class EditedRecords:
         )
         for target_id, binding in _bindings_preferring_whole_records(bound).items():
             found = version(target_id)
-            if found is not None and found != binding.etag:
+            own = tag_without_compression_marks(binding.etag or "")
+            if found is not None and tag_without_compression_marks(found) != own:
                 self._edited.add([_id_with_resource(resource, target_id)])
 
     def edited_ids(self, resource: str, ids: Sequence[str]) -> set[str]:

@@ -438,9 +438,10 @@ class OutcomePolicy:
             case "changed" if self._is_create_without_look_up(task.intent):
                 refused = replace(outcome, kind="rejected", reason="conflict")
                 self._decide_refused(task, refused, decisions)
-            case "changed" if task.intent.only_unchanged == "record" and not self._may_be_own_change(task):
+            case "changed" if self._is_for_unchanged_record_alone(task):
                 self._look_up_results.reject_changed(task, decisions)
             case "changed":
+                task.retry_state.is_tag_refused = True
                 self._run.queue.put(structs.replace(task, purpose="look_up"))
             case _:
                 self._decide_refused(task, outcome, decisions)
@@ -453,6 +454,12 @@ class OutcomePolicy:
         """Return whether *intent* is a create that is not made of a look-up, so that nothing can have changed since."""
         looks_up_first = self._target.resources[intent.resource].endpoint.looks_up_first
         return intent.operation == "create" and "create" not in looks_up_first
+
+    def _is_for_unchanged_record_alone(self, task: SendTask) -> bool:
+        """Return whether a 412 alone refuses the operation: its tag is the target's own, so others changed it."""
+        tag = task.intent.if_match or ""
+        is_own_tag = answer_outcomes.tag_without_compression_marks(tag) == tag
+        return task.intent.only_unchanged == "record" and is_own_tag and not self._may_be_own_change(task)
 
     def _may_be_own_change(self, task: SendTask) -> bool:
         """Return whether an earlier attempt of the same operation may be the change. A delete leaves no record."""

@@ -28,7 +28,13 @@ from crossdock.writing.delivery.operations_and_intents import (
 from crossdock.writing.delivery.senders import RetryState, SendTask
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.delivery.state_writer import DispatchDecisions
-from crossdock.writing.targets.answer_outcomes import MOVED, REDIRECTS, Outcome, redirect_hint
+from crossdock.writing.targets.answer_outcomes import (
+    MOVED,
+    REDIRECTS,
+    Outcome,
+    redirect_hint,
+    tag_without_compression_marks,
+)
 from crossdock.writing.targets.payload_comparison import has_wanted_members
 
 SMALLER = 4  # after a failure a batch is divided by this, so that four failures of a hundred records find the wrong one
@@ -260,7 +266,10 @@ class LookUpResults:
         if (lost := self._rejection_if_matched_member_changed(intent, outcome.held)) is not None:
             decisions.settle("rejected", intent, lost)
             return
-        successor = successor_intent_if_record_differs(intent, self._run.target, outcome.held, outcome.etag)
+        etag = outcome.etag
+        if etag is not None and etag == intent.if_match and task.retry_state.is_tag_refused:  # nobody has changed it
+            etag = tag_without_compression_marks(etag)
+        successor = successor_intent_if_record_differs(intent, self._run.target, outcome.held, etag)
         if successor is None:
             decisions.settle("delivered", intent, outcome, untouched=not ours)
             return
@@ -307,7 +316,8 @@ class LookUpResults:
 
     def _rejection_of_change(self, intent: Intent, held: dict[str, Any], etag: str | None) -> Outcome | None:
         """Return the rejection of an operation that must not overwrite what others have changed, or None."""
-        is_newer = intent.if_match is not None and etag not in {None, intent.if_match}
+        tags = [None if each is None else tag_without_compression_marks(each) for each in (intent.if_match, etag)]
+        is_newer = None not in tags and tags[0] != tags[1]
         before = None if intent.before is None else self._target.resources[intent.resource].comparable(intent.before)
         if intent.only_unchanged and (
             not has_wanted_members(held, before) or (is_newer and intent.only_unchanged == "record")

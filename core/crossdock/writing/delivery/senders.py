@@ -47,6 +47,7 @@ class RetryState(Struct):
         accepted: Whether the target has accepted it to execute it later, so that it must not be sent again.
         refusal: What becomes of it unless a look-up shows that it was executed all the same.
         interrupted: The purpose to which it returns after a ping.
+        is_tag_refused: Whether the target has answered that it holds another version than that of the entity tag.
     """
 
     failures: int = 0
@@ -57,6 +58,7 @@ class RetryState(Struct):
     refusal: Outcome | None = None
     interrupted: Literal["send", "look_up"] = "send"
     status: int | None = None
+    is_tag_refused: bool = False
 
     def record_failure(self, now: float, status: int | None) -> None:
         self.failures, self.status = self.failures + 1, status

@@ -35,6 +35,7 @@ from crossdock.values.raw_rows_and_records import Reason
 from crossdock.writing.targets.payload_comparison import has_wanted_members
 
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
+_MARKED_TAG = re.compile(r'\A(?:W/)?"(.*?)(?:--?gzip)?"\Z')
 _COPIES = frozenset({"/_shards"})  # a write of Elasticsearch is done where it has reached the first copy
 _MULTI_STATUS = 207  # RFC 4918, 11.1
 _NO_CONTENT = 204
@@ -606,6 +607,14 @@ def _etag(answer: Answer) -> str | None:
     """Return the entity tag unchanged; None if it is too long or has a control character (RFC 9110, 8.8.3)."""
     etag = answer.headers.get("etag")
     return None if etag is None or len(etag) > MAX_ETAG or _CONTROL.search(etag) else etag
+
+
+def tag_without_compression_marks(etag: str) -> str:
+    """Return the tag of the target itself, without what a server before it marks compressed answers with.
+
+    They become weak (nginx, Cloudflare), or get a suffix (Apache, Jetty), and ``If-Match`` fails with such a tag.
+    """
+    return _MARKED_TAG.sub(r'"\1"', etag)
 
 
 def _rejection(problem: Problem) -> Outcome:

@@ -60,3 +60,45 @@ def test_other_records_of_another_connection_are_created(project: FolderProject)
     project.write("C_2.csv", "NO;NAME\n3;Cay\n4;Dan\n5;Eve\n")
     project.sync()
     assert len(project.effects()) == 6
+
+
+def rekey(project: FolderProject, **stream: Any) -> None:
+    config = yaml.safe_load(project.config.read_text())
+    (section,) = config["connections"].values()
+    section["streams"] = {"customers": CUSTOMERS | stream}
+    project.config.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+
+
+@pytest.mark.parametrize("changed", [{"key": ["NO", "NAME"]}, {"columns": {"NO": {"zfill": 4}}}])
+@pytest.mark.parametrize("has_new", [False, True])
+def test_records_under_changed_keys_are_not_created_again(
+    project: FolderProject, changed: dict[str, Any], *, has_new: bool
+) -> None:
+    """Plan and sync refuse files that were read before, whether or not another one has come; as before, they go on."""
+    if has_new:
+        project.write("C_2.csv", "NO;NAME\n4;Dan\n")
+    rekey(project, **changed)
+    for command in ("plan", "sync", "sync"):
+        refused = project.run(command)
+        assert refused.exit_code == 4
+        assert "is known under its key, although an earlier run has read their file" in " ".join(
+            (refused.stdout + refused.stderr).split()
+        )
+    assert len(project.effects()) == 3
+    rekey(project, map={"name": {"from": "NAME", "as": "text"}})
+    project.sync()
+    assert len(project.effects()) == (4 if has_new else 3)
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+def test_files_of_which_nothing_was_delivered_are_read_again(project: FolderProject, *, dropped: bool) -> None:
+    """A correction of the mapping delivers what was rejected, and not dropped: the state knows it by its key."""
+    (project.folder / "out" / "C_1.csv").unlink()
+    project.write("C_2.csv", "NO;NAME;CURRENCY\n4;Dan;Euro\n5;Eve;Euro\n")
+    rekey(project, map={"name": "NAME", "currency": "CURRENCY"})
+    project.sync(exit_code=1)
+    if dropped:
+        assert project.run("records", "drop", "wms.customers", "--yes").exit_code == 0
+    rekey(project)
+    project.sync()
+    assert len(project.effects()) == (3 if dropped else 5)

@@ -40,7 +40,10 @@ from crossdock.runs.planning.target_ids_of_references import stored_key_by_trimm
 from crossdock.runs.planning.unchanged_waits import IdleWaits, UnchangedWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.runs.records_followed_until_final import FollowedRecordFetch
-from crossdock.runs.records_under_former_namespaces import refuse_records_of_former_namespace
+from crossdock.runs.records_under_former_namespaces import (
+    refuse_records_of_former_namespace,
+    refuse_records_under_changed_keys,
+)
 from crossdock.state import DeadLetter, Intent, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import known_fingerprints_by_key
 from crossdock.state.tables.dead_letters import DeadLetterFacts
@@ -365,6 +368,7 @@ class StreamInput:
         self.removals = self._decide_removals(found, counted, unsettled)
         self.digest = self._scan.digest_of_all_records(self._gone.digest) if self._digested else ""
         refuse_records_of_former_namespace(bound, self._state, self._scan.latest)
+        refuse_records_under_changed_keys(bound, self._state, self._scan.latest)
         self.refuse_unexpected_input()
         bound.context.run.intakes.accept(name)
         if self._phases is not None and (remark := self._phases.cursor_column_problem_remark):

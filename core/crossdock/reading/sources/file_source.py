@@ -167,6 +167,8 @@ class FileSource:
         facts = [file.facts for file in taken]
         unread = self._known.unread_files_refusing_outdated(stream_id, facts)
         found = expectation.compare(self._run, stream_id.stream, facts, unread, self._files_pattern)
+        finished = self.finished_before(stream_id) if unread else ()
+        found.is_read_again = any(each.content_hash in finished for each in unread)
         self._read[stream_id] = found.files
         if self._late_file_watch and self._late_file_watch.without:
             self._run.note(stream_id.stream, self._late_file_watch.without)

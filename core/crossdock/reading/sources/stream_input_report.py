@@ -25,12 +25,15 @@ class ReadFile(Struct):
 
 
 class InputFacts(Struct):
-    """The input of one stream. `has_arrived` means that a file came that is new to the source, or that changed."""
+    """The input of one stream. `has_arrived` means that a file came that is new to the source, or that changed, and
+    `is_read_again` that one is read which an earlier run has finished, as after a change of the mapping.
+    """
 
     state: InputState
     files: list[ReadFile] = field(default_factory=list)
     newest: tuple[str, datetime] | None = None
     has_arrived: bool = False
+    is_read_again: bool = False
 
     def as_json(self) -> dict[str, Any]:
         newest = self.newest and {"name": self.newest[0], "modified_at": self.newest[1].astimezone(UTC).isoformat()}

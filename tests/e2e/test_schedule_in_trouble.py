@@ -152,6 +152,21 @@ def test_a_missing_state_is_reported_at_once(site: Site) -> None:
         assert "create it with 'crossdock init'" in result.err
 
 
+def test_a_job_that_another_config_has_run_is_not_done(site: Site) -> None:
+    """A config was copied with its state and its job: the second one has never read its own sources, and says so."""
+    site.config.write_text(f"{site.config.read_text()}jobs:\n  a: {{schedule: {NIGHTLY}}}\n")
+    site.init()
+    site.export("CUST_1.csv", CUSTOMERS)
+    copied = site.folder / "copied.yaml"
+    copied.write_text(site.config.read_text().replace("\n  wms:\n", "\n  other:\n"))
+    assert site.run("schedule", "--once", "latest").code == 0
+    result = site.run("schedule", "-C", str(copied), "--once", "latest")
+    assert result.code == 2
+    assert "was of another config: its streams were wms." in result.err
+    assert "[fleet_state_shared]" in result.err
+    assert site.run("schedule", "--once", "latest").err.endswith(": has already been run\n")
+
+
 # ---- a service that is stopped
 
 

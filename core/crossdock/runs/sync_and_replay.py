@@ -17,7 +17,8 @@ from crossdock.runs.named_record_delivery import NamedRecordDelivery, check_stre
 from crossdock.runs.run_report import Report
 from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.runs.session_shared_by_runs import Session, open_session
-from crossdock.state import DueRun, NamedRecord, RecordFilter, State
+from crossdock.state import DueRun, NamedRecord, RecordFilter, ScheduledRun, State, Transaction
+from crossdock.state.tables.run_history import COMPLETED
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
@@ -80,10 +81,14 @@ def run_scheduled(
 ) -> Report | None:
     """Execute a scheduled run once. Return None if it has already finished.
 
-    A person may start it by the command *action*: then it is executed again if it is not ``done``.
+    A person may start it by the command *action*: then it is executed again if it is not ``done``. Raises ConfigError
+    if another config has executed it.
     """
     job = session.project.jobs[due_run.job]
     with session.state.begin() as tx:
+        known = tx.scheduled_runs.get(due_run.job, due_run.due, due_run.business_date)
+        if known is not None and (error := executed_by_other_config_error(tx, session.project, known)) is not None:
+            raise error
         recipients = session.project.notification_recipient_kinds
         if not tx.scheduled_runs.begin_unless_finished(
             due_run, at=session.clock.now(), again=action is not None, recipients=recipients
@@ -92,6 +97,24 @@ def run_scheduled(
     patience = WaitingRun(due_run.due, job.schedule.zone)
     run = ActiveRun(session, progress, interrupt, patience=patience, attempt=RunRequest(due_run, action=action))
     return run.execute(session.project.selected_streams(job.streams))
+
+
+def executed_by_other_config_error(tx: Transaction, project: Project, known: ScheduledRun) -> ConfigError | None:
+    """Return the error of a run that reached its end, and had none of the streams of its job: a config with the same
+    state has a job of that name, too.
+    """
+    run = tx.runs.get(known.run_id) if known.status in COMPLETED and known.run_id is not None else None
+    names = project.selected_streams(project.jobs[known.job].streams)
+    if run is None or not run.tally or not names.isdisjoint(run.tally):
+        return None
+    message = f"run {run.id} of the job {known.job} for {known.business_date} was of another config: its streams were"
+    hint = "rename the job in one of the two configs; if it has other streams since, its next run reads them"
+    return ConfigError(
+        f"{message} {', '.join(sorted(run.tally))}; those of this config were not read",
+        where=str(project.path),
+        hint=hint,
+        code="fleet_state_shared",
+    )
 
 
 def replay(

@@ -36,7 +36,7 @@ from crossdock.services.scheduler import run_event_builders
 from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler, WebhookReception
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.services.scheduler.stderr_log import LOGGER
-from crossdock.state import NamedRecord, RecordFilter, create_or_upgrade, parse_url
+from crossdock.state import DueRun, NamedRecord, RecordFilter, create_or_upgrade, parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
 from crossdock.values.progress import SilentProgress
@@ -381,6 +381,26 @@ def test_a_run_says_that_the_config_has_changed_since_the_service_read_it(
     with case.project.read_state() as tx:
         said = [[each.message for each in tx.runs.messages(run.id)] for run in reversed(tx.runs.listed(limit=9))]
     assert ["the config was changed" in "".join(texts) for texts in said] == [False, True, True]
+
+
+def test_a_job_that_another_config_has_run_is_reported(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of two services with one state and a job of one name, the second one never runs it: its log says so, once."""
+    monkeypatch.setenv("KEY", "k")
+    path = tmp_path / "c.yaml"
+    path.write_text(CONFIG.format(base_url=PIN.base_url, tenant=PIN.tenant), encoding="utf-8")
+    case = ServiceCase(tmp_path, receiver, caplog, config=path)
+    path.write_text(path.read_text().replace("  wms:", "  other:"), encoding="utf-8")
+    second = ServiceCase(tmp_path, receiver, caplog, config=path, jobs=NOON)
+    case.looks(nothing)
+    with closing(case.project.open_state()) as state, state.begin() as tx:
+        (run,) = tx.runs.listed(limit=1)
+        due = DueRun("nightly", BEGIN - timedelta(days=1), BEGIN.date() - timedelta(days=1))
+        assert tx.scheduled_runs.begin_unless_finished(due, at=BEGIN)
+        tx.scheduled_runs.finish(due, "done", run.id, None, at=BEGIN)
+    second.looks(nothing, nothing)
+    assert sum("was of another config: its streams were wms.products" in line for line in second.log) == 1
 
 
 NOON = {"nightly": job("UTC", schedule={"at": "12:00"})}

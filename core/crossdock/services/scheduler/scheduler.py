@@ -13,7 +13,7 @@ from msgspec import Struct
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due
 from crossdock.errors import CrossdockError, StateBusyError, StateError, as_crossdock_error, text_with_code
-from crossdock.runs import session_shared_by_runs
+from crossdock.runs import session_shared_by_runs, sync_and_replay
 from crossdock.runs.run_report import Report
 from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.runs.session_shared_by_runs import Session
@@ -82,6 +82,7 @@ class Scheduler:
         self._on_time_since: dict[str, datetime] = {}  # by job: runs due after it were not missed
         self._postponed: set[str] = set()  # jobs that could not start, until the next call tries again
         self._reported: dict[str, tuple[Due, str]] = {}  # by job: the last failure
+        self._seen_runs: dict[str, int | None] = {}  # by job: the last one that was looked at
         self._running: dict[str, _Running] = {}
         self._session: Session | None = None
         self._resources = ExitStack()  # of the session
@@ -248,6 +249,7 @@ class Scheduler:
             plans = self._due_jobs.plan_all(tx.scheduled_runs, now, self._on_time_since)
             early = [] if self._is_clock_checked(now) else self._runs_ahead_of_clock(tx, now)
             ahead = tx.scheduled_runs.jobs_first_seen_after(now + ON_TIME)
+            self._log_runs_of_other_configs(tx)
         if early or ahead or any(plan.starts or plan.skipped for plan in plans):
             self._check_clock_with_platform(now)
         if (early or ahead) and self._is_clock_checked(now):
@@ -260,6 +262,16 @@ class Scheduler:
         if not ready:
             self._store_skipped_runs(state, [plan for plan in plans if plan.skipped and not plan.starts], now)
         return plans, self._runs_without_shared_connections(ready)
+
+    def _log_runs_of_other_configs(self, tx: Transaction) -> None:
+        for job in self._project.jobs:
+            last = tx.scheduled_runs.last_finished_run(job)
+            if last is None or self._seen_runs.get(job) == last.run_id:
+                continue
+            self._seen_runs[job] = last.run_id
+            error = sync_and_replay.executed_by_other_config_error(tx, self._project, last)
+            if error is not None:
+                RunLog(job, last.business_date).log(text_with_code(error), logging.ERROR)
 
     def _runs_ahead_of_clock(self, tx: Transaction, now: datetime) -> list[ScheduledRun]:
         """Return the runs that are due or ended only later than *now*: the clock was ahead when they began."""

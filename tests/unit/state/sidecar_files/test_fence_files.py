@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -12,7 +13,7 @@ from sqlalchemy import update
 from tests.conftest import PIN
 
 from crossdock.errors import RefusedError
-from crossdock.state import State, StateUrl, create_or_upgrade
+from crossdock.state import State, StateUrl, create_or_upgrade, parse_url
 from crossdock.state.db.database_creation_and_opening import open_engine
 from crossdock.state.db.database_errors import url_without_password
 from crossdock.state.db.schema import meta
@@ -107,6 +108,21 @@ def test_a_copy_of_the_whole_folder_is_refused(state_url: StateUrl, tmp_path: Pa
     (mine,) = path_in_user_folder(identity, url_without_password(state_url))
     FenceFiles([mine], identity).write(Fence(50))
     with pytest.raises(RefusedError, match="older than the last run here"), opened(state_url, tmp_path / "keys"):
+        pass
+
+
+def test_a_copy_of_the_whole_folder_is_refused_by_another_path_too(tmp_path: Path) -> None:
+    """Cron names the folder by a link, and who restores it does not: it is the same state, with the same mark."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to("disk")
+    url, by_link = (parse_url("sqlite:///state.db", tmp_path / name) for name in ("disk", "link"))
+    create_or_upgrade(url, PIN)
+    shutil.copytree(tmp_path / "disk", tmp_path / "backup")
+    with opened(by_link, tmp_path / "link" / "keys") as state:
+        state.run_transaction_before_sending(lambda _: None)
+    shutil.rmtree(tmp_path / "disk")
+    shutil.copytree(tmp_path / "backup", tmp_path / "disk")
+    with pytest.raises(RefusedError, match="older than the last run here"), opened(url, tmp_path / "disk" / "keys"):
         pass
 
 

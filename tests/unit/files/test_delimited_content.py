@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -91,3 +93,20 @@ def test_byte_order_marks_and_byte_orders_are_the_same_everywhere() -> None:
         ({"encoding": "cp037"}, b"\x81%\xa7%"),
     ):  # fmt: skip
         assert content_of(kind="delimited", rows=rows, **keys).file_bytes([record({"x": "x"})], FACTS) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "written"),
+    [
+        ("delimited", {"delimiter": ";", "column_names": False}, "QTY;1,5 of 1.5;2,5;-3,5\n"),
+        ("edifact", {"message": "ORDERS", "sender": "1", "receiver": "2"}, "'QTY+1,5 of 1.5+2,5+-3,5'"),
+        ("xml", {"record": "/Orders/Order"}, "<A>QTY</A><B>1,5 of 1.5</B><C>2,5</C><D>-3,5</D>"),
+    ],
+)
+def test_the_decimal_mark_of_a_file_is_that_of_all_its_numbers(kind: str, more: dict[str, Any], written: str) -> None:
+    """In a template, too, where a program that reads commas would take 1.5 for 15; texts stay as they are."""
+    cells: list[Any] = ["QTY", "{a} of {t}", {"from": "b"}, {"from": "c", "as": "decimal"}]
+    row = {"segment": cells} if kind == "edifact" else {"columns": dict(zip("ABCD", cells, strict=True))}
+    content = content_of(kind=kind, decimal_mark=",", rows=[row], **more)
+    payload = {"a": Decimal("1.5"), "b": Decimal("2.50"), "c": Decimal("-3.5"), "t": "1.5"}
+    assert written in text_of(content, record(payload)).replace("\n<", "<")

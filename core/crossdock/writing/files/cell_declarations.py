@@ -261,16 +261,16 @@ class Cell(ConfigModel):
             places = [
                 scope.value_and_place(hole.removesuffix(_OPTIONAL))[1] for hole in _PLACEHOLDER.findall(self.template)
             ]
-            return _PLACEHOLDER.sub(lambda hole: _filled_placeholder_text(hole[1], scope), self.template), ", ".join(
-                places
-            )
+            mark = notation.decimal_mark
+            filled = _PLACEHOLDER.sub(lambda hole: _filled_placeholder_text(hole[1], scope, mark), self.template)
+            return filled, ", ".join(places)
         if self.is_number:
             number, place = self.number_and_place(scope)
             return (self.default or "" if number is None else self.number_text(number, place, notation)), place
         value, place = scope.value_and_place(self.from_ or "")
         if self._uses_default_or_refuses_missing(value, place):
             return self.default or "", place
-        return self._value_text(value, place), place
+        return self._value_text(value, place, notation.decimal_mark), place
 
     def _uses_default_or_refuses_missing(self, value: Any, place: str) -> bool:
         if not _is_empty(value):
@@ -279,7 +279,7 @@ class Cell(ConfigModel):
             raise _missing_value_error(place)
         return True
 
-    def _value_text(self, value: Any, place: str) -> str:
+    def _value_text(self, value: Any, place: str, decimal_mark: DecimalMark) -> str:
         match self.value_type:
             case "date":
                 return self._time_text(value if isinstance(value, date) else _parsed_day(value, place), place)
@@ -289,10 +289,9 @@ class Cell(ConfigModel):
                 if not isinstance(value, bool):
                     raise invalid_value_error("is not true or false", place)
                 return self.true_text if value else self.false_text
-        text = plain_text(value, place)
         if self.table is None:
-            return text
-        if (found := self.table.get(text, self.otherwise)) is None:
+            return plain_text(value, place, decimal_mark)
+        if (found := self.table.get(plain_text(value, place), self.otherwise)) is None:
             raise invalid_value_error("is not in the table", place)
         return found
 
@@ -349,16 +348,16 @@ class Cell(ConfigModel):
         return 1
 
 
-def _filled_placeholder_text(hole: str, scope: NamedValues) -> str:
+def _filled_placeholder_text(hole: str, scope: NamedValues, decimal_mark: DecimalMark) -> str:
     value, place = scope.value_and_place(hole.removesuffix(_OPTIONAL))
     if not _is_empty(value):
-        return plain_text(value, place)
+        return plain_text(value, place, decimal_mark)
     if hole.endswith(_OPTIONAL):
         return ""
     raise _missing_value_error(place)
 
 
-def plain_text(value: Any, place: str) -> str:
+def plain_text(value: Any, place: str, decimal_mark: DecimalMark = ".") -> str:
     """Return text as it is, numbers exactly and without an exponent, and booleans as JSON has them."""
     match value:
         case str():
@@ -367,7 +366,7 @@ def plain_text(value: Any, place: str) -> str:
             return _iso_text(value)
         case bool() | int() | Decimal():
             try:
-                return exact_json.dumps(value).decode()
+                return exact_json.dumps(value).decode().replace(".", decimal_mark)
             except ValueError as error:
                 raise invalid_value_error(str(error), place) from None
     raise invalid_value_error(

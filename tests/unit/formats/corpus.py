@@ -159,6 +159,7 @@ CORPUS = [
     Nasty("not-the-declared-header", b"A,C\n3,4\n", (":1", "missing: B"), {"names": ("A", "B")}),
     Nasty("not-the-declared-order", b"B,A\n3,4\n", (":1", "missing: nothing"), {"names": ("A", "B")}),
     Nasty("header-again", b"A,B\n1,2\nA,B\n3,4\n", (":3", "header line among the rows")),
+    Nasty("header-in-another-order", b"A,B,C\n1,2,3\nB,A,C\n4,5,6\n", (":3", "header line among the rows")),
     Nasty("header-again-quoted", b'"A\n1",B\n1,2\n"A\n1",B\n3,4\n', (":4", "header line among the rows")),
     Nasty("trailer-instead-of-header", b"TRL|0\n", (":1", "header is missing"), TRAILER),
     Nasty("no-trailer", b"A|B\n1|2\n", (":2", "not the trailer"), TRAILER),

@@ -139,6 +139,8 @@ HEADER: list[Any] = ["SKU", "QTY"]
         ([HEADER, ["a", "=1/0"]], {}, "f:Items!B2: the formula was never calculated"),
         ([HEADER, ["a", "#N/A"]], {}, "f:Items!B2: the cell holds an error"),
         ([HEADER, ["a", 1], [], ["b", 2]], {}, "f:Items!A3: a blank row"),
+        ([HEADER, ["a", 1], HEADER, ["b", 2]], {}, "f:Items!A3: the header again"),
+        ([HEADER, ["a", 1], HEADER[::-1], [2, "b"]], {}, "f:Items!A3: the header again"),
         ([HEADER, ["a", 1, "x"]], {}, "f:Items!C2: a cell beside the columns"),
         ([["SKU", None, "QTY"], ["a", 1, 2]], {}, "f:Items!A1: header: column 2 has no name"),
         ([["SKU", "SKU"], ["a", 1]], {}, "f:Items!A1: header: columns 1 and 2"),

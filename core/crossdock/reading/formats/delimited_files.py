@@ -25,7 +25,7 @@ from crossdock.reading.formats.decoding_into_record_pieces import (
 )
 from crossdock.reading.formats.delimited_layout import DelimitedFormat, DelimitedRecordType
 from crossdock.reading.formats.format_reader import FormatReader
-from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names, names_that_identify_header
+from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names, is_header_again
 from crossdock.reading.formats.leniency_counts import FittingCells, Leniencies
 from crossdock.reading.formats.misdeclared_files import refuse_edi_message
 from crossdock.reading.formats.original_record_bytes import bytes_of_records_at_lines
@@ -174,12 +174,12 @@ class DelimitedRows:
         return text
 
     def _strict_rows(self, text: str, line: int) -> Iterator[tuple[str | int, ...]]:
-        width, begin = len(self._names), list(names_that_identify_header(self._names))
+        width = len(self._names)
         for start, cells in self._strict_parser.records(text, line, crlf=self._crlf):
             if self._is_trailer(cells):
                 self._refuse_early_trailer(text.split("\n")[start - line + 1 :], start)
             cells = self._fitting.pad_or_cut_cells(cells, width)  # noqa: PLW2901  as declared
-            if cells[: len(begin)] == begin and len(cells) == width:
+            if len(cells) == width and is_header_again(cells, self._names):
                 hint = "Were files joined? Ask the sender to send them separately."
                 self._strict_parser.refuse("a header line among the rows", start, hint=hint)
             if len(cells) != width:

@@ -14,6 +14,12 @@ def names_that_identify_header(names: Sequence[str]) -> Sequence[str]:
     return names[:-1] if len(names) > _TELLING else names
 
 
+def is_header_again(cells: Sequence[str], names: Sequence[str]) -> bool:
+    """Return whether a row is the header, or has all its names in another order, as that of a file that was joined."""
+    begin = names_that_identify_header(names)
+    return list(cells[: len(begin)]) == list(begin) or sorted(cells) == sorted(names)
+
+
 def check_column_names(names: Sequence[str]) -> Sequence[str]:
     """Raise ValueError if names of a header are empty, repeated or reserved. It quotes no name, which may be data."""
     if len(names) > MAX_COLUMNS:

@@ -23,7 +23,7 @@ from msgspec import Struct
 from polars.exceptions import PolarsError
 
 from crossdock.reading.formats.decoding_into_record_pieces import Piece, count_byte, split_into_smaller_pieces
-from crossdock.reading.formats.invalid_or_repeated_column_names import names_that_identify_header
+from crossdock.reading.formats.invalid_or_repeated_column_names import is_header_again, names_that_identify_header
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
 from crossdock.values.raw_rows_and_records import (
     LINE,
@@ -140,13 +140,21 @@ class PolarsParser:
         return False
 
     def _has_misplaced_header_or_trailer(self, frame: pl.DataFrame) -> bool:
-        if _rows_with_first_cells(frame, names_that_identify_header(self._names)).height:
+        if self._has_header_again(frame):
             return True
         if self._trailer_prefix_cells is None:
             return False
         *whole, begin = self._trailer_prefix_cells
         last = cells_of_column(_rows_with_first_cells(frame, whole), self._names[len(whole)])
         return bool(last.str.starts_with(begin).any())
+
+    def _has_header_again(self, frame: pl.DataFrame) -> bool:
+        for name in names_that_identify_header(self._names):
+            found = cells_of_column(frame, name).is_in(self._names)
+            if not found.any():
+                return False
+            frame = frame.filter(found)
+        return any(is_header_again(row, self._names) for row in frame.iter_rows())
 
     def _parse_checked_by_counts(self, data: bytes, ends: int) -> pl.DataFrame | None:
         """Parse text with few quotes, or return None if one of them is out of place.

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
-from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names
+from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names, is_header_again
 from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.formats.limited_process import cell_errors_as_file_refusals
 from crossdock.reading.formats.lost_digits_of_doubles import exact_number_text
@@ -150,6 +150,9 @@ class _Sheet:
                 continue
             if blank:
                 self._refuse("a blank row among the rows", f"A{blank}", "Ask the sender not to leave rows blank.")
+            if texts[0] in self.names and is_header_again(texts, self.names):
+                hint = "Ask the sender for one table with one header, such as without the headers of printed pages."
+                self._refuse("the header again among the rows", cell_name(self.row, 1), hint)
             width = len(self.names)
             if extra := next((n for n, text in enumerate(texts[width:], width) if text), None):
                 self._refuse("a cell beside the columns", cell_name(self.row, extra + 1), "Name its column.")

@@ -16,7 +16,7 @@ from crossdock.mapping.incremental_cursors import Checkpoint, Cursor
 from crossdock.mapping.own_external_ids import Ours
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import WRITTEN, ResourceType, subset_model_with_optional_members
-from crossdock.mapping.row_order_columns import OrderBy
+from crossdock.mapping.row_order_columns import OrderBy, as_order_by
 from crossdock.mapping.stream_declaration import PLATFORM, Mode, StreamDeclaration
 from crossdock.reading.sources.stream_context import Context, Settings
 from crossdock.resources import ResourceModel, ResourceName
@@ -288,7 +288,17 @@ class Stream(StreamDeclaration, ABC, Generic[S]):
         draft = kind.model_validate(made)
         record.parts.clear()  # it may be mapped several times
         record.parts.update(copied.parts)
+        if len(record.rows) > 1:
+            self._count_doubtful_rows(record)
         return draft
+
+    def _count_doubtful_rows(self, record: Record) -> None:
+        """Count what rows of one record have if the source lists the record twice: all of them are mapped."""
+        if repeated := len(record.rows) - len({tuple(row.values()) for row in record.rows}):
+            record.parts["row equal to another one of its record"] = repeated
+        orders = [tuple(item.position(row) for item in as_order_by(self.order_by)) for row in record.rows]
+        if len(set(orders)) > 1:
+            record.parts["record of rows with different order_by"] = 1
 
     def _copy_record_for_mapping(self, record: Record) -> Record:
         is_json = any(JSON in row for row in record.rows)  # otherwise no path is missing

@@ -100,6 +100,26 @@ def test_the_version_names_what_a_column_of_order_by_holds() -> None:
     assert "139797e9fc3df9975680a222625df76d" in versions
 
 
+@pytest.mark.parametrize(
+    ("revisions", "lines", "parts"),
+    [
+        ("11", "12", {}),
+        ("11", "11", {"row equal to another one of its record": 1}),
+        ("1122", "1212", {"record of rows with different order_by": 1}),
+        ("1111", "1212", {"row equal to another one of its record": 2}),
+    ],
+)
+def test_a_record_that_may_be_listed_twice_is_counted(revisions: str, lines: str, parts: dict[str, int]) -> None:
+    """All rows of a group are mapped, so the lines of an order that is twice in a file are doubled."""
+    stream = Minimal()
+    stream.group_by, stream.order_by = ("id",), ("rev",)
+    pairs = zip(revisions, lines, strict=True)
+    rows: list[dict[str, str | None]] = [{"id": "1", "sku": "A", "rev": rev, "line": line} for rev, line in pairs]
+    record = Record("1", tuple(rows), "a.csv", tuple(range(2, 2 + len(rows))))
+    stream.draft(record)
+    assert record.parts == parts
+
+
 def test_a_draft_is_checked_and_its_record_stays_as_read() -> None:
     """What a mapping does to the rows it is given never reaches the state."""
     record = Record("1", ({"id": "1", "sku": "0017"},), "page", (1,))

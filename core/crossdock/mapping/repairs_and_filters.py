@@ -93,7 +93,7 @@ class Filter(ConfigModel):
     ends_with: GivenText = None
     """Rows whose field ends with this text."""
     empty: bool | None = None
-    """``true``: rows whose field is empty; ``false``: rows whose field is not empty."""
+    """``true``: rows whose field is empty; ``false``: rows whose field is not empty. Blanks alone are empty, too."""
     not_: Annotated[Filter | None, Field(alias="not")] = None
     """Rows that do not meet this condition."""
     any: Annotated[tuple[Filter, ...], Field(min_length=1)] | None = None
@@ -145,7 +145,7 @@ class Filter(ConfigModel):
             return text.str.starts_with(self.starts_with)
         if self.ends_with is not None:
             return text.str.ends_with(self.ends_with)
-        return (text == "") if self.empty else (text != "")
+        return (text.str.strip_chars(BLANKS) == "") == self.empty
 
     def predicate(self) -> Callable[[Row], bool]:
         """Return the condition on one row, equivalent to `expression`."""
@@ -167,7 +167,7 @@ class Filter(ConfigModel):
                 return lambda text: compare(text, wanted)
         if self.one_of is not None:
             return frozenset(self.one_of).__contains__
-        return lambda text: (text == "") is self.empty
+        return lambda text: (text.strip(BLANKS) == "") is self.empty
 
 
 def name_of_first_matching_filter(filters: Mapping[str, Filter]) -> pl.Expr:

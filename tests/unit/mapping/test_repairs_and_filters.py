@@ -63,6 +63,17 @@ def test_a_filter_may_combine_conditions() -> None:
 
 
 @pytest.mark.parametrize(
+    ("cell", "is_empty"), [("", True), ("        ", True), ("\u00a0\t", True), (None, True), (" 0", False)]
+)
+def test_a_cell_of_blanks_alone_is_empty(cell: str | None, is_empty: bool) -> None:
+    """Exports of columns with a fixed length fill them up: a record with a blank time of deletion is not deleted."""
+    rows = pl.DataFrame({"A": [cell]}, schema={"A": pl.String})
+    for wanted in (True, False):
+        rule = Filter.model_validate({"field": "A", "empty": wanted})
+        assert rule.predicate()({"A": cell}) is rows.select(rule.expression()).item() is (wanted is is_empty)
+
+
+@pytest.mark.parametrize(
     "rule",
     [
         {},

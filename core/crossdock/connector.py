@@ -296,8 +296,8 @@ class Stream(StreamDeclaration, ABC, Generic[S]):
         """Count what rows of one record have if the source lists the record twice: all of them are mapped."""
         if repeated := len(record.rows) - len({tuple(row.values()) for row in record.rows}):
             record.parts["row equal to another one of its record"] = repeated
-        orders = [tuple(item.position(row) for item in as_order_by(self.order_by)) for row in record.rows]
-        if len(set(orders)) > 1:
+        order_by = as_order_by(self.order_by)
+        if order_by and len({tuple(item.position(row) for item in order_by) for row in record.rows}) > 1:
             record.parts["record of rows with different order_by"] = 1
 
     def _copy_record_for_mapping(self, record: Record) -> Record:

@@ -322,7 +322,23 @@ class Bookmarked:
         return httpx.Response(200, json={"items": [{"id": each} for each in self.ids[start : start + self.size]]})
 
 
+class Linked(Bookmarked):
+    """The same list, whose answers tell where it goes on: by the id of their last record, or by another text."""
+
+    def __init__(self, records: int, size: int, gone: int | None, text: str = "{}") -> None:
+        super().__init__(records, size, gone)
+        self.text = text
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        body = super().__call__(request).json()
+        last = body["items"][-1]["id"] if body["items"] else None
+        following = last and self.text.format(last)
+        link = following and f"/api/items?after={following}"
+        return httpx.Response(200, json={**body, "cursor": following, "link": link})
+
+
 AFTER = AfterId("/items", "after")
+MARKED = CursorInBody("/cursor", "after")
 
 
 @pytest.mark.parametrize(("records", "gone"), [(9, 1), (9, 2), (9, 3), (3, 1)])
@@ -332,6 +348,15 @@ def test_a_list_whose_last_record_is_deleted_meanwhile_may_be_cut(records: int, 
     assert given == 3 * gone
     assert isinstance(error, DoubtfulListError)
     assert "the last record of it is not listed any more" in error.message
+
+
+@pytest.mark.parametrize("paginator", [MARKED, NextUrl("/link")])
+@pytest.mark.parametrize("gone", [None, 1, 2])
+def test_a_link_or_cursor_may_name_the_last_record(paginator: Paginator, gone: int | None) -> None:
+    """An API that finds nothing after a record that is gone says in the same answer that no page follows."""
+    given, error = read(Linked(9, 3, gone), paginator)
+    assert given == 3 * (gone or 3)
+    assert isinstance(error, DoubtfulListError) == (gone is not None)
 
 
 @pytest.mark.parametrize(
@@ -348,7 +373,7 @@ def test_a_last_page_by_text_is_read_once_more_only_if_it_is_full(
     records: int, paginator: Paginator, requests: int
 ) -> None:
     """One that is shorter than the others shows that no record follows."""
-    api = Bookmarked(records, 3, None)
+    api = Linked(records, 3, None)
     assert read(api, paginator) == (records, None)
     assert len(api.asked) == requests
 

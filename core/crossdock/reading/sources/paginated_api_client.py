@@ -285,6 +285,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
                 found == [] and (following.position == request.position or read.signs.is_last_page_stated)
             ):
                 break  # some APIs always give a cursor, and with an empty page that of the request or another one
+            if found:
+                read.is_last_needed = paginator.needs_record(found[-1], following)
             if evidence is not None:
                 evidence.detect_paging_by_position(
                     *(replace(each, path=self._request_address(each)) for each in (request, following))
@@ -395,7 +397,12 @@ class ApiClient(AbstractContextManager["ApiClient"]):
 
     def _check_end(self, read: _ListReading, evidence: ListEvidence, page: ApiAnswer, *, is_stopped: bool) -> None:
         evidence.check_end(page)
-        if read.may_end_too_early and not evidence.has_all_stated_records and not self._is_last_record_listed(read):
+        if (
+            read.may_end_too_early
+            and not evidence.counted
+            and not evidence.has_all_stated_records
+            and not self._is_last_record_listed(read)
+        ):
             raise list_changed_error(_LAST_IS_GONE, page.address)
         is_last = is_stopped and read.paginator.stop.when is not None
         sign = (
@@ -622,6 +629,7 @@ class _ListReading(Struct):
         filled: The request for the latest page with records, and its last record.
         filled_length: How many records that page has.
         is_uneven: Whether pages before it are of different lengths.
+        is_last_needed: Whether the API may find what follows the last record only as long as it has this record.
     """
 
     first: ApiRequest
@@ -637,6 +645,7 @@ class _ListReading(Struct):
     filled: tuple[ApiRequest, Any] | None = None
     filled_length: int = 0
     is_uneven: bool = False
+    is_last_needed: bool = False
 
     def record_page_size(self, request: ApiRequest, found: Sequence[Any]) -> None:
         """Note what shows later whether a page was cut by the server."""
@@ -666,7 +675,7 @@ class _ListReading(Struct):
     @property
     def may_end_too_early(self) -> bool:
         """Whether the list ended with no record after one that the client named, and the page before is a full one."""
-        if self.filled is None or self.latest is self.filled[0] or not self.paginator.needs_record(self.filled[1]):
+        if self.filled is None or self.latest is self.filled[0] or not self.is_last_needed:
             return False
         is_only_page = self.filled[0] is self.first
         return self.filled_length >= (self.asked or 0 if is_only_page else self.first_length)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
+from urllib.parse import parse_qsl, urlsplit
 
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest, PagePlace
@@ -97,9 +98,15 @@ class Paginator:
         """Return whether *answer* states that it is the last of the counted pages."""
         return False
 
-    def needs_record(self, record: Any) -> bool:  # noqa: ARG002  for subclasses
-        """Return whether the API finds the page after *record*, the last one of a page, only as long as it has it."""
-        return False
+    def needs_record(self, record: Any, following: ApiRequest) -> bool:
+        """Return whether the API may find the page after *record*, the last one of a page, only as long as it has it.
+
+        So may one whose link or cursor, in the request *following* that page, is a member of this record.
+        """
+        values = {value for _, value in parse_qsl(urlsplit(following.path).query)}
+        values |= {str(value) for value in following.page_params.values()}
+        members = record.values() if isinstance(record, dict) else ()
+        return not self.counted and not values.isdisjoint(str(each) for each in members if type(each) in {str, int})
 
     def smaller(self, request: ApiRequest, read: int | None) -> ApiRequest | None:  # noqa: ARG002  for subclasses
         """Return *request* with half the records after a time-out, or None. *read* counts records of earlier pages."""
@@ -241,7 +248,7 @@ class AfterId(SizedPages):
             raise RefusedError(message, where=answer.address, hint=hint, code="list_unsorted")
         return request.with_page(**{self.param: last})
 
-    def needs_record(self, record: Any) -> bool:
+    def needs_record(self, record: Any, following: ApiRequest) -> bool:  # noqa: ARG002  it names each last record
         return not self.sorted or _whole_number_in_member(record, self.id) is None  # sorted numbers are compared
 
 

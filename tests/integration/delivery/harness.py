@@ -275,6 +275,7 @@ class Bench:
     clock: Clock = field(default_factory=SystemClock)
     adopting: frozenset[str] = frozenset()
     matching: dict[str, str] = field(default_factory=dict)
+    rejecting: frozenset[str] = frozenset()
     state_restored: bool = False
     only_unchanged: Unchanged | None = None
     breaks: Callable[[bytes], bool] = lambda _body: False
@@ -310,7 +311,7 @@ class Bench:
                 self.allowance,
                 senders,
                 self.settled.append,
-                rules=AdoptionRules(self.adopting, self.matching),
+                rules=AdoptionRules(self.adopting, self.matching, self.rejecting),
                 doubts=StateDoubts(self.state_restored),
             )
             try:

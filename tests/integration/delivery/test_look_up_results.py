@@ -170,6 +170,39 @@ def test_a_tag_that_a_server_on_the_way_has_marked_is_no_change_of_others(
     assert platform.seen[-1].if_match in {None, f'"{left.target_id}-0"', f'"{edited.target_id}-0"'}
 
 
+class MillisecondShelf(Shelf):
+    """A shelf that writes instants with milliseconds, as JavaScript does, whatever form they came in."""
+
+    def __call__(self, seen: Seen) -> Answer:
+        answer = super().__call__(seen)
+        assert answer is not None
+        return answer[0], answer[1], answer[2].replace(b':00Z"', b':00.000Z"')
+
+
+@pytest.mark.parametrize("way", ["taken over", "rejecting"])
+def test_an_instant_in_the_form_of_the_target_is_no_old_value_and_no_change(
+    bench: Bench, platform: Platform, way: str
+) -> None:
+    """A record is taken over, and a change of it is delivered; a dead letter of either would be one in each run."""
+    platform.script = shelf = MillisecondShelf()
+    at = {"at": "2026-11-20T08:15:00Z"}
+    if way == "taken over":
+        bench.adopting = frozenset({"wms.products"})
+        name = shelf.put({"externalId": "wms:0", "sku": "by hand", **at})
+        wanted = operation(0).after | at
+        bench.carry_out([structs.replace(operation(0), after=wanted, changes=wanted)])
+    else:
+        bench.rejecting = frozenset({"wms.products"})
+        wanted = operation(0).after | at
+        bench.carry_out([structs.replace(operation(0), after=wanted, changes=wanted)])
+        (name,) = shelf.held
+        bound = bench.binding(0)
+        shelf.edit(name, color="red")
+        bench.carry_out([updating(bound, bound.payload | {"at": "2026-11-21T08:15:00Z"})])
+    assert (bench.dead_letters(), bench.bound(), bench.unsettled()) == ({}, 1, {})
+    assert shelf.held[name]["at"] == ("2026-11-20T08:15:00Z" if way == "taken over" else "2026-11-21T08:15:00Z")
+
+
 @pytest.mark.parametrize("status", [404, 410])
 def test_an_update_of_what_is_gone_is_a_dead_letter(
     bench: Bench, platform: Platform, shelf: Shelf, status: int

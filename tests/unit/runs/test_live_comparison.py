@@ -92,6 +92,19 @@ def test_members_of_others_are_no_difference(state: State) -> None:
     assert found(compared) == {}
 
 
+def test_the_form_of_an_instant_is_no_difference(state: State) -> None:
+    """The platform lists what was sent with milliseconds, or with an offset."""
+    sent = {"externalId": "wms:1", "placedAt": "2026-11-20T08:15:00Z"}
+    compared = comparison(
+        state, PRODUCTS, [bound("1", "prd_1", sent), bound("2", "prd_2", {**sent, "externalId": "wms:2"})]
+    )
+    compared.compare_page(
+        [live("1", placedAt="2026-11-20T08:15:00.000Z"), live("2", placedAt="2026-11-20T09:15:01+01:00")]
+    )
+    compared.compare_unlisted_bindings(absent)
+    assert found(compared) == {"2": "diverged"}
+
+
 def test_what_is_unsettled_is_left_out(state: State) -> None:
     """It may have been carried out or not; the list says what became of it."""
     key_hash = key_hashes(["1"])["1"]

@@ -9,7 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.writing.targets.payload_comparison import merge_patch_between, with_patch_applied
+from crossdock.writing.targets.payload_comparison import (
+    has_wanted_members,
+    merge_patch_between,
+    with_patch_applied,
+)
 
 VALUES = st.recursive(
     st.booleans() | st.integers() | st.text(max_size=3),
@@ -43,6 +47,25 @@ def test_a_patch_has_the_changed_members_only(
 ) -> None:
     """A merge patch (RFC 7396) says what changed and nothing else."""
     assert merge_patch_between(before, after) == patch
+
+
+@pytest.mark.parametrize(
+    ("held", "is_same"),
+    [
+        ("2026-11-20T08:15:00.000Z", True),
+        ("2026-11-20T08:15:00+00:00", True),
+        ("2026-11-20T09:15:00.0+01:00", True),
+        ("2026-11-20T08:15:00.001Z", False),
+        ("2026-11-20T08:15:00", False),
+        ("2026-11-20", False),
+        ("2026-13-20T08:15:00Z", False),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_a_target_may_write_an_instant_in_another_form(held: str | None, *, is_same: bool) -> None:
+    """It holds what was sent; another time, a time of no zone and a date are something else."""
+    assert has_wanted_members({"lines": [{"at": held}]}, {"lines": [{"at": "2026-11-20T08:15:00Z"}]}) is is_same
 
 
 def apply(target: Any, patch: Any) -> Any:

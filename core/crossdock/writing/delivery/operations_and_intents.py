@@ -12,6 +12,7 @@ from crossdock.state import Binding, Intent, RecordIdentity, Scope, Step
 from crossdock.values import exact_json
 from crossdock.values.raw_rows_and_records import Record
 from crossdock.writing.targets.payload_comparison import (
+    has_wanted_members,
     merge_patch_between,
     with_patch_applied,
     without_unwanted_members,
@@ -197,7 +198,7 @@ def member_changed_by_others_with_message(
         return None
     for name in merge_patch_between(before, after):
         values = before.get(name), held.get(name), after.get(name)
-        if values[1] not in (values[0], values[2]):
+        if not any(has_wanted_members(values[1], each) for each in (values[0], values[2])):
             are_numbers = all(isinstance(value, int | Decimal) and not isinstance(value, bool) for value in values)
             shown = " from {} to {}; this would set {}".format(*values) if are_numbers else ""
             return name, f"somebody else has changed {name}{shown}; nothing was written"

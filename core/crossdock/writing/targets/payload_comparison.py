@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
+from datetime import datetime
 from typing import Any, NamedTuple
 
 PERSONAL = "(personal)"
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)")
 _ABSENT = object()
 
 
@@ -41,7 +44,9 @@ def with_patch_applied(before: dict[str, Any], changes: dict[str, Any]) -> dict[
 
 
 def has_wanted_members(held: Any, wanted: Any) -> bool:
-    """Return whether *held* has every member of *wanted* with its value. A target may add members."""
+    """Return whether *held* has every member of *wanted* with its value. A target may add members, and write the same
+    instant in another form.
+    """
     if isinstance(wanted, dict):
         return isinstance(held, dict) and all(
             name in held and has_wanted_members(held[name], wanted[name]) for name in wanted
@@ -49,7 +54,17 @@ def has_wanted_members(held: Any, wanted: Any) -> bool:
     if isinstance(wanted, list):
         same_length = isinstance(held, list) and len(held) == len(wanted)
         return same_length and all(has_wanted_members(*pair) for pair in zip(held, wanted, strict=True))
-    return bool(held == wanted)
+    return bool(held == wanted) or (isinstance(held, str) and _are_same_instant(held, wanted))
+
+
+def _are_same_instant(one: str, other: Any) -> bool:
+    """Return whether two texts are the same instant, such as 09:00:00Z, 09:00:00.000Z and 10:00:00+01:00 of a day."""
+    if not (isinstance(other, str) and _INSTANT.fullmatch(one) and _INSTANT.fullmatch(other)):
+        return False
+    try:
+        return datetime.fromisoformat(one) == datetime.fromisoformat(other)
+    except ValueError:
+        return False
 
 
 class MemberDifference(NamedTuple):

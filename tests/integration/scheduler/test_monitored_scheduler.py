@@ -383,6 +383,18 @@ def test_a_run_says_that_the_config_has_changed_since_the_service_read_it(
     assert ["the config was changed" in "".join(texts) for texts in said] == [False, True, True]
 
 
+def test_a_service_that_starts_again_shows_the_last_success(case: ServiceCase) -> None:
+    """An alert on its age would find nothing, and never fire, if every run since the start fails."""
+    case.looks(nothing)
+    with case.project.read_state() as tx:
+        (run,) = tx.runs.listed(limit=9)
+    case.restart()
+    case.service.report_ended_and_start_due()
+    case.service.close()
+    assert run.finished_at is not None
+    assert case.metrics.get("crossdock_last_success_timestamp_seconds") == run.finished_at.timestamp()
+
+
 def test_a_job_that_another_config_has_run_is_reported(
     tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -92,6 +92,11 @@ class RunMetrics:
             self._initialize_job_metrics(job)
             self._set("next_due_timestamp_seconds", instant.timestamp() if instant else None, job)
 
+    def set_last_success(self, job: str, at: datetime) -> None:
+        """Record when a run of *job* ended after which no record was open, before this process began."""
+        with self._values.lock:
+            self._set("last_success_timestamp_seconds", at.timestamp(), job)
+
     def record_run_start(self, job: str) -> None:
         with self._values.lock:
             self._initialize_job_metrics(job)

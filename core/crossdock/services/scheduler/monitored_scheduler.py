@@ -86,6 +86,7 @@ class MonitoredScheduler:
 
     def _use_project(self, project: Project) -> None:
         self.project = project
+        self._knows_successes = False
         self.schedules: Mapping[str, Schedule] = {name: job.schedule for name, job in project.jobs.items()}
 
     @property
@@ -117,10 +118,20 @@ class MonitoredScheduler:
             self._metrics.report_component_status("state")
             self._metrics.report_component_status("clock")
             self._looked_at, self._reported_lost = now, set()
+            self._show_earlier_successes()
             self._report_runs_waiting_too_long(now)
             self._send_pending_notices(now)
         for job, instant in self._scheduler.next_due_by_job().items():
             self._metrics.set_next_due(job, instant)
+
+    def _show_earlier_successes(self) -> None:
+        """Show when each job succeeded last, once: an alert on its age finds nothing without it."""
+        if not self._knows_successes:
+            with suppress(CrossdockError), self.project.read_state() as tx:
+                for job, at in tx.scheduled_runs.last_success_by_job().items():
+                    if job in self.project.jobs:
+                        self._metrics.set_last_success(job, at)
+                self._knows_successes = True
 
     def apply_retention(self) -> None:
         if not self.busy and not self._interrupt.is_set():

@@ -303,6 +303,11 @@ class ScheduledRuns:
         query = select(*_FIELDS).join(last, and_(table.c.job == last.c.job, table.c.due == last.c.due))
         return {run.job: run for run in self._with_corrected_status(self._rows(query.order_by(table.c.business_date)))}
 
+    def last_success_by_job(self) -> dict[str, datetime]:
+        """Return when the last run of each job ended after which no record was open."""
+        query = select(table.c.job, func.max(table.c.finished_at)).where(table.c.status == "done")
+        return {job: at for job, at in self._connection.execute(query.group_by(table.c.job))}
+
     def count_all(self) -> int:
         return int(self._connection.execute(select(func.count()).select_from(table)).scalar_one())
 

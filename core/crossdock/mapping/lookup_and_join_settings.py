@@ -92,6 +92,14 @@ def refuse_failed_lookups_and_joins(record: Record, lookups: Mapping[str, Lookup
             raise RecordError("unmatched", message, pointer=name)
 
 
+def count_rows_of_several_files(record: Record, joins: Mapping[str, Join]) -> None:
+    """Count a record some of whose joined rows are in older files only: they stay, also if they were meant to go."""
+    for name in joins:
+        places = (record.row[f"{name}.at"] or "").split("\n")
+        if len({place.rpartition(":")[0] for place in places}) > 1:
+            record.count(f"record with rows of {name} in several files")
+
+
 def joined_row_place(record: Record, name: str, number: int) -> str:
     """Return ``FILE:LINE`` of the *number*-th row of join *name*, counted from 0."""
     return (record.row[f"{name}.at"] or "").split("\n")[number]

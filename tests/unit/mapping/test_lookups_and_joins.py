@@ -11,6 +11,7 @@ from crossdock.mapping.lookup_and_join_settings import (
     _PROBLEMS,
     Join,
     Lookup,
+    count_rows_of_several_files,
     joined_row_place,
     refuse_failed_lookups_and_joins,
 )
@@ -62,6 +63,19 @@ def test_an_incomplete_record_is_rejected(changes: dict[str, str | None], reason
         refuse_failed_lookups_and_joins(record(**changes), LOOKUPS, JOINS)
     assert refused.value.code == reason
     assert message in refused.value.message
+
+
+def test_rows_that_only_an_older_file_has_are_counted() -> None:
+    """They stay, since files may bring the lines of a record in parts: a line that was removed looks the same."""
+    for places, parts in (
+        ("l.csv:2", {}),
+        ("l.csv:2\nl.csv:3", {}),
+        ("l.csv:2\nm.csv:2", {"record with rows of lines in several files": 1}),
+        (None, {}),
+    ):
+        joined = record(**{"lines.at": places})
+        count_rows_of_several_files(joined, JOINS)
+        assert joined.parts == parts
 
 
 def test_what_is_optional_may_be_missing() -> None:

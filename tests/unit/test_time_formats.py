@@ -210,6 +210,13 @@ def test_a_format_without_a_year_or_that_machines_read_differently_is_refused(la
         check_layout(layout)
 
 
+def test_a_format_with_hours_of_twelve_needs_am_or_pm() -> None:
+    """12:30 would be half past midnight, and all other times of an afternoon bad values."""
+    with pytest.raises(ValueError, match="has hours of 12 without AM or PM; add %p, or use %H"):
+        check_layout("%d.%m.%Y %I:%M")
+    check_layout("%m/%d/%Y %I:%M %p")
+
+
 BERLIN = [  # the local time, and the hours in UTC that it may be
     ("2026-10-25 02:30", 0, 1),  # twice
     ("2026-03-29 02:30", 0, 1),  # never: an hour later, or earlier, by the clocks before and after the change

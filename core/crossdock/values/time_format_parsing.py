@@ -148,6 +148,8 @@ def check_layout(layout: str) -> None:
     _, directives = _pattern_and_directives_of_layout(layout)
     if not set("YyG") & set(directives):
         raise ValueError(f"{layout!r} has no year, and no date is complete without one; use %Y")
+    if "I" in directives and "p" not in directives:
+        raise ValueError(f"{layout!r} has hours of 12 without AM or PM; add %p, or use %H")
     trial = datetime(2001, 2, 3, 4, 5, 6, tzinfo=UTC)
     try:
         datetime.strptime(trial.strftime(layout), layout)  # noqa: DTZ007  a trial

@@ -181,6 +181,8 @@ def test_a_file_without_records_has_no_rows() -> None:
     """One empty frame with the columns, if the root is the declared one and the stated number is 0."""
     assert read("<Orders><Trailer><Count>0</Count></Trailer></Orders>", FORM).schema == read(ORDERS, FORM).schema
     assert read(items(""), PLAIN).rows() == []
+    assert read(items("<Sent/><x><y/></x>"), PLAIN).rows() == []
+    assert read(items("<Batch><Item/></Batch><Item/>"), PLAIN).height == 1
 
 
 CHARACTERS = st.characters(
@@ -266,6 +268,8 @@ BOMB = "<!DOCTYPE x [<!ENTITY a 'ha'><!ENTITY b '&a;&a;&a;'>]>"
         ("<Items xmlns='urn:x'/>", "f:1:1", "Items of the namespace urn:x, and Items without a namespace is declared"),
         (items("<Item xmlns='urn:x'/>"), "f:1:8", "Item of the namespace urn:x"),
         (items("<Item><Name xmlns='urn:x'>a</Name></Item>"), "f:1:14", "column NAME is in no record"),
+        (items("\n<Batch>\n<Item/></Batch>"), "f:3:1", "no record is at /Items/Item, where it is declared"),
+        (items("<ITEM/>"), "f:1:8", "no record is at /Items/Item, where it is declared"),
         ("<html><body>log in</body></html>", "f", "an HTML page"),
         ('{"Items": []}', "f", "JSON"),
         ("SKU;NAME\n1;a\n", "f:1:4", "invalid token"),

@@ -220,6 +220,8 @@ class _RowCollector:
         self._begun = 0  # bytes that were fed when the record began; 0 outside of records
         self._before: dict[int, int] = {}  # records before the element around them, by its depth
         self._in_other_namespace = dict[int, str]()  # cells, and where an element of their name was
+        self._record, self._name_of_record = layout.record, _local_name(layout.record_path[-1]).lower()
+        self._elsewhere = ""  # where an element like a record was before the first one
         self.records, self.repeated = 0, 0
         self.rows = list[list[str | None]]()
 
@@ -252,10 +254,12 @@ class _RowCollector:
             self._ignored += 1
             if self._depth > MAX_DEPTH:
                 self._refuse(f"elements in more than {MAX_DEPTH} levels", _WRONG)
+            self._remember_record_elsewhere(name)
             return
         node = self._node.children.get(name)
         if node is None:
             self._refuse_conflicting_undeclared_element(name)
+            self._remember_record_elsewhere(name)
             self._ignored = 1
             return
         self._node = node
@@ -384,11 +388,24 @@ class _RowCollector:
             for slot in _cell_slots_in_subtree(child):
                 self._in_other_namespace.setdefault(slot, place)
 
+    def _remember_record_elsewhere(self, name: str) -> None:
+        if self.records or self._elsewhere:
+            return
+        if _local_name(name).lower() == self._name_of_record:
+            self._elsewhere = f"{self._file}:{self.parser.CurrentLineNumber}:{self.parser.CurrentColumnNumber + 1}"
+
     def _leads_to_row(self, node: _Node) -> bool:
         return node.role is _Role.ROW or any(map(self._leads_to_row, node.children.values()))
 
     def check_record_count_and_namespaces(self, found: set[int]) -> None:
-        """Check the stated count, and columns of which nothing was *found*: they may be in another namespace."""
+        """Check the stated count, and columns of which nothing was *found*: they may be in another namespace.
+
+        A file without a record is refused if one like it is elsewhere: otherwise it would be read as an empty one.
+        """
+        if self._elsewhere and not self.records:
+            message = f"no record is at {self._record}, where it is declared, and an element like it is here"
+            hint = "Correct record, or ask the sender whether the layout has changed."
+            raise RefusedError(message, where=self._elsewhere, hint=hint, code="file_damaged")
         if self._plan.count is not None:
             stated = self._around[self._plan.count]
             if stated is None:

@@ -63,6 +63,8 @@ _REQUEST = {
 }  # fmt: skip
 _MEMBER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}")  # a name and no data, such as the keys of a look-up table
 _CONDITIONS = re.compile(r"\b(and|or)\b|&&|;", re.IGNORECASE)
+_OPERATOR = r"(?:[:=<>!~]|\b(?:eq|ne|gte?|ge|lte?|le|like)\b)"
+_COMPARISON = re.compile(rf"{_OPERATOR}(?:\s*{_OPERATOR})*", re.IGNORECASE)  # one operator, such as :>=
 _TIME = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
 _NUMBER = r"^\d+$"
 _SINCE_1970 = {"unix": r"^1\d{9}(\.\d+)?$", "unix_ms": r"^1\d{12}$"}  # from 2001 to 2033
@@ -95,6 +97,8 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
     def pull(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
         empty = list[_Asked]()  # since the last list with records
         checkpoints = WindowCheckpoints(self._config.windows.timezone if self._config.windows else None)
+        if since is None and self._unsent_conditions:
+            ctx.shared(f"{ctx.connection}.{self.name} conditions", lambda: self._warn_of_unsent_conditions(ctx))
         for asked in self._request_values_by_window(ctx, since):
             has_rows, (_, window), begun = False, asked, ctx.run.clock.now()
             for batch in self._read_list(ctx, asked):
@@ -513,12 +517,30 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
     @property
     def _unsent_conditions_text(self) -> str:
         """A warning about a parameter with other conditions, which the first run does not send either."""
-        given = self._config.params.items() if self._config.first is None else ()
-        texts = {name: value for name, value in given if isinstance(value, str) and "{since}" in value}
-        names = [f"params.{name}" for name, value in texts.items() if _CONDITIONS.search(value)]
-        if not names:
+        if not (names := ", ".join(self._unsent_conditions)):
             return ""
-        return f"; the first run leaves {', '.join(names)} out, with the other conditions in it: declare first"
+        return f"; the first run leaves {names} out, with the other conditions in it: declare first"
+
+    def _warn_of_unsent_conditions(self, ctx: Context[HttpJsonSettings]) -> None:
+        text = f"everything is read, and {', '.join(self._unsent_conditions)} left out, with the other conditions in it"
+        ctx.run.warn(f"{ctx.connection}.{self.name}", f"{text}: declare first", code="filter_ignored")
+
+    @property
+    def _unsent_conditions(self) -> Sequence[str]:
+        """The places of texts that are left out without a value of ``{since}``, and have other conditions as well."""
+        if self._config.first is not None:
+            return ()
+        parts = {"params": self._config.params, "body": self._config.body, "variables": self._config.variables}
+        members = {
+            f"{part}.{name}": inner
+            for part, value in parts.items()
+            for name, inner in (value.items() if isinstance(value, Mapping) else ())
+        }
+        return [
+            place
+            for place, inner in members.items()
+            if any("{since}" in text and _has_other_conditions(text) for text in request_templates.texts_in(inner))
+        ]
 
     def _since_filter_problem(self, ctx: Context[HttpJsonSettings], rows: pl.DataFrame, cursor: Cursor) -> str:
         """Return evidence that ``{since}`` has another meaning: the list from a row's cursor on lacks that row."""
@@ -600,6 +622,14 @@ def _filters_before_member_requests(
         for columns, condition in conditions
         if not any(column in config.columns or names_in_path(column)[0] in config.expand for column in columns)
     ]
+
+
+def _has_other_conditions(text: str) -> bool:
+    """Return whether a text with ``{since}`` has another condition besides the one with it."""
+    rest = re.sub(r"\{since\}\S*", "", text)
+    is_json = rest.lstrip().startswith(("{", "["))
+    is_joined = _CONDITIONS.search(rest) is not None
+    return is_joined or ("," in text if is_json else len(_COMPARISON.findall(rest)) > 1)
 
 
 def _never(_: object) -> bool:

@@ -900,6 +900,12 @@ def test_check_finds_a_time_that_the_api_reads_in_another_way(
         ('project = A AND updated >= "{since}"', None, True),
         ('project = A AND updated >= "{since}"', "2026-01-01T00:00:00Z", False),
         ("gt:{since}", None, False),
+        ("updated_at:>='{since}' financial_status:paid", None, True),
+        ("updated_at:>='{since}'", None, False),
+        ("modified ge {since}T00:00:00Z", None, False),
+        ("status eq 'paid', modified ge {since}", None, True),
+        ('{"updated": {"gte": "{since}"}}', None, False),
+        ('{"updated": {"gte": "{since}"}, "status": "paid"}', None, True),
     ],
 )
 def test_check_tells_of_conditions_that_the_first_run_leaves_out(asks: str, first: str | None, says: bool) -> None:
@@ -909,6 +915,21 @@ def test_check_tells_of_conditions_that_the_first_run_leaves_out(asks: str, firs
     ((ok, text),) = findings(Api(lambda _: {"items": [{"id": 1, "at": "2026-11-01T08:00:00Z"}]}), stream)
     assert ok
     assert ("leaves params.q out, with the other conditions in it: declare first" in text) is says
+
+
+@pytest.mark.parametrize("place", ["params", "body", "variables"])
+def test_a_run_warns_of_conditions_that_it_leaves_out(place: str) -> None:
+    """The first run reads everything, and so does each full list: records that later ones leave out, too."""
+    asked = {place: {"q": "updated_at:>='{since}' financial_status:paid"}}
+    asked |= {"graphql": "query($q: String) {a(q: $q)}"} if place == "variables" else {}
+    stream = {"mode": "incremental", "cursor": {"column": "at", "as": "instant"}, "key": ["id"], **asked}
+    api = Api(lambda _: {"items": [{"id": 1, "sku": "S", "title": "T", "price": "1", "at": "2026-11-01T08:00:00Z"}]})
+    for since, is_told in ((None, True), ("2026-11-01T00:00:00Z", False)):
+        ctx = api.context(stream)
+        trial = read(CONNECTOR, ctx, "items", since=since)
+        assert trial.error is None
+        told = [each for each in ctx.run.warnings if f"everything is read, and {place}.q left out" in each]
+        assert len(told) == is_told
 
 
 @pytest.mark.parametrize(("value", "says"), [("2026-11-01T08:00:00Z", True), ("20261101", False), ("17", False)])

@@ -52,6 +52,7 @@ from crossdock_connectors import request_time_formats
 from crossdock_connectors.http_json import members_from_further_requests, request_templates
 from crossdock_connectors.http_json.checkpoints_despite_late_records import WindowCheckpoints
 from crossdock_connectors.http_json.failing_record_requests_set_aside import FailingRecords
+from crossdock_connectors.http_json.lists_cut_by_queries import count_full_lists, sizes_of_uncounted_lists
 from crossdock_connectors.http_json.moved_rows import COARSE_S, MovedRows
 from crossdock_connectors.http_json.pagination_settings import Pagination
 from crossdock_connectors.http_json.rest_of_graphql_connections import complete_connections, mark_connections_as_failed
@@ -92,6 +93,9 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         self.cursor, self._config, self._pagination = config.cursor, config, pagination
         self.yields_deleted = config.fetch is not None and config.deleted is not None
         self.whole_groups = config.whole_groups
+        ignored = pagination.members_and_headers_to_ignore
+        sizes = sizes_of_uncounted_lists(config.graphql or "", config.variables)
+        self._uncounted_lists = {name: size for name, size in sizes.items() if name not in ignored}
         self._left_out = _filters_before_member_requests(config) if config.expand else ()
 
     def pull(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
@@ -205,6 +209,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 hint=_members_at_path_text(page, self._config.records),
                 code="answer_misplaced",
             )
+        self._warn_of_lists_cut_by_query(ctx, items)
         number = len(items) if expanded_count is None else expanded_count
         items = [*self._with_connections_and_members(ctx, items[:number]), *items[number:]]
         explode, is_proof = self._config.explode, self.on_gone != "nothing" and self.mode == "snapshot"
@@ -221,6 +226,21 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         ):
             ctx.api.doubt(page, f"{error.pointer} {error.message}")  # its row has no key, so no dead letter says it
         return self._items_as_batch(items, source)
+
+    def _warn_of_lists_cut_by_query(self, ctx: Context[HttpJsonSettings], items: Sequence[Any]) -> None:
+        """Warn of lists in *items* that are as long as the query asks for, if nothing tells whether there is more."""
+        found = count_full_lists(items, self._uncounted_lists) if self._uncounted_lists else {}
+        for name, number in found.items():
+            size = self._uncounted_lists[name]
+            lists = f"{number:,} lists {name} of a page have" if number > 1 else f"a list {name} has"
+            text = (
+                f"{lists} exactly the {size:,} elements that the query asks for, so that there may be more:"
+                " add pageInfo { hasNextPage }, or name the list in ignore of the pagination"
+            )
+            told = ctx.shared(f"{ctx.connection}.{self.name} cut lists", set[str])
+            if name not in told:
+                told.add(name)
+                ctx.run.warn(f"{ctx.connection}.{self.name}", text, code="list_doubtful")
 
     def _items_as_batch(self, items: Sequence[Any], source: str) -> RawBatch:
         is_group = self.group_by is not None  # which has a key of its own, by which its dead letter is known

@@ -28,6 +28,7 @@ from crossdock.testing.context_and_stream_reading import bound_stream
 from crossdock.testing.http_contract import HttpStreamContract
 from crossdock.values.json_paths import MISSING, find_at_pointer
 from crossdock_connectors.http_json import CONNECTOR, request_templates
+from crossdock_connectors.http_json.lists_cut_by_queries import sizes_of_uncounted_lists
 from crossdock_connectors.http_json.pagination_settings import pointer_of_path
 from crossdock_connectors.http_json.settings import HttpJsonSettings
 
@@ -576,6 +577,41 @@ def test_a_rest_without_progress_is_no_rest(pages: list[tuple[str, list[Any], bo
     assert second.problem is None
     assert (first.problem and first.problem.code) == (None if numbers else "bad_value")
     assert "".join(each["number"] for each in (first.members or {}).get("tracking", [])) == (numbers or "")
+
+
+@pytest.mark.parametrize(
+    ("selected", "variables", "sizes"),
+    [
+        ("lines(first: 3) { nodes { sku } }", {}, {"lines": 3}),
+        ("rows: lines(after: $a, first: 3) { edges { node { sku } } }", {}, {"rows": 3}),
+        ("lines(first: $size) { nodes { sku } }", {"size": 3}, {"lines": 3}),
+        ("lines(first: $size) { nodes { sku } }", {}, {}),
+        ("parcels(limit: 2) { number } lines(filter: {first: 9}) { sku }", {}, {"parcels": 2}),
+        ("lines(first: 3) { nodes { sku images(first: 1) { url } } pageInfo { hasNextPage } }", {}, {}),
+        ("lines(first: 3) { ...Lines }", {}, {}),
+        ("node { lines(last: 3) { nodes { sku } } }", {}, {"lines": 3}),
+    ],
+)
+def test_the_lists_that_a_query_cuts_without_a_word(
+    selected: str, variables: dict[str, Any], sizes: dict[str, int]
+) -> None:
+    """Those of whose length only the query knows; one element is asked for by who wants no other."""
+    query = f"query ($first: Int = 7) {{ orders(first: $first) {{ nodes {{ id {selected} }} pageInfo {{ x }} }} }}"
+    assert sizes_of_uncounted_lists(query, variables) == sizes
+
+
+@pytest.mark.parametrize(("number", "ignore", "is_told"), [(2, [], False), (3, [], True), (3, ["parcels"], False)])
+def test_a_nested_list_as_long_as_was_asked_for_is_a_warning(number: int, ignore: list[str], *, is_told: bool) -> None:
+    """A query that selects no pageInfo gets the first elements, and nothing tells of others."""
+    query = "query { items { id parcels(first: 3) { nodes { number } } } }"
+    parcels = {"nodes": [{"number": str(each)} for each in range(number)]}
+    api = Api(lambda _: {"data": {"items": [{"id": 1, "parcels": parcels}, {"id": 2, "parcels": parcels}]}})
+    stream = {"path": "/g", "graphql": query, "records": "data.items", "resource": "order", "contributes": ["tracking"]}
+    stream |= {"map": {"tracking": {"of": "parcels.nodes", "each": {"carrier": {"const": "D"}, "number": "number"}}}}
+    ctx = api.context(stream, pagination={"kind": "single_page", "ignore": ignore})
+    assert read(CONNECTOR, ctx, "items").error is None
+    told = "2 lists parcels of a page have exactly the 3 elements that the query asks for"
+    assert any(told in each for each in ctx.run.warnings) == is_told
 
 
 GONE = {"data": {"order": None}}

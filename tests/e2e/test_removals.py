@@ -531,6 +531,19 @@ def test_a_record_that_waits_and_is_gone_is_not_sent(site: Site, is_proved: bool
     assert "wms:P50" not in created
 
 
+@pytest.mark.parametrize("is_proved", [True, False])
+def test_a_record_that_was_rejected_and_is_gone_is_open_no_longer(site: Site, is_proved: bool) -> None:
+    """It was never sent, and a replay would create what the source has deleted. What proves nothing keeps it."""
+    snapshots(site, trailer=is_proved)
+    bad = lines([50], "cheap")
+    for name, rows in (("1", lines(ALL) + bad), ("2", lines([*ALL, 40]))):
+        site.export(f"PROD_{name}.csv", counted(rows) if is_proved else HEADER + "".join(rows))
+        result = site.sync("wms.products")
+        assert [each["key"] for each in site.listed()] == ([] if name == "2" and is_proved else ["P50"])
+    assert result.code == (0 if is_proved else 1)
+    assert ("1 record that was rejected is not listed any more" in result.err + result.out) is is_proved
+
+
 def test_a_filtered_row_is_still_there(site: Site) -> None:
     """A record whose rows a filter leaves out is in the source, and not gone."""
     site.edit("key: [SKU]", "skip: {old: {field: NAME, starts_with: OLD}}\n        key: [SKU]", within="products:")

@@ -171,16 +171,19 @@ class GoneRecords:
         facts = _snapshot_facts("snapshot", scan, rows, proof, waiting, unsettled)
         return decide_missing(self._state, self._bound, found.gone, facts, at=self._bound.context.run.clock.now())
 
-    def waiting_records_gone(
+    def unsent_records_gone(
         self,
+        unsent: Sequence[int],
         scan: LatestRecords,
         rows: Tally,
         proof: Completeness,
         waiting: Sequence[Wait],
         unsettled: Sequence[Intent],
     ) -> list[int]:
-        """Return the key hashes of *waiting* records, never sent before, that a snapshot proves to be gone."""
-        keys = pl.DataFrame({KEY_HASH: [each.identity.key_hash for each in waiting]}, schema={KEY_HASH: pl.UInt128})
+        """Return those of *unsent*, key hashes of waiting and rejected records, that a snapshot proves to be gone and
+        that were never sent.
+        """
+        keys = pl.DataFrame({KEY_HASH: unsent}, schema={KEY_HASH: pl.UInt128})
         unlisted = keys_not_listed(keys, scan.latest)
         if unlisted.is_empty():
             return []

@@ -413,16 +413,36 @@ class StreamInput:
     def _withdraw_or_release_waiting_records(
         self, found: state_comparison.Delta, counted: Tally, unsettled: list[Intent]
     ) -> None:
-        waits = [*self._waiting, *self.idle_waits.records]
-        if self._has_read_snapshot and waits:
-            gone = self._gone.waiting_records_gone(self._scan, counted, self._completeness, waits, unsettled)
-            found.replaced += gone
-            found.unmoved += gone
-            if gone:
-                records = "1 record that waited is" if len(gone) == 1 else f"{len(gone):,} records that waited are"
-                self._bound.context.run.note(self._bound.name, f"{records} not listed any more, and not sent")
+        if self._has_read_snapshot:
+            self._withdraw_unsent_records_gone(found, counted, unsettled)
         with self._state.begin_read_only() as tx:
             self._waiting += self._waits.release_children_of_decided(tx, found, self._waiting)
+
+    def _withdraw_unsent_records_gone(
+        self, found: state_comparison.Delta, counted: Tally, unsettled: list[Intent]
+    ) -> None:
+        """Withdraw waiting and rejected records that were never sent, and that the source proves to have no longer."""
+        name, waits = self._bound.name, [*self._waiting, *self.idle_waits.records]
+        with self._state.begin_read_only() as tx:
+            letters = tx.dead_letters.rejected_identities_with_reason_codes(name)
+        waiting, rejected = (
+            {each.identity.key_hash for each in waits},
+            {each.key_hash for each, _ in letters if each.key},
+        )
+        gone = self._gone.unsent_records_gone(
+            sorted(waiting | rejected), self._scan, counted, self._completeness, waits, unsettled
+        )
+        withdrawn = [each for each in gone if each in waiting]
+        found.replaced += withdrawn
+        found.unmoved += withdrawn
+        found.cured += [each for each in gone if each in rejected]
+        for one, more, number in (
+            ("waited is", "waited are", len(withdrawn)),
+            ("was rejected is", "were rejected are", len(gone) - len(withdrawn)),
+        ):
+            if number:
+                records = f"1 record that {one}" if number == 1 else f"{number:,} records that {more}"
+                self._bound.context.run.note(name, f"{records} not listed any more, and not sent")
 
     def _decide_removals(self, found: state_comparison.Delta, counted: Tally, unsettled: list[Intent]) -> Removals:
         """Decide about the records that are gone; where parts are read, with the last one."""

@@ -37,6 +37,7 @@ _jobs = Table(
     Column("paused", Boolean, nullable=False),
     Column("expected_s", Double),
     Column("has_pending_notice", Boolean, nullable=False),
+    Column("last_success", UtcDateTime),
     Column("due", UtcDateTime),  # of the last finished run, as all columns below
     Column("business_date", String(10)),
     Column("status", String(16)),
@@ -55,6 +56,7 @@ class JobFacts:
     """The known facts about one job of a tenant, with the finished run that was due *last*.
 
     *expected_s* is None until a run has completed. With *has_pending_notice*, people may not know of a run.
+    *last_success* is when the last run ended after which no record was open.
     """
 
     job: str
@@ -63,6 +65,7 @@ class JobFacts:
     expected_s: float | None = None
     last: ScheduledRun | None = None
     has_pending_notice: bool = False
+    last_success: datetime | None = None
 
 
 class FleetDatabase:
@@ -152,7 +155,8 @@ def _job_facts_of_row(row: Mapping[Any, Any]) -> JobFacts:
     if row["due"] is not None:
         values = {name: row[name] for name in ("job", *_LAST)}
         last = ScheduledRun(**{**values, "business_date": date.fromisoformat(row["business_date"])})
-    return JobFacts(row["job"], row["since"], row["paused"], row["expected_s"], last, row["has_pending_notice"])
+    names = ("job", "since", "paused", "expected_s", "has_pending_notice", "last_success")
+    return JobFacts(**{name: row[name] for name in names}, last=last)
 
 
 def _row_of_job_facts(tenant: str, facts: JobFacts) -> dict[str, object]:
@@ -164,6 +168,7 @@ def _row_of_job_facts(tenant: str, facts: JobFacts) -> dict[str, object]:
         "paused": facts.paused,
         "expected_s": facts.expected_s,
         "has_pending_notice": facts.has_pending_notice,
+        "last_success": facts.last_success,
     }
     row |= {name: None if last is None else getattr(last, name) for name in _LAST}
     return row | {"business_date": None if last is None else last.business_date.isoformat()}

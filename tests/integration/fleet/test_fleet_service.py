@@ -149,6 +149,18 @@ def test_a_scheduler_that_takes_over_knows_what_has_ended(fleet: Fleet) -> None:
     assert fleet.stage.delivered() == fleet.stage.expected()
 
 
+def test_a_scheduler_that_takes_over_shows_when_jobs_succeeded_last(fleet: Fleet) -> None:
+    """An alert on the age would find nothing if every run since then failed."""
+    first = fleet.service()
+    looked(first, 3)
+    name = f'crossdock_last_success_timestamp_seconds{{job="{JOB}",tenant="t001"}}'
+    assert name in fleet.exposed()
+    first.close()
+    fleet.metrics = Metrics(fleet.clock, of_fleet=True)  # of another process
+    looked(fleet.service())
+    assert name in fleet.exposed()
+
+
 def test_a_tenant_is_added_changed_and_removed(fleet: Fleet) -> None:
     """Without a restart; its metrics go with it."""
     service = fleet.service()

@@ -278,6 +278,7 @@ class FleetService:
             tenants = self._files.tenants
             LOGGER.info("leading a fleet of %s tenant%s", f"{len(tenants):,}", "s" * (len(tenants) != 1))
             for name, tenant in tenants.items():
+                self._show_successes(name, self._facts.get(name, {}).values())
                 self._scheduler.add_or_replace_tenant(tenant, self._facts.get(name, {}).values())
                 if any(facts.has_pending_notice for facts in self._facts.get(name, {}).values()):
                     self._scheduler.schedule_notice_check(name)
@@ -295,9 +296,17 @@ class FleetService:
             self._leader = None
             self._resources.close()
 
+    def _show_successes(self, tenant: str, facts: Iterable[JobFacts]) -> None:
+        """Show when each job succeeded last, also before this scheduler led the fleet."""
+        for each in facts:
+            if each.last_success is not None:
+                self._metrics.tenant_metrics(tenant).set_last_success(each.job, each.last_success)
+
     def _remember_job_facts(self, tenant: str, facts: Iterable[JobFacts]) -> None:
-        self._facts.setdefault(tenant, {}).update({each.job: each for each in facts})
+        found = {each.job: each for each in facts}
+        self._facts.setdefault(tenant, {}).update(found)
         if tenant in self._scheduler.tenants:
+            self._show_successes(tenant, found.values())
             for job, instant in self._scheduler.schedule.next_due_by_job(tenant, self._clock.now()).items():
                 self._metrics.tenant_metrics(tenant).set_next_due(job, instant)
 

@@ -202,7 +202,7 @@ def _run_facts(report: Report, event: ScheduledRunEnded) -> RunFacts:
 def _job_facts(tx: Transaction, loaded: Project) -> tuple[JobFacts, ...]:
     paused, now = tx.scheduled_runs.paused_jobs(), SystemClock().now()
     pending = [*tx.scheduled_runs.pending_notices("own"), *tx.scheduled_runs.pending_notices("fleet")]
-    jobs = {each.job for each in pending}
+    jobs, successes = {each.job for each in pending}, tx.scheduled_runs.last_success_by_job()
     return tuple(
         JobFacts(
             name,
@@ -211,6 +211,7 @@ def _job_facts(tx: Transaction, loaded: Project) -> tuple[JobFacts, ...]:
             (tx.scheduled_runs.expected_seconds_and_requests(name) or (None,))[0],
             tx.scheduled_runs.last_finished_run(name),
             name in jobs,
+            successes.get(name),
         )
         for name in loaded.jobs
     )

@@ -17,7 +17,7 @@ from crossdock.console.tenant_configs_and_states import Tenant, Tenants
 from crossdock.errors import CrossdockError, text_with_code
 from crossdock.services.scheduler.due_and_skipped_runs import DueJobs
 from crossdock.services.scheduler.start_delay_reason import StartDelay, explain_start_delay
-from crossdock.state import AuditFilter, OverdueBatch, RunRecord, ScheduledRun, Transaction
+from crossdock.state import AuditFilter, DueRun, OverdueBatch, RunRecord, ScheduledRun, Transaction
 from crossdock.state.queries.record_counts import OpenRecordTotal
 from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage
@@ -121,10 +121,12 @@ def _job_overviews(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime
     )
     for name, job in jobs.items():
         last = latest.get(name)
+        missed = None if name in paused else _missed_run(job, last, now)
+        if last is not None and last.status == "skipped":  # nothing was delivered: what ran before counts
+            last = tx.scheduled_runs.last_executed_run_of_job(DueRun(name, last.due, last.business_date)) or last
         run = None if last is None or last.run_id is None else tx.runs.get(last.run_id)
         if last is not None and not last.is_finished and run is None:
             run = next(iter(tx.runs.listed(limit=1, job=name)), None)
-        missed = None if name in paused else _missed_run(job, last, now)
         condition, shown = _job_condition(last, paused=name in paused, missed=missed is not None), missed or last
         yield JobOverview(
             job=name,

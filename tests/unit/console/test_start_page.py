@@ -19,7 +19,7 @@ from crossdock.config.project import project
 from crossdock.console import remedies_for_jobs_and_records
 from crossdock.console.visitors_and_roles import Role
 from crossdock.errors import CrossdockError, RecordError
-from crossdock.state import DueRun, PendingApproval, RunResult, State, Transaction
+from crossdock.state import DueRun, PendingApproval, RunResult, SkippedRun, State, Transaction
 from crossdock.state.tables.pending_approvals import packed_key_hashes
 from crossdock.state.tables.run_history import UNRECORDED
 from crossdock.testing.manual_clock import ManualClock
@@ -124,6 +124,17 @@ def test_a_degraded_job_says_what_is_open_now(site: Site, do: str, *, is_open: b
         with closing(site.state()) as state, state.begin() as tx:
             tx.dead_letters.put([dead_letter(1)], run_id=1, at=NOW)
     assert do in site.row("nightly")[-1]
+
+
+def test_a_run_that_was_skipped_does_not_hide_one_that_failed(site: Site) -> None:
+    """It was due while the other one ran, or is not caught up with: nothing was delivered since."""
+    site.ran(
+        "nightly", date(2026, 4, 1), RunMessage("error", "", "no answer", "target_unavailable"), status="incomplete"
+    )
+    with closing(site.state()) as state, state.hold_run_lease("test:0"), state.begin() as tx:
+        later = SkippedRun("nightly", DUE + timedelta(hours=1), date(2026, 4, 2), "skipped", "catch_up: none")
+        tx.scheduled_runs.skip([later], at=later.due)
+    assert "failed" in site.row("nightly")[1]
 
 
 def test_a_missing_job_says_why(site: Site) -> None:

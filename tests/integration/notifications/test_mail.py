@@ -21,6 +21,7 @@ from tests.servers import served
 from crossdock.config.notify_config import Email
 from crossdock.errors import UnavailableError
 from crossdock.services.notifications import mail
+from crossdock.services.notifications.notifier import are_people_told
 from crossdock.services.notifications.run_events_and_messages import compose_message
 
 CODE = "[notification_failed]"
@@ -97,6 +98,15 @@ def test_a_refusal_is_reported_without_addresses(
             f"the mail server 127.0.0.1:{relay.port} {reported} {CODE}"
         ]
     assert len(relay.mails) == mails
+
+
+@pytest.mark.parametrize(("reply", "told"), [("550 unknown", True), ("450 come back later", False)])
+def test_a_recipient_who_is_refused_for_good_leaves_the_others_told(reply: str, told: bool) -> None:
+    """One who is refused for now, as by greylisting, gets the message later, and the others get it again."""
+    with relaying(Relay({"b@x.org": reply}), auth_require_tls=False) as relay:
+        problems = notifier(email(relay.port)).notify(FAILED)
+    assert len(problems) == 1
+    assert are_people_told(problems) is told
 
 
 def test_a_mail_refused_temporarily_is_retried() -> None:

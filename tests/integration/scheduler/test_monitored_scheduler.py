@@ -15,7 +15,7 @@ import pytest
 from msgspec import structs
 from prometheus_client.parser import text_string_to_metric_families
 from tests.conftest import PIN
-from tests.integration.notifications.receivers import Receiver
+from tests.integration.notifications.receivers import Receiver, Relay, email, relaying
 from tests.integration.scheduler.scheduled_runs_race import BEGIN, Inline, KilledError, job, project
 from tests.servers import served
 from tests.waiting import eventually
@@ -381,6 +381,28 @@ def test_a_run_says_that_the_config_has_changed_since_the_service_read_it(
     with case.project.read_state() as tx:
         said = [[each.message for each in tx.runs.messages(run.id)] for run in reversed(tx.runs.listed(limit=9))]
     assert ["the config was changed" in "".join(texts) for texts in said] == [False, True, True]
+
+
+def test_a_recipient_who_is_gone_does_not_have_the_others_told_again(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The mail server has accepted the message for them; each message is logged as not sent to one, once."""
+    monkeypatch.setenv("KEY", "k")
+    path = tmp_path / "c.yaml"
+    path.write_text(CONFIG.format(base_url=PIN.base_url, tenant=PIN.tenant), encoding="utf-8")
+    case = ServiceCase(tmp_path, receiver, caplog, config=path, jobs=NOON)
+    with relaying(Relay({"b@x.org": "550 5.1.1 unknown"}), auth_require_tls=False) as relay:
+        notify = NotifyConfig.model_validate(email(relay.port))
+        case.project, case.notifier = structs.replace(case.project, notify=notify), Notifier(notify, case.clock)
+        case.restart()
+        case.service.report_ended_and_start_due()
+        (tmp_path / "1.csv").write_text("SKU;PRICE\nP1;x\n", encoding="utf-8")
+        for _ in range(12):
+            case.clock.advance(A_DAY_S / 4)
+            case.service.report_ended_and_start_due()
+        case.service.close()
+    assert [to for _, to, _ in relay.mails] == [["a@x.org"]], "of three degraded runs, two bring no news"
+    assert sum("refused 1 of 2 recipients" in line for line in case.log) == 1
 
 
 def test_a_service_that_starts_again_shows_the_last_success(case: ServiceCase) -> None:

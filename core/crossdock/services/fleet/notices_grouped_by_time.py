@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
 
-from crossdock.services.notifications.notifier import Notifier
+from crossdock.services.notifications.notifier import Notifier, are_people_told
 from crossdock.services.notifications.run_events_and_messages import Event, ScheduledRunEnded, kinds_of_event
 from crossdock.services.scheduler.pending_notices import duration_of_pause_after_failures
 from crossdock.services.scheduler.stderr_log import LOGGER
@@ -98,4 +98,4 @@ class GroupedNotices:
         problems = self._notifier.notify_of_several_events(events, tenants)
         for problem in problems:
             LOGGER.error("notification failed: %s", problem)
-        return not problems
+        return are_people_told(problems)

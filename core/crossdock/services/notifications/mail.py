@@ -29,6 +29,10 @@ MAX_REPLIES_BYTES = 1024 * 1024  # per conversation; RFC 5321 section 4.5.3.1.5 
 _TIMED_OUT, _NOT_SMTP = "timed out", "is not an SMTP server"
 
 
+class RecipientsRefusedError(RemoteError):
+    """The server refuses some recipients for good, and has accepted the mail for the others."""
+
+
 class MailChannel:
     """Sends messages as an `Email` configures. *tls* verifies the server; None stands for the system's certificates."""
 
@@ -44,7 +48,8 @@ class MailChannel:
 
         Raises:
             UnavailableError: A temporary failure.
-            RemoteError: A permanent failure, also if only some recipients were accepted.
+            RecipientsRefusedError: Some recipients are refused for good, the others have the mail.
+            RemoteError: Another permanent failure, also if only some recipients were accepted for now.
         """
         email, password = self._email, self._password()
         with _translated_errors(), closing(_BoundedSmtp(email, self._tls or tls_context(), within_s)) as smtp:
@@ -55,7 +60,8 @@ class MailChannel:
             with suppress(OSError, smtplib.SMTPException, RemoteError):  # the mail is accepted already
                 smtp.quit()
         if refused:
-            raise RemoteError(
+            lasting = all(code >= 500 for code, _ in refused.values())
+            raise (RecipientsRefusedError if lasting else RemoteError)(
                 f"refused {len(refused)} of {len(email.to)} recipients ({_reply_codes(refused)})",
                 code="notification_failed",
             )

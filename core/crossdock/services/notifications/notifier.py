@@ -5,12 +5,12 @@ from __future__ import annotations
 import ssl
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from crossdock.config.notify_config import NotifyConfig
 from crossdock.errors import ConfigError, CrossdockError, UnavailableError, add_code_to_first_line
-from crossdock.services.notifications.mail import MailChannel
+from crossdock.services.notifications.mail import MailChannel, RecipientsRefusedError
 from crossdock.services.notifications.run_events_and_messages import (
     Event,
     Message,
@@ -22,6 +22,19 @@ from crossdock.services.notifications.webhook_channel import WebhookChannel
 from crossdock.values.clock import Clock
 
 Channel = WebhookChannel | MailChannel
+
+
+class ProblemOfSomeRecipients(str):
+    """A sentence about recipients that a channel refuses for good. The others have the message, and get it once."""
+
+    __slots__ = ()
+
+
+def are_people_told(problems: Iterable[str]) -> bool:
+    """Return whether each channel has accepted the message, given the *problems* of sending it."""
+    return all(isinstance(each, ProblemOfSomeRecipients) for each in problems)
+
+
 ATTEMPT_S = 10.0
 
 
@@ -79,6 +92,9 @@ class Notifier:
             del failures[name]
         except ConfigError as error:
             failures[name] = add_code_to_first_line(f"{name} cannot be used: {error.message}", error.code)
+        except RecipientsRefusedError as error:
+            text = add_code_to_first_line(f"{name} {error.message}", "notification_failed")
+            failures[name] = ProblemOfSomeRecipients(text)
         except CrossdockError as error:
             failures[name] = add_code_to_first_line(f"{name} {error.message}", "notification_failed")
         except Exception as error:  # noqa: BLE001  a defect here must not fail the run; its text may quote anything

@@ -23,7 +23,7 @@ from crossdock.runs.session_shared_by_runs import Session
 from crossdock.runs.timings import Timings
 from crossdock.services.inbox.webhook_receiver import RefusedCounts
 from crossdock.services.inbox.webhook_record_delivery import InboxWorker, Partners, connection_and_target_by_stream
-from crossdock.services.notifications.notifier import Notifier
+from crossdock.services.notifications.notifier import Notifier, are_people_told
 from crossdock.services.notifications.run_events_and_messages import Event, RunOverdue, ScheduledRunEnded
 from crossdock.services.observability.health_and_metrics import Metrics
 from crossdock.services.scheduler import pending_notices, run_event_builders
@@ -292,7 +292,7 @@ class MonitoredScheduler:
             return
         problems = pending_notices.send_pending_notices(self.project, self._send_event_to_channels, self._clock)
         self._log_notification_problems(problems)
-        self._plan_next_notice_attempt(now, are_told=not problems)
+        self._plan_next_notice_attempt(now, are_told=are_people_told(problems))
 
     def _plan_next_notice_attempt(self, now: datetime, *, are_told: bool) -> None:
         self._failures = 0 if are_told else self._failures + 1
@@ -304,11 +304,11 @@ class MonitoredScheduler:
             problems: Sequence[str] = pending_notices.send_pending_and_new_notice(
                 self.project, self._send_event_to_channels, event, self._clock
             )
-            self._plan_next_notice_attempt(self._clock.now(), are_told=not problems)
+            self._plan_next_notice_attempt(self._clock.now(), are_told=are_people_told(problems))
         else:
             problems = self._send_event_to_channels(event)
         self._log_notification_problems(problems, log)
-        return not problems
+        return are_people_told(problems)
 
     def _send_event_to_channels(self, event: Event) -> Sequence[str]:
         return self._notifier.notify(event) if self._notifier else ()

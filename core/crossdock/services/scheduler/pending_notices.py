@@ -13,7 +13,7 @@ from datetime import date, datetime, timedelta
 
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, text_with_code
-from crossdock.services.notifications.notifier import Notifier
+from crossdock.services.notifications.notifier import Notifier, are_people_told
 from crossdock.services.notifications.run_events_and_messages import Event, ScheduledRunEnded, kinds_of_event
 from crossdock.services.scheduler import run_event_builders
 from crossdock.state import PendingNotice, Recipients, Transaction
@@ -49,7 +49,7 @@ def send_pending_and_new_notice(project: Project, send: Send, event: ScheduledRu
 
     problems = send_pending_notices(project, send, clock, is_left)
     found = send(event)
-    _try_store_notice_status(project, event, delivered=not found)
+    _try_store_notice_status(project, event, delivered=are_people_told(found))
     return list(dict.fromkeys([*problems, *found]))
 
 
@@ -74,17 +74,18 @@ def send_pending_notices(
 
     Return a sentence for each channel that failed. A state that cannot be used is reported elsewhere.
     """
-    seen = set[int]()
+    seen, problems = set[int](), list[str]()
     with suppress(CrossdockError):
         while len(seen) < _MOST:
             event = _next_pending_event(project, clock.now() - older_than, seen)
             if event is None:
                 break
             if is_wanted(event):
-                if problems := send(event):
-                    return list(problems)
+                problems += (found := send(event))
+                if not are_people_told(found):
+                    break
                 _try_store_notice_status(project, event, delivered=True)
-    return []
+    return list(dict.fromkeys(problems))
 
 
 def _next_pending_event(project: Project, ended_before: datetime, seen: set[int]) -> ScheduledRunEnded | None:

@@ -294,6 +294,6 @@ class DeclaredStream(Stream[S]):
 
     def to_resource(self, record: Record) -> ResourceModel | Mapping[str, Any]:
         lookup_and_join_settings.refuse_failed_lookups_and_joins(record, self._lookups, self._joins)
-        lookup_and_join_settings.count_rows_of_several_files(record, self._joins)
+        lookup_and_join_settings.count_missing_and_older_rows(record, self._lookups, self._joins)
         made: ResourceModel | Mapping[str, Any] = self._map(record)
         return made

@@ -92,10 +92,17 @@ def refuse_failed_lookups_and_joins(record: Record, lookups: Mapping[str, Lookup
             raise RecordError("unmatched", message, pointer=name)
 
 
-def count_rows_of_several_files(record: Record, joins: Mapping[str, Join]) -> None:
-    """Count a record some of whose joined rows are in older files only: they stay, also if they were meant to go."""
+def count_missing_and_older_rows(record: Record, lookups: Mapping[str, Lookup], joins: Mapping[str, Join]) -> None:
+    """Count what a look-up or join that may lack rows has not found, and a record with joined rows of older files.
+
+    These stay, also if they were meant to go.
+    """
+    row = record.row
+    missing = [name for name in lookups if row[name] == "missing"] + [name for name in joins if row[name] is None]
+    for name in missing:
+        record.count(f"record without a row of {name}")
     for name in joins:
-        places = (record.row[f"{name}.at"] or "").split("\n")
+        places = (row[f"{name}.at"] or "").split("\n")
         if len({place.rpartition(":")[0] for place in places}) > 1:
             record.count(f"record with rows of {name} in several files")
 

@@ -11,7 +11,7 @@ from crossdock.mapping.lookup_and_join_settings import (
     _PROBLEMS,
     Join,
     Lookup,
-    count_rows_of_several_files,
+    count_missing_and_older_rows,
     joined_row_place,
     refuse_failed_lookups_and_joins,
 )
@@ -71,11 +71,20 @@ def test_rows_that_only_an_older_file_has_are_counted() -> None:
         ("l.csv:2", {}),
         ("l.csv:2\nl.csv:3", {}),
         ("l.csv:2\nm.csv:2", {"record with rows of lines in several files": 1}),
-        (None, {}),
     ):
         joined = record(**{"lines.at": places})
-        count_rows_of_several_files(joined, JOINS)
+        count_missing_and_older_rows(joined, {}, JOINS)
         assert joined.parts == parts
+
+
+def test_what_is_optional_and_missing_is_counted() -> None:
+    """A look-up file that lacks half of its rows empties members, and the report is where that shows."""
+    incomplete = record(store="missing", lines=None, **{"lines.at": None})
+    count_missing_and_older_rows(incomplete, LOOKUPS, JOINS)
+    assert incomplete.parts == {"record without a row of store": 1, "record without a row of lines": 1}
+    complete = record()
+    count_missing_and_older_rows(complete, LOOKUPS, JOINS)
+    assert not complete.parts
 
 
 def test_what_is_optional_may_be_missing() -> None:

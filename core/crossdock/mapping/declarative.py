@@ -26,6 +26,7 @@ from crossdock.mapping.from_column import (
     Value,
     common_parent_path,
     element_indexes_by_list_path,
+    value_text,
 )
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.printable import BLANKS
@@ -109,7 +110,7 @@ class RefTo(ConfigModel):
         names = tuple(self.columns())
 
         def value(row: Row) -> Reference | None:
-            if not any((row[name] or "").strip(BLANKS) for name in names):
+            if not any((value_text(row, name) or "").strip(BLANKS) for name in names):
                 return None
             parts = tuple([convert.text(row, name) for name in names])
             return Reference(self.ref, parts[0] if len(parts) == 1 else parts, self.namespace)

@@ -35,6 +35,7 @@ from crossdock.values.json_paths import (
     is_null_false_or_empty,
     names_in_path,
     path_of_names,
+    type_description,
 )
 from crossdock.values.raw_rows_and_records import JSON
 from crossdock.values.time_format_parsing import UNIX, Ambiguous, TimeFormat, check_layout
@@ -73,6 +74,15 @@ class JsonCells(dict[str, str | None]):
             at_path_refusing_wrong_containers(self.document, column)
         return cell
 
+    def value_text(self, column: str) -> str | None:
+        """Return the cell; None for an empty object or list. Another one raises RecordError: its text is no value."""
+        cell = self[column]
+        if not cell or cell[0] not in "{[" or not isinstance(found := at_path(self.document, column), dict | list):
+            return cell
+        if found:
+            raise RecordError("bad_value", f"{type_description(found)}, and should be a value", pointer=column)
+        return None
+
     def count_left_out_object(self, around: str | None) -> None:
         """Count an object that is left out although *around*, which all its members are in, has some content."""
         if around is not None and _has_content(at_path(self.document, around)):
@@ -86,6 +96,11 @@ class JsonCells(dict[str, str | None]):
                 number not in numbers and _has_content(each) for number, each in enumerate(found)
             ):
                 self._count(f"elements of {path} left out, which map does not read")
+
+
+def value_text(row: Row, column: str) -> str | None:
+    """Return the cell. Raises RecordError if the row was read as JSON, and an object or a list is there."""
+    return row.value_text(column) if isinstance(row, JsonCells) else row[column]
 
 
 def common_parent_path(columns: Iterable[str]) -> str | None:
@@ -236,10 +251,10 @@ class FromColumn(ConfigModel):
     def compile(self) -> Value:
         column, read, default = self.from_, self._compile_conversion(), self.default
         empty = frozenset([self.empty] if isinstance(self.empty, str) else self.empty or ())
-        may_be_blank = self.as_ in {"decimal", "integer"}
+        may_be_blank, is_list = self.as_ in {"decimal", "integer"}, self.join is not None
 
         def value(row: Row) -> Any:
-            cell = row[column]
+            cell = row[column] if is_list else value_text(row, column)
             if not cell or cell in empty or (may_be_blank and cell.isspace()):
                 return default
             made = read(row) if read else cell

@@ -498,6 +498,33 @@ def of_json(item: Any, forms: dict[str, Any]) -> tuple[dict[str, Any], dict[str,
     return compiled(made), made.parts
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        "name",
+        {"from": "name", "table": {"a": "b"}},
+        {"ref": "customer", "key": "name"},
+        {"from": "name", "as": "decimal"},
+    ],
+)
+def test_an_object_or_a_list_is_no_value(form: Any) -> None:
+    """A name that became an object of languages would be delivered as its JSON text; an empty one is an empty cell."""
+    for value, message in (({"de": "Lampe"}, "is an object"), (["Lampe"], "is a list")):
+        with pytest.raises(RecordError, match=f"{message}, and should be a value") as refused:
+            of_json({"name": value}, {"name": form})
+        assert (refused.value.code, refused.value.pointer) == ("bad_value", "name")
+        with pytest.raises(RecordError, match=f"{message}, and should be a value"):
+            of_json({"lines": [{"name": value}]}, {"items": {"of": "lines", "each": {"sku": form}}})
+    assert of_json({"name": []}, {"name": form}) == of_json({"name": {}}, {"name": form}) == ({}, {})
+
+
+def test_a_text_that_looks_like_json_is_a_text() -> None:
+    """Also one that is the JSON of an object, and the column of a list that join reads."""
+    item = {"a": "[Sale] Lamp", "b": '{"de": "Lampe"}', "c": ["x", "y"]}
+    made, _ = of_json(item, {"a": "a", "b": "b", "c": {"from": "c", "join": ", "}})
+    assert made == {"a": "[Sale] Lamp", "b": '{"de": "Lampe"}', "c": "x, y"}
+
+
 SHIP = {"shippingAddress": {"object": {"line1": "ship.street", "city": "ship.city"}}}
 
 

@@ -13,7 +13,7 @@ from crossdock.errors import RefusedError
 from crossdock.reading.formats import json_lines
 from crossdock.reading.formats.file_formats import looks_cut, read_rows, read_rows_at_lines
 from crossdock.reading.formats.json_lines import JsonLinesFormat
-from crossdock.values.raw_rows_and_records import JSON, LINE
+from crossdock.values.raw_rows_and_records import JSON, LINE, Record, half_character_error
 
 LAYOUT = JsonLinesFormat(kind="json_lines")
 TWO = '{"id": "0017", "price": 1.50, "big": 9007199254740993}\n{"id": "ü"}\n'
@@ -80,6 +80,18 @@ def test_anything_else_is_refused_with_its_place(file: Path, written: str | byte
     assert refused.value.hint
     assert "eclare" not in refused.value.hint
     assert "log in" not in str(refused.value)
+
+
+def test_half_of_a_character_refuses_its_record_and_not_the_file(file: Path) -> None:
+    """As in an answer of an API: programs cut texts within an emoji, and a dead letter names the member."""
+    file.write_text('{"id": "1", "name": "Lamp"}\n{"id": "2", "name": "Lamp \\ud83d"}\n{"id": "3"}\n')
+    found = [
+        Record(str(line), ({JSON: text},), "a.jsonl", (line,))
+        for frame in read_rows(file, LAYOUT, name="a.jsonl")
+        for text, line in frame.iter_rows()
+    ]
+    errors = [half_character_error(each) for each in found]
+    assert [error and error.pointer for error in errors] == [None, "/name", None]
 
 
 def test_a_line_has_a_bound(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

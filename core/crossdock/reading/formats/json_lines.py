@@ -17,6 +17,7 @@ from crossdock.reading.formats.original_record_bytes import bytes_of_records_at_
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values import exact_json
+from crossdock.values.half_characters import loads_marking_half_characters
 from crossdock.values.raw_rows_and_records import JSON, LINE
 
 CHUNK_BYTES = 1 << 20
@@ -118,7 +119,7 @@ def _canonical_objects(stream: Readable, name: str) -> Iterator[tuple[int, str]]
 def _canonical_object(line: bytes, where: str) -> str:
     """Return the canonical text of the object in *line*. Raises RefusedError with the reason if there is none."""
     try:
-        found = exact_json.loads(line)
+        found = loads_marking_half_characters(line)
     except JSONDecodeError as error:
         raise RefusedError(
             f"is not JSON: {error.msg}", where=f"{where}:{error.colno}", hint=_HINT, code="file_damaged"

@@ -606,7 +606,8 @@ def test_a_nested_list_as_long_as_was_asked_for_is_a_warning(number: int, ignore
     query = "query { items { id parcels(first: 3) { nodes { number } } } }"
     parcels = {"nodes": [{"number": str(each)} for each in range(number)]}
     api = Api(lambda _: {"data": {"items": [{"id": 1, "parcels": parcels}, {"id": 2, "parcels": parcels}]}})
-    stream = {"path": "/g", "graphql": query, "records": "data.items", "resource": "order", "contributes": ["tracking"]}
+    stream: dict[str, Any] = {"path": "/g", "graphql": query, "records": "data.items"}
+    stream |= {"resource": "order", "contributes": ["tracking"]}
     stream |= {"map": {"tracking": {"of": "parcels.nodes", "each": {"carrier": {"const": "D"}, "number": "number"}}}}
     ctx = api.context(stream, pagination={"kind": "single_page", "ignore": ignore})
     assert read(CONNECTOR, ctx, "items").error is None
@@ -956,7 +957,7 @@ def test_check_tells_of_conditions_that_the_first_run_leaves_out(asks: str, firs
 @pytest.mark.parametrize("place", ["params", "body", "variables"])
 def test_a_run_warns_of_conditions_that_it_leaves_out(place: str) -> None:
     """The first run reads everything, and so does each full list: records that later ones leave out, too."""
-    asked = {place: {"q": "updated_at:>='{since}' financial_status:paid"}}
+    asked: dict[str, Any] = {place: {"q": "updated_at:>='{since}' financial_status:paid"}}
     asked |= {"graphql": "query($q: String) {a(q: $q)}"} if place == "variables" else {}
     stream = {"mode": "incremental", "cursor": {"column": "at", "as": "instant"}, "key": ["id"], **asked}
     api = Api(lambda _: {"items": [{"id": 1, "sku": "S", "title": "T", "price": "1", "at": "2026-11-01T08:00:00Z"}]})

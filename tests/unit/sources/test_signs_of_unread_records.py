@@ -381,6 +381,30 @@ def test_a_list_that_grows_while_it_is_read_is_no_doubt() -> None:
     assert "/total is 4" in (read(CursorInBody("/then"), {**pages[0], "total": 4}, pages[1]) or "")
 
 
+@pytest.mark.parametrize("paginator", [PageNumber("/items"), Offset("/items")])
+@pytest.mark.parametrize(
+    ("totals", "is_doubted"),
+    [
+        ((9, 8, 8), True),  # one was deleted after the first page, so that another is on none
+        ((9, 9, 9, 8), True),  # and here before the last page, which has no records therefore
+        ((8, 8, 9), False),
+        ((3, 3, 2), False),  # the number of records of each page
+        ((8, 5, 2), False),  # those from this page on
+    ],
+)
+def test_a_total_that_lessens_while_a_list_is_read_by_position(
+    paginator: Paginator, totals: tuple[int, ...], *, is_doubted: bool
+) -> None:
+    """It shows that a record left the list, which moves others to a page that was read, also if it is not declared."""
+    ids = [range(3), range(3, 6), range(6, 8)]
+    pages = [
+        {"items": [{"id": each} for each in page], "total": total} for page, total in zip(ids, totals, strict=False)
+    ]
+    sign = read(paginator, *pages, {"items": [], "total": dict(enumerate(totals)).get(3, 0)})
+    assert (sign is not None and "/total was 9 and then 8" in sign) == is_doubted
+    assert is_doubted or sign is None
+
+
 def test_a_declared_total_is_the_only_one() -> None:
     """Another number may count something else, such as all records without the filter."""
     page = {"items": ITEMS, "filtered": 3, "total": 98}

@@ -127,7 +127,9 @@ class SignsOfUnreadRecords:
         if isinstance(paginator, SizedPages) and paginator.size is not None:
             self.size = paginator.size_param, paginator.size
         self._is_cut = False  # the only page so far is full, and nothing says whether another one follows
-        self._numbers: dict[str, tuple[str, int]] | None = None  # name, lowest and highest number, if each page has it
+        self._numbers: dict[str, tuple[str, int]] | None = None  # kind and lowest number, if each page has it
+        self._totals, self._latest = dict[str, int](), 0  # of the latest page with records, and how many that has
+        self._lessened: str | None = None
         self._read: int | None = 0
         self._pages = 0
         self._is_empty = False  # the latest page
@@ -165,8 +167,21 @@ class SignsOfUnreadRecords:
         self._is_trusted = self._is_trusted and not (self._said_last and bool(records))
         self._said_last = is_word and self._next is None
         self._cursor = None if is_last else self._cursor
+        if records is not None and self._counts:
+            self._compare_totals({place: each for place, (kind, each) in numbers.items() if kind == "total"}, records)
         before = numbers if self._numbers is None else self._numbers
         self._numbers = {place: min(each, numbers[place]) for place, each in before.items() if place in numbers}
+
+    def _compare_totals(self, totals: Mapping[str, int], records: int) -> None:
+        """Note a total that is less than on the page before: records that follow one that left the list move forward.
+
+        The number of records of each page, or of those from it on, is none. Beside no records, 0 may be either.
+        """
+        for place, number in totals.items():
+            before = self._totals.get(place, number) if number else 0
+            if number < before and (before, number) != (self._latest, records) and before - number != self._latest:
+                self._lessened = self._lessened or f"{place} was {before:,} and then {number:,}"
+        self._totals, self._latest = dict(totals), records
 
     def _is_failure_report(self, place: str, verdict: tuple[str, Any], records: int | None) -> bool:
         (name, value), seen = verdict, hash((place, repr(verdict)))
@@ -220,6 +235,8 @@ class SignsOfUnreadRecords:
             return self.sign_of_error
         if self._counts and self._previous is not None:
             return f"{self._previous} of the first page tells of a page before it"
+        if self._lessened is not None and not self._compares_total:
+            return f"{self._lessened}, so that records may have moved to a page that was read"
         for place, (kind, number) in (self._numbers or {}).items():
             if kind == "total" and self._read is not None and not self._compares_total and number > self._read:
                 return f"{place} is {number:,}, and {self._read:,} were read"

@@ -381,6 +381,17 @@ def test_a_list_that_grows_while_it_is_read_is_no_doubt() -> None:
     assert "/total is 4" in (read(CursorInBody("/then"), {**pages[0], "total": 4}, pages[1]) or "")
 
 
+@pytest.mark.parametrize(
+    ("link", "is_doubted"), [("/api/items?page={}", True), ("/api/items?start={}", True), ("/api/items?k={}x", False)]
+)
+def test_a_total_that_lessens_while_a_list_is_read_by_links(link: str, *, is_doubted: bool) -> None:
+    """Links may name positions, too."""
+    first = [{"id": each} for each in range(len(ITEMS))]
+    pages = [{"items": first, "total": 9, "then": link.format(2 if "page" in link else len(first))}]
+    sign = read(NextUrl("/then"), *pages, {"items": [{"id": 8}], "total": 8})
+    assert ("/total was 9 and then 8" in (sign or "")) == is_doubted
+
+
 @pytest.mark.parametrize("paginator", [PageNumber("/items"), Offset("/items")])
 @pytest.mark.parametrize(
     ("totals", "is_doubted"),

@@ -406,7 +406,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             raise list_changed_error(_LAST_IS_GONE, page.address)
         is_last = is_stopped and read.paginator.stop.when is not None
         sign = (
-            read.signs.sign_of_more_records(is_stopped=is_last)
+            read.signs.sign_of_more_records(is_stopped=is_last, is_by_position=evidence.counted)
             or self._why_only_page_may_be_cut(read)
             or self._why_server_may_cut_pages(read, evidence)
             or self._why_pages_may_follow_an_empty_one(read, evidence)

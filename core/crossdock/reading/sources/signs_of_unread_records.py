@@ -167,7 +167,7 @@ class SignsOfUnreadRecords:
         self._is_trusted = self._is_trusted and not (self._said_last and bool(records))
         self._said_last = is_word and self._next is None
         self._cursor = None if is_last else self._cursor
-        if records is not None and self._counts:
+        if records is not None:
             self._compare_totals({place: each for place, (kind, each) in numbers.items() if kind == "total"}, records)
         before = numbers if self._numbers is None else self._numbers
         self._numbers = {place: min(each, numbers[place]) for place, each in before.items() if place in numbers}
@@ -225,17 +225,18 @@ class SignsOfUnreadRecords:
         """What shows that a page is not what was asked for, or None."""
         return None if self._error is None else " ".join(self._error)
 
-    def sign_of_more_records(self, *, is_stopped: bool = False) -> str | None:
+    def sign_of_more_records(self, *, is_stopped: bool = False, is_by_position: bool = False) -> str | None:
         """Return what shows after the last page that there are more records than were read, or None.
 
         Args:
+            is_by_position: Whether the pages are cut off by position, so that one record that leaves hides another.
             is_stopped: Whether the latest page is the last one as `Stop` declares, whatever cursor it has.
         """
         if self.sign_of_error is not None:
             return self.sign_of_error
         if self._counts and self._previous is not None:
             return f"{self._previous} of the first page tells of a page before it"
-        if self._lessened is not None and not self._compares_total:
+        if is_by_position and self._lessened is not None and not self._compares_total:
             return f"{self._lessened}, so that records may have moved to a page that was read"
         for place, (kind, number) in (self._numbers or {}).items():
             if kind == "total" and self._read is not None and not self._compares_total and number > self._read:

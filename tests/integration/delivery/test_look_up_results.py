@@ -220,7 +220,7 @@ def test_an_update_of_what_is_gone_is_a_dead_letter(
 
     platform.script = gone
     bench.carry_out([updating(binding, binding.payload | {"name": "y"})])
-    assert platform.told() == ["POST", "POST", "PATCH", "GET"]
+    assert platform.told() == ["POST", "POST", "PATCH", "GET", "GET"], "and a list, as the look-up says 404"
     assert bench.dead_letters() == {"0": "missing"}
     assert bench.unsettled() == {}
 
@@ -274,6 +274,38 @@ def test_a_gateway_that_answers_404_to_everything_proves_no_delete(
     platform.script = shelf
     bench.resume()
     assert (shelf.held, bench.bound(), bench.unsettled()) == ({}, 0, {})
+
+
+def test_a_gateway_that_answers_404_to_everything_makes_no_record_missing(
+    bench: Bench, platform: Platform, shelf: Shelf
+) -> None:
+    """Such as one whose routes are loaded anew: the updates are left open, and carried out once the target answers."""
+    bench.clock = ManualClock()
+    bench.deliver(3)
+    changes = [updating(bound := bench.binding(number), {**bound.payload, "name": "new"}) for number in range(3)]
+    platform.script = lambda _seen: (404, {}, b"404 page not found")
+    with pytest.raises(UnavailableError, match="HTTP 404 to GET /api/v1/catalog/products, too"):
+        bench.carry_out(changes)
+    assert (bench.dead_letters(), len(bench.unsettled())) == ({}, 3)
+    platform.script = shelf
+    bench.resume()
+    assert ({each["name"] for each in shelf.held.values()}, bench.unsettled()) == ({"new"}, {})
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_a_change_that_never_arrived_does_not_make_its_record_missing(
+    bench: Bench, platform: Platform, shelf: Shelf, status: int
+) -> None:
+    """The target still has it, so the request may be wrong: the dead letter says which one."""
+    bench.deliver(1)
+    bound = bench.binding(0)
+    platform.script = lambda seen: (status, {}, b"<html>") if seen.method == "PATCH" else shelf(seen)
+    bench.carry_out([updating(bound, bound.payload | {"name": "y"})])
+    assert bench.dead_letters() == {"0": "rejected"}
+    path = f"{PRODUCTS}/{bound.target_id}"
+    assert (
+        f"HTTP {status}, in answer to PATCH {path}, although the target still has" in bench.settled[-1].outcome.message
+    )
 
 
 def test_a_404_to_a_delete_is_in_doubt_where_nothing_can_be_read(

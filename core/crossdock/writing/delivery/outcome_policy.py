@@ -467,10 +467,8 @@ class OutcomePolicy:
 
     def _decide_refused(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         intent, is_gone = task.intent, outcome.status in GONE
-        if intent.operation == "delete" and is_gone:
+        if intent.operation != "create" and is_gone:
             self._look_up_gone_record(task, outcome, decisions)
-        elif intent.operation == "update" and is_gone:
-            decisions.settle("rejected", intent, replace(outcome, reason="missing"))
         elif intent.operation == "delete" and outcome.status == CONFLICT and self._may_be_referred_to(intent.resource):
             decisions.settle("rejected", intent, replace(outcome, reason="referenced_by"))
         elif intent.operation == "delete" and outcome.status in UNFIT and task.retry_state.refusal is None:
@@ -487,15 +485,19 @@ class OutcomePolicy:
         return results.decide_refused_repeat(task, outcome, decisions)
 
     def _look_up_gone_record(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
-        """Look a record up that a delete did not find: the path may be wrong, or a gateway may have answered."""
+        """Look a record up that a change or delete did not find: its path may be wrong, or a gateway has answered."""
         intent, retry_state = task.intent, task.retry_state
         request = f"{intent.method} {intent.path.partition('?')[0]}"
         message = f"{outcome.message}, in answer to {request}"
         if not self._target.resources[intent.resource].endpoint.reads:
+            if intent.operation == "update":
+                decisions.settle("rejected", intent, replace(outcome, reason="missing"))
+                return
             message = f"{message}: the record may be gone or the request wrong, and the target cannot be asked for it"
             decisions.settle("in_doubt", intent, replace(outcome, kind="in_doubt", message=message))
             return
-        message = f"{message}, although the target still has the record: check the request that deletes it"
+        does = "deletes" if intent.operation == "delete" else "changes"
+        message = f"{message}, although the target still has the record: check the request that {does} it"
         retry_state.refusal = replace(outcome, message=message)
         settle_s = self._target.settle_s if retry_state.ambiguous else 0.0
         self._run.queue.delay(structs.replace(task, purpose="look_up"), settle_s, free=True)

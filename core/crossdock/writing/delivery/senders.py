@@ -235,14 +235,14 @@ class Senders:
         is_gone = isinstance(judged, Outcome) and judged.kind == "absent" and answer.status in GONE
         if (
             is_gone
-            and intent.operation == "delete"
+            and intent.operation != "create"
             and (unproved := self._outcome_if_ping_answers_alike(client, intent, answer))
         ):
             return answer, unproved
         return answer, judged
 
     def _outcome_if_ping_answers_alike(self, client: Client, intent: Intent, gone: Answer) -> Outcome | None:
-        """Ask for something else after a look-up that shows a record to be deleted, and return why that proves nothing.
+        """Ask for something else after a look-up that shows a record to be gone, and return why that proves nothing.
 
         A server in front of the target, or at a wrong address, gives the same answer to both.
         """

@@ -18,10 +18,15 @@ from crossdock.values.tally import Tally
 from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 _NAMED = 3  # records that a note names
+_MISSING = "missing"  # the reason of records that the target has no longer
 
 
 class ReplayInput:
-    """The dead letters of one stream. That of a removal repeats the removal, if the stream still removes records."""
+    """The dead letters of one stream. That of a removal repeats the removal, if the stream still removes records.
+
+    A record that is chosen by its key, or as missing, and that the target turns out not to have once more, is created
+    again in a second part.
+    """
 
     finds_changes_without_webhooks, requested_key_hashes = False, None
 
@@ -31,6 +36,7 @@ class ReplayInput:
         self._bound, self._state, self._tally, self._note = bound, state, tally, note
         self._choice = structs.replace(choice, stream=bound.name)
         self._dead_letters: list[DeadLetter] = []
+        self._missing: set[int] | None = None  # key hashes, from the first part on
         self.removals = Removals()
         self.has_more, self.formerly_waiting_key_hashes, self.idle_waits, self.prepared_operations = (
             False,
@@ -49,6 +55,12 @@ class ReplayInput:
         with self._state.begin_read_only() as tx:
             chosen = tx.dead_letters.rejected_matching(self._choice)
         chosen = [each for each in chosen if each.identity.key and each.identity.key_hash not in skipped]
+        if self._missing is None:
+            self._missing = {each.identity.key_hash for each in chosen if self._may_be_created_again(each)}
+            self.has_more = bool(self._missing)
+        else:
+            chosen = self._unbind_missing(chosen, self._missing)
+            self.has_more = False
         found = [each for each in chosen if each.raw]
         self._note_emptied([each for each in chosen if not each.raw and each.step != "remove"])
         filtered = stream_input.find_and_note_newly_filtered(self._bound, "rejected", found)
@@ -59,6 +71,19 @@ class ReplayInput:
         self._tally.count("carried_over", self.expected_record_count + len(filtered))
         self._tally.count("carried_on", len(filtered))
         advance(self.expected_record_count)
+
+    def _may_be_created_again(self, rejected: DeadLetter) -> bool:
+        is_meant = self._choice.key is not None or self._choice.code == _MISSING
+        is_whole = rejected.step == "whole" and not self._bound.scope.is_contribution
+        return is_meant and is_whole and rejected.code == _MISSING
+
+    def _unbind_missing(self, chosen: list[DeadLetter], tried: set[int]) -> list[DeadLetter]:
+        """Return those of *tried* that were found to be missing again. The target has them no longer."""
+        found = [each for each in chosen if each.identity.key_hash in tried and self._may_be_created_again(each)]
+        at = self._bound.context.run.clock.now()
+        with self._state.begin() as tx:
+            tx.bindings.mark_deleted(self._bound.scope, [each.identity.key_hash for each in found], at=at)
+        return found
 
     def _note_emptied(self, emptied: list[DeadLetter]) -> None:
         if not emptied:

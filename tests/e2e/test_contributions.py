@@ -469,6 +469,34 @@ def test_a_platform_without_an_action_is_a_wrong_config(
     assert "has nothing at /api/v1/inventory/lots/" in json.dumps(report)
 
 
+def test_records_that_are_listed_again_refer_to_a_record_that_was_created_again(
+    tmp_path: Path, platform: SandboxServer, client: httpx.Client
+) -> None:
+    """A person has deleted a product, and a replay creates it with another id: its lots, which have not changed, and
+    the lots of others, are read in the next snapshot, and only the former get the new id."""
+    shop = with_actions()
+    shop["streams"]["lots"] = {**ACTIONS["lots"], "mode": "snapshot"}
+    project = started(tmp_path, platform, {"shop": shop})
+    project.write("PROD_2.csv", "SKU;NAME\nP2;Bulb\n")
+    project.write("BIN_1.csv", "CODE\nA1\n")
+    lots = "LOT;SKU;BIN;QTY\nL1;P1;A1;10\nL2;P2;A1;20\n"
+    project.write("LOT_2026-11-01.csv", lots)
+    project.sync()
+    ids = {each["sku"]: each["id"] for each in listed(client, "/api/v1/catalog/products")}
+    assert client.delete(f"/api/v1/catalog/products/{ids['P1']}").status_code == 204
+    project.write("PROD_3.csv", "SKU;NAME\nP1;Lantern\n")
+    project.sync(exit_code=1)
+    assert project.run("records", "replay", "--reason", "missing").exit_code == 0
+    project.write("LOT_2026-11-02.csv", lots + "L3;P1;A1;30\n")
+    report = agreed(project)
+    records = report["streams"]["shop.lots"]["records"]
+    assert (records["updated"], records["created"], records["unchanged"]) == (1, 1, 1)
+    now = {each["sku"]: each["id"] for each in listed(client, "/api/v1/catalog/products")}
+    found = {each["lotNumber"]: each["productId"] for each in listed(client, "/api/v1/inventory/lots")}
+    assert found == {"L1": now["P1"], "L2": ids["P2"], "L3": now["P1"]}
+    assert now["P1"] != ids["P1"]
+
+
 def listed(client: httpx.Client, path: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = client.get(path, params={"limit": "100"}).json()["data"]
     return found

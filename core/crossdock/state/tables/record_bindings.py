@@ -160,6 +160,9 @@ _VERIFY = sql_statements.BulkStatement(
 _MAP_AGAIN = sql_statements.BulkStatement(
     update(table).where(_HERE, table.c.key_hash == bindparam("created"), _IS_LIVE).values(record_fp=None)
 )
+_FORMER = sql_statements.QueryByKeys(
+    select(table.c.key_hash, table.c.target_id).where(_HERE, table.c.deleted_at.is_not(None)), table.c.key_hash
+)
 _RECORD = table.alias("record")
 _CREATED_AGAIN = select(*_FIELDS).where(
     _HERE,
@@ -290,8 +293,23 @@ class Bindings:
     def clear_contribution_fingerprints(self, scope: Scope, key_hashes: Sequence[int]) -> None:
         """Make streams contribute again to these records: their rows would count as unchanged for ever."""
         for each in self._stamps.contribution_scopes(scope):
-            self._stamps.record_changes_of_scope(each, self._key_index_changes_clearing_fingerprints(each, key_hashes))
-            _MAP_AGAIN.run(self._connection, {"created": key_hashes}, each.columns)
+            self._clear_fingerprints(each, key_hashes)
+
+    def clear_fingerprints_of_referring_records(self, target: str, resource: str, ids: Sequence[str]) -> None:
+        """Make streams map the records of *resource* again that refer to *ids*, as soon as they read them."""
+        found: dict[Scope, list[int]] = defaultdict(list)
+        for scope, key_hash, *_ in self.records_referring_to(target, resource, ids):
+            found[scope].append(key_hash)
+        for scope, key_hashes in found.items():
+            self._clear_fingerprints(scope, key_hashes)
+
+    def _clear_fingerprints(self, scope: Scope, key_hashes: Sequence[int]) -> None:
+        self._stamps.record_changes_of_scope(scope, self._key_index_changes_clearing_fingerprints(scope, key_hashes))
+        _MAP_AGAIN.run(self._connection, {"created": key_hashes}, scope.columns)
+
+    def former_target_ids(self, scope: Scope, key_hashes: Sequence[int]) -> list[str]:
+        """Return the ids that those of *key_hashes* had whose records were deleted since."""
+        return [target_id for _, target_id in _FORMER.rows(self._connection, scope.columns, key_hashes)]
 
     def contributions_to_recreated_records(self, scope: Scope) -> list[Binding]:
         """Return the contributions of *scope* to records that were deleted and created again."""

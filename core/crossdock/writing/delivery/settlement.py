@@ -85,6 +85,21 @@ def clear_payloads_of_affected_records(tx: Transaction, settled: Sequence[Settle
         tx.bindings.clear_payloads_by_key_prefix(target.name, resource, beginning)
 
 
+def clear_fingerprints_of_records_with_former_ids(
+    tx: Transaction, settled: Sequence[Settlement], target: Target
+) -> None:
+    """Have records mapped again that refer to a record which is created again: they have its former id.
+
+    Call it before the new ids are stored.
+    """
+    again = [item for item in settled if item.intent.status == "delivered" and item.intent.counter > 1]
+    for scope, key_hashes in _created_key_hashes_by_scope(again).items():
+        if former := tx.bindings.former_target_ids(scope, key_hashes):
+            for name, kind in target.resources.items():
+                if scope.resource in kind.parents and not kind.write_once:
+                    tx.bindings.clear_fingerprints_of_referring_records(target.name, name, former)
+
+
 def _mark_in_doubt_if_id_taken(tx: Transaction, settled: Sequence[Settlement], *, at: datetime) -> None:
     found: dict[tuple[str, str], list[tuple[str, Intent]]] = defaultdict(list)
     for item in settled:

@@ -109,6 +109,7 @@ class StateWriter:
 
         def write(tx: Transaction) -> None:
             tx.intents.add(new, run_id=run.id, fence=run.state.fence_number, at=now)
+            settlement.clear_fingerprints_of_records_with_former_ids(tx, decisions.settled, self._target)
             settlement.store_outcomes_and_bindings(tx, decisions.settled, run_id=run.id, at=now, doubts=self._doubts)
             settlement.clear_payloads_of_affected_records(tx, decisions.settled, self._target)
             tx.intents.write_outcomes(decisions.intents_with_new_status, at=now)

@@ -208,7 +208,9 @@ def _drop_records(
 
     with loaded.open_state_exclusively() as opened, opened.begin_read_only() as tx:  # while no run changes them
         chosen, doubtful = _records_to_drop(tx, choice, state), _intents_in_doubt(tx, choice, state)
-    number = _number_to_drop(chosen)
+        number = _number_to_drop(chosen)
+        if choice.key is not None and not number and not doubtful:
+            operator_decisions.check_not_unanswered(tx, choice)
     if choice.key is not None or not number:
         operator_decisions.check_not_in_doubt(doubtful)
     if not number:

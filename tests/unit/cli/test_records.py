@@ -100,6 +100,19 @@ def test_data_is_shown_on_request_only(filled: CommandLine) -> None:
     assert (missing.code, missing.out) == (2, "")
 
 
+def test_a_record_whose_answer_is_not_known_is_not_dropped(command_line: CommandLine) -> None:
+    """A run was killed before the answer: it is listed as pending, and the next sync finds out what became of it."""
+    with closing(command_line.state()) as state, state.begin() as tx:
+        run = tx.runs.start(business_date="2026-03-29", at=AT)
+        sent = intent(3, stream="wms.products", status="sending", attempts=1, first_sent_at=AT)
+        tx.intents.add([sent], run_id=run, fence=1, at=AT)
+    assert [each["key"] for each in command_line.run("records", "list", "--state", "pending", "--json").json] == ["K3"]
+    dropped = command_line.run("records", "drop", "wms.products", "K3")
+    assert dropped.code == 2
+    assert "the create of wms.products K3 was sent, and its answer is not known" in dropped.err
+    assert "run a sync" in dropped.err
+
+
 def test_records_are_resolved_and_dropped(filled: CommandLine) -> None:
     """What is settled or given up is no longer listed; what is dropped is mentioned, and listed on request."""
     assert filled.run("records", "resolve", "wms.products", "K3", "--not-delivered", "--json").json == {"resolved": 1}

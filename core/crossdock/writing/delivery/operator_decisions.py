@@ -159,6 +159,17 @@ def check_not_in_doubt(doubtful: Sequence[Intent]) -> None:
     )
 
 
+def check_not_unanswered(tx: Transaction, choice: RecordFilter) -> None:
+    """Raise ConfigError if an operation on a record of *choice* was sent by a run that was killed before the answer."""
+    sent = next((each for each in _unsettled_intents(tx, choice, "sending") if each.place is None), None)
+    if sent is not None:
+        raise ConfigError(
+            f"the {sent.operation} of {sent.identity.stream} {sent.identity.key} was sent, and its answer is not known",
+            hint="run a sync, which finds out or leaves it in doubt; then settle or drop what is left",
+            code="decision_impossible",
+        )
+
+
 def undecided_intents(tx: Transaction, choice: RecordFilter) -> list[Intent]:
     """Return what a person decides: operations in doubt or overdue, and of a key also one that is handed over."""
     named = (*AWAITED, "sending")  # a batch that was handed over, about which its target does not decide

@@ -111,6 +111,7 @@ def create_or_upgrade(url: URL, pin: PinnedTenant, on_schema_change: Callable[[C
             created = not inspect(connection).has_table(schema.meta.name)
             if created:
                 _refuse_if_in_default_schema(connection, url, pin)
+                _refuse_tables_of_others(connection, url)
                 schema.metadata.create_all(connection)
                 facts = {"version": str(schema.VERSION), "base_url": pin.base_url, "tenant": pin.tenant}
                 connection.execute(insert(schema.meta), [{"name": n, "value": v} for n, v in facts.items()])
@@ -138,6 +139,19 @@ def _refuse_if_in_default_schema(connection: Connection, url: URL, pin: PinnedTe
         hint = "move its tables with ALTER TABLE public.TABLE SET SCHEMA, or leave search_path out of the address"
         message = "the state of this tenant is in the schema public, where an earlier version of crossdock created it"
         raise StateError(message, where=url_without_password(url), hint=hint, code="state_missing")
+
+
+def _refuse_tables_of_others(connection: Connection, url: URL) -> None:
+    """Raise StateError if a table has a name of ours, such as ``jobs``: it would be used in place of ours."""
+    found = inspect(connection)
+    names = (table.name for table in schema.metadata.sorted_tables if table is not schema.buckets)  # may be shared
+    if others := [name for name in names if found.has_table(name)]:
+        raise StateError(
+            f"the database has tables of another program: {', '.join(others)}",
+            where=url_without_password(url),
+            hint="name an empty database in state:, a new file, or on PostgreSQL a schema of its own",
+            code="state_unusable",
+        )
 
 
 def open_engine(url: URL, pin: PinnedTenant, *, read_only: bool, waits_s: float = BUSY_S) -> Engine:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from msgspec import structs
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, inspect, text
 from tests.conftest import PIN
 from tests.unit.state.samples import start
 
@@ -84,6 +84,18 @@ def test_a_state_that_is_in_the_default_schema_is_not_created_again(new_database
     with pytest.raises(StateError, match="(?s)in the schema public.*SET SCHEMA"):
         create_or_upgrade(of_schema, PIN)
     assert create_or_upgrade(of_schema, structs.replace(PIN, tenant="another"))
+
+
+def test_a_database_of_another_program_is_not_made_a_state(state_url: StateUrl) -> None:
+    """Many have a table of jobs or migrations, which would be used in place of ours; nothing is left in it."""
+    engine = create_engine(state_url)
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE jobs (id INTEGER, queue TEXT)"))
+    with pytest.raises(StateError, match="has tables of another program: jobs"):
+        create_or_upgrade(state_url, PIN)
+    with engine.connect() as connection:
+        assert inspect(connection).get_table_names() == ["jobs"]
+    engine.dispose()
 
 
 def test_many_may_make_a_state_at_once(state_url: StateUrl) -> None:

@@ -14,6 +14,7 @@ from tests.integration.delivery.harness import (
     PRODUCTS,
     VERIFY,
     Answer,
+    Batch,
     Bench,
     Platform,
     Seen,
@@ -29,6 +30,7 @@ from crossdock.errors import RefusedError, UnavailableError
 from crossdock.state import StateUrl, Unchanged, parse_url
 from crossdock.targets import EndpointProfile
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.targets import platform_target
 
 STREAM = "wms.products"
@@ -134,6 +136,21 @@ def test_a_record_that_others_change_again_and_again_is_a_conflict(
     assert bench.unsettled() == {}
     assert [status for _, status, _ in bench.story(0)] == ["delivered", *["replaced"] * 3, "rejected"]
     assert (shelf.held[names["wms:0"]]["name"], shelf.held[names["wms:1"]]["name"]) == ("x", "y")
+
+
+def test_each_version_that_others_change_once_is_delivered(bench: Bench, platform: Platform, shelf: Shelf) -> None:
+    """A run of `listen` delivers many versions of a record, and a rule of the platform changes it after each."""
+    bench.deliver(1)
+    (name,) = shelf.held
+
+    def deliver_versions(dispatcher: Dispatcher) -> None:
+        for number in range(6):
+            bound = bench.binding(0)
+            shelf.edit(name, checked=number)
+            dispatcher.deliver(iter([Batch([updating(bound, bound.payload | {"name": f"version {number}"})])]))
+
+    bench.run(deliver_versions)
+    assert (bench.dead_letters(), shelf.held[name]["name"], shelf.held[name]["checked"]) == ({}, "version 5", 5)
 
 
 class CompressedShelf(Shelf):

@@ -60,6 +60,8 @@ class OutcomePolicy:
 
     def queue_new_intent(self, intent: Intent, decisions: DispatchDecisions, *, looked_up: bool = False) -> None:
         """Accept a new intent. *looked_up* means that it was made from the result of a look-up."""
+        if not looked_up:
+            self._look_up_results.forget_rounds(intent)
         with self._settled_if_author_code_fails(intent, decisions):
             self._queue_new_intent(intent, decisions, looked_up=looked_up)
 

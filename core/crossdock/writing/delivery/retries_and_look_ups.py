@@ -332,6 +332,10 @@ class LookUpResults:
     def reject_changed(self, task: SendTask, decisions: DispatchDecisions) -> None:
         decisions.settle("rejected", task.intent, _CHANGED)
 
+    def forget_rounds(self, intent: Intent) -> None:
+        """Count the decisions about a record anew: a run of a service may deliver many versions of it."""
+        self._rounds.pop((intent.identity.stream, intent.identity.key_hash), None)
+
     def _replace_intent_or_reject(self, intent: Intent, successor: Intent, decisions: DispatchDecisions) -> None:
         place = intent.identity.stream, intent.identity.key_hash
         self._rounds[place] += 1

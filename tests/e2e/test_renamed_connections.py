@@ -102,3 +102,33 @@ def test_files_of_which_nothing_was_delivered_are_read_again(project: FolderProj
     rekey(project)
     project.sync()
     assert len(project.effects()) == (3 if dropped else 5)
+
+
+KNOWN = [f"{number:04}" for number in range(1, 21)]
+
+
+@pytest.mark.parametrize("known", [KNOWN, [f"{key}.0" for key in KNOWN], [f"{number}" for number in range(1, 21)]])
+@pytest.mark.parametrize("new", [KNOWN, [f"{int(key)}.0" for key in KNOWN], [str(int(key)) for key in KNOWN]])
+def test_known_keys_in_another_notation_are_not_created_again(
+    project: FolderProject, known: list[str], new: list[str]
+) -> None:
+    """A spreadsheet makes 17 of 0017, and a program that reads numbers 17.0: the platform would have all twice."""
+    texts = ["NO;NAME\n" + "".join(f"{key};A{number}\n" for number, key in enumerate(keys)) for keys in (known, new)]
+    project.write("C_2.csv", texts[0])
+    project.sync()
+    project.write("C_3.csv", texts[1])
+    for command in ("plan", "sync"):
+        done = project.run(command)
+        assert done.exit_code == (0 if known == new else 4)
+        assert ("keys_changed" in done.stdout + done.stderr) is (known != new)
+
+
+def test_keys_that_are_other_records_are_created(project: FolderProject) -> None:
+    """A file with 17 and 0017 has two records, and a few new ones among many are no sign of another notation."""
+    both = [*KNOWN, *(str(int(key)) for key in KNOWN)]
+    few = [*(f"{int(key)}.0" for key in KNOWN[:9]), *(f"{number:05}" for number in range(50_000, 50_009))]
+    for number, keys in enumerate((KNOWN, both, few), 2):
+        project.write(f"C_{number}.csv", "NO;NAME\n" + "".join(f"{key};A\n" for key in keys))
+        project.sync()
+    created = {each["body"]["externalId"] for each in project.effects()}
+    assert created == {f"wms:{key}" for key in ("1", "2", "3", *both, *few)}

@@ -31,6 +31,7 @@ from crossdock.reading.sources.list_completeness_evidence import (
 from crossdock.runs.checked_batches import converting_errors_of_stream_method, pulled_batches
 from crossdock.runs.gone_records import GoneRecords, SecondReading, is_list_due_again
 from crossdock.runs.imported_file_log import mapping_changed_since_text
+from crossdock.runs.known_keys_in_another_notation import refuse_known_keys_in_another_notation
 from crossdock.runs.parts_between_checkpoints import ReadParts, UnsortedError
 from crossdock.runs.planning.contributions_to_other_streams_records import Contributions
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
@@ -369,6 +370,12 @@ class StreamInput:
         self.digest = self._scan.digest_of_all_records(self._gone.digest) if self._digested else ""
         refuse_records_of_former_namespace(bound, self._state, self._scan.latest)
         refuse_records_under_changed_keys(bound, self._state, self._scan.latest)
+        refuse_known_keys_in_another_notation(
+            bound,
+            self._state,
+            rows_with_given_keys(self._scan.sampled_keys, found.changed[KEY_HASH]),
+            self._scan.latest,
+        )
         self.refuse_unexpected_input()
         bound.context.run.intakes.accept(name)
         if self._phases is not None and (remark := self._phases.cursor_column_problem_remark):

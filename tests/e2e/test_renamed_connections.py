@@ -120,7 +120,7 @@ def test_known_keys_in_another_notation_are_not_created_again(
     for command in ("plan", "sync"):
         done = project.run(command)
         assert done.exit_code == (0 if known == new else 4)
-        assert ("keys_changed" in done.stdout + done.stderr) is (known != new)
+        assert ("key_notation_changed" in done.stdout + done.stderr) is (known != new)
 
 
 def test_keys_that_are_other_records_are_created(project: FolderProject) -> None:

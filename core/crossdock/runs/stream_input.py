@@ -31,7 +31,7 @@ from crossdock.reading.sources.list_completeness_evidence import (
 from crossdock.runs.checked_batches import converting_errors_of_stream_method, pulled_batches
 from crossdock.runs.gone_records import GoneRecords, SecondReading, is_list_due_again
 from crossdock.runs.imported_file_log import mapping_changed_since_text
-from crossdock.runs.known_keys_in_another_notation import refuse_known_keys_in_another_notation
+from crossdock.runs.known_records_under_other_names import refuse_known_records_under_other_names
 from crossdock.runs.parts_between_checkpoints import ReadParts, UnsortedError
 from crossdock.runs.planning.contributions_to_other_streams_records import Contributions
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
@@ -41,10 +41,6 @@ from crossdock.runs.planning.target_ids_of_references import stored_key_by_trimm
 from crossdock.runs.planning.unchanged_waits import IdleWaits, UnchangedWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.runs.records_followed_until_final import FollowedRecordFetch
-from crossdock.runs.records_under_former_namespaces import (
-    refuse_records_of_former_namespace,
-    refuse_records_under_changed_keys,
-)
 from crossdock.state import DeadLetter, Intent, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import known_fingerprints_by_key
 from crossdock.state.tables.dead_letters import DeadLetterFacts
@@ -368,14 +364,8 @@ class StreamInput:
         self._withdraw_or_release_waiting_records(found, counted, unsettled)
         self.removals = self._decide_removals(found, counted, unsettled)
         self.digest = self._scan.digest_of_all_records(self._gone.digest) if self._digested else ""
-        refuse_records_of_former_namespace(bound, self._state, self._scan.latest)
-        refuse_records_under_changed_keys(bound, self._state, self._scan.latest)
-        refuse_known_keys_in_another_notation(
-            bound,
-            self._state,
-            rows_with_given_keys(self._scan.sampled_keys, found.changed[KEY_HASH]),
-            self._scan.latest,
-        )
+        changed_keys = rows_with_given_keys(self._scan.sampled_keys, found.changed[KEY_HASH])
+        refuse_known_records_under_other_names(bound, self._state, self._scan.latest, changed_keys)
         self.refuse_unexpected_input()
         bound.context.run.intakes.accept(name)
         if self._phases is not None and (remark := self._phases.cursor_column_problem_remark):

@@ -1,0 +1,138 @@
+"""New records that the state knows under other names, which would be created a second time.
+
+Their connection was renamed, their key was changed in the config, or it is written in another notation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import polars as pl
+from msgspec import structs
+
+from crossdock.config.project.connections import BoundStream
+from crossdock.delta import fingerprint
+from crossdock.delta.row_preparation import KEY, KEY_HASH, rows_with_given_keys
+from crossdock.errors import RefusedError
+from crossdock.state import State
+from crossdock.values.record_keys import key_parts_of, key_text
+
+_COMPARED = 1_000  # records
+_FEWEST, _WITH_NOTATIONS, _MOST_DIGITS = 10, 100, 20  # records that are compared in other notations
+_NUMBER = re.compile(r"([0-9]+)(\.0)?")
+
+
+def refuse_known_records_under_other_names(
+    bound: BoundStream, state: State, latest: pl.DataFrame, changed_keys: pl.DataFrame
+) -> None:
+    """Refuse the input if most of its first records, or of *changed_keys*, are known under other names."""
+    if bound.scope.is_contribution or latest.is_empty():
+        return
+    with state.begin_read_only() as tx:
+        has_bindings = tx.bindings.has_any(bound.scope)
+    if has_bindings:
+        _refuse_changed_keys(bound, state, latest)
+        _refuse_keys_in_other_notation(bound, state, latest, changed_keys)
+    else:
+        _refuse_former_namespace(bound, state, latest)
+
+
+def _refuse_former_namespace(bound: BoundStream, state: State, latest: pl.DataFrame) -> None:
+    """Refuse the first records if at least half of their keys belong to a former namespace.
+
+    A namespace that the config declares is meant so.
+    """
+    if bound.namespaces_of_config is None:
+        return
+    scope, keys = bound.scope, latest[KEY_HASH].head(_COMPARED).to_list()
+    with state.begin_read_only() as tx:
+        found = tx.bindings.namespaces_of_resource(scope)
+    for namespace in sorted(found - bound.namespaces_of_config()) if found else ():
+        known = state.key_facts_among(structs.replace(scope, namespace=namespace), keys).height
+        if 2 * known >= len(keys):
+            connection = bound.context.connection
+            raise RefusedError(
+                f"{known:,} of the first {len(keys):,} records are known under the namespace {namespace!r}, which the"
+                " config no longer has, and would be created again",
+                where=bound.name,
+                hint=f"if the connection was renamed, set connections.{connection}.namespace: {namespace}; if these are"
+                f" other records, set it to {bound.namespace}",
+                code="namespace_changed",
+            )
+
+
+def _refuse_changed_keys(bound: BoundStream, state: State, latest: pl.DataFrame) -> None:
+    """Refuse files that are read again, if the state knows none of the first keys that they have now.
+
+    An earlier run has finished them. What was rejected, dropped or deleted since is known, too.
+    """
+    found = bound.context.run.inputs.get(bound.name)
+    if found is None or not found.is_read_again:
+        return
+    keys = latest[KEY_HASH].head(_COMPARED).to_list()
+    with state.begin_read_only() as tx:
+        known = (
+            tx.bindings.idempotency_counters(bound.scope, keys),
+            tx.intents.idempotency_counters(bound.scope, keys),
+            tx.dead_letters.key_hashes_among(bound.name, keys),
+            tx.waiting_records.awaited_references(bound.name, keys),
+        )
+    if not any(known):
+        raise RefusedError(
+            f"none of the first {len(keys):,} records is known under its key, although an earlier run has read their"
+            " file: they would be created again",
+            where=bound.name,
+            hint=f"restore the key of {bound.name}, or bring its values back to their old form with columns; if these"
+            " are other records, set another namespace for the stream",
+            code="key_changed",
+        )
+
+
+def _refuse_keys_in_other_notation(
+    bound: BoundStream, state: State, latest: pl.DataFrame, changed_keys: pl.DataFrame
+) -> None:
+    """Refuse the input if most of its new keys are known in another notation.
+
+    A key that the input has in both notations is that of two records.
+    """
+    compared = changed_keys.gather_every(changed_keys.height // _WITH_NOTATIONS + 1)
+    if compared.height < _FEWEST:
+        return
+    new = compared.join(state.key_facts_among(bound.scope, compared[KEY_HASH].to_list()), on=KEY_HASH, how="anti")
+    if new.height < _FEWEST:
+        return
+    others = {key: set(_keys_in_other_notations(key)) - {key} for key in new[KEY]}
+    hashes = fingerprint.key_hashes(sorted(set().union(*others.values())))
+    listed = set(rows_with_given_keys(latest, pl.Series(hashes.values(), dtype=fingerprint.HASH))[KEY_HASH])
+    known = set(state.key_facts_among(bound.scope, list(hashes.values()))[KEY_HASH]) - listed
+    found = [key for key, variants in others.items() if any(hashes[each] in known for each in variants)]
+    if len(found) < _FEWEST or 2 * len(found) <= new.height:
+        return
+    raise RefusedError(
+        f"{len(found):,} of {new.height:,} new records that were compared have the key of a known one but for zeros at"
+        " its beginning, '.0' at its end, or the case of its letters, and would be created again",
+        where=bound.name,
+        hint="ask the sender for the keys as they were, or bring them back to that form with columns: zfill,"
+        " strip_suffix or table",
+        code="key_notation_changed",
+    )
+
+
+def _keys_in_other_notations(key: str) -> Iterator[str]:
+    """Yield *key* with one of its parts in each notation that programs change it to."""
+    parts = key_parts_of(key)
+    for number, part in enumerate(parts):
+        for other in _other_notations(part):
+            yield key_text([*parts[:number], other, *parts[number + 1 :]])
+
+
+def _other_notations(text: str) -> Iterator[str]:
+    if found := _NUMBER.fullmatch(text):
+        digits = found[1].lstrip("0") or "0"
+        for length in range(len(digits), _MOST_DIGITS + 1):
+            yield digits.zfill(length)
+            yield f"{digits.zfill(length)}.0"
+    else:
+        yield text.upper()
+        yield text.lower()

@@ -23,7 +23,10 @@ VARIABLES: dict[tuple[str, ...], str] = {
     ("XDG_STATE_HOME",): (
         "the folder of a file by which a restored state is noticed; default `.local/state` in the home folder"
     ),
-    ("PGOPTIONS",): "settings of sessions in PostgreSQL, if the address of the state has no `options`",
+    ("PGOPTIONS",): (
+        "settings of sessions with PostgreSQL, such as the schema of the state, unless its address has `options`; the"
+        " other variables of libpq are read with it"
+    ),
     ("DISPLAY", "WAYLAND_DISPLAY"): "without both, `connect` opens no browser on Linux",
     ("COLUMNS", "NO_COLOR"): "width of tables; no colors",
 }

@@ -64,12 +64,12 @@ class Post:
 
 
 class Receiver(ThreadingHTTPServer):
-    """Answers with *statuses* in turn, repeating the last one, and records the requests."""
+    """Answers with *statuses* in turn, repeating the last one, and *body*, and records the requests."""
 
-    def __init__(self, *statuses: int, location: str = "") -> None:
+    def __init__(self, *statuses: int, location: str = "", body: bytes = b"") -> None:
         super().__init__(("127.0.0.1", 0), _Answering)
         self.posts: list[Post] = []
-        self.statuses, self.location = list(statuses or [204]), location
+        self.statuses, self.location, self.body = list(statuses or [204]), location, body
 
     @property
     def url(self) -> str:
@@ -86,8 +86,9 @@ class _Answering(BaseHTTPRequestHandler):
         self.send_response(statuses.pop(0) if len(statuses) > 1 else statuses[0])
         if self.server.location:
             self.send_header("location", self.server.location)
-        self.send_header("content-length", "0")
+        self.send_header("content-length", str(len(self.server.body)))
         self.end_headers()
+        self.wfile.write(self.server.body)
 
     def log_message(self, *_: Any) -> None:
         """Log nothing."""

@@ -55,6 +55,26 @@ def test_an_unsigned_post_arrives() -> None:
     assert "webhook-signature" not in post.headers
 
 
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ('{"errcode": 310000, "errmsg": "keywords not in content"}', "/errcode"),
+        ('{"ok": false, "error": "channel_not_found"}', "/ok"),
+        ('{"errcode": 0, "errmsg": "ok"}', ""),
+        ('{"code": 0, "msg": "success", "data": {}}', ""),
+        ('{"id": 7, "data": {"status": "failed", "error": "wms: down"}}', ""),
+        ("ok", ""),
+        ("1", ""),
+    ],
+)
+def test_an_answer_of_success_may_report_an_error(body: str, place: str) -> None:
+    """Nobody was told then. A receiver may give the message back, which has an error of its own."""
+    with served(Receiver(200, body=body.encode())) as receiver:
+        problems = notifier({"webhook": {"url": receiver.url}}).notify(FAILED)
+    found = [f"the webhook {receiver.url[7:]} responded with 200, and an error in {place} {CODE}"] if place else []
+    assert problems == found
+
+
 def test_the_address_may_be_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is read for each message, and no failure shows it."""
     with served(Receiver(204, 404)) as receiver:

@@ -13,6 +13,9 @@ from urllib.parse import urlsplit
 
 from crossdock.config.notify_config import Webhook
 from crossdock.errors import ConfigError, RemoteError, UnavailableError
+from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
+from crossdock.reading.sources.signs_of_unread_records import collect_signs_beside_empty_list
+from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.services.notifications.run_events_and_messages import Message
 from crossdock.values import exact_json
@@ -45,11 +48,14 @@ class WebhookChannel:
         limits: dict[str, Any] = {"connect_timeout_s": within_s, "total_timeout_s": within_s}
         client = HttpClient(origin, headers=headers, connection=self._webhook, **limits)
         with closing(client):
-            status = client.send("POST", path, body=body).status
+            answer = client.send("POST", path, body=body)
+        status = answer.status
         if status >= 500 or status in _TEMPORARY:
             raise UnavailableError(f"responded with {status}", code="notification_failed")
         if not 200 <= status < 300:
             raise RemoteError(f"responded with {status}", code="notification_failed")
+        if (place := _place_of_error(answer)) is not None:
+            raise RemoteError(f"responded with {status}, and an error in {place}", code="notification_failed")
 
     def _address(self) -> str:
         url = self._webhook.url
@@ -71,6 +77,19 @@ class WebhookChannel:
         if not 24 <= len(key) <= 64:
             raise ConfigError(f"{secret.reference} is not a signing key", hint=_KEY_HINT, code="secret_invalid")
         return key
+
+
+def _place_of_error(answer: Answer) -> str | None:
+    """Return the member of an answer of success that reports an error, as those of DingTalk do, or None.
+
+    Objects in it may be the message, which a receiver gives back.
+    """
+    try:
+        body = exact_json.loads(answer.body)
+    except ValueError:
+        return None
+    own = {name: value for name, value in body.items() if not isinstance(value, dict)} if isinstance(body, dict) else {}
+    return collect_signs_beside_empty_list(ApiAnswer("", own), None, ()).place_of_error
 
 
 def signature(key: bytes, message_id: str, timestamp: str, body: bytes) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
 from crossdock import ConfigModel, Context, CrossdockError, RefusedError
 from crossdock.errors import RemoteError, UnauthorizedError
-from crossdock.reading.sources.path_filling_and_answered_records import columns_in_braces
-from crossdock.sources import GraphQLConnection, UnavailableError
+from crossdock.reading.sources.list_completeness_evidence import PagePositions
+from crossdock.reading.sources.path_filling_and_answered_records import columns_in_braces, read_whole_list
+from crossdock.sources import ApiAnswer, ApiRequest, GraphQLConnection, UnavailableError
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.values.json_paths import at_path, column_text, names_in_path, with_value_at_path
 from crossdock_connectors.http_json.graphql_variables import unnamed_variable_text
@@ -51,15 +52,13 @@ class RestOfConnection(ConfigModel):
     def _columns_in_variables(self) -> Collection[str]:
         return {column for text in texts_in(self.variables) for column in columns_in_braces(text)}
 
-    def variables_after_cursor(self, item: Any, cursor: str) -> Any:
-        """Return the variables for what follows *cursor*; None if *item* lacks one of the members."""
+    def variables_of_item(self, item: Any) -> Any:
+        """Return the variables without a cursor; None if *item* lacks one of the members."""
         found = {column: column_text(at_path(item, column)) for column in self._columns_in_variables}
         if None in found.values():
             return None
         try:
-            return with_value_at_path(
-                fill_braced_names_in_template(self.variables, found, self.numbers), self.cursor, cursor
-            )
+            return fill_braced_names_in_template(self.variables, found, self.numbers)
         except ValueError:
             return None
 
@@ -92,24 +91,57 @@ def _complete_connection(ctx: Context[Any], item: Any, path: str, rest: RestOfCo
     if at_path(held, "pageInfo.hasNextPage") is not True or not isinstance(cursor, str):
         return item
     name = next((each for each in ("edges", "nodes") if isinstance(at_path(held, each), list)), None)
-    variables = rest.variables_after_cursor(item, cursor)
+    variables = rest.variables_of_item(item)
     if name is None or variables is None:
         return item
-    first = list(at_path(held, name))
-    elements, paginator = list(first), GraphQLConnection(rest.connection, rest.cursor)
+    reading = _Reading(ctx, rest, f"{rest.connection}/{name}", variables)
     try:
-        for page in ctx.api.pages(rest.path, paginator=paginator, graphql=rest.graphql, variables=variables):
-            found = page.items(f"{rest.connection}/{name}")
-            cursor = page.at(f"{rest.connection}/pageInfo/endCursor")
-            elements += found
-            if _begins_again(found, first) or len(elements) > _MOST:
-                return item
+        elements = reading.elements_after(cursor, list(at_path(held, name)))
     except (UnauthorizedError, UnavailableError):
         raise
     except (RefusedError, RemoteError) as error:
         return item if error.code == "list_without_end" else mark_connections_as_failed(item, [path], error)
-    info = held["pageInfo"] | {"hasNextPage": False, "endCursor": cursor}  # as in a list that has all elements
+    if elements is None:
+        return item
+    info = held["pageInfo"] | {"hasNextPage": False, "endCursor": reading.cursor}  # as in a list that has all elements
     return with_value_at_path(item, path, held | {name: elements, "pageInfo": info})
+
+
+class _Reading:
+    """Reads the connection of one record. `cursor` is that of the latest page."""
+
+    def __init__(self, ctx: Context[Any], rest: RestOfConnection, place: str, variables: Any) -> None:
+        self._ctx, self._rest, self._place, self._variables = ctx, rest, place, variables
+        self.cursor: Any = None
+
+    def elements_after(self, cursor: str, first: Sequence[Any]) -> Sequence[Any] | None:
+        """Return *first* and what follows *cursor*; None if that is nothing, begins again, or is too much.
+
+        With a position as cursor, an element that comes or goes meanwhile moves others to another page: the list is
+        read as a whole, until two readings agree.
+        """
+        if _is_position(cursor, first):
+            whole = read_whole_list(lambda: self._pages(self._variables), self._place, self._rest.path, by_record=False)
+            return whole if len(whole) <= _MOST else None
+        elements = list(first)
+        for page in self._pages(with_value_at_path(self._variables, self._rest.cursor, cursor)):
+            found = page.items(self._place)
+            elements += found
+            if _begins_again(found, first) or len(elements) > _MOST:
+                return None
+        return elements if len(elements) > len(first) else None
+
+    def _pages(self, variables: Any) -> Iterator[ApiAnswer]:
+        rest, paginator = self._rest, GraphQLConnection(self._rest.connection, self._rest.cursor)
+        for page in self._ctx.api.pages(rest.path, paginator=paginator, graphql=rest.graphql, variables=variables):
+            self.cursor = page.at(f"{rest.connection}/pageInfo/endCursor")
+            yield page
+
+
+def _is_position(cursor: str, first: Sequence[Any]) -> bool:
+    """Return whether the cursor after the *first* elements is their number."""
+    begin = ApiRequest("POST", "")
+    return PagePositions().add_request_and_detect_paging(begin, begin.with_page(after=cursor), len(first))
 
 
 def _begins_again(found: Sequence[Any], first: Sequence[Any]) -> bool:

@@ -555,6 +555,7 @@ LATER = [{"number": each} for each in "def"]
         pytest.param(
             [("c", [{"number": "d"}], True), ("c", [{"number": "e"}], True)], None, id="the same cursor twice"
         ),
+        pytest.param([("f", [], False)], None, id="nothing more"),
     ],
 )
 def test_a_rest_without_progress_is_no_rest(pages: list[tuple[str, list[Any], bool]], numbers: str | None) -> None:
@@ -577,6 +578,32 @@ def test_a_rest_without_progress_is_no_rest(pages: list[tuple[str, list[Any], bo
     assert second.problem is None
     assert (first.problem and first.problem.code) == (None if numbers else "bad_value")
     assert "".join(each["number"] for each in (first.members or {}).get("tracking", [])) == (numbers or "")
+
+
+def by_number(sent: Any, lines: Sequence[str]) -> dict[str, Any]:
+    """Two of the lines, as a connection whose cursor is the number of lines before."""
+    start = int(sent.get("variables", {}).get("after") or 0)
+    info = {"hasNextPage": start + 2 < len(lines), "endCursor": str(min(start + 2, len(lines)))}
+    return {"nodes": [{"number": each} for each in lines[start : start + 2]], "pageInfo": info}
+
+
+@pytest.mark.parametrize(("after", "numbers"), [(1, "xabcd"), (2, None), (9, "abcd")])
+def test_a_rest_by_position_has_each_element_once(after: int, numbers: str | None) -> None:
+    """An element that is added meanwhile moves others to another page: two readings agree, or it is a dead letter."""
+    asked = list[Any]()
+
+    def answer(request: httpx.Request) -> Any:
+        sent, lines = json.loads(request.content), "abcd" if len(asked) < after else "xabcd"
+        asked.append(sent)
+        made = by_number(sent, lines)
+        return {"data": {"items": [{"id": 1, "parcels": made}], "order": {"parcels": made}}}
+
+    parcels = {"of": "parcels.nodes", "each": {"carrier": {"const": "DHL"}, "number": "number"}}
+    stream = {"path": "/g", "graphql": "list", "records": "data.items", "map": {"tracking": parcels}}
+    stream |= {"resource": "order", "contributes": ["tracking"], "rest": {"parcels": REST}}
+    (found,) = Api(answer).read(stream).records
+    assert (found.problem is None) == (numbers is not None)
+    assert "".join(each["number"] for each in (found.members or {}).get("tracking", [])) == (numbers or "")
 
 
 @pytest.mark.parametrize(

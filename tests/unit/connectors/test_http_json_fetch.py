@@ -92,7 +92,7 @@ def test_a_record_with_a_long_nested_connection_is_fetched_as_it_is_pulled() -> 
     def answer(request: httpx.Request) -> Any:
         sent = json.loads(request.content)
         if sent["query"] == "rest $id $after":
-            return {"order": connection(int(sent["variables"]["after"]) + 1, 2)}
+            return {"order": connection(int(sent["variables"].get("after", -1)) + 1, 2)}
         item = {"id": "A", **connection(0, 2 if sent["query"] == "list" else 3)}
         return {"items": [item]} if sent["query"] == "list" else {"order": item}
 

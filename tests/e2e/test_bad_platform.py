@@ -137,6 +137,40 @@ def test_one_record_that_is_forbidden(site: Site, front: Front) -> None:
     assert [(item["key"], item["why"]) for item in site.listed()] == [("3", "forbidden: ledger:4000")]
 
 
+@pytest.mark.parametrize("corrected", ["the mapping", "a repair", "a filter", "nothing"])
+def test_an_invoice_that_was_never_sent_is_mapped_as_the_config_says_now(
+    site: Site, front: Front, corrected: str
+) -> None:
+    """A run was stopped, and its mapping corrected: an invoice that is wrong could not be changed any more."""
+    site.init()
+    site.fill()
+    front.fate = lambda seen: Reply(503, headers={"retry-after": "0"}) if is_invoice(seen) else FORWARD
+    assert site.sync().code == 3
+    assert Counter(each["state"] for each in site.listed("--state", "pending")) == {"pending": 3}
+    front.fate = lambda _: FORWARD
+    match corrected:
+        case "the mapping":
+            site.edit("currency: CURRENCY", "currency: {const: USD}", within="invoices:")
+        case "a repair":
+            site.edit(
+                "key: [INVNO]", "key: [INVNO]\n        columns: {CURRENCY: {table: {EUR: USD}}}", within="invoices:"
+            )
+        case "a filter":
+            site.edit(
+                "key: [INVNO]", "key: [INVNO]\n        skip: {all: {field: CURRENCY, equals: EUR}}", within="invoices:"
+            )
+    result = site.sync()
+    sent = [effect["body"]["currency"] for effect in site.effects("invoice")]
+    expected = {"a filter": [], "nothing": ["EUR"] * 3}.get(corrected, ["USD"] * 3)
+    assert (sent, result.code) == (expected, 1 if corrected == "a filter" else 0)
+    assert ("mapped again, which an earlier run" in result.err + result.out) is (corrected != "nothing")
+    again = site.sync()
+    assert (again.records("invoices"), len(site.effects("invoice"))) == (
+        {} if sent else again.records("invoices"),
+        len(sent),
+    )
+
+
 def test_what_is_forbidden_in_every_run_holds_nothing_else_back(site: Site, front: Front) -> None:
     """The first invoice of all is one that the key may not post. It ends the first run, and no later one."""
     site.edit("in_flight: 4", "in_flight: 1")

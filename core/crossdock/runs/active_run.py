@@ -33,6 +33,7 @@ from crossdock.runs.stop_requests import RunInterrupt, stop_on_request
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.stream_runner import StreamRunner
 from crossdock.runs.timings import Timings
+from crossdock.runs.unsent_operations_mapped_again import withdraw_unsent_with_changed_mapping
 from crossdock.state import (
     AuditEntry,
     Intent,
@@ -350,7 +351,10 @@ class ActiveRun:
             unknown = Counter(intent.resource for intent in left if intent.resource not in target.resources)
             for resource, number in sorted(unknown.items()):
                 self.note(f"{target.name}.{resource}", f"{number} {_LEFT} the config has no such resource")
-            return [intent for intent in left if intent.resource not in unknown]
+            left = [intent for intent in left if intent.resource not in unknown]
+            if self._doubts.restored:
+                return left  # what looks unsent may have been sent after the backup
+            return withdraw_unsent_with_changed_mapping(self._session.state, own, left, self.report.run)
 
         return TargetDelivery(dispatcher, runner, own, find_left, self._doubts.restored, verify, place)
 

@@ -130,6 +130,17 @@ def test_edifact_declares_its_separators(file: Path) -> None:
     assert read(file, layout) == expected
 
 
+def test_utf_8_in_a_message_of_latin_1_is_refused(file: Path) -> None:
+    """UNOC is Latin-1, in which each byte is a character; many senders write UTF-8 all the same."""
+    layout = layout_of(**MESSAGE, columns={"name": "NAD.4.1"})
+    message = ["NAD+DP+1++Müller", "LIN+1", "NAD+DP+2++Grün", "NAD+DP+3++Zoë"]
+    file.write_text(edifact(message[:2]), encoding="latin-1")
+    assert read(file, layout) == ([{"name": "Müller"}], [])
+    file.write_text(edifact(message), encoding="utf-8")
+    with pytest.raises(RefusedError, match="the file is in UTF-8, and iso8859-1 is declared, by UNB or in the config"):
+        read(file, layout)
+
+
 def test_interchanges_and_groups_follow_each_other(file: Path) -> None:
     """Each with its own control numbers; other sets are counted, and the headers give columns."""
     layout = layout_of(

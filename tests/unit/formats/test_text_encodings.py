@@ -104,3 +104,33 @@ def test_a_byte_order_mark_is_optional(name: str, mark: str, tmp_path: Path) -> 
     (frame,) = read_rows(path, DelimitedFormat(encoding=name), name="f")
     assert frame.rows() == [("1", "2", 2)]
     assert frame.columns[0] == "A"
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "cp850", "iso8859-15"])
+@pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
+def test_utf_8_under_another_name_is_refused(encoding: str, chunk: int, tmp_path: Path) -> None:
+    """All bytes are characters of cp1252, so that a sender who changes to UTF-8 would rename each Müller."""
+    path, layout = tmp_path / "a.csv", DelimitedFormat(encoding=encoding)
+    names = ["Müller", "Bolt", "Grün", "Zoë"]
+    path.write_text("NAME\n" + "".join(f"{name}\n" for name in names), encoding="utf-8")
+    with pytest.raises(RefusedError, match="the file is in UTF-8, and .* is declared") as refused:
+        list(read_rows(path, layout, name="a.csv", _chunk=chunk))
+    assert "encoding: utf-8" in str(refused.value.hint)
+    path.write_text("NAME\n" + "".join(f"{name}\n" for name in names), encoding=encoding)
+    assert [name for frame in read_rows(path, layout, name="a.csv", _chunk=chunk) for name in frame["NAME"]] == names
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["NESCAFÉ®"] * 9,  # which is UTF-8, too, but of no word
+        ["MÃ¼ller", "Bolt"],  # one that was damaged before
+        ["MÃ¼ller"] * 9 + ["Müller"],
+    ],
+)
+def test_what_may_be_the_declared_encoding_is_read(names: list[str], tmp_path: Path) -> None:
+    """A few wrong texts are those of the sender's own data."""
+    path = tmp_path / "a.csv"
+    path.write_text("NAME\n" + "".join(f"{name}\n" for name in names), encoding="cp1252")
+    found = read_rows(path, DelimitedFormat(encoding="cp1252"), name="a.csv")
+    assert [name for frame in found for name in frame["NAME"]] == names

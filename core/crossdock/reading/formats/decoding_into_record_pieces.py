@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
+from crossdock.reading.formats.utf_8_under_another_name import HINT, Utf8Search
 from crossdock.reading.wrappers.stream_compression import GZIP
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 
@@ -265,7 +266,7 @@ def transcode_to_utf_8(
     offset = 0
     if encoding not in _MARKED:  # the codecs of these need the mark, the others would return it as text
         offset, head = len(mark), head[len(mark) :]
-    raw, final = head, False
+    raw, final, search = head, False, Utf8Search(encoding)
     while not final:
         raw = raw or stream.read(chunk)
         final = not raw
@@ -281,9 +282,12 @@ def transcode_to_utf_8(
                 message = f"the file ends in the middle of a character, at byte {offset + start} (from 0)"
                 hint = f"It is truncated or still being written: fetch it again. If it is whole, it is not {encoding}."
             raise DecodingError(message, hint) from error
+        search.add(raw, text, final=final)
         yield from _text_as_utf_8_blocks(text, chunk)
         offset += len(raw)
         raw = b""
+    if search.is_found:
+        raise DecodingError(f"the file is in UTF-8, and {encoding} is declared", HINT)
 
 
 def _text_as_utf_8_blocks(text: str, size: int) -> Iterator[bytes]:

@@ -22,6 +22,7 @@ from msgspec import Struct
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.edi_layout import SEGMENT_TAG
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
+from crossdock.reading.formats.utf_8_under_another_name import HINT, Utf8Search
 from crossdock.reading.wrappers.wrapper import Readable
 
 MAX_SEGMENT = 256 << 10
@@ -121,6 +122,7 @@ class Segments:
                 while len(data) < HEAD and (more_data := self._stream.read(_CHUNK_BYTES)):
                     data += more_data
                 self._decoder = codecs.getincrementaldecoder(self._detect_encoding(data))()
+                self._search = Utf8Search(self._decoded_as)
             self._is_whole, self._bytes = not data, self._bytes + len(data)
             try:
                 more = self._decoder.decode(data, final=not data)
@@ -130,6 +132,10 @@ class Segments:
                 raise RefusedError(
                     f"byte {byte:,} is not {self._decoded_as}", where=self._name, hint=hint, code="encoding_wrong"
                 ) from None
+            self._search.add(data, more, final=not data)
+            if self._is_whole and self._search.is_found:
+                message = f"the file is in UTF-8, and {self._decoded_as} is declared, by UNB or in the config"
+                raise RefusedError(message, where=self._name, hint=HINT, code="encoding_wrong")
             self._text = self._text[self._at :] + more
             self._at = 0
 

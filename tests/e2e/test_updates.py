@@ -62,6 +62,17 @@ def test_a_to_b_to_a_is_three_writes(site: Site, front: Front) -> None:
     assert site.sync("wms.products").records("products") == {}
 
 
+def test_members_that_are_taken_away_are_counted(site: Site) -> None:
+    """A source that has lost a member for all of its records empties it: the report says so, however few they are."""
+    site.init()
+    site.export("PROD_1.csv", HEADER + "P1;Bolt;1.50\n")
+    assert site.sync("wms.products").code == 0
+    site.export("PROD_2.csv", HEADER + "P1;Bolt;\n")
+    result = site.sync("wms.products")
+    assert result.records("products") == {"read": 1, "updated": 1}
+    assert result.json["streams"]["wms.products"]["parts"] == {"unitPrice taken away": 1}
+
+
 def test_a_stale_snapshot_changes_nothing(site: Site) -> None:
     """A snapshot older than the newest accepted one is passed over once by name, and left alone without that one."""
     site.edit("mode: append", "mode: snapshot", within="products:")

@@ -254,6 +254,7 @@ class Planner:
         else:
             operation = self._check_request_can_be_made(self._new_operation(read, after, binding))
             self.updates += operation.counts_against_update_limits
+            self._tally.parts.update(f"{name} taken away" for name, value in operation.changes.items() if value is None)
             planned.operations.append(operation)
 
     def _refresh_matches(self, undecided_count: int) -> bool:

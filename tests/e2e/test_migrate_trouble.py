@@ -59,7 +59,7 @@ def test_a_state_that_another_run_uses(migrated: MigratedFolder) -> None:
 
 
 HALF_DAYS = ({"from": "00:00", "to": "12:00", "percent": 50}, {"from": "12:00", "to": "00:00", "percent": 50})
-OF_A_MINUTE, BUCKET = 3_600, 50
+OF_A_MINUTE, BUCKET = 600, 50
 
 
 @pytest.mark.nightly(but=["hours0-options0-False"])
@@ -73,7 +73,7 @@ def test_a_part_of_the_allowance(
     migrated.platform.sandbox._rate_limiter = RateLimiter(OF_A_MINUTE, BUCKET, "none")
     migrated.configure(platform={"in_flight": 40, "rate": {"per_minute": OF_A_MINUTE, "burst": BUCKET}})
     migrated.waves(hours=hours)
-    migrated.fill(customers=40)
+    migrated.fill(customers=60)
     (run,) = migrated.load("--until", "customers", *options)["runs"]
     shown = migrated.run("show", str(run["run"]), "--json").document
     assert (shown["allowance"]["lowest"] >= 0.45 * BUCKET) is reduced

@@ -42,7 +42,7 @@ def test_records_of_a_renamed_connection_are_not_created_again(project: FolderPr
         refused = project.run(command)
         assert refused.exit_code == 4
         shown = " ".join((refused.stdout + refused.stderr).split())
-        assert "3 of the first 3 records are known under the namespace 'wms'" in shown
+        assert "3 of 3 records that were compared are known under the namespace 'wms'" in shown
         assert "set connections.depot.namespace: wms; if these are other records, set it to depot" in shown
     rename(project, namespace="wms")
     project.sync()
@@ -88,6 +88,18 @@ def test_records_under_changed_keys_are_not_created_again(
     rekey(project, map={"name": {"from": "NAME", "as": "text"}})
     project.sync()
     assert len(project.effects()) == (4 if has_new else 3)
+
+
+def test_records_that_a_filter_has_left_out_may_come_first(project: FolderProject) -> None:
+    """The records behind them are known: a thousand others before them are no sign of another key."""
+    (project.folder / "out" / "C_1.csv").unlink()
+    rekey(project, skip={"guests": {"field": "NAME", "starts_with": "Guest"}})
+    guests = "".join(f"G{number};Guest {number}\n" for number in range(2_000))
+    project.write("C_2.csv", f"NO;NAME\n{guests}4;Dan\n5;Eve\n6;Fay\n")
+    project.sync()
+    rekey(project)
+    project.sync()
+    assert len(project.effects()) == 3 + 3 + 2_000
 
 
 @pytest.mark.parametrize("dropped", [False, True])

@@ -26,26 +26,27 @@ _NUMBER = re.compile(r"([0-9]+)(\.0)?")
 def refuse_known_records_under_other_names(
     bound: BoundStream, state: State, latest: pl.DataFrame, changed_keys: pl.DataFrame
 ) -> None:
-    """Refuse the input if most of its first records, or of *changed_keys*, are known under other names."""
+    """Refuse the input if most of some of its records, or of *changed_keys*, are known under other names."""
     if bound.scope.is_contribution or latest.is_empty():
         return
+    keys = latest[KEY_HASH].gather_every(latest.height // _COMPARED + 1).to_list()  # of old and new files
     with state.begin_read_only() as tx:
         has_bindings = tx.bindings.has_any(bound.scope)
     if has_bindings:
-        _refuse_changed_keys(bound, state, latest)
+        _refuse_changed_keys(bound, state, keys)
         _refuse_keys_in_other_notation(bound, state, latest, changed_keys)
     else:
-        _refuse_former_namespace(bound, state, latest)
+        _refuse_former_namespace(bound, state, keys)
 
 
-def _refuse_former_namespace(bound: BoundStream, state: State, latest: pl.DataFrame) -> None:
-    """Refuse the first records if at least half of their keys belong to a former namespace.
+def _refuse_former_namespace(bound: BoundStream, state: State, keys: list[int]) -> None:
+    """Refuse the input if at least half of *keys* belong to a former namespace.
 
     A namespace that the config declares is meant so.
     """
     if bound.namespaces_of_config is None:
         return
-    scope, keys = bound.scope, latest[KEY_HASH].head(_COMPARED).to_list()
+    scope = bound.scope
     with state.begin_read_only() as tx:
         found = tx.bindings.namespaces_of_resource(scope)
     for namespace in sorted(found - bound.namespaces_of_config()) if found else ():
@@ -53,8 +54,8 @@ def _refuse_former_namespace(bound: BoundStream, state: State, latest: pl.DataFr
         if 2 * known >= len(keys):
             connection = bound.context.connection
             raise RefusedError(
-                f"{known:,} of the first {len(keys):,} records are known under the namespace {namespace!r}, which the"
-                " config no longer has, and would be created again",
+                f"{known:,} of {len(keys):,} records that were compared are known under the namespace {namespace!r},"
+                " which the config no longer has, and would be created again",
                 where=bound.name,
                 hint=f"if the connection was renamed, set connections.{connection}.namespace: {namespace}; if these are"
                 f" other records, set it to {bound.namespace}",
@@ -62,15 +63,14 @@ def _refuse_former_namespace(bound: BoundStream, state: State, latest: pl.DataFr
             )
 
 
-def _refuse_changed_keys(bound: BoundStream, state: State, latest: pl.DataFrame) -> None:
-    """Refuse files that are read again, if the state knows none of the first keys that they have now.
+def _refuse_changed_keys(bound: BoundStream, state: State, keys: list[int]) -> None:
+    """Refuse files that are read again, if the state knows none of the *keys* that their records have now.
 
     An earlier run has finished them. What was rejected, dropped or deleted since is known, too.
     """
     found = bound.context.run.inputs.get(bound.name)
     if found is None or not found.is_read_again:
         return
-    keys = latest[KEY_HASH].head(_COMPARED).to_list()
     with state.begin_read_only() as tx:
         known = (
             tx.bindings.idempotency_counters(bound.scope, keys),
@@ -80,8 +80,8 @@ def _refuse_changed_keys(bound: BoundStream, state: State, latest: pl.DataFrame)
         )
     if not any(known):
         raise RefusedError(
-            f"none of the first {len(keys):,} records is known under its key, although an earlier run has read their"
-            " file: they would be created again",
+            f"none of {len(keys):,} records that were compared is known under its key, although an earlier run has read"
+            " their file: they would be created again",
             where=bound.name,
             hint=f"restore the key of {bound.name}, or bring its values back to their old form with columns; if these"
             " are other records, set another namespace for the stream",

@@ -22,6 +22,7 @@ from crossdock.runs import active_run
 from crossdock.state import Binding, Intent
 from crossdock.values.clock import SystemClock
 from crossdock.writing.delivery.delivery_context import DeliveringRun
+from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations_and_intents import Operation, make_intent
 from crossdock.writing.delivery.senders import SendBatch, Senders, SendResult
 from crossdock.writing.delivery.settlement import Settlement
@@ -47,8 +48,8 @@ class Answering(Senders):
             )
 
 
-class Filling:
-    """In a dispatcher's place: binds every record that would be created."""
+class Filling(Dispatcher):
+    """Binds every record that would be created."""
 
     def __init__(
         self,
@@ -74,7 +75,7 @@ class Filling:
         """Nothing is left."""
 
     def resume_unsettled_intents(
-        self, intents: Sequence[Intent], *, later: AbstractSet[str] = frozenset()
+        self, intents: Sequence[Intent], *, held_back_streams: AbstractSet[str] = frozenset()
     ) -> Iterator[None]:
         assert not intents
         return iter(())

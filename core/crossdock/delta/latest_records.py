@@ -97,7 +97,7 @@ def has_unique_keys(candidates: pl.DataFrame, *, matched_once: bool) -> bool:
 ROWS = internal_column_name("rows")
 _HELD_BYTES = 32 << 20  # of rows that may have changed
 _DIGESTED_AT_ONCE = 10_000
-_SAMPLES, _SAMPLED_KEYS = 100, 100  # frames of which keys are compared in other notations, and keys of each
+_SAMPLED_KEYS, _SAMPLED_AT_ONCE = 10_000, 100  # that are compared in other notations, and those of one frame
 _POSITIONS = {KEY_HASH: fingerprint.HASH, UNIT: pl.UInt32, LINE: pl.UInt32, POSITION: pl.String}
 _OF_NO_ROW = {POSITION: None, ROWS: 1, DELETED: False}
 
@@ -144,7 +144,7 @@ class LatestRecords:
         self._repeated = RepeatedRows()
         self.suspicious = SuspiciousCells(stream)
         self.trimmed_rows = list[int]()  # numbers of rows whose key had white space around it
-        self._key_samples = list[pl.DataFrame]()
+        self._key_samples = list[str]()
         self.changed_names = 0  # external ids that are those of others, unless the partner has changed them
         self.cursor: str | None = None
         self.replaced: ReplacedRecords | None = None
@@ -253,9 +253,8 @@ class LatestRecords:
             self.changed_names += self._count_external_ids_partner_changed(frame)
             frame = frame.filter(pl.col(SKIP).is_null())
         frame = self._reject_rows_without_key(frame, tally)
-        if len(self._key_samples) < _SAMPLES:
-            step = max(1, frame.height // _SAMPLED_KEYS)
-            self._key_samples.append(frame.select(KEY, KEY_HASH).gather_every(step))
+        if len(self._key_samples) < _SAMPLED_KEYS:
+            self._key_samples += frame[KEY].head(_SAMPLED_AT_ONCE).to_list()
         self._notations.check(self._units[-1].source, frame)
         return self.suspicious.collect_and_refuse_suspicious_cells(self._units[-1].source, frame)
 
@@ -415,9 +414,11 @@ class LatestRecords:
 
     @property
     def sampled_keys(self) -> pl.DataFrame:
-        """Some keys of rows that were read, evenly from each of the first frames."""
-        empty = pl.DataFrame(schema={KEY: pl.String, KEY_HASH: fingerprint.HASH})
-        return pl.concat([empty, *self._key_samples]).unique(KEY_HASH, maintain_order=True)
+        """Some keys of rows that were read, from each of the first frames: `KEY` and `KEY_HASH`."""
+        hashes = fingerprint.key_hashes(list(dict.fromkeys(self._key_samples)))
+        return pl.DataFrame(
+            {KEY: list(hashes), KEY_HASH: list(hashes.values())}, schema={KEY: pl.String, KEY_HASH: fingerprint.HASH}
+        )
 
     @property
     def source_names(self) -> list[str]:

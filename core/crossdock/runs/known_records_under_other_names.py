@@ -13,6 +13,7 @@ from msgspec import structs
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta import fingerprint
+from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import KEY, KEY_HASH, rows_with_given_keys
 from crossdock.errors import RefusedError
 from crossdock.state import State
@@ -24,9 +25,14 @@ _NUMBER = re.compile(r"([0-9]+)(\.0)?")
 
 
 def refuse_known_records_under_other_names(
-    bound: BoundStream, state: State, latest: pl.DataFrame, changed_keys: pl.DataFrame
+    bound: BoundStream, state: State, scan: LatestRecords, changed: pl.Series
 ) -> None:
-    """Refuse the input if most of some of its records, or of *changed_keys*, are known under other names."""
+    """Refuse the input if most of some of its records, or of those *changed*, are known under other names.
+
+    Args:
+        changed: The key hashes of new and changed records.
+    """
+    latest = scan.latest
     if bound.scope.is_contribution or latest.is_empty():
         return
     keys = latest[KEY_HASH].gather_every(latest.height // _COMPARED + 1).to_list()  # of old and new files
@@ -34,7 +40,7 @@ def refuse_known_records_under_other_names(
         has_bindings = tx.bindings.has_any(bound.scope)
     if has_bindings:
         _refuse_changed_keys(bound, state, keys)
-        _refuse_keys_in_other_notation(bound, state, latest, changed_keys)
+        _refuse_keys_in_other_notation(bound, state, scan, changed)
     else:
         _refuse_former_namespace(bound, state, keys)
 
@@ -89,14 +95,15 @@ def _refuse_changed_keys(bound: BoundStream, state: State, keys: list[int]) -> N
         )
 
 
-def _refuse_keys_in_other_notation(
-    bound: BoundStream, state: State, latest: pl.DataFrame, changed_keys: pl.DataFrame
-) -> None:
+def _refuse_keys_in_other_notation(bound: BoundStream, state: State, scan: LatestRecords, changed: pl.Series) -> None:
     """Refuse the input if most of its new keys are known in another notation.
 
     A key that the input has in both notations is that of two records.
     """
-    compared = changed_keys.gather_every(changed_keys.height // _WITH_NOTATIONS + 1)
+    if len(changed) < _FEWEST:
+        return
+    sampled = rows_with_given_keys(scan.sampled_keys, changed)
+    compared = sampled.gather_every(sampled.height // _WITH_NOTATIONS + 1)
     if compared.height < _FEWEST:
         return
     new = compared.join(state.key_facts_among(bound.scope, compared[KEY_HASH].to_list()), on=KEY_HASH, how="anti")
@@ -104,7 +111,7 @@ def _refuse_keys_in_other_notation(
         return
     others = {key: set(_keys_in_other_notations(key)) - {key} for key in new[KEY]}
     hashes = fingerprint.key_hashes(sorted(set().union(*others.values())))
-    listed = set(rows_with_given_keys(latest, pl.Series(hashes.values(), dtype=fingerprint.HASH))[KEY_HASH])
+    listed = set(rows_with_given_keys(scan.latest, pl.Series(hashes.values(), dtype=fingerprint.HASH))[KEY_HASH])
     known = set(state.key_facts_among(bound.scope, list(hashes.values()))[KEY_HASH]) - listed
     found = [key for key, variants in others.items() if any(hashes[each] in known for each in variants)]
     if len(found) < _FEWEST or 2 * len(found) <= new.height:

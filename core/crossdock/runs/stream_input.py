@@ -364,8 +364,7 @@ class StreamInput:
         self._withdraw_or_release_waiting_records(found, counted, unsettled)
         self.removals = self._decide_removals(found, counted, unsettled)
         self.digest = self._scan.digest_of_all_records(self._gone.digest) if self._digested else ""
-        changed_keys = rows_with_given_keys(self._scan.sampled_keys, found.changed[KEY_HASH])
-        refuse_known_records_under_other_names(bound, self._state, self._scan.latest, changed_keys)
+        refuse_known_records_under_other_names(bound, self._state, self._scan, found.changed[KEY_HASH])
         self.refuse_unexpected_input()
         bound.context.run.intakes.accept(name)
         if self._phases is not None and (remark := self._phases.cursor_column_problem_remark):
@@ -426,6 +425,8 @@ class StreamInput:
             {each.identity.key_hash for each in waits},
             {each.key_hash for each, _ in letters if each.key},
         )
+        if not waiting | rejected:
+            return
         gone = self._gone.unsent_records_gone(
             sorted(waiting | rejected), self._scan, counted, self._completeness, waits, unsettled
         )

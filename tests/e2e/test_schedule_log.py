@@ -131,7 +131,7 @@ def served(site: Site, *options: str, anew: bool = False) -> str:
         site.edit("jobs:", "jbos:")
         (pid,) = processes.pids
         os.kill(pid, signal.SIGHUP)
-        processes.until(lambda: "SIGHUP" in processes.log)
+        processes.until(lambda: "SIGHUP: the config" in processes.log)
         assert processes.stop() == [0]
         return processes.log
 

@@ -1,4 +1,4 @@
-"""Lists in records that a GraphQL query cuts, if nothing in the answer tells whether they have more elements."""
+"""Lists in records that a GraphQL query cuts, if nothing in the answer shows whether they have more elements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crossdock.values.graphql_tokens import graphql_tokens
 
 _NAME = re.compile(r"[_A-Za-z]\w*")
 _SIZES = frozenset({"first", "last", "limit"})
-_TELLING = frozenset({"pageInfo", "totalCount", "..."})  # a fragment may have one of them
+_COUNTING = frozenset({"pageInfo", "totalCount", "..."})  # a fragment may have one of them
 
 
 class _Selection(Struct):
@@ -21,13 +21,13 @@ class _Selection(Struct):
 
     name: str
     size: int | None
-    is_told: bool = False
+    is_counted: bool = False
 
 
 def sizes_of_uncounted_lists(query: str, variables: Mapping[str, Any]) -> Mapping[str, int]:
     """Return how many elements *query* asks for of lists without ``pageInfo``, by their names in an answer.
 
-    Who asks for one element wants no other.
+    A query for one element needs no others.
     """
     tokens, around, found = graphql_tokens(query), list[_Selection](), dict[str, int]()
     field, at = _Selection("", None), 0
@@ -40,10 +40,10 @@ def sizes_of_uncounted_lists(query: str, variables: Mapping[str, Any]) -> Mappin
                 field = _Selection("", None)
             case "}" if around:
                 ended = around.pop()
-                if ended.size is not None and ended.size > 1 and not ended.is_told:
+                if ended.size is not None and ended.size > 1 and not ended.is_counted:
                     found[ended.name] = ended.size
-            case told if told in _TELLING and around:
-                around[-1].is_told = True
+            case name if name in _COUNTING and around:
+                around[-1].is_counted = True
             case name if _NAME.fullmatch(name) and tokens[at - 1 : at] != [":"]:  # before a colon it is the alias
                 field = _Selection(name, None)
         at += 1

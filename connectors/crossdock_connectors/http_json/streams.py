@@ -228,7 +228,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return self._items_as_batch(items, source)
 
     def _warn_of_lists_cut_by_query(self, ctx: Context[HttpJsonSettings], items: Sequence[Any]) -> None:
-        """Warn of lists in *items* that are as long as the query asks for, if nothing tells whether there is more."""
+        """Warn of lists in *items* that are as long as the query asks for, if nothing shows whether more follow."""
         found = count_full_lists(items, self._uncounted_lists) if self._uncounted_lists else {}
         for name, number in found.items():
             size = self._uncounted_lists[name]
@@ -237,9 +237,9 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 f"{lists} exactly the {size:,} elements that the query asks for, so that there may be more:"
                 " add pageInfo { hasNextPage }, or name the list in ignore of the pagination"
             )
-            told = ctx.shared(f"{ctx.connection}.{self.name} cut lists", set[str])
-            if name not in told:
-                told.add(name)
+            warned = ctx.shared(f"{ctx.connection}.{self.name} cut lists", set[str])
+            if name not in warned:
+                warned.add(name)
                 ctx.run.warn(f"{ctx.connection}.{self.name}", text, code="list_doubtful")
 
     def _items_as_batch(self, items: Sequence[Any], source: str) -> RawBatch:

@@ -75,7 +75,7 @@ class JsonCells(dict[str, str | None]):
         return cell
 
     def value_text(self, column: str) -> str | None:
-        """Return the cell; None for an empty object or list. Another one raises RecordError: its text is no value."""
+        """Return the cell; None for an empty object or list. RecordError for another one, whose text is no value."""
         cell = self[column]
         if not cell or cell[0] not in "{[" or not isinstance(found := at_path(self.document, column), dict | list):
             return cell

@@ -35,18 +35,22 @@ def refuse_known_records_under_other_names(
     latest = scan.latest
     if bound.scope.is_contribution or latest.is_empty():
         return
-    keys = latest[KEY_HASH].gather_every(latest.height // _COMPARED + 1).to_list()  # of old and new files
     with state.begin_read_only() as tx:
         has_bindings = tx.bindings.has_any(bound.scope)
     if has_bindings:
-        _refuse_changed_keys(bound, state, keys)
+        _refuse_changed_keys(bound, state, latest)
         _refuse_keys_in_other_notation(bound, state, scan, changed)
     else:
-        _refuse_former_namespace(bound, state, keys)
+        _refuse_former_namespace(bound, state, latest)
 
 
-def _refuse_former_namespace(bound: BoundStream, state: State, keys: list[int]) -> None:
-    """Refuse the input if at least half of *keys* belong to a former namespace.
+def _keys_to_compare(latest: pl.DataFrame) -> list[int]:
+    """Return some key hashes, evenly from all files: those of the first one may be new."""
+    return latest[KEY_HASH].gather_every(latest.height // _COMPARED + 1).to_list()
+
+
+def _refuse_former_namespace(bound: BoundStream, state: State, latest: pl.DataFrame) -> None:
+    """Refuse the input if at least half of some keys belong to a former namespace.
 
     A namespace that the config declares is meant so.
     """
@@ -55,7 +59,9 @@ def _refuse_former_namespace(bound: BoundStream, state: State, keys: list[int]) 
     scope = bound.scope
     with state.begin_read_only() as tx:
         found = tx.bindings.namespaces_of_resource(scope)
-    for namespace in sorted(found - bound.namespaces_of_config()) if found else ():
+    former = sorted(found - bound.namespaces_of_config()) if found else []
+    keys = _keys_to_compare(latest) if former else []
+    for namespace in former:
         known = state.key_facts_among(structs.replace(scope, namespace=namespace), keys).height
         if 2 * known >= len(keys):
             connection = bound.context.connection
@@ -69,14 +75,15 @@ def _refuse_former_namespace(bound: BoundStream, state: State, keys: list[int]) 
             )
 
 
-def _refuse_changed_keys(bound: BoundStream, state: State, keys: list[int]) -> None:
-    """Refuse files that are read again, if the state knows none of the *keys* that their records have now.
+def _refuse_changed_keys(bound: BoundStream, state: State, latest: pl.DataFrame) -> None:
+    """Refuse files that are read again, if the state knows none of some keys that their records have now.
 
     An earlier run has finished them. What was rejected, dropped or deleted since is known, too.
     """
     found = bound.context.run.inputs.get(bound.name)
     if found is None or not found.is_read_again:
         return
+    keys = _keys_to_compare(latest)
     with state.begin_read_only() as tx:
         known = (
             tx.bindings.idempotency_counters(bound.scope, keys),

@@ -46,6 +46,7 @@ from crossdock.state.sidecar_files import known_fingerprints_by_key
 from crossdock.state.tables.dead_letters import DeadLetterFacts
 from crossdock.values.raw_rows_and_records import LINE, RawBatch, is_same_source
 from crossdock.values.tally import Tally
+from crossdock.values.texts_of_numbers_and_times import count_with_noun
 from crossdock.writing.delivery.operations_and_intents import Operation
 
 Phase = Literal["changes", "open", "list"]
@@ -439,7 +440,7 @@ class StreamInput:
             ("was rejected is", "were rejected are", len(gone) - len(withdrawn)),
         ):
             if number:
-                records = f"1 record that {one}" if number == 1 else f"{number:,} records that {more}"
+                records = f"{count_with_noun(number, 'record')} that {one if number == 1 else more}"
                 self._bound.context.run.note(name, f"{records} not listed any more, and not sent")
 
     def _decide_removals(self, found: state_comparison.Delta, counted: Tally, unsettled: list[Intent]) -> Removals:

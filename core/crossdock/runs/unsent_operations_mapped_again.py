@@ -6,7 +6,7 @@ may have been stopped because the mapping was wrong.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from crossdock.config.project.connections import BoundStream, guard_author_code_of_stream
@@ -16,6 +16,7 @@ from crossdock.runs.planning.mapping_to_drafts import draft_of_record
 from crossdock.runs.planning.target_ids_of_references import References
 from crossdock.state import Intent, RecordIdentity, State, WaitingRecord
 from crossdock.values.author_code_errors import AuthorCodeError
+from crossdock.values.texts_of_numbers_and_times import count_with_noun
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import is_held_back_as_unverifiable
 from crossdock.writing.delivery.operations_and_intents import payload_after
 
@@ -34,11 +35,8 @@ def withdraw_unsent_with_changed_mapping(
     with state.begin() as tx:
         tx.waiting_records.put(waits, run_id=run_id, at=at)
         tx.intents.write_outcomes(outdated, at=at)
-    by_stream = defaultdict[str, int](int)
-    for intent in outdated:
-        by_stream[intent.identity.stream] += 1
-    for name, number in by_stream.items():
-        records = "1 record is" if number == 1 else f"{number:,} records are"
+    for name, number in Counter(intent.identity.stream for intent in outdated).items():
+        records = f"{count_with_noun(number, 'record')} {'is' if number == 1 else 'are'}"
         text = f"{records} mapped again, which an earlier run has planned otherwise and never sent"
         streams[0].context.run.note(name, text)
     return [intent for intent in left if intent.status != "replaced"]

@@ -157,6 +157,15 @@ class ServiceCase:
 
 
 @pytest.fixture
+def config_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The config of one warehouse in this folder, and its credentials."""
+    monkeypatch.setenv("KEY", "k")
+    path = tmp_path / "c.yaml"
+    path.write_text(CONFIG.format(base_url=PIN.base_url, tenant=PIN.tenant), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
 def receiver() -> Any:
     with served(Receiver()) as receiver:
         yield receiver
@@ -217,12 +226,14 @@ def test_people_are_told_of_a_run_that_waits_for_a_job_that_cannot_start(
 
 
 def test_records_of_webhooks_that_cannot_be_worked_on_are_failing(
-    tmp_path: Path, receiver: Receiver, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    config_path: Path,
+    receiver: Receiver,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The service is not ready while the secret of the platform is gone, and logs it once."""
-    monkeypatch.setenv("KEY", "k")
-    (tmp_path / "c.yaml").write_text(CONFIG.format(base_url=PIN.base_url, tenant=PIN.tenant))
-    case = ServiceCase(tmp_path, receiver, caplog, config=tmp_path / "c.yaml")
+    case = ServiceCase(tmp_path, receiver, caplog, config=config_path)
     case.project = structs.replace(case.project, jobs={})
     with closing(case.project.open_state()) as state, state.begin() as tx:
         tx.inbox.schedule_fetch_of_records([NamedRecord("wms.products", "P1", 1)], at=case.clock.now())
@@ -318,12 +329,10 @@ def test_a_run_that_cannot_start_is_reported(
 
 
 def test_people_are_told_once_of_the_same_open_records(
-    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, config_path: Path, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     """When a job becomes degraded, when more records are open, and when none is any more; not at each run."""
-    monkeypatch.setenv("KEY", "k")
-    (tmp_path / "c.yaml").write_text(CONFIG.format(base_url=PIN.base_url, tenant=PIN.tenant), encoding="utf-8")
-    case = ServiceCase(tmp_path, receiver, caplog, config=tmp_path / "c.yaml")
+    case = ServiceCase(tmp_path, receiver, caplog, config=config_path)
 
     def put(name: str) -> None:
         (tmp_path / name).write_text("SKU;PRICE\nP1;x\n" if name == "1.csv" else "SKU;PRICE\nP2;y\n", encoding="utf-8")
@@ -347,12 +356,10 @@ def test_people_are_told_once_of_the_same_open_records(
 
 
 def test_people_are_told_later_of_what_they_could_not_be_told(
-    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, config_path: Path, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A channel that fails after the first degraded run gets the message after the next one, once."""
-    monkeypatch.setenv("KEY", "k")
-    (tmp_path / "c.yaml").write_text(CONFIG.format(base_url=PIN.base_url, tenant=PIN.tenant), encoding="utf-8")
-    case = ServiceCase(tmp_path, receiver, caplog, config=tmp_path / "c.yaml")
+    case = ServiceCase(tmp_path, receiver, caplog, config=config_path)
     receiver.statuses = [503, 503, 204]
 
     def put() -> None:
@@ -366,16 +373,13 @@ def test_people_are_told_later_of_what_they_could_not_be_told(
 
 
 def test_a_run_says_that_the_config_has_changed_since_the_service_read_it(
-    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, config_path: Path, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It takes back what a sync with the new mapping has delivered, until somebody has the service read the config."""
-    monkeypatch.setenv("KEY", "k")
-    path = tmp_path / "c.yaml"
-    path.write_text(CONFIG.format(base_url=PIN.base_url, tenant=PIN.tenant), encoding="utf-8")
-    case = ServiceCase(tmp_path, receiver, caplog, config=path)
+    case = ServiceCase(tmp_path, receiver, caplog, config=config_path)
 
     def edit() -> None:
-        path.write_text(f"{path.read_text()}# another name of the product\n", encoding="utf-8")
+        config_path.write_text(f"{config_path.read_text()}# another name of the product\n", encoding="utf-8")
 
     case.looks(nothing, edit, nothing)
     with case.project.read_state() as tx:
@@ -384,13 +388,10 @@ def test_a_run_says_that_the_config_has_changed_since_the_service_read_it(
 
 
 def test_a_recipient_who_is_gone_does_not_have_the_others_told_again(
-    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, config_path: Path, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The mail server has accepted the message for them; each message is logged as not sent to one, once."""
-    monkeypatch.setenv("KEY", "k")
-    path = tmp_path / "c.yaml"
-    path.write_text(CONFIG.format(base_url=PIN.base_url, tenant=PIN.tenant), encoding="utf-8")
-    case = ServiceCase(tmp_path, receiver, caplog, config=path, jobs=NOON)
+    case = ServiceCase(tmp_path, receiver, caplog, config=config_path, jobs=NOON)
     with relaying(Relay({"b@x.org": "550 5.1.1 unknown"}), auth_require_tls=False) as relay:
         notify = NotifyConfig.model_validate(email(relay.port))
         case.project, case.notifier = structs.replace(case.project, notify=notify), Notifier(notify, case.clock)
@@ -418,15 +419,12 @@ def test_a_service_that_starts_again_shows_the_last_success(case: ServiceCase) -
 
 
 def test_a_job_that_another_config_has_run_is_reported(
-    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, config_path: Path, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Of two services with one state and a job of one name, the second one never runs it: its log says so, once."""
-    monkeypatch.setenv("KEY", "k")
-    path = tmp_path / "c.yaml"
-    path.write_text(CONFIG.format(base_url=PIN.base_url, tenant=PIN.tenant), encoding="utf-8")
-    case = ServiceCase(tmp_path, receiver, caplog, config=path)
-    path.write_text(path.read_text().replace("  wms:", "  other:"), encoding="utf-8")
-    second = ServiceCase(tmp_path, receiver, caplog, config=path, jobs=NOON)
+    case = ServiceCase(tmp_path, receiver, caplog, config=config_path)
+    config_path.write_text(config_path.read_text().replace("  wms:", "  other:"), encoding="utf-8")
+    second = ServiceCase(tmp_path, receiver, caplog, config=config_path, jobs=NOON)
     case.looks(nothing)
     with closing(case.project.open_state()) as state, state.begin() as tx:
         (run,) = tx.runs.listed(limit=1)
@@ -442,13 +440,9 @@ A_DAY_S = 86_400.0
 
 
 @pytest.fixture
-def nightly(
-    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> ServiceCase:
+def nightly(tmp_path: Path, config_path: Path, receiver: Receiver, caplog: pytest.LogCaptureFixture) -> ServiceCase:
     """A service with one job that is due once a day; it has run once."""
-    monkeypatch.setenv("KEY", "k")
-    (tmp_path / "c.yaml").write_text(CONFIG.format(base_url=PIN.base_url, tenant=PIN.tenant), encoding="utf-8")
-    case = ServiceCase(tmp_path, receiver, caplog, config=tmp_path / "c.yaml", jobs=NOON)
+    case = ServiceCase(tmp_path, receiver, caplog, config=config_path, jobs=NOON)
     case.service.report_ended_and_start_due()
     case.clock.advance(1)
     case.service.report_ended_and_start_due()

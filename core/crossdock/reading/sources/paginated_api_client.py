@@ -661,12 +661,21 @@ class _ListReading(Struct):
         self.latest = request
 
     @property
+    def _ended_with_empty_page(self) -> bool:
+        return self.filled is not None and self.latest is not self.filled[0]
+
+    @property
+    def _length_of_full_page(self) -> int | None:
+        """The length that shows that the page before the empty one is a full one; None if it is not known."""
+        is_only_page = self.filled is not None and self.filled[0] is self.first
+        return self.asked if is_only_page else self.first_length
+
+    @property
     def may_have_left_out_a_page(self) -> bool:
         """Whether the list ended with a page without records, after pages that do not show that it is the last one."""
-        if self.filled is None or self.latest is self.filled[0]:
-            return False
-        full = self.asked if self.filled[0] is self.first else self.first_length
-        return self.is_uneven or (full is not None and self.filled_length >= full)
+        full = self._length_of_full_page
+        is_full = full is not None and self.filled_length >= full
+        return self._ended_with_empty_page and (self.is_uneven or is_full)
 
     @property
     def are_pages_stated(self) -> bool:
@@ -674,11 +683,9 @@ class _ListReading(Struct):
 
     @property
     def may_end_too_early(self) -> bool:
-        """Whether the list ended with no record after one that the client named, and the page before is a full one."""
-        if self.filled is None or self.latest is self.filled[0] or not self.is_last_needed:
-            return False
-        is_only_page = self.filled[0] is self.first
-        return self.filled_length >= (self.asked or 0 if is_only_page else self.first_length)
+        """Whether the list ended with no record after one that the client named, and the page before may be full."""
+        may_be_full = self.filled_length >= (self._length_of_full_page or 0)
+        return self._ended_with_empty_page and self.is_last_needed and may_be_full
 
     @property
     def declared_api_cap(self) -> int | None:

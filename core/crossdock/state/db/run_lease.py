@@ -263,8 +263,8 @@ class _SessionLock:
         A pooler, such as PgBouncer, lends a session to several processes in turn, all of which get its lock. It tells
         its clients a number that is not the one of the session.
         """
-        told = self._session.connection.driver_connection.info.backend_pid  # type: ignore[union-attr]  # of psycopg
-        return bool(told == self._session.execute(select(func.pg_backend_pid())).scalar())
+        stated = self._session.connection.driver_connection.info.backend_pid  # type: ignore[union-attr]  # of psycopg
+        return bool(stated == self._session.execute(select(func.pg_backend_pid())).scalar())
 
     def is_still_held(self) -> bool:
         if not self._session.closed:

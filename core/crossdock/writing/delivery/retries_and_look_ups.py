@@ -267,7 +267,7 @@ class LookUpResults:
             decisions.settle("rejected", intent, lost)
             return
         etag = outcome.etag
-        if etag is not None and etag == intent.if_match and task.retry_state.is_tag_refused:  # nobody has changed it
+        if etag is not None and etag == intent.if_match and task.retry_state.is_tag_refused:  # it was not changed
             etag = tag_without_compression_marks(etag)
         successor = successor_intent_if_record_differs(intent, self._run.target, outcome.held, etag)
         if successor is None:

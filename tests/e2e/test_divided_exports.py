@@ -6,6 +6,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.e2e.declared_writes import declared_writes
 from tests.partners.partner_server import PartnerAnswer, PartnerRequest
 
@@ -48,3 +49,32 @@ def test_two_versions_of_a_record_in_files_with_changes_are_none(tmp_path: Path)
         project.export("8,B", "9,A")
         done = project.sync()
         assert "keep the rows" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("looks_up", [False, True])
+def test_a_file_that_was_replaced_before_it_was_delivered_is_another_file(tmp_path: Path, looks_up: bool) -> None:
+    """Of a file and its successor of the same name, which one run reads, the later one counts, and not both."""
+    is_down = True
+
+    def answer(request: PartnerRequest) -> PartnerAnswer:
+        if is_down:
+            return PartnerAnswer(503, {})
+        return created(request) if request.method == "POST" else PartnerAnswer(200, request.json())
+
+    stream = {"files": "orders.csv", "group_by": ["ID"], "map": {"lines": {"each": {"sku": "NAME"}}}}
+    resource = RESOURCE | {"update": "PATCH /records/{id}", "read": "GET /records/{id}"}
+    with declared_writes(tmp_path, answer, resource, stream=stream) as project:
+        if looks_up:
+            config = yaml.safe_load(project.config.read_text("utf-8"))
+            wms = config["connections"]["wms"]
+            wms["sources"] = {"names": {"files": "names.txt"}}
+            wms["streams"]["records"]["lookup"] = {"names": {"source": "names", "on": {"NAME": "N"}}}
+            project.config.write_text(yaml.safe_dump(config), "utf-8")
+            (project.out / "names.txt").write_text("N,TITLE\nA,a\nB,b\nC,c\n", "utf-8")
+        (project.out / "orders.csv").write_text("ID,NAME\n8,A\n8,B\n", "utf-8")
+        project.sync(3)
+        is_down, refused = False, len(project.requests)
+        (project.out / "orders.csv").write_text("ID,NAME\n8,A\n8,B\n8,C\n", "utf-8")
+        project.sync()
+        sent = [[line["sku"] for line in request.json()["lines"]] for request in project.requests[refused:]]
+        assert sent == [["A", "B"], ["A", "B", "C"]]

@@ -64,6 +64,7 @@ from crossdock.state import DeadLetter
 from crossdock.values.raw_rows_and_records import (
     JSON,
     LINE,
+    Again,
     RawBatch,
     cells_of_column,
     internal_column_name,
@@ -125,6 +126,7 @@ class LatestRecords:
         self._stream, self._name, self._work, self._are_answers = stream, name, work, are_answers
         self._lists_all = stream.mode == "snapshot" if lists_all is None else lists_all
         self._units: list[SourceUnit] = []
+        self._again_of_last: Again | None = None
         self._parts: list[pl.DataFrame] = []
         self._group: list[pl.DataFrame] = []  # rows of the current unit, with ``group_by``
         self._edges = dict[int, tuple[int, int]]()  # the keys of the first and the last row, with ``group_by``, by unit
@@ -193,8 +195,9 @@ class LatestRecords:
         """Store the rows of *batch* if they cannot be read again. Return whether it begins a unit."""
         again = None if self._stream.group_by else batch.again  # a group needs all its rows, wherever they are
         last = self._units[-1] if self._units else None
-        continues = self._stream.group_by if again is None else last and last.again is again  # names are not unique
-        begins = last is None or last.source != batch.source or not continues or bool(batch.deleted)
+        is_of_last = batch.again is self._again_of_last and (self._stream.group_by or again)  # names are not unique
+        begins = last is None or last.source != batch.source or not is_of_last or bool(batch.deleted)
+        self._again_of_last = batch.again
         if last is None or begins:
             self._group_rows_of_unit()
             last = SourceUnit(batch.source, again, [], held=[] if self.key_order and self._free_bytes > 0 else None)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -377,12 +378,14 @@ class JoinedFiles:
         )
         joiner = Joiner(*rules, stored, self._run.work)
         proof = self._combined_proof(read, others)
-        columns: list[str] = []
+        columns, times = list[str](), Counter[str]()
         for file in read:
+            times[file.facts.name] += 1
+            number = f" ({times[file.facts.name]})" if times[file.facts.name] > 1 else ""  # these batches have no again
             for name, rows in self._main.source.rows(file):
                 for chunk in joiner.add_columns(self._main.prepare(rows)):
                     columns = [name for name in chunk.columns if name != LINE]
-                    yield RawBatch(name, chunk, proof=proof)
+                    yield RawBatch(f"{name}{number}", chunk, proof=proof)
         for source, rows in joiner.orphans(columns):
             yield RawBatch(source, rows[[*columns, LINE]], proof=proof)
 

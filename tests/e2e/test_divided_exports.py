@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from tests.e2e.declared_writes import declared_writes
 from tests.partners.partner_server import PartnerAnswer, PartnerRequest
+from tests.unit.formats.edi import edifact
 
 LINES = {"type": "list", "members": {"sku": "text"}}
 RESOURCE = {"create": "POST /records", "repeated": "ignored", "members": {"lines": LINES}}
@@ -78,3 +80,71 @@ def test_a_file_that_was_replaced_before_it_was_delivered_is_another_file(tmp_pa
         project.sync()
         sent = [[line["sku"] for line in request.json()["lines"]] for request in project.requests[refused:]]
         assert sent == [["A", "B"], ["A", "B", "C"]]
+
+
+FORMATS: dict[str, dict[str, Any]] = {
+    "xml": {"kind": "xml", "record": "/Os/O", "rows": "L", "columns": {"ID": "@id", "NAME": "L/@n"}},
+    "txt": {
+        "delimiter": "|",
+        "record_type": 0,
+        "record_types": {
+            "order": {"code": "O", "names": ["O", "ID"]},
+            "line": {"code": "L", "parent": "order", "names": ["L", "NAME"]},
+        },
+        "records": "line",
+    },
+    "edi": {
+        "kind": "edifact",
+        "message": "ORDERS",
+        "loops": {"item": {"starts": "LIN"}},
+        "rows": "item",
+        "columns": {"ID": "BGM.2", "NAME": "LIN.3.1"},
+    },
+}
+
+
+def written(kind: str, orders: list[tuple[str, str]]) -> str:
+    """A file of *orders*, each with its number and the names of its lines."""
+    if kind == "xml":
+        orders_text = [f'<O id="{n}">' + "".join(f'<L n="{each}"/>' for each in names) + "</O>" for n, names in orders]
+        return f"<Os>{''.join(orders_text)}</Os>"
+    if kind == "txt":
+        return "".join(f"O|{number}\n" + "".join(f"L|{line}\n" for line in names) for number, names in orders)
+    messages = [[f"BGM+220+{n}+9", *[f"LIN+1++{line}:EN" for line in names]] for n, names in orders]
+    return edifact(*messages, kind="ORDERS")
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("mode", ["append", "snapshot"])
+def test_a_record_that_a_file_has_again_is_another_version(tmp_path: Path, kind: str, mode: str) -> None:
+    """Where the format shows where records begin, the last of them counts with its own lines; a snapshot is refused."""
+    stream = {"files": f"*.{kind}", "format": FORMATS[kind], "mode": mode, "group_by": ["ID"]}
+    lines = {"map": {"lines": {"each": {"sku": "NAME"}}}}
+    with declared_writes(tmp_path, created, RESOURCE, stream=stream | lines) as project:
+        orders = [("7", "AB"), ("8", "A"), ("7", "BC"), ("9", "X"), ("9", "X")]
+        (project.out / f"1.{kind}").write_text(written(kind, orders), "utf-8")
+        done = project.sync(4 if mode == "snapshot" else 0)
+        if mode == "snapshot":
+            assert "with different content" in done.stderr
+            assert not project.requests
+            (project.out / f"1.{kind}").write_text(written(kind, orders[1:]), "utf-8")
+            project.sync()
+        bodies = [request.json() for request in project.requests]
+        sent = {each["ref"]: "".join(line["sku"] for line in each["lines"]) for each in bodies}
+        assert sent == {"wms:7": "BC", "wms:8": "A", "wms:9": "X"}
+        (project.out / f"2.{kind}").write_text(written(kind, [*orders[3:], *orders[1:3]]), "utf-8")
+        project.sync()
+        assert len(project.requests) == 3, "nothing has changed"
+
+
+def test_versions_that_follow_each_other_may_be_parts(tmp_path: Path) -> None:
+    """A header that is repeated below itself may begin a page: a warning names both places."""
+    stream = {
+        "files": "*.txt",
+        "format": FORMATS["txt"],
+        "group_by": ["ID"],
+        "map": {"lines": {"each": {"sku": "NAME"}}},
+    }
+    with declared_writes(tmp_path, created, RESOURCE, stream=stream) as project:
+        (project.out / "1.txt").write_text(written("txt", [("7", "AB"), ("7", "CD"), ("8", "A")]), "utf-8")
+        assert "1.txt:2 and 1.txt:5, and only its latter rows count" in project.sync().stderr

@@ -120,6 +120,7 @@ class WarehouseStream(DeclaredStream[W]):
             takes_late=takes_late,
             wrapped=config.wrapped or (),
             empty=self.empty if config is self._source_config else "refuse",
+            groups={tuple(peer.group_by) for peer in self.peers if peer.group_by and config is self._source_config},
         )
 
     def _shared_file_source(self, ctx: Context[W]) -> FileSource:

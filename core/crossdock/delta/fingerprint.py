@@ -46,11 +46,14 @@ def row_fingerprints(columns: Sequence[str], version: str, algorithm: Algorithm)
     return reduce(add, hashes)
 
 
-def group_fingerprints(rows: pl.DataFrame, key: str, fingerprint: str, algorithm: Algorithm) -> pl.DataFrame:
+def group_fingerprints(
+    rows: pl.DataFrame, key: str | Sequence[str], fingerprint: str, algorithm: Algorithm
+) -> pl.DataFrame:
     """Compute a fingerprint per group as a multiset of rows, with its lowest `LINE` and the maxima of others."""
     multiset = pl.col(fingerprint).sort().cast(pl.String).str.join(",")
-    others = [pl.col(name) for name in rows.columns if name not in {key, fingerprint, LINE}]
-    grouped = rows.group_by(key, maintain_order=True).agg(
+    keys = [key] if isinstance(key, str) else list(key)
+    others = [pl.col(name) for name in rows.columns if name not in {*keys, fingerprint, LINE}]
+    grouped = rows.group_by(keys, maintain_order=True).agg(
         multiset.alias(fingerprint),
         pl.col(LINE).min(),
         pl.len().alias("rows"),

@@ -68,6 +68,7 @@ from crossdock.values.raw_rows_and_records import (
     RawBatch,
     cells_of_column,
     internal_column_name,
+    record_number_column,
     with_path_columns,
 )
 from crossdock.values.tally import Tally
@@ -127,6 +128,7 @@ class LatestRecords:
         self._lists_all = stream.mode == "snapshot" if lists_all is None else lists_all
         self._units: list[SourceUnit] = []
         self._again_of_last: Again | None = None
+        self._record_number = record_number_column(stream.key)
         self._parts: list[pl.DataFrame] = []
         self._group: list[pl.DataFrame] = []  # rows of the current unit, with ``group_by``
         self._edges = dict[int, tuple[int, int]]()  # the keys of the first and the last row, with ``group_by``, by unit
@@ -283,7 +285,8 @@ class LatestRecords:
         if self._stream.group_by:
             if DELETED in rows.columns:  # they belong to no group
                 self._parts.append(self._as_candidates(rows.filter(DELETED)))
-            columns = [pl.col(name).cast(kind) for name, kind in self._schema.items() if name in rows.columns]
+            kinds = self._schema | {self._record_number: pl.String}
+            columns = [pl.col(name).cast(kind) for name, kind in kinds.items() if name in rows.columns]
             self._group.append(rows.select(columns))
         elif self.key_order:
             same = self.key_order.unchanged_row_mask(rows)
@@ -302,7 +305,7 @@ class LatestRecords:
             unit.held = None
 
     def _group_rows_of_unit(self) -> None:
-        """Make records of the current unit's rows. Groups never span units."""
+        """Make records of the current unit's rows. Groups span neither units nor numbered records of a file."""
         if self._group:
             rows = rows_after_last_deletion(read := pl.concat(self._group))
             deleted = int(read[DELETED].sum()) if DELETED in read.columns else 0
@@ -310,9 +313,12 @@ class LatestRecords:
             rows = rows.drop(DELETED, strict=False)
             if rows.height:
                 self._edges[len(self._units) - 1] = rows[KEY_HASH][0], rows[KEY_HASH][-1]
-            grouped = fingerprint.group_fingerprints(rows, KEY_HASH, FP, self._stream.fingerprint).rename(
+            of_record = [name for name in (KEY_HASH, self._record_number) if name in rows.columns]
+            grouped = fingerprint.group_fingerprints(rows, of_record, FP, self._stream.fingerprint).rename(
                 {"rows": ROWS}
             )
+            if self._record_number in grouped.columns:
+                self.divided_record = self.divided_record or self._place_of_adjacent_versions(grouped)
             self._parts.append(self._as_candidates(grouped))
             self._group = []
 
@@ -339,7 +345,7 @@ class LatestRecords:
             stream = self._stream
             if self._lists_all and not (stream.order_by or stream.duplicates == "last"):
                 self._refuse_contradictions(competing)
-            self.divided_record = self._place_of_divided_record(competing)
+            self.divided_record = self.divided_record or self._place_of_divided_record(competing)
             if self._is_ordered_by_cursor_only:
                 competing = self._with_positions_by_cursor(competing)
             order = [POSITION, UNIT, LINE] if POSITION in competing.columns else [UNIT, LINE]  # of equal ones the last
@@ -352,6 +358,18 @@ class LatestRecords:
         in_records = self._row_count(self.latest)
         tally.rows_in_records += in_records
         tally.rows_superseded += self._row_count(candidates) + self._rows_before_deletion - in_records
+
+    def _place_of_adjacent_versions(self, grouped: pl.DataFrame) -> str | None:
+        """Return where numbered records of one key follow each other in the unit, of which only the latter counts."""
+        if self._stream.order_by:  # which says that they are versions
+            return None
+        before = pl.all().shift().name.prefix(BEFORE)
+        again = grouped.select(KEY_HASH, FP, LINE, before).filter(
+            pl.col(KEY_HASH) == pl.col(f"{BEFORE}{KEY_HASH}"), pl.col(FP) != pl.col(f"{BEFORE}{FP}")
+        )
+        for lines in again.select(f"{BEFORE}{LINE}", LINE).head(1).iter_rows():
+            return " and ".join(self.place_of_row(len(self._units) - 1, line) for line in lines)
+        return None
 
     def _place_of_divided_record(self, competing: pl.DataFrame) -> str | None:
         """Return where a record is with which one unit ends and the next one begins, of which only the latter counts.

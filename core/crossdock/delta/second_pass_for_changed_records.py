@@ -29,7 +29,7 @@ from crossdock.delta.source_units_and_small_batches import AT_ONCE, SourceUnit
 from crossdock.errors import ConnectorError
 from crossdock.mapping.convert import Row
 from crossdock.state import RecordIdentity
-from crossdock.values.raw_rows_and_records import LINE, Record
+from crossdock.values.raw_rows_and_records import LINE, Record, record_number_column
 
 _LINES = "a connector must give each row of a file or page its own line number"
 _AT_ONCE = 1_000  # kept records that are repaired
@@ -185,7 +185,7 @@ def _read_grouped_records(
     parts = (prepare(stream, unit.source, frame).filter(pl.col(SKIP).is_null()) for frame in unit.read_rows())
     keys = wanted.select(KEY_HASH)
     read = pl.concat([part.join(keys, on=KEY_HASH, how="semi", maintain_order="left") for part in parts])
-    found = rows_after_last_deletion(read).sort(LINE)
+    found = _rows_of_wanted_versions(stream, rows_after_last_deletion(read).sort(LINE), wanted)
     text = [name for name in found.columns if not is_added_column(name)]
     groups: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in found.iter_rows(named=True):
@@ -200,6 +200,15 @@ def _read_grouped_records(
         record = replace(record, before=tuple(before[key_hash]))
         place = facts[key_hash][FP], facts[key_hash].get(POSITION), unit.source, record.lines[0]
         yield KeyedRecord(record, RecordIdentity(name, record.key, key_hash, *place))
+
+
+def _rows_of_wanted_versions(stream: Stream[Any], rows: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
+    """Return *rows* without those of other records of a file that have the keys of *wanted*."""
+    number = record_number_column(stream.key)
+    if number not in rows.columns:
+        return rows
+    first = wanted.select(KEY_HASH, pl.col(LINE).cast(pl.UInt64)).join(rows, on=[KEY_HASH, LINE])
+    return rows.join(first, on=[KEY_HASH, number], how="semi", maintain_order="left")
 
 
 def rows_after_last_deletion(rows: pl.DataFrame) -> pl.DataFrame:

@@ -28,7 +28,7 @@ from crossdock.values import exact_json
 from crossdock.values.clock import Clock
 from crossdock.values.json_paths import at_path, column_text
 from crossdock.values.progress import Progress, SilentProgress
-from crossdock.values.raw_rows_and_records import ELEMENT, JSON, LINE, RawBatch, Record
+from crossdock.values.raw_rows_and_records import ELEMENT, JSON, LINE, RawBatch, Record, record_number_column
 from crossdock.values.record_keys import key_parts_of
 
 if TYPE_CHECKING:
@@ -207,7 +207,11 @@ def _records(trial: Trial, batches: Iterator[RawBatch], most: int) -> Iterator[t
     bound = trial.bound
     for source, unit in groupby(batches, key=lambda batch: batch.source):
         rows = (row for batch in unit for row in _rows_kept_by_filters(trial, batch, most))
-        groups = _grouped_rows(rows, most) if bound.stream.group_by else ([row] for row in rows)
+        groups = (
+            _grouped_rows(rows, most, record_number_column(bound.stream.key))
+            if bound.stream.group_by
+            else ([row] for row in rows)
+        )
         for group in groups:
             cells = tuple({name: cell for name, cell in row.items() if not is_added_column(name)} for row, _ in group)
             first, problem = group[0]
@@ -235,12 +239,12 @@ def _rows_kept_by_filters(trial: Trial, batch: RawBatch, most: int) -> Iterator[
 
 
 def _grouped_rows(
-    rows: Iterator[tuple[Row, RecordError | None]], most: int
+    rows: Iterator[tuple[Row, RecordError | None]], most: int, record_number: str
 ) -> Iterator[list[tuple[Row, RecordError | None]]]:
     """Yield the first *most* records of a file or page. It is read to its end, where rows of a record may be."""
     groups: dict[object, list[tuple[Row, RecordError | None]]] = {}
     for row, problem in rows:
-        name = row[KEY] if problem is None else (len(groups),)
+        name = (row[KEY], row.get(record_number)) if problem is None else (len(groups),)
         if name in groups or len(groups) < most:
             groups.setdefault(name, []).append((row, problem))
     yield from groups.values()

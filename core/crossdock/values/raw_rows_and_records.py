@@ -62,6 +62,15 @@ def internal_column_name(name: str) -> str:
     return _OWN + name
 
 
+def record_number_column(key: Iterable[str]) -> str:
+    """Return the column of rows with the number of the record of its file that all their cells of *key* are of.
+
+    Such a record has all rows of its key, so that another one in the file is another version; a row with an empty cell
+    is of none. Formats without records of several rows have no such column.
+    """
+    return internal_column_name("\x1e".join(["record of", *key]))
+
+
 def is_internal_column(column: str) -> bool:
     return column.startswith(_OWN)
 

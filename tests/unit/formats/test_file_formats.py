@@ -7,10 +7,12 @@ from typing import Any
 import polars as pl
 import pytest
 from pydantic import ValidationError
+from tests.unit.formats.edi import X12
 from tests.unit.formats.layouts import GOOD, ORDERS, Content, layout, lines
 
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
 from crossdock.reading.formats.file_formats import looks_cut, read_rows, read_rows_at_lines
+from crossdock.values.raw_rows_and_records import record_number_column
 
 ITEMS = {"kind": "fixed_width", "columns": {"SKU": {"at": 1, "length": 4}}}
 
@@ -60,3 +62,67 @@ def test_a_file_without_its_last_line_end_may_have_been_cut(
 ) -> None:
     """Unless its layout finds that otherwise: by its trailer, or by the length of its records."""
     assert looks_cut(Content(data), layout(**config)) is expected
+
+
+XML = {
+    "kind": "xml",
+    "record": "/Shops/Shop/Order",
+    "rows": "Line",
+    "columns": {"SHOP": "/Shops/Shop/@id", "NO": "@no", "SKU": "Line/@sku"},
+}
+TYPES: dict[str, Any] = {
+    "file": {"code": "F", "once": "first", "names": ["F", "SHOP"]},
+    "order": {"code": "O", "parent": "file", "names": ["O", "NO"]},
+    "line": {"code": "L", "parent": "order", "names": ["L", "SKU"]},
+}
+SETS = {
+    "kind": "x12",
+    "set": "945",
+    "loops": {"order": {"starts": "LX"}, "item": {"starts": "W12", "in": "order"}},
+    "rows": "item",
+    "columns": {"SHOP": "W06.2", "NO": {"at": "N9.2", "when": {"1": "ON"}}, "SKU": "W12.8"},
+}
+SHIPPED = X12().file(
+    [
+        [["W06", "F", "S"], ["N9", "ON", "1"], ["LX", "1"], *([["W12", *[""] * 7, each] for each in "AB"])],
+        [
+            *[["W06", "F", "S"], ["N9", "ON", "1"], ["LX", "1"], ["W12", *[""] * 7, "A"]],
+            *[["LX", "2"], ["N9", "ON", "1"], ["W12", *[""] * 7, "B"]],
+        ],
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("config", "data", "key", "numbers"),
+    [
+        (XML, '<Order no="1"><Line sku="A"/><Line sku="B"/></Order><Order no="1"/>', ("NO",), ["1", "1", "2"]),
+        (XML, '<Order no="1"><Line sku="A"/><Line sku="B"/></Order><Order no="1"/>', ("SHOP", "NO"), ["1", "1", "2"]),
+        (XML, '<Order no="1"><Line sku="A"/></Order>', ("SKU",), None),
+        (XML, '<Order no="1"><Line sku="A"/></Order>', ("SHOP",), None),
+        (XML | {"rows": None, "columns": {"NO": "@no"}}, '<Order no="1"/>', ("NO",), None),
+        ({"record_types": TYPES, "records": "line"}, "F,S\nO,1\nL,A\nL,B\nO,1\nL,A\n", ("NO",), ["2", "2", "5"]),
+        ({"record_types": TYPES, "records": "line"}, "F,S\nO,1\nL,A\n", ("SHOP",), None),
+        ({"record_types": TYPES, "records": "line"}, "F,S\nO,1\nL,A\n", ("NO", "SKU"), None),
+        (
+            {"record_types": TYPES | {"file": {"code": "F", "names": ["F", "SHOP"]}}, "records": "line"},
+            "F,S\nO,1\nL,A\nF,T\nO,1\nL,B\n",
+            ("NO",),
+            None,
+        ),
+        (SETS, SHIPPED, ("SHOP",), ["3", "3", "10", "10"]),
+        (SETS, SHIPPED, ("NO",), ["3", "3", "", ""]),
+        (SETS | {"rows": "set", "columns": {"NO": "W06.2"}}, SHIPPED, ("NO",), None),
+    ],
+)
+def test_records_of_several_rows_are_numbered(
+    config: dict[str, Any], data: str, key: tuple[str, ...], numbers: list[str] | None
+) -> None:
+    """Where an element, a header or a set has the key: not in rows, nor in what is around several of them."""
+    content = Content((f'<Shops><Shop id="S">{data}</Shop></Shops>' if data.startswith("<") else data).encode())
+    form = layout(**{name: value for name, value in config.items() if value is not None})
+    plain = pl.concat(read_rows(content, form, name="f"))
+    rows = pl.concat(read_rows(content, form.with_groups([key]), name="f", batch_rows=1))
+    name = record_number_column(key)
+    assert (rows[name].to_list() if name in rows.columns else None) == numbers
+    assert rows.drop(name, strict=False).equals(plain)

@@ -38,7 +38,7 @@ from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.formats.original_record_bytes import bytes_of_records_at_segments
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable
-from crossdock.values.raw_rows_and_records import LINE, REFUSED
+from crossdock.values.raw_rows_and_records import LINE, REFUSED, record_number_column
 
 _LEVELS = {"HL": (1, 2), "CPS": (1, 2)}
 """Segments that begin levels of a hierarchy, with the elements of their own number and that of the level around."""
@@ -56,7 +56,7 @@ _EDIFACT_DATES = {
 class _OpenLoop:
     """One loop that was begun, with its segments by tag, and the loops in it."""
 
-    __slots__ = ("cells", "children", "depth", "level", "loop", "name", "parent", "segments", "start")
+    __slots__ = ("cells", "children", "depth", "level", "loop", "name", "own", "parent", "segments", "start")
 
     def __init__(self, name: str, loop: _Loop | None, start: Segment, parent: _OpenLoop | None, level: str) -> None:
         self.name, self.loop, self.start, self.parent, self.level = name, loop, start, parent, level
@@ -65,6 +65,7 @@ class _OpenLoop:
         self.children: defaultdict[str, list[_OpenLoop]] = defaultdict(list)
         self.depth: int = parent.depth + 1 if parent else 0
         self.cells: list[str] | None = None
+        self.own: frozenset[int] = frozenset()  # the cells that it, or a loop around it but the set, has given
 
 
 class _Loop:
@@ -92,6 +93,9 @@ class EdiRows:
 
     def __init__(self, layout: EdiFormat, *, is_x12: bool) -> None:
         self._rows, self._is_x12 = layout.rows, is_x12
+        names = list(layout.columns)
+        keys = [each for each in layout.groups if self._rows != SET and {*each} <= {*names}]
+        self.numbered = {record_number_column(key): frozenset(map(names.index, key)) for key in keys}
         self._columns = [_Column(*each, number) for number, each in enumerate(layout.columns.items())]
         self._by_tag: defaultdict[str, list[_Column]] = defaultdict(list)
         self._beside: defaultdict[str, list[_Column]] = defaultdict(list)  # by the loop that is not around rows
@@ -106,12 +110,20 @@ class EdiRows:
             self._starts[loop.starts].append(_Loop(name, loop))
 
     def rows_of_set(self, found: EdiSet) -> list[tuple[int, list[str]]]:
-        """Return the cells of each row, with the number of its first segment. Raises RefusedSetError."""
+        """Return the cells of each row, with the number of its first segment. Raises RefusedSetError.
+
+        The number of the set follows for each of `numbered`, if the set itself has all cells of the key for all rows.
+        """
         if found.error is not None:
             raise found.error
-        values = _Values(found.separators, is_x12=self._is_x12)
+        values, number = _Values(found.separators, is_x12=self._is_x12), str(found.header_segment.number)
         frames = self._build_loops_that_make_rows(found, values)
-        return [(frame.start.number, self._cells_of_loop_and_parents(frame, values)) for frame in frames]
+        rows = [(frame.start.number, self._cells_of_loop_and_parents(frame, values)) for frame in frames]
+        if not self.numbered:
+            return rows
+        own = frozenset[int]().union(*(frame.own for frame in frames))
+        numbers = [number if own.isdisjoint(key) else "" for key in self.numbered.values()]
+        return [(start, cells + numbers) for start, cells in rows]
 
     # ---- loops
 
@@ -170,18 +182,23 @@ class EdiRows:
             if frame.parent is None
             else list(self._cells_of_loop_and_parents(frame.parent, values))
         )
+        given = list[int]()
         for tag, segments in frame.segments.items():
             for column in self._by_tag.get(tag, ()):
                 if (column.loop is None or column.loop == frame.name) and (
                     found := self._column_texts_in_segments(column, segments, values)
                 ):
                     cells[column.number] = _choose_or_join_several_values(found, column)
+                    given.append(column.number)
         for name, children in frame.children.items():
             for column in self._beside.get(name, ()):
                 segments = [each for child in children for each in child.segments.get(column.tag, ())]
                 if found := self._column_texts_in_segments(column, segments, values):
                     cells[column.number] = _choose_or_join_several_values(found, column)
+                    given.append(column.number)
         frame.cells = cells
+        if frame.parent is not None and self.numbered:
+            frame.own = frame.parent.own.union(given)
         return cells
 
     def _column_texts_in_segments(
@@ -363,14 +380,15 @@ class EdifactReader(_EdiReader[EdifactFormat]):
 def _frames_of_sets(
     sets: EdiSets, rows: EdiRows, layout: EdiFormat, kind: str, batch_rows: int
 ) -> Iterator[pl.DataFrame]:
-    schema = {**dict.fromkeys(layout.columns, pl.String), REFUSED: pl.String, LINE: pl.UInt64}
-    nothing = [""] * len(layout.columns)
+    names = [*layout.columns, *rows.numbered]
+    schema = {**dict.fromkeys(names, pl.String), REFUSED: pl.String, LINE: pl.UInt64}
+    nothing = [""] * len(names)
     held: list[tuple[int, list[str], str]] = []
     size, is_begun = 0, False
 
     def frame() -> pl.DataFrame:
-        cells = list(zip(*(each for _, each, _ in held), strict=True)) or [()] * len(layout.columns)
-        columns = dict(zip(layout.columns, cells, strict=True))
+        cells = list(zip(*(each for _, each, _ in held), strict=True)) or [()] * len(names)
+        columns = dict(zip(names, cells, strict=True))
         added = {REFUSED: [each for _, _, each in held], LINE: [number for number, _, _ in held]}
         return pl.DataFrame({**columns, **added}, schema=schema)
 

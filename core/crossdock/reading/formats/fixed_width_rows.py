@@ -70,7 +70,7 @@ def read_fixed_width(
                 "the file is empty", where=name, hint="Fetch it again, or ask the sender.", code="file_empty"
             )
         file = _FixedWidthRows(layout, RecordLines(name, crlf=first.data.endswith(b"\r\n")), counted)
-        hierarchy = RecordHierarchy(name, layout.complete_record_types, layout.type_to_read)
+        hierarchy = RecordHierarchy(name, layout.complete_record_types, layout.type_to_read, layout.groups)
 
         def bodies() -> Iterator[Piece]:
             yield from file.small_pieces(first)

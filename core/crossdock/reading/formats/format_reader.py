@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Generic, Self, TypeVar
 
 import polars as pl
+from pydantic import PrivateAttr
 
 from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.wrappers.wrapper import Openable
@@ -16,6 +17,18 @@ from crossdock.values.raw_rows_and_records import LINE
 
 class FileLayout(ConfigModel):
     """How the bytes of a file become rows. A subclass has a `kind`."""
+
+    _groups: Collection[tuple[str, ...]] = PrivateAttr(())
+
+    @property
+    def groups(self) -> Collection[tuple[str, ...]]:
+        """The keys of records made of several rows, which have their `record_number_column` if the format knows it."""
+        return self._groups
+
+    def with_groups(self, groups: Collection[tuple[str, ...]]) -> Self:
+        copied = self.model_copy()
+        copied._groups = groups  # noqa: SLF001  of the same class
+        return copied
 
     @property
     def states_rows(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NoReturn
 
 import polars as pl
@@ -10,7 +10,7 @@ import polars as pl
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.control_totals import ControlTotals, first_record_line_after
 from crossdock.reading.formats.record_type_declarations import RecordType, ancestors, columns_with_ancestors
-from crossdock.values.raw_rows_and_records import LINE
+from crossdock.values.raw_rows_and_records import LINE, record_number_column
 
 
 def check_and_select_rows(
@@ -25,9 +25,15 @@ def check_and_select_rows(
 
 
 class RecordHierarchy:
-    """Checks the records of one file in their order, and selects the wanted ones, with the columns of parents first."""
+    """Checks the records of one file in their order, and selects the wanted ones, with the columns of parents first.
 
-    def __init__(self, name: str, types: Mapping[str, RecordType], chosen: str) -> None:
+    A record of several rows begins with the parent that has the last columns of its key, one of *groups*. Below another
+    parent that the file may repeat, it could be a part of the record only.
+    """
+
+    def __init__(
+        self, name: str, types: Mapping[str, RecordType], chosen: str, groups: Collection[tuple[str, ...]] = ()
+    ) -> None:
         self._name, self._types, self._chosen = name, types, chosen
         self._order = sorted(types, key=lambda each: len(ancestors(each, types)))  # parents first
         self._parents = {kind.parent for kind in types.values() if kind.parent is not None}
@@ -38,6 +44,7 @@ class RecordHierarchy:
         self._last = next((each for each, kind in types.items() if kind.once == "last" and not kind.parent), None)
         self._begun, self._ended_at, self._end = False, 0, 0
         self.names = columns_with_ancestors(chosen, types)
+        self._numbered = [(record_number_column(key), each) for key in groups if (each := self._type_of_key(key))]
         self.count = 0
 
     def check_and_select_records(self, frames: Mapping[str, pl.DataFrame]) -> Iterator[pl.DataFrame]:
@@ -48,7 +55,16 @@ class RecordHierarchy:
             totals.add_records_and_compare_totals(frames)
         if (found := frames.get(self._chosen)) is not None:
             self.count += found.height
-            yield found[[*self.names, LINE]]
+            yield found[[*self.names, *(column for column, _ in self._numbered), LINE]]
+
+    def _type_of_key(self, key: Collection[str]) -> str | None:
+        """Return the parent that begins the records of *key*; None if each row may, or a part of a record."""
+        types, parents = self._types, ancestors(self._chosen, self._types)
+        if not set(key) <= {column for each in parents for column in types[each].own_columns}:
+            return None
+        innermost = next(each for each in parents if not set(key).isdisjoint(types[each].own_columns))
+        is_whole = all(types[each].once == "first" for each in ancestors(innermost, types))
+        return innermost if is_whole and types[innermost].once is None else None
 
     def check_last_record_and_totals(self) -> None:
         if self._last is not None and not self._ended_at:
@@ -86,7 +102,8 @@ class RecordHierarchy:
             if frame is not None and parent is not None:
                 frame = self._with_parent_columns(name, frame, parent, known)
             if frame is not None:
-                found[name] = frame
+                numbers = (pl.col(LINE).cast(pl.String).alias(each) for each, kind in self._numbered if kind == name)
+                found[name] = frame = frame.with_columns(numbers)
             if name in self._parents:
                 before = [self._latest[name]] if name in self._latest else []
                 both = [*before, *([] if frame is None else [frame])]

@@ -21,7 +21,7 @@ from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
 from crossdock.reading.formats.xml_layout import BETWEEN, XmlFormat, XmlPath
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
-from crossdock.values.raw_rows_and_records import LINE, MAX_EXPLODED
+from crossdock.values.raw_rows_and_records import LINE, MAX_EXPLODED, record_number_column
 
 MAX_DEPTH = 64
 """Levels of elements."""
@@ -123,7 +123,13 @@ class _RowPlan:
                 places[name] = self._add_path(path)
         self.cells = self._cells
         self.places = tuple(places[name] for name in self.names)
+        self.numbered = [record_number_column(key) for key in layout.groups if self._is_of_record(key, places)]
         self._collect_cells_to_reset()
+
+    def _is_of_record(self, key: Sequence[str], places: Mapping[str, int]) -> bool:
+        """Return whether *key* is of the records: no row has a part of it, and not all of it is around them."""
+        slots = [places.get(name, self.inner) for name in key]
+        return self._row is not None and self.around <= max(slots) < self.inner
 
     def _is_inside_row(self, path: XmlPath) -> bool:
         return self._row is not None and path.is_inside(self._row)
@@ -224,6 +230,7 @@ class _RowCollector:
         self._elsewhere = ""  # where an element like a record was before the first one
         self.records, self.repeated = 0, 0
         self.rows = list[list[str | None]]()
+        self.numbers = list[str]()  # of the records of `rows`, if they are asked for
 
     def feed_bytes(self, data: bytes, *, is_last: bool) -> None:
         try:
@@ -344,6 +351,8 @@ class _RowCollector:
                 self.rows.append(self._cells)
                 self.repeated += self._checked_size_of_repeated_cells(self._plan.around)
             self.records += 1
+            if self._plan.numbered:
+                self.numbers += [str(self.records)] * (len(self.rows) - len(self.numbers))
             self._cells, self._begun = self._around, 0
 
     def _repeat_cells_in_rows(self) -> None:
@@ -462,10 +471,12 @@ class XmlReader(FormatReader[XmlFormat]):
                     continue
                 at_once = max(1, min(batch_rows, len(made.rows) * _FRAME_BYTES // max(1, size)))
                 for start in range(0, len(made.rows), at_once):
-                    yield _frame(made.rows[start : start + at_once], plan, first + start, found, trim=layout.trim)
+                    numbers = made.numbers[start : start + at_once]
+                    rows = made.rows[start : start + at_once]
+                    yield _frame(rows, numbers, plan, first + start, found, trim=layout.trim)
                 first += len(made.rows)
-                made.rows, made.repeated, fed = [], 0, 0
-        last = _frame(made.rows, plan, first, found, trim=layout.trim)
+                made.rows, made.numbers, made.repeated, fed = [], [], 0, 0
+        last = _frame(made.rows, made.numbers, plan, first, found, trim=layout.trim)
         made.check_record_count_and_namespaces(found)
         if leniencies is not None and made.records:
             leniencies.add("absent", len(set(plan.places) - found))
@@ -506,7 +517,9 @@ def _blocks_transcoded_if_configured(
     yield b""
 
 
-def _frame(rows: list[list[str | None]], plan: _RowPlan, first: int, found: set[int], *, trim: bool) -> pl.DataFrame:
+def _frame(
+    rows: list[list[str | None]], numbers: list[str], plan: _RowPlan, first: int, found: set[int], *, trim: bool
+) -> pl.DataFrame:
     cells = list(zip(*rows, strict=True)) or [()] * plan.cells
     made = dict[str, pl.Series]()
     for name, slot in zip(plan.names, plan.places, strict=True):
@@ -515,4 +528,4 @@ def _frame(rows: list[list[str | None]], plan: _RowPlan, first: int, found: set[
             found.add(slot)
         made[name] = (series.str.strip_chars(_BLANK) if trim else series).fill_null("")
     lines = pl.int_range(first, first + len(rows), dtype=pl.UInt64, eager=True)
-    return pl.DataFrame({**made, LINE: lines})
+    return pl.DataFrame({**made, **dict.fromkeys(plan.numbered, pl.Series(numbers, dtype=pl.String)), LINE: lines})

@@ -35,6 +35,7 @@ from crossdock.values.raw_rows_and_records import (
     column_expression_by_exact_name,
     column_expressions_by_exact_names,
     internal_column_name,
+    is_internal_column,
 )
 from crossdock.values.safe_local_files import create_private
 
@@ -84,7 +85,7 @@ class StoredRows:
 
     def add(self, file: str, number: int, rows: pl.DataFrame, *, is_new: bool = True) -> None:
         """Add *rows* of *file*, the *number*-th from the oldest. They are refused if a needed column is missing."""
-        present = [name for name in rows.columns if name not in {LINE, REFUSED}]
+        present = [name for name in rows.columns if name != LINE and not is_internal_column(name)]
         if REFUSED in rows.columns and (refused := [each for each in rows[REFUSED] if each]):
             hint = "a join or look-up needs its whole file: fetch it again, or ask the sender"
             raise RefusedError(refused[0], where=file, hint=hint, code="join_failed")

@@ -77,8 +77,8 @@ def main_row_missing_filter(joins: Mapping[str, Join]) -> Filter | None:
 
 
 def refuse_failed_lookups_and_joins(record: Record, lookups: Mapping[str, Lookup], joins: Mapping[str, Join]) -> None:
-    """Raise RecordError, ``unmatched`` or ``rows_disagree``, if a look-up or join of *record* failed."""
-    row = record.row
+    """Raise RecordError, ``unmatched`` or ``rows_disagree``, if a look-up of a row or the join of *record* failed."""
+    row = record.row  # the only one of a record with joins
     for name in joins:
         if problem := row[f"{name}.problem"]:
             reason, message = _PROBLEMS[problem]
@@ -87,9 +87,10 @@ def refuse_failed_lookups_and_joins(record: Record, lookups: Mapping[str, Lookup
         if row[name] is None and not join.optional:
             raise RecordError("unmatched", f"has no row in source {join.source!r}", pointer=name)
     for name, lookup in lookups.items():
-        if row[name] == "missing" and not lookup.optional:
-            message = f"source {lookup.source!r} has no row for {', '.join(lookup.columns)}"
-            raise RecordError("unmatched", message, pointer=name)
+        for each, line in zip(record.rows, record.lines, strict=True):
+            if each[name] == "missing" and not lookup.optional:
+                message = f"source {lookup.source!r} has no row for {', '.join(lookup.columns)}"
+                raise RecordError("unmatched", message, pointer=name).at(line)
 
 
 def count_missing_and_older_rows(record: Record, lookups: Mapping[str, Lookup], joins: Mapping[str, Join]) -> None:
@@ -98,8 +99,8 @@ def count_missing_and_older_rows(record: Record, lookups: Mapping[str, Lookup], 
     These stay, also if they were meant to go.
     """
     row = record.row
-    missing = [name for name in lookups if row[name] == "missing"] + [name for name in joins if row[name] is None]
-    for name in missing:
+    missing = [name for name in lookups if any(each[name] == "missing" for each in record.rows)]
+    for name in [*missing, *(name for name in joins if row[name] is None)]:
         record.count(f"record without a row of {name}")
     for name in joins:
         places = (row[f"{name}.at"] or "").split("\n")

@@ -65,6 +65,19 @@ def test_an_incomplete_record_is_rejected(changes: dict[str, str | None], reason
     assert message in refused.value.message
 
 
+def test_each_row_of_a_record_is_looked_up() -> None:
+    """A row of a group that names a missing row rejects its record at its line, or is counted if that is optional."""
+    whole = record()
+    grouped = Record("1", (*whole.rows, whole.row | {"store": "missing"}), "h.csv", (2, 3))
+    with pytest.raises(RecordError, match="has no row for STORE") as refused:
+        refuse_failed_lookups_and_joins(grouped, LOOKUPS, {})
+    assert refused.value.line == 3
+    lookups = {"store": LOOKUPS["store"].model_copy(update={"optional": True})}
+    refuse_failed_lookups_and_joins(grouped, lookups, {})
+    count_missing_and_older_rows(grouped, lookups, {})
+    assert grouped.parts == {"record without a row of store": 1}
+
+
 def test_rows_that_only_an_older_file_has_are_counted() -> None:
     """They stay, since files may bring the lines of a record in parts: a line that was removed looks the same."""
     for places, parts in (

@@ -281,8 +281,9 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
     def to_resource(self, record: Record) -> ResourceModel | Mapping[str, Any]:
         paths = self._requested_paths
-        if paths and (error := members_from_further_requests.error_of_expansion(record.json(), paths)):
-            raise error
+        for row, line in zip(record.each_row() if paths else (), record.lines, strict=False):
+            if error := members_from_further_requests.error_of_expansion(row.value, paths):
+                raise error.at(line)
         explode, is_element = self._config.explode, record.row.get(ELEMENT) is not None
         if (
             explode

@@ -81,6 +81,27 @@ def test_another_record_is_read_where_the_record_names_one() -> None:
     assert paths(api) == ["/items", "/makers/7"]
 
 
+def test_a_request_that_fails_for_a_later_row_of_a_record_rejects_it() -> None:
+    """Rows of a group are read by requests of their own: what one of them lacks is not left out of the record."""
+
+    def answer(request: httpx.Request) -> Any:
+        if request.url.path == "/api/makers/8":
+            return httpx.Response(404)
+        lines = [
+            {"id": 1, "order": 5, "maker": 7},
+            {"id": 2, "order": 5, "maker": 8},
+            {"id": 3, "order": 6, "maker": 7},
+        ]
+        return {"items": lines} if request.url.path == "/api/items" else answered(request)
+
+    grouped = {"key": ["order"], "group_by": ["order"], "mode": "snapshot", "map": {"sku": "order", "name": "order"}}
+    expanded = {"expand": {"made": {"path": "/makers/{maker}", "record": "maker"}}}
+    first, second = Api(answer).read(grouped | expanded, pagination={"kind": "single_page"}).records
+    assert first.problem is not None
+    assert (first.problem.pointer, first.problem.line) == ("made", 2)
+    assert second.problem is None
+
+
 def filtered(answer: Any, name: str) -> Any:
     """Answers with *answer* for the value of the parameter *name*, as an API does that ignores all others."""
 

@@ -30,6 +30,7 @@ from crossdock.delta.row_preparation import (
     KEY,
     KEY_HASH,
     POSITION,
+    ROWS,
     SAME,
     SKIP,
     UNIT,
@@ -67,7 +68,6 @@ from crossdock.values.raw_rows_and_records import (
     Again,
     RawBatch,
     cells_of_column,
-    internal_column_name,
     record_number_column,
     with_path_columns,
 )
@@ -96,7 +96,6 @@ def has_unique_keys(candidates: pl.DataFrame, *, matched_once: bool) -> bool:
     return sum(part[KEY_HASH].n_unique() for (part,) in split_into_parts_by_key(keys)) == keys.height
 
 
-ROWS = internal_column_name("rows")
 _HELD_BYTES = 32 << 20  # of rows that may have changed
 _DIGESTED_AT_ONCE = 10_000
 _SAMPLED_KEYS, _SAMPLED_AT_ONCE = 10_000, 100  # that are compared in other notations, and those of one frame

@@ -36,7 +36,7 @@ FP, POSITION, SAME, DELETED = (
     internal_column_name("same"),
     internal_column_name("deleted"),
 )
-UNIT, _OURS = internal_column_name("unit"), internal_column_name("ours")
+UNIT, ROWS, _OURS = internal_column_name("unit"), internal_column_name("rows"), internal_column_name("ours")
 BEFORE = internal_column_name("before:")
 """The prefix of columns with the cells before repairs."""
 _TRIM = Repair(strip="both")

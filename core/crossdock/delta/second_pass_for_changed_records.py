@@ -19,6 +19,7 @@ from crossdock.delta.row_preparation import (
     KEY,
     KEY_HASH,
     POSITION,
+    ROWS,
     SKIP,
     UNIT,
     is_added_column,
@@ -29,11 +30,12 @@ from crossdock.delta.source_units_and_small_batches import AT_ONCE, SourceUnit
 from crossdock.errors import ConnectorError
 from crossdock.mapping.convert import Row
 from crossdock.state import RecordIdentity
-from crossdock.values.raw_rows_and_records import LINE, Record, record_number_column
+from crossdock.values.raw_rows_and_records import LINE, Record, internal_column_name, record_number_column
 
 _LINES = "a connector must give each row of a file or page its own line number"
 _AT_ONCE = 1_000  # kept records that are repaired
 MAX_BYTES = 8 << 20  # of the records of a chunk
+_WANTED = internal_column_name("wanted:")  # begins the columns with facts about the record that a row belongs to
 _CELL_BYTES = 64  # for each cell, in addition to its text; commas count as cells: a JSON text has that many values
 
 
@@ -45,7 +47,10 @@ class KeyedRecord(Struct):
 def read_records_of_unit(
     stream: Stream[Any], name: str, unit: SourceUnit, wanted: pl.DataFrame
 ) -> Iterator[KeyedRecord]:
-    """Yield the records of *wanted*, which are rows of `LatestRecords.latest` of one unit, in their order."""
+    """Yield the records of *wanted*, which are rows of `LatestRecords.latest` of one unit, in the order of the source.
+
+    With ``group_by``, it is that of their last rows.
+    """
     read = _read_grouped_records if stream.group_by else _read_single_row_records
     return read(stream, name, unit, wanted)
 
@@ -182,33 +187,41 @@ def _cells_before_repair(rows: pl.DataFrame) -> Iterator[dict[str, str]]:
 def _read_grouped_records(
     stream: Stream[Any], name: str, unit: SourceUnit, wanted: pl.DataFrame
 ) -> Iterator[KeyedRecord]:
+    """Yield each record as soon as all of its rows are read, so that only rows that are apart are held."""
+    held: defaultdict[int, list[tuple[dict[str, Any], dict[str, str]]]] = defaultdict(list)
+    for found in _rows_of_wanted_records(stream, unit, wanted):
+        text = [each for each in found.columns if not is_added_column(each)]
+        for row, was in zip(found.iter_rows(named=True), _cells_before_repair(found), strict=False):
+            rows = held[row[KEY_HASH]]
+            rows.append((row, was))
+            if len(rows) == row[_WANTED + ROWS]:
+                yield _record_of_rows(name, unit.source, text, held.pop(row[KEY_HASH]))
+
+
+def _record_of_rows(
+    name: str, source: str, text: Sequence[str], read: Sequence[tuple[dict[str, Any], dict[str, str]]]
+) -> KeyedRecord:
+    rows, before = zip(*sorted(read, key=lambda each: each[0][LINE]), strict=True)
+    cells = tuple({each: row[each] for each in text} for row in rows)
+    record = Record(rows[0][KEY] or "", cells, source, tuple(row[LINE] for row in rows), before)
+    place = rows[0][_WANTED + FP], rows[0].get(_WANTED + POSITION), source, record.lines[0]
+    return KeyedRecord(record, RecordIdentity(name, record.key, rows[0][KEY_HASH], *place))
+
+
+def _rows_of_wanted_records(stream: Stream[Any], unit: SourceUnit, wanted: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Yield the rows that form the records of *wanted*, with the facts about these, in frames of bounded size."""
+    facts = wanted.select(KEY_HASH, pl.col(FP, ROWS, LINE, *({POSITION} & {*wanted.columns})).name.prefix(_WANTED))
     parts = (prepare(stream, unit.source, frame).filter(pl.col(SKIP).is_null()) for frame in unit.read_rows())
-    keys = wanted.select(KEY_HASH)
-    read = pl.concat([part.join(keys, on=KEY_HASH, how="semi", maintain_order="left") for part in parts])
-    found = _rows_of_wanted_versions(stream, rows_after_last_deletion(read).sort(LINE), wanted)
-    text = [name for name in found.columns if not is_added_column(name)]
-    groups: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for row in found.iter_rows(named=True):
-        groups[row[KEY_HASH]].append(row)
-    before: dict[int, list[dict[str, str]]] = defaultdict(list)
-    for key_hash, was in zip(found[KEY_HASH].to_list(), _cells_before_repair(found), strict=False):
-        before[key_hash].append(was)
-    facts = {row[KEY_HASH]: row for row in wanted.iter_rows(named=True)}
-    for key_hash, rows in groups.items():
-        cells = tuple({name: row[name] for name in text} for row in rows)
-        record = Record(rows[0][KEY] or "", cells, unit.source, tuple(row[LINE] for row in rows))
-        record = replace(record, before=tuple(before[key_hash]))
-        place = facts[key_hash][FP], facts[key_hash].get(POSITION), unit.source, record.lines[0]
-        yield KeyedRecord(record, RecordIdentity(name, record.key, key_hash, *place))
-
-
-def _rows_of_wanted_versions(stream: Stream[Any], rows: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
-    """Return *rows* without those of other records of a file that have the keys of *wanted*."""
-    number = record_number_column(stream.key)
-    if number not in rows.columns:
-        return rows
-    first = wanted.select(KEY_HASH, pl.col(LINE).cast(pl.UInt64)).join(rows, on=[KEY_HASH, LINE])
-    return rows.join(first, on=[KEY_HASH, number], how="semi", maintain_order="left")
+    frames: Iterator[pl.DataFrame] = (part.join(facts, on=KEY_HASH, maintain_order="left") for part in parts)
+    if stream.deleted is not None:  # a later row may say that the rows before it no longer count
+        frames = iter([rows_after_last_deletion(pl.concat(frames))])
+    number, begun = record_number_column(stream.key), list[pl.DataFrame]()
+    for found in frames:
+        rows = found
+        if number in found.columns:  # other records of the file may have the same keys
+            begun.append(found.filter(pl.col(LINE) == pl.col(_WANTED + LINE)).select(KEY_HASH, number))
+            rows = found.join(pl.concat(begun), on=[KEY_HASH, number], how="semi", maintain_order="left")
+        yield from rows.iter_slices(AT_ONCE)
 
 
 def rows_after_last_deletion(rows: pl.DataFrame) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from tests.examples import examples
 from tests.unit.delta.things import Rows, Things, batch, known_of, records, rereadable, scanned
 
 from crossdock.delta import latest_records as scan_module
-from crossdock.delta import state_comparison
+from crossdock.delta import source_units_and_small_batches, state_comparison
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, SAME, prepare
@@ -24,7 +24,7 @@ from crossdock.mapping.incremental_cursors import Cursor
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.mapping.stream_declaration import SuspiciousLimit
 from crossdock.state.sidecar_files.known_fingerprints_by_key import KNOWN_FP
-from crossdock.values.raw_rows_and_records import LINE, RawBatch
+from crossdock.values.raw_rows_and_records import LINE, RawBatch, read_arrow_file
 from crossdock.values.tally import Tally
 
 
@@ -147,6 +147,27 @@ def test_rows_of_one_file_make_one_record(tmp_path: Path) -> None:
         "2": (["x", "y"], (2, 3)),
     }
     assert (tally.rows_superseded, tally.rows_in_records) == (1, 4)
+
+
+def test_a_record_is_made_as_soon_as_all_of_its_rows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a large file, only the rows of records are held that it divides, and not all of its records."""
+    frames = [["1", "1", "2"], ["3", "1"], ["2", "4"]]
+    rows = [[{"K": key, "V": f"{frame}{place}"} for place, key in enumerate(keys)] for frame, keys in enumerate(frames)]
+    scan, _ = scanned(
+        Things(mode="append", group_by=("K",)),
+        [RawBatch("a.csv", batch(each).load().with_columns(pl.col(LINE) + 10 * at)) for at, each in enumerate(rows)],
+        tmp_path,
+    )
+    read = list[Path]()
+
+    def counted(path: Path) -> pl.DataFrame:
+        read.append(path)
+        return read_arrow_file(path)
+
+    monkeypatch.setattr(source_units_and_small_batches, "read_arrow_file", counted)
+    made = ((each.record, len(read)) for each in scan.read_chosen_records(scan.latest))
+    found = [(record.key, [row["V"] for row in record.rows], number) for record, number in made]
+    assert found == [("3", ["10"], 2), ("1", ["00", "01", "11"], 2), ("2", ["02", "20"], 3), ("4", ["21"], 3)]
 
 
 def test_repairs_come_before_filters_and_keys(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -148,3 +149,21 @@ def test_versions_that_follow_each_other_may_be_parts(tmp_path: Path) -> None:
     with declared_writes(tmp_path, created, RESOURCE, stream=stream) as project:
         (project.out / "1.txt").write_text(written("txt", [("7", "AB"), ("7", "CD"), ("8", "A")]), "utf-8")
         assert "1.txt:2 and 1.txt:5, and only its latter rows count" in project.sync().stderr
+
+
+def test_lines_that_an_update_takes_away_are_counted(tmp_path: Path) -> None:
+    """An export that was cut at midnight has the other half of an order; a line with another quantity is the same."""
+
+    def answer(request: PartnerRequest) -> PartnerAnswer:
+        return created(request) if request.method == "POST" else PartnerAnswer(200, request.json())
+
+    lines = LINES | {"members": {"sku": "text", "quantity": "number"}}
+    resource = RESOURCE | {"update": "PATCH /records/{id}", "read": "GET /records/{id}", "members": {"lines": lines}}
+    each = {"sku": "NAME", "quantity": {"from": "QTY", "as": "integer"}}
+    stream = {"group_by": ["ID"], "map": {"lines": {"each": each}}}
+    with declared_writes(tmp_path, answer, resource, stream=stream) as project:
+        (project.out / "1.csv").write_text("ID,NAME,QTY\n7,A,1\n8,A,1\n8,B,1\n", "utf-8")
+        project.sync()
+        (project.out / "2.csv").write_text("ID,NAME,QTY\n8,C,1\n7,A,2\n", "utf-8")
+        found = json.loads(project.run("sync", "--json").stdout)["streams"]["wms.records"]
+        assert (found["records"]["updated"], found["parts"]) == (2, {"element of lines taken away": 2})

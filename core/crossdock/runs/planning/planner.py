@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
@@ -254,7 +254,7 @@ class Planner:
         else:
             operation = self._check_request_can_be_made(self._new_operation(read, after, binding))
             self.updates += operation.counts_against_update_limits
-            self._tally.parts.update(f"{name} taken away" for name, value in operation.changes.items() if value is None)
+            self._tally.parts.update(_parts_taken_away(binding.payload, operation.changes))
             planned.operations.append(operation)
 
     def _refresh_matches(self, undecided_count: int) -> bool:
@@ -398,6 +398,23 @@ class Planner:
             except AuthorCodeError as error:
                 raise rejection_by_target_code(error, operation.record) from None
         return operation
+
+
+def _parts_taken_away(before: Mapping[str, Any], changes: Mapping[str, Any]) -> Iterator[str]:
+    """Yield each member and each element of a list that an update removes, such as the lines of half an order."""
+    for name, value in changes.items():
+        if value is None:
+            yield f"{name} taken away"
+        elif isinstance(value, list) and isinstance(was := before.get(name), list):
+            lost = Counter(map(_texts_of_element, was)) - Counter(map(_texts_of_element, value))
+            yield from repeat(f"element of {name} taken away", lost.total())
+
+
+def _texts_of_element(element: Any) -> str:
+    """Return what tells elements of a list apart: a line with another quantity or price is the same line."""
+    if isinstance(element, dict):
+        element = {name: value for name, value in sorted(element.items()) if isinstance(value, str)}
+    return exact_json.dumps(element).decode()
 
 
 def _accepted_binding(binding: Binding, identity: RecordIdentity, after: dict[str, Any]) -> Binding:

@@ -170,6 +170,19 @@ def test_a_repeated_line_counts_as_in_the_newest_file(site: Site) -> None:
     assert orders(site)["wms:1"][2] == (line("P1", "2", "1.5"), line("P2", "6", "0.3"))
 
 
+def test_lines_of_a_file_that_was_replaced_are_those_of_an_older_file(site: Site) -> None:
+    """Also where both have the same name: a line that only the older one has stays, and the report counts its order."""
+    begin(site)
+    site.edit("LINE_*.csv", "LINE.csv")
+    site.export("HEAD_1.csv", HEADERS)
+    site.export("LINE.csv", LINES)
+    assert site.sync().code == 0
+    site.export("LINE.csv", "ORDERNO;LINE;SKU;QTY;PRICE\n1;1;P1;7;1.50\n")
+    again = site.sync()
+    assert again.json["streams"]["wms.orders"]["parts"] == {"record with rows of lines in several files": 1}
+    assert orders(site)["wms:1"][2] == (line("P2", "1", "0.3"), line("P1", "7", "1.5"))
+
+
 @pytest.mark.nightly(but=["True"])
 @pytest.mark.parametrize("archived", [False, True])
 def test_a_snapshot_follows_its_look_up(site: Site, *, archived: bool) -> None:

@@ -300,6 +300,17 @@ class Joined:
     columns: Sequence[str] | None
 
 
+def _numbered_among_those_of_its_name(files: Sequence[TakenFile]) -> Iterator[tuple[TakenFile, str]]:
+    """Yield each file, and what tells it from earlier ones of its name, which were replaced: `` (2)`` for the second.
+
+    Rows of joined files are recognized by the name of their file.
+    """
+    times = Counter[str]()
+    for file in files:
+        times[file.facts.name] += 1
+        yield file, f" ({times[file.facts.name]})" if times[file.facts.name] > 1 else ""
+
+
 class JoinedFiles:
     """The files of a stream together with those that it looks up or joins."""
 
@@ -379,10 +390,8 @@ class JoinedFiles:
         )
         joiner = Joiner(*rules, stored, self._run.work)
         proof = self._combined_proof(read, others)
-        columns, times = list[str](), Counter[str]()
-        for file in read:
-            times[file.facts.name] += 1
-            number = f" ({times[file.facts.name]})" if times[file.facts.name] > 1 else ""  # these batches have no again
+        columns: list[str] = []
+        for file, number in _numbered_among_those_of_its_name(read):
             for name, rows in self._main.source.rows(file):
                 for chunk in joiner.add_columns(self._main.prepare(rows)):
                     columns = [name for name in chunk.columns if name != LINE]
@@ -396,8 +405,10 @@ class JoinedFiles:
         stored = StoredRows(other.columns, self._run.work)
         # rows of a finished file without a row of the main source were reported when it was new
         reported = () if self._snapshot else other.part.source.finished_before(other.part.stream_id)
-        for number, file in enumerate(other.part.source.in_order(files)):
-            for source, rows in other.part.source.rows(file):
+        ordered = _numbered_among_those_of_its_name(other.part.source.in_order(files))
+        for number, (file, of_name) in enumerate(ordered):
+            for name_of_file, rows in other.part.source.rows(file):
+                source = f"{name_of_file}{of_name}"
                 is_new = file.facts.content_hash not in reported
                 prepared = other.part.prepare(rows)
                 if self._run.observe is not None:

@@ -532,11 +532,7 @@ class RecordMap:
         rows = [JsonCells(row, record.count, others=self._others) if JSON in row else row for row in record.rows]
         members = self._build_with_error_line(record, rows, 0, self._single)
         for column in self._agreeing if len(record.rows) > 1 else ():
-            first = record.row[column]
-            for place, row in enumerate(record.rows):
-                if row[column] != first:
-                    error = RecordError("rows_disagree", "differs between the rows of one record", pointer=column)
-                    raise error.at(record.lines[place])
+            _check_rows_agree(record, column, [row[column] for row in record.rows])
         for form in self._each:
             objects = self._build_objects(record, rows, form)
             if objects is None:
@@ -559,7 +555,10 @@ class RecordMap:
             ]
             return [self._build_with_error_line(record, rows, place, form.build) for place in wanted]
         if isinstance(rows[0], JsonCells):
-            return self._objects_from_list(record, rows[0].document, form.of, form)
+            documents = [row.document for row in rows if isinstance(row, JsonCells)]
+            if len(documents) > 1:
+                _check_rows_agree(record, form.of, [_elements_at(each, form.of) for each in documents])
+            return self._objects_from_list(record, documents[0], form.of, form)
         return _objects_from_join(record, form.of, form)
 
     def _objects_from_list(self, record: Record, document: Any, path: str, form: _CompiledEach) -> list[Any] | None:
@@ -592,6 +591,13 @@ class RecordMap:
             return build(rows[place])
         except RecordError as error:
             raise error.at(record.lines[place]) from None
+
+
+def _check_rows_agree(record: Record, pointer: str, values: Sequence[Any]) -> None:
+    """Raise RecordError if the *values* of the rows differ, of which the record would have that of its first row."""
+    for value, line in zip(values, record.lines, strict=True):
+        if value != values[0]:
+            raise RecordError("rows_disagree", "differs between the rows of one record", pointer=pointer).at(line)
 
 
 class MemberOverrides:

@@ -337,6 +337,17 @@ def test_each_element_of_a_json_list_is_an_item() -> None:
     assert items_of({"cart": {"lines": []}}) == []
 
 
+def test_the_rows_of_one_record_must_have_the_same_list() -> None:
+    """An order that is divided over several objects is a dead letter, and has not the lines of its first object."""
+    items: list[Any] = [{"cart": {"lines": [{"product": {"sku": sku}} for sku in skus]}} for skus in ("A", "A", "AB")]
+    rows = [json_record(each).row for each in items]
+    made = RecordMap(FORMS.validate_python(LINES))
+    assert made(record(*rows[:2])) == {"items": [{"sku": "A"}]}
+    with pytest.raises(RecordError) as refused:
+        made(record(*rows))
+    assert (refused.value.code, refused.value.pointer, refused.value.line) == ("rows_disagree", "cart.lines", 4)
+
+
 def test_lists_in_the_elements_of_a_list_are_one() -> None:
     """``*`` stands for each element of the list around them. One that is none, or cut, is a dead letter."""
     form = {"of": "shipments.*.labels", "each": {"number": "number"}}

@@ -223,7 +223,7 @@ def _percent_encoded(column: pl.Series) -> pl.Series:
 
 def missing_columns_hint(needed: Collection[str], frame: pl.DataFrame) -> str:
     """Return the hint of an error about missing columns. It lists no cells of a first line that may be a record."""
-    present = [name for name in frame.columns if name != LINE]
+    present = [name for name in frame.columns if not is_added_column(name)]
     if set(needed) & set(present) or _has_plausible_column_names(present, needed, frame):
         return f"its columns: {_shortened_list(present)}"
     count = f"{len(present):,} columns" if len(present) != 1 else "1 column"

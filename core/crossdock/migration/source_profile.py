@@ -17,6 +17,7 @@ from crossdock.values.raw_rows_and_records import (
     RawBatch,
     column_expressions_by_exact_names,
     internal_column_name,
+    is_internal_column,
 )
 
 MAX_COLUMNS = 500
@@ -79,7 +80,8 @@ def _without_joined_rows_and_columns(rows: pl.DataFrame, joined: Collection[str]
     for name in joined:
         if (problem := f"{name}.problem") in rows.columns:
             rows = rows.filter(pl.col(problem).ne_missing(pl.lit(NO_MAIN_ROW)))
-    own = [each for each in rows.columns if each not in joined and each.partition(".")[0] not in joined]
+    present = [each for each in rows.columns if not is_internal_column(each)]
+    own = [each for each in present if each not in joined and each.partition(".")[0] not in joined]
     return rows.select(column_expressions_by_exact_names(own))
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.delta.row_preparation import missing_columns_hint
+from crossdock.values.raw_rows_and_records import REFUSED, record_number_column
 
 
 def rows(*lines: tuple[str, ...]) -> pl.DataFrame:
@@ -56,3 +57,9 @@ def test_rows_of_one_form_have_no_header(lines: list[tuple[str, str]]) -> None:
     """Where the first line has the form of the others, nothing of it is shown."""
     if lines[0][0] != lines[0][1] and "_line" not in lines[0]:
         assert "its columns" not in missing_columns_hint({"--"}, rows(*lines))
+
+
+def test_what_readers_say_of_rows_is_not_shown() -> None:
+    """Why a set of an EDI file was refused is in a column of its own, whose name is not for people."""
+    frame = pl.DataFrame({"NO": ["1"], REFUSED: [""], record_number_column(["NO"]): ["2"]})
+    assert missing_columns_hint({"NO", "SKU"}, frame) == "its columns: NO"

@@ -11,7 +11,7 @@ import pytest
 
 from crossdock.migration import source_profile
 from crossdock.migration.source_profile import SourceProfile
-from crossdock.values.raw_rows_and_records import LINE, RawBatch
+from crossdock.values.raw_rows_and_records import LINE, REFUSED, RawBatch, record_number_column
 
 
 def batch(source: str, cells: Mapping[str, Sequence[str | None]]) -> RawBatch:
@@ -100,6 +100,13 @@ def the_number_of_columns_is_bounded(most: int) -> None:
     assert len(found.columns) == most
     assert found.has_more
     assert not profiled(batch("a.csv", {"A": ["1"]})).has_more
+
+
+def test_what_readers_say_of_rows_is_no_column() -> None:
+    """Why a set of an EDI file was refused, and the number of a record."""
+    assert list(profiled(batch("a.edi", {"A": ["1"], REFUSED: [""], record_number_column(["A"]): ["2"]})).columns) == [
+        "A"
+    ]
 
 
 def test_a_batch_without_lines_is_left_to_the_engine() -> None:

@@ -138,8 +138,8 @@ def test_a_record_that_a_file_has_again_is_another_version(tmp_path: Path, kind:
         assert len(project.requests) == 3, "nothing has changed"
 
 
-def test_versions_that_follow_each_other_may_be_parts(tmp_path: Path) -> None:
-    """A header that is repeated below itself may begin a page: a warning names both places."""
+def test_versions_without_a_common_row_may_be_parts(tmp_path: Path) -> None:
+    """The parcels of an order, or a header that is repeated on each page: a warning names both places."""
     stream = {
         "files": "*.txt",
         "format": FORMATS["txt"],
@@ -147,8 +147,10 @@ def test_versions_that_follow_each_other_may_be_parts(tmp_path: Path) -> None:
         "map": {"lines": {"each": {"sku": "NAME"}}},
     }
     with declared_writes(tmp_path, created, RESOURCE, stream=stream) as project:
-        (project.out / "1.txt").write_text(written("txt", [("7", "AB"), ("7", "CD"), ("8", "A")]), "utf-8")
-        assert "1.txt:2 and 1.txt:5, and only its latter rows count" in project.sync().stderr
+        (project.out / "1.txt").write_text(written("txt", [("7", "AB"), ("8", "A"), ("7", "BC")]), "utf-8")
+        assert "in common" not in project.sync().stderr
+        (project.out / "2.txt").write_text(written("txt", [("9", "AB"), ("8", "A"), ("9", "CD")]), "utf-8")
+        assert "a record is at 2.txt:2 and 2.txt:7 without a row in common" in project.sync().stderr
 
 
 def test_lines_that_an_update_takes_away_are_counted(tmp_path: Path) -> None:

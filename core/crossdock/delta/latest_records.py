@@ -132,6 +132,7 @@ class LatestRecords:
         self._group: list[pl.DataFrame] = []  # rows of the current unit, with ``group_by``
         self._edges = dict[int, tuple[int, int]]()  # the keys of the first and the last row, with ``group_by``, by unit
         self.divided_record: str | None = None
+        self.disjoint_versions: str | None = None
         self._rows_before_deletion = 0  # of the same key and unit, with ``group_by``
         self._free_bytes = _HELD_BYTES
         self._small = SmallBatches(stream)
@@ -316,8 +317,7 @@ class LatestRecords:
             grouped = fingerprint.group_fingerprints(rows, of_record, FP, self._stream.fingerprint).rename(
                 {"rows": ROWS}
             )
-            if self._record_number in grouped.columns:
-                self.divided_record = self.divided_record or self._place_of_adjacent_versions(grouped)
+            self.disjoint_versions = self.disjoint_versions or self._place_of_versions_without_common_row(rows)
             self._parts.append(self._as_candidates(grouped))
             self._group = []
 
@@ -344,7 +344,7 @@ class LatestRecords:
             stream = self._stream
             if self._lists_all and not (stream.order_by or stream.duplicates == "last"):
                 self._refuse_contradictions(competing)
-            self.divided_record = self.divided_record or self._place_of_divided_record(competing)
+            self.divided_record = self._place_of_divided_record(competing)
             if self._is_ordered_by_cursor_only:
                 competing = self._with_positions_by_cursor(competing)
             order = [POSITION, UNIT, LINE] if POSITION in competing.columns else [UNIT, LINE]  # of equal ones the last
@@ -358,17 +358,25 @@ class LatestRecords:
         tally.rows_in_records += in_records
         tally.rows_superseded += self._row_count(candidates) + self._rows_before_deletion - in_records
 
-    def _place_of_adjacent_versions(self, grouped: pl.DataFrame) -> str | None:
-        """Return where numbered records of one key follow each other in the unit, of which only the latter counts."""
-        if self._stream.order_by:  # which says that they are versions
+    def _place_of_versions_without_common_row(self, rows: pl.DataFrame) -> str | None:
+        """Return where numbered records of one key are in the unit that may be parts of one: only the last one counts.
+
+        A version and its correction usually have a row in common; a shipment of an order and the next one have none.
+        """
+        number = self._record_number
+        if number not in rows.columns or self._stream.order_by:  # which says that they are versions
             return None
-        before = pl.all().shift().name.prefix(BEFORE)
-        again = grouped.select(KEY_HASH, FP, LINE, before).filter(
-            pl.col(KEY_HASH) == pl.col(f"{BEFORE}{KEY_HASH}"), pl.col(FP) != pl.col(f"{BEFORE}{FP}")
+        is_several, is_common = (pl.col(number).n_unique().over(KEY_HASH, *by) > 1 for by in ([], [FP]))
+        apart = rows.filter(is_several).filter(~is_common.any().over(KEY_HASH))
+        if not apart.height:
+            return None
+        first, *_, last = (
+            apart.filter(pl.col(KEY_HASH) == pl.col(KEY_HASH).first())
+            .group_by(number)
+            .agg(pl.col(LINE).min())[LINE]
+            .sort()
         )
-        for lines in again.select(f"{BEFORE}{LINE}", LINE).head(1).iter_rows():
-            return " and ".join(self.place_of_row(len(self._units) - 1, line) for line in lines)
-        return None
+        return " and ".join(self.place_of_row(len(self._units) - 1, line) for line in (first, last))
 
     def _place_of_divided_record(self, competing: pl.DataFrame) -> str | None:
         """Return where a record is with which one unit ends and the next one begins, of which only the latter counts.

@@ -721,6 +721,10 @@ def report_doubtful_rows(bound: BoundStream, scan: LatestRecords) -> None:
         text = f"a record is at the border of {scan.divided_record}, and only its latter rows count"
         hint = "if the export was divided by rows, let the sender keep the rows of a record together"
         bound.context.run.warn(bound.name, f"{text}: {hint}", code="records_repeated")
+    if scan.disjoint_versions is not None:
+        text = f"a record is at {scan.disjoint_versions} without a row in common, and only the last one counts"
+        hint = "if these are parts of it, add to 'key' what tells them apart, such as the number of a shipment"
+        bound.context.run.warn(bound.name, f"{text}: {hint}", code="records_repeated")
     for found in scan.suspicious.found:
         note(bound.name, str(found))
 

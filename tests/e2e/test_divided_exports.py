@@ -153,6 +153,20 @@ def test_versions_without_a_common_row_may_be_parts(tmp_path: Path) -> None:
         assert "a record is at 2.txt:2 and 2.txt:7 without a row in common" in project.sync().stderr
 
 
+def test_an_export_in_shards_is_noticed(tmp_path: Path) -> None:
+    """Each file has some lines of each order: a warning names two places. Versions with a common line are none."""
+    stream = {"group_by": ["ID"], "map": {"lines": {"each": {"sku": "NAME"}}}}
+    with declared_writes(tmp_path, created, RESOURCE, stream=stream) as project:
+        rows = [f"{order},{line}" for order in "789" for line in "ABCD"]
+        for shard in range(3):
+            project.export(*rows[shard::3])
+        assert "a record is at 0002.csv:2 and 0003.csv:2 without a row in common" in project.sync().stderr
+    with declared_writes(tmp_path / "2", created, RESOURCE, stream=stream) as project:
+        project.export("6,X", "8,A", "8,B", "7,X")
+        project.export("9,X", "8,B", "8,C", "5,X")
+        assert "in common" not in project.sync().stderr
+
+
 def test_lines_that_an_update_takes_away_are_counted(tmp_path: Path) -> None:
     """An export that was cut at midnight has the other half of an order; a line with another quantity is the same."""
 

@@ -98,6 +98,7 @@ def has_unique_keys(candidates: pl.DataFrame, *, matched_once: bool) -> bool:
 
 _HELD_BYTES = 32 << 20  # of rows that may have changed
 _DIGESTED_AT_ONCE = 10_000
+_EXAMINED_RECORDS = 3  # that several files have
 _SAMPLED_KEYS, _SAMPLED_AT_ONCE = 10_000, 100  # that are compared in other notations, and those of one frame
 _POSITIONS = {KEY_HASH: fingerprint.HASH, UNIT: pl.UInt32, LINE: pl.UInt32, POSITION: pl.String}
 _OF_NO_ROW = {POSITION: None, ROWS: 1, DELETED: False}
@@ -345,6 +346,8 @@ class LatestRecords:
             if self._lists_all and not (stream.order_by or stream.duplicates == "last"):
                 self._refuse_contradictions(competing)
             self.divided_record = self._place_of_divided_record(competing)
+            if not (self.divided_record or self.disjoint_versions):
+                self.disjoint_versions = self._place_of_files_without_common_row(competing)
             if self._is_ordered_by_cursor_only:
                 competing = self._with_positions_by_cursor(competing)
             order = [POSITION, UNIT, LINE] if POSITION in competing.columns else [UNIT, LINE]  # of equal ones the last
@@ -377,6 +380,32 @@ class LatestRecords:
             .sort()
         )
         return " and ".join(self.place_of_row(len(self._units) - 1, line) for line in (first, last))
+
+    def _place_of_files_without_common_row(self, competing: pl.DataFrame) -> str | None:
+        """Return where two files have a record of several rows that may be in parts, as an export in shards has.
+
+        Few records are examined, because their files are read again for it: in shards, almost all are divided.
+        """
+        if not (self._stream.group_by and self._stream.reads_files) or self._stream.order_by:
+            return None
+        differs = (pl.col(FP).n_unique().over(KEY_HASH) > 1) & (pl.col(ROWS).max().over(KEY_HASH) > 1)
+        versions = competing.filter(pl.col(FP).is_not_null()).filter(differs).sort(UNIT, LINE)  # not of deletions
+        for key in versions[KEY_HASH].unique(maintain_order=True).head(_EXAMINED_RECORDS):
+            *_, before, last = versions.filter(pl.col(KEY_HASH) == pl.lit(key, fingerprint.HASH))[[UNIT, LINE]].rows()
+            if before[0] != last[0] and self._fingerprints_of_rows(key, *before).isdisjoint(
+                self._fingerprints_of_rows(key, *last)
+            ):
+                return f"{self.place_of_row(*before)} and {self.place_of_row(*last)}"
+        return None
+
+    def _fingerprints_of_rows(self, key: int, number: int, line: int) -> set[int]:
+        """Return those of the rows of *key* in a file, from *line* on."""
+        unit, found = self._units[number], set[int]()
+        for frame in unit.read_rows():
+            rows = prepare(self._stream, unit.source, frame)
+            is_of_key = pl.col(KEY_HASH) == pl.lit(key, fingerprint.HASH)
+            found.update(rows.filter(is_of_key, pl.col(SKIP).is_null(), pl.col(LINE) >= line)[FP].to_list())
+        return found
 
     def _place_of_divided_record(self, competing: pl.DataFrame) -> str | None:
         """Return where a record is with which one unit ends and the next one begins, of which only the latter counts.

@@ -723,7 +723,10 @@ def report_doubtful_rows(bound: BoundStream, scan: LatestRecords) -> None:
         bound.context.run.warn(bound.name, f"{text}: {hint}", code="records_repeated")
     if scan.disjoint_versions is not None:
         text = f"a record is at {scan.disjoint_versions} without a row in common, and only the last one counts"
-        hint = "if these are parts of it, add to 'key' what tells them apart, such as the number of a shipment"
+        hint = (
+            "if these are parts of it, let the sender keep its rows together,"
+            " or add to 'key' what tells them apart, such as the number of a shipment"
+        )
         bound.context.run.warn(bound.name, f"{text}: {hint}", code="records_repeated")
     for found in scan.suspicious.found:
         note(bound.name, str(found))

@@ -446,3 +446,14 @@ def test_a_named_key_has_as_many_parts_as_the_stream(tmp_path: Path) -> None:
     wrong = RawBatch("page", named().load(), deleted=(("a", "b"),))
     with pytest.raises(RefusedError, match="a deleted record has a key of 2 parts instead of 1"):
         scanned(stream, [wrong], tmp_path)
+
+
+def test_a_deleted_record_of_several_files_is_not_divided(tmp_path: Path) -> None:
+    """A mark is no version with other rows; two files without a common row are named."""
+    stream = Things(
+        mode="append", group_by=("K",), uses=("V",), deleted=Filter(field="V", equals="D"), reads_files=True
+    )
+    first = batch([{"K": "1", "V": "a"}, {"K": "1", "V": "b"}, {"K": "2", "V": "a"}])
+    for rows, said in ((["D"], None), (["a", "c"], None), (["c", "d"], "a.csv:2 and b.csv:3")):
+        later = batch([{"K": "3", "V": "a"}, *({"K": "1", "V": each} for each in rows)], "b.csv")
+        assert scanned(stream, [first, later], tmp_path)[0].disjoint_versions == said

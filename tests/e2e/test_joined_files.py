@@ -311,6 +311,25 @@ def test_lines_that_come_again_later_are_read(site: Site, mode: str) -> None:
         assert orders(site)["wms:1"][2][0] == line("P1", quantity, "1.5")
 
 
+def test_a_snapshot_with_fewer_parts_than_the_one_before_is_noticed(site: Site) -> None:
+    """A run between two uploads takes the lines of the missing part away: it warns, and the part brings them back."""
+    begin(site, mode="snapshot")
+    more = "ORDERNO;LINE;SKU;QTY;PRICE\n1;3;P2;4;0.30\n"
+    for day in (5, 6):
+        site.export(f"HEAD_2026-01-0{day}.csv", HEADERS)
+        site.export(f"LINE_2026-01-0{day}_a.csv", LINES)
+        if day == 5:
+            site.export("LINE_2026-01-05_b.csv", more)
+            assert "has 1 file" not in site.sync().err
+    told = "the snapshot of LINE_2026-01-06_a.csv has 1 file, and the one before had 2"
+    assert told in site.sync().err
+    assert len(orders(site)["wms:1"][2]) == 2
+    assert told not in site.sync().err, "no file is new"
+    site.export("LINE_2026-01-06_b.csv", more)
+    assert "has 1 file" not in site.sync().err
+    assert len(orders(site)["wms:1"][2]) == 3
+
+
 def test_files_that_cannot_belong_together_are_refused(site: Site) -> None:
     """Undated parts of a snapshot, a key that no row has, and a missing line file; nothing is imported."""
     begin(site, mode="snapshot")

@@ -37,6 +37,7 @@ from crossdock.state import FileFacts
 from crossdock.values.fixed_decimal_contexts import EXACT
 from crossdock.values.raw_rows_and_records import Again, Empty, Proof, RawBatch, read_arrow_file
 from crossdock.values.safe_local_files import create_private, create_private_folder
+from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 __all__ = ["FileSource", "StreamId"]
 
@@ -282,11 +283,23 @@ class FileSource:
         if self._order.parts:
             newest = max((facts.stamp for facts in ordered), default="")
             ordered = list({facts.name: facts for facts in ordered if facts.stamp == newest}.values())
+            if fetched and ordered:
+                self._warn_of_fewer_parts_than_before(ordered)
         elif self._order.snapshot:
             if fetched and ordered[-1] not in fetched:
                 self._order.refuse_behind_future(fetched[-1], ordered[-1], self._run.clock.now())
             return ordered[-1:]
         return self._known.sorted_by_first_acceptance(ordered)
+
+    def _warn_of_fewer_parts_than_before(self, parts: Sequence[FileFacts]) -> None:
+        """Warn of a snapshot that may be read before all of its files have arrived."""
+        for stream_id in self._stream_ids:
+            before = self._known.part_count_of_snapshot_before(stream_id, parts[-1].stamp)
+            if len(parts) < before:
+                found = count_with_noun(len(parts), "file")
+                text = f"the snapshot of {parts[-1].name} has {found}, and the one before had {before:,}"
+                hint = "if a part is missing, records lose its rows until it arrives: run after the last upload"
+                self._run.warn(stream_id.stream.partition(":")[0], f"{text}: {hint}", code="file_missing")
 
     def _select_files_to_fetch(self, store: FileStore) -> list[RemoteFile]:
         offered = self._listing.offered_files(store)

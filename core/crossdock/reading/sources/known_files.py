@@ -78,6 +78,12 @@ class KnownFiles:
     def _all_accepted_files(self, stream_id: StreamId) -> list[FileFacts]:
         return self._cached_from_log(self._intake.known_files, stream_id.stream)
 
+    def part_count_of_snapshot_before(self, stream_id: StreamId, stamp: str) -> int:
+        """Return how many files the latest accepted snapshot has that is older than *stamp*."""
+        older = [facts for facts in self._all_accepted_files(stream_id) if facts.stamp < stamp]
+        latest = max((facts.stamp for facts in older), default="")
+        return len({facts.name for facts in older if facts.stamp == latest})
+
     def files_to_skip(self, stream_id: StreamId) -> dict[str, FileFacts]:
         """Return the files to skip: all finished files, but only the last snapshot, since an older one may return.
 

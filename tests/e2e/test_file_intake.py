@@ -114,6 +114,27 @@ def test_a_file_without_an_entry_is_refused(intake: Site) -> None:
     assert intake.effects() == []
 
 
+def test_a_file_that_a_manifest_names_and_that_never_came_is_told(intake: Site) -> None:
+    """Once, when the others of its manifest are read; one that was read before or belongs to others is not missing."""
+    declare(intake, 'manifest: {files: "out/MANIFEST_*", name: FILE, rows: COUNT}')
+    intake.export("PROD_1.csv", PRODUCTS)
+    intake.export("MANIFEST_1.csv", "FILE,COUNT\nPROD_1.csv,2\nPROD_2.csv,1\nOTHER_1.csv,1\n")
+    first = intake.sync("wms.products")
+    assert first.code == 0
+    (told,) = first.json["messages"]
+    assert (told["level"], told["code"]) == ("warning", "file_missing")
+    assert told["message"].startswith(
+        "1 file that a manifest names is not there, such as PROD_2.csv in out/MANIFEST_1.csv"
+    )
+    assert intake.sync("wms.products").json["messages"] == []
+    (intake.out / "PROD_1.csv").unlink()
+    intake.export("PROD_2.csv", HEADER + NEW)
+    intake.export("MANIFEST_2.csv", "FILE,COUNT\nPROD_1.csv,2\nPROD_2.csv,1\n")
+    second = intake.sync("wms.products")
+    assert second.records("products") == {"read": 1, "created": 1}
+    assert second.json["messages"] == []
+
+
 def test_counted_rows_prove_a_snapshot(intake: Site) -> None:
     """A manifest with the number of rows is evidence that what is not listed is gone, as a trailer is."""
     declare(

@@ -270,7 +270,7 @@ class FileSource:
             new = self._select_files_to_fetch(store)
             if self._late_file_watch and self._late_file_watch.early and set(self._fetched).issuperset(new):
                 new = []  # nothing has arrived since the last attempt
-            entries = read_manifest_entries(self._manifest, store, self._run, new) if self._manifest else {}
+            entries = self._read_manifest_entries(store, new)
             names = self._spool.fetch_or_use_in_place(store, new, lambda: self._known.accepted_sizes(new))
             fetched = [file_facts(file, name, self._order) for file, name in zip(new, names, strict=True)]
             self._fetched.update(zip(new, names, strict=True))
@@ -290,6 +290,23 @@ class FileSource:
                 self._order.refuse_behind_future(fetched[-1], ordered[-1], self._run.clock.now())
             return ordered[-1:]
         return self._known.sorted_by_first_acceptance(ordered)
+
+    def _read_manifest_entries(self, store: FileStore, new: Sequence[RemoteFile]) -> dict[str, ManifestEntry]:
+        """Return what manifests state about *new* files, and warn of others that they name and that never came."""
+        if self._manifest is None:
+            return {}
+        there = self._listing.names_there() | self._known.accepted_names()
+        entries, missing = read_manifest_entries(
+            self._manifest, store, self._run, new, lambda name: self._listing.matches(name) and name not in there
+        )
+        for name, where in list(missing.items())[:1]:
+            verb = "is" if len(missing) == 1 else "are"
+            found = count_with_noun(len(missing), "file")
+            text = f"{found} that a manifest names {verb} not there, such as {name} in {where}"
+            hint = "their records are missing; they are read when they come: ask the sender for them"
+            for stream in dict.fromkeys(each.stream for each in self._stream_ids):
+                self._run.warn(stream.partition(":")[0], f"{text}: {hint}", code="file_missing")
+        return entries
 
     def _warn_of_fewer_parts_than_before(self, parts: Sequence[FileFacts]) -> None:
         """Warn of a snapshot that may be read before all of its files have arrived."""

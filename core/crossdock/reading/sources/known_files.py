@@ -109,6 +109,9 @@ class KnownFiles:
         for stream_id in self._stream_ids:
             yield from self._unfinished_files(stream_id).values()
 
+    def accepted_names(self) -> set[str]:
+        return {facts.name for stream_id in self._stream_ids for facts in self._all_accepted_files(stream_id)}
+
     def unread_files_refusing_outdated(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
         """Return the sorted *files* that the stream has not finished. One older than a known file is refused."""
         unread = self.files_stream_has_not_finished(stream_id, files)

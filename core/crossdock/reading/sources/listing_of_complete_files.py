@@ -131,6 +131,13 @@ class FileListing:
         for reason in dict.fromkeys(passed.values()):
             yield passed_over_text([name for name, why in passed.items() if why == reason], reason)
 
+    def matches(self, name: str) -> bool:
+        return matches_pattern(name, self._pattern_in_any_case if self._order.ignore_case else self._pattern)
+
+    def names_there(self) -> set[str]:
+        """Return the names of the last look, also of files that do not count."""
+        return {*(file.name for file in self._since), *self.left_out}
+
     def all_data_files(self, store: FileStore) -> list[RemoteFile]:
         found = list_below(store, self._folder, self._pattern_in_any_case)
         return [file for file in found if not self._is_no_data_file(file.name)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from glob import escape
 from pathlib import PurePosixPath
 from typing import Annotated, Self
@@ -123,37 +123,56 @@ class ManifestEntry(Struct, frozen=True):
 
 
 def read_manifest_entries(
-    manifest: Manifest, store: FileStore, run: SourceContext, files: Collection[RemoteFile]
-) -> dict[str, ManifestEntry]:
-    """Return the entries of *files*, by name; the newest manifest counts. A file without an entry is refused."""
-    entries = dict[str, ManifestEntry]()
-    names = [file.name for file in files]
+    manifest: Manifest,
+    store: FileStore,
+    run: SourceContext,
+    files: Collection[RemoteFile],
+    is_missing: Callable[[str], bool],
+) -> tuple[dict[str, ManifestEntry], dict[str, str]]:
+    """Return the entries of *files*, by name; the newest manifest counts. A file without an entry is refused.
+
+    Also return the names for which *is_missing* in the manifests of these files, with the places of their entries.
+    """
+    entries, missing = dict[str, ManifestEntry](), dict[str, str]()
+    names = {file.name for file in files}
     if not names:
-        return entries
+        return entries, missing
     listed = store.list(*split_pattern(manifest.files))
     for found in sorted(listed, key=lambda file: (file.mtime, file.name)):
-        entries |= _entries_of_manifest(manifest, store, run, found, names)
+        stated = _entries_of_manifest(manifest, store, run, found, names, is_missing)
+        if names.isdisjoint(stated):
+            continue
+        entries |= stated
+        missing |= {name: entry.where for name, entry in stated.items() if name not in names}
     for file in files:
         if file.name not in entries:
             hint = f"{len(listed):,} files match {manifest.files}; ask the sender, or run again when it is listed"
             raise RefusedError("has no entry in a manifest", where=file.path, hint=hint, code="manifest_differs")
         entries[file.name].check_value_formats(manifest)
         entries[file.name].check_fact(file.path, "bytes", file.size)
-    return entries
+    return entries, missing
 
 
 def _entries_of_manifest(
-    manifest: Manifest, store: FileStore, run: SourceContext, listed: RemoteFile, names: list[str]
+    manifest: Manifest,
+    store: FileStore,
+    run: SourceContext,
+    listed: RemoteFile,
+    names: Collection[str],
+    is_missing: Callable[[str], bool],
 ) -> dict[str, ManifestEntry]:
+    def is_wanted(name: str) -> bool:
+        return name in names or is_missing(name)
+
     copy = run.work / f"{secrets.token_hex(16)}.manifest"
     try:
         with os_errors_as_state_errors(copy.parent), create_private(copy) as sink:
             fetch_whole_file(store, listed, sink, copy.parent)
         entries = dict[str, ManifestEntry]()
         for frame in read_rows(copy, manifest.format, name=listed.path):
-            for row in _manifest_rows_for_files(manifest, listed, frame, names).iter_rows(named=True):
+            for row in _manifest_rows_for_files(manifest, listed, frame, is_wanted).iter_rows(named=True):
                 name, where = row[manifest.name], f"{listed.path}:{row[LINE]}"
-                if name in entries:
+                if name in entries and name in names:
                     hint = "ask the sender for a manifest with one entry for each file"
                     raise RefusedError(
                         f"a second entry of the file in {entries[name].where}",
@@ -170,7 +189,7 @@ def _entries_of_manifest(
 
 
 def _manifest_rows_for_files(
-    manifest: Manifest, listed: RemoteFile, frame: pl.DataFrame, names: list[str]
+    manifest: Manifest, listed: RemoteFile, frame: pl.DataFrame, is_wanted: Callable[[str], bool]
 ) -> pl.DataFrame:
     if missing := {manifest.name, *manifest.facts.values(), *manifest.sums} - set(frame.columns):
         hint = "correct 'manifest' in the config, or ask the sender"
@@ -180,9 +199,8 @@ def _manifest_rows_for_files(
             hint=hint,
             code="column_missing",
         )
-    return frame.with_columns(_without_folders(column_expression_by_exact_name(manifest.name))).filter(
-        column_expression_by_exact_name(manifest.name).is_in(names)
-    )
+    named = frame.with_columns(_without_folders(column_expression_by_exact_name(manifest.name)))
+    return named.filter(pl.Series([is_wanted(name) for name in named[manifest.name]], dtype=pl.Boolean))
 
 
 def _without_folders(path: pl.Expr) -> pl.Expr:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.e2e.folder_project import FolderProject, table
+from tests.e2e.partner_files import PartnerFiles
 
 from crossdock.sandbox import SandboxServer
 
@@ -144,3 +145,33 @@ def test_keys_that_are_other_records_are_created(project: FolderProject) -> None
         project.sync()
     created = {each["body"]["externalId"] for each in project.effects()}
     assert created == {f"wms:{key}" for key in ("1", "2", "3", *both, *few)}
+
+
+@pytest.mark.parametrize(("connection", "resource"), [("depot", "orders"), ("wms", "sales")])
+def test_orders_are_not_sent_again_to_a_renamed_partner(tmp_path: Path, connection: str, resource: str) -> None:
+    """Plan and sync refuse a new name of the target or its resource: the partner would get each order twice."""
+    stage = PartnerFiles(tmp_path, acknowledged=None)
+    stage.export("SO-1,Ann,1", "SO-2,Bob,2")
+    stage.sync()
+    former = stage.config.read_text()
+    config = yaml.safe_load(former)
+    connections = config["connections"]
+    connections[connection] = connections.pop("wms") | {"namespace": "wms"}
+    connections[connection]["streams"]["acknowledgements"]["to"] = f"{connection}.acknowledgements"
+    resources = connections[connection]["target"]["resources"]
+    resources[resource] = resources.pop("orders")
+    connections["shop"]["streams"]["orders"]["to"] = f"{connection}.{resource}"
+    stage.config.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+    stage.export("SO-3,Cyd,3")
+    for command in ("plan", "sync"):
+        refused = stage.run(command)
+        assert refused.exit_code == 4
+        shown = " ".join((refused.stdout + refused.stderr).split())
+        assert "2 of 3 records that were compared were sent to wms.orders, which the config no longer has" in shown
+        assert "give it the name wms.orders again" in shown
+    connections["shop"]["streams"]["orders"]["namespace"] = "again"
+    stage.config.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+    assert "3 create shop.orders" in stage.run("plan").stdout
+    stage.config.write_text(former, encoding="utf-8")
+    stage.sync()
+    assert list(stage.files().values()) == [["N,SO-1,Ann,1", "N,SO-2,Bob,2"], ["N,SO-3,Cyd,3"]]

@@ -1,6 +1,6 @@
 """New records that the state knows under other names, which would be created a second time.
 
-Their connection was renamed, their key was changed in the config, or it is written in another notation.
+Their connection or their target was renamed, their key was changed in the config, or it is written in another notation.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ def refuse_known_records_under_other_names(
         _refuse_keys_in_other_notation(bound, state, scan, changed)
     else:
         _refuse_former_namespace(bound, state, latest)
+        _refuse_former_target(bound, state, latest)
 
 
 def _keys_to_compare(latest: pl.DataFrame) -> list[int]:
@@ -72,6 +73,26 @@ def _refuse_former_namespace(bound: BoundStream, state: State, latest: pl.DataFr
                 hint=f"if the connection was renamed, set connections.{connection}.namespace: {namespace}; if these are"
                 f" other records, set it to {bound.namespace}",
                 code="namespace_changed",
+            )
+
+
+def _refuse_former_target(bound: BoundStream, state: State, latest: pl.DataFrame) -> None:
+    """Refuse the input if a target or resource that the config no longer has knows at least half of some keys."""
+    scope = bound.scope
+    with state.begin_read_only() as tx:
+        found = tx.bindings.targets_and_resources_of_namespace(scope.namespace)
+    former = sorted(each for each in found if each not in bound.targets_and_resources_of_config)
+    keys = _keys_to_compare(latest) if former else []
+    for target, resource in former:
+        known = state.key_facts_among(structs.replace(scope, target=target, resource=resource), keys).height
+        if 2 * known >= len(keys):
+            raise RefusedError(
+                f"{known:,} of {len(keys):,} records that were compared were sent to {target}.{resource}, which the"
+                f" config no longer has, and would be sent again to {scope.target}.{scope.resource}",
+                where=bound.name,
+                hint=f"if it was renamed, give it the name {target}.{resource} again; if {scope.target} shall have them"
+                " too, or these are other records, set another namespace for the stream",
+                code="target_changed",
             )
 
 

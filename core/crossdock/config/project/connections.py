@@ -139,8 +139,21 @@ class Connection:
         others = frozenset[str]().union(
             *(contributed.get(each, ()) for each in (scope, structs.replace(scope, namespace="")))
         )
+        written = frozenset((system, kind) for system, each in targets.items() for kind in each.resources)
         return BoundStream(
-            name, self.namespace, stream, scope, context, target, read, own, is_hinted, as_written, known, others
+            name,
+            self.namespace,
+            stream,
+            scope,
+            context,
+            target,
+            read,
+            own,
+            is_hinted,
+            as_written,
+            known,
+            others,
+            written,
         )
 
     @property
@@ -202,6 +215,7 @@ class BoundStream(Struct, frozen=True):
         untrimmed_key_scopes: The scopes whose keys are not trimmed.
         namespaces_of_config: Returns those that the config knows; None if it declares the one of the stream.
         members_of_others: Those of its records that other streams contribute.
+        targets_and_resources_of_config: What any stream may write to.
     """
 
     name: str
@@ -216,6 +230,7 @@ class BoundStream(Struct, frozen=True):
     untrimmed_key_scopes: frozenset[Scope] = frozenset()
     namespaces_of_config: Callable[[], frozenset[str]] | None = None
     members_of_others: frozenset[str] = frozenset()
+    targets_and_resources_of_config: frozenset[tuple[str, str]] = frozenset()
 
     def members_of_own(self, payload: dict[str, Any], mapped: Collection[str] = ()) -> dict[str, Any]:
         """Return what the stream still writes of an accepted *payload*: those that it has given up are left as they

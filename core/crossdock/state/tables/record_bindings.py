@@ -218,6 +218,16 @@ class Bindings:
             last = namespace
         return {each for each in found if CONTRIBUTION not in each}
 
+    def targets_and_resources_of_namespace(self, namespace: str) -> set[tuple[str, str]]:
+        """Return the targets that have records of *namespace*, and of which resource, each by its first row."""
+        place = table.c.target, table.c.resource
+        first, found, last = select(*place).order_by(*place).limit(1), set[tuple[str, str]](), ("", "")
+        while (row := self._connection.execute(first.where(tuple_(*place) > last)).first()) is not None:
+            last = row.target, row.resource
+            if self.has_any(Scope(*last, namespace)):
+                found.add(last)
+        return found
+
     def unverified_imports_among(self, scope: Scope, key_hashes: Sequence[int]) -> set[int]:
         """Return those of *key_hashes* that an import has bound, and no comparison has found at the target."""
         return {key_hash for (key_hash,) in _NOT_FOUND.rows(self._connection, scope.columns, key_hashes)}

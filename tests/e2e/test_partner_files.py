@@ -377,3 +377,28 @@ def test_files_are_wrapped(tmp_path: Path) -> None:
     assert gzip.decompress(path.read_bytes()).decode().splitlines()[1:] == ["N,SO-1,Ann,1"]
     stage.acknowledge("ord_00001.csv.gz,,,,OK,")
     assert stage.records(stage.sync())["created"] == 1
+
+
+@pytest.mark.parametrize("acknowledged", [None, {"within": "8h"}])
+def test_two_shops_with_the_same_order_numbers(tmp_path: Path, acknowledged: dict[str, str] | None) -> None:
+    """The partner gets one order of a number, in plan and sync; the other is a dead letter."""
+    stage = PartnerFiles(tmp_path, acknowledged=acknowledged, records_per_file=1)
+    config = yaml.safe_load(stage.config.read_text())
+    config["connections"]["web"] = config["connections"]["shop"] | {"path": "web"}
+    stage.config.write_text(yaml.safe_dump(config, sort_keys=False))
+    web = tmp_path / "web"
+    web.mkdir()
+    stage.export("1001,Ann,1", "1002,Bob,2")
+    (web / "orders_1.csv").write_text("number,customer,qty,version,gone\n1001,Zoe,9,,\n1003,Yan,3,,\n")
+    stage.sync(1)
+    assert list(stage.files().values()) == [["N,1001,Ann,1"], ["N,1002,Bob,2"], ["N,1003,Yan,3"]]
+    (dead,) = stage.listed("rejected")
+    assert (dead["stream"], dead["key"]) == ("web.orders", "1001")
+    assert dead["why"].startswith("conflict: wms has a record of this name already, shop:1001: send one of the streams")
+    if acknowledged:
+        stage.acknowledge(",,,1001,OK,", ",,,1002,OK,", ",,,1003,OK,")
+        stage.sync(1)
+    (web / "orders_2.csv").write_text("number,customer,qty,version,gone\n1002,Zoe,9,,\n")
+    stage.sync(1)
+    assert {each["key"] for each in stage.listed("rejected")} == {"1001", "1002"}
+    assert len(stage.files()) == 3

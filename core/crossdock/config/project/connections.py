@@ -120,40 +120,32 @@ class Connection:
         stream: Stream[Any],
         targets: Mapping[str, Target],
         context: Context[Any],
-        origins: Mapping[str, frozenset[str]] = {},
-        as_written: frozenset[Scope] = frozenset(),
-        known: Callable[[], frozenset[str]] | None = None,
-        contributed: Mapping[Scope, frozenset[str]] = {},
+        others: OtherStreams | None = None,
     ) -> BoundStream:
-        """Bind *stream* to a run. *origins* has the namespaces of the records that are read from each target.
-
-        *known* returns the namespaces that the config knows. *contributed* is of `members_contributed_by_scope`.
-        """
+        """Bind *stream* to a run."""
+        others = others or OtherStreams()
         scope = self.scope_of_written_records(stream)
         system, _, resource = (stream.reads or "").partition(".")
         read = (system, targets[system].resources[resource]) if stream.reads else None
-        own = origins.get(scope.target, frozenset())
-        is_hinted = stream.fetches and self._receives_webhooks
-        target = targets[scope.target]
-        known = None if self.settings.namespace or stream.namespace else known
-        others = frozenset[str]().union(
-            *(contributed.get(each, ()) for each in (scope, structs.replace(scope, namespace="")))
-        )
-        written = frozenset((system, kind) for system, each in targets.items() for kind in each.resources)
+        same = (each for each in others.scopes if (each.target, each.resource) == (scope.target, scope.resource))
+        contributed = (others.contributed.get(each, ()) for each in (scope, structs.replace(scope, namespace="")))
         return BoundStream(
             name,
             self.namespace,
             stream,
             scope,
             context,
-            target,
+            targets[scope.target],
             read,
-            own,
-            is_hinted,
-            as_written,
-            known,
-            others,
-            written,
+            namespaces_of_target_system=others.origins.get(scope.target, frozenset()),
+            is_fetched_for_webhooks=stream.fetches and self._receives_webhooks,
+            untrimmed_key_scopes=others.as_written,
+            namespaces_of_config=None if self.settings.namespace or stream.namespace else others.namespaces,
+            members_of_others=frozenset[str]().union(*contributed),
+            targets_and_resources_of_config=frozenset(
+                (target, kind) for target, each in targets.items() for kind in each.resources
+            ),
+            namespaces_of_same_resource=frozenset(each.whole_record_scope.namespace for each in same),
         )
 
     @property
@@ -206,6 +198,24 @@ def cursor_version(stream: Stream[Any], settings: Settings) -> str:
     return f"{stream.cursor_version}:{address}"
 
 
+class OtherStreams(Struct, frozen=True):
+    """What a stream must know of all streams of the config.
+
+    Attributes:
+        origins: The namespaces of the records that are read from each target.
+        as_written: The scopes whose keys are not trimmed.
+        namespaces: Returns the namespaces that the config knows.
+        contributed: See `members_contributed_by_scope`.
+        scopes: What they write.
+    """
+
+    origins: Mapping[str, frozenset[str]] = {}
+    as_written: frozenset[Scope] = frozenset()
+    namespaces: Callable[[], frozenset[str]] | None = None
+    contributed: Mapping[Scope, frozenset[str]] = {}
+    scopes: frozenset[Scope] = frozenset()
+
+
 class BoundStream(Struct, frozen=True):
     """A stream of a connection, in a run.
 
@@ -216,6 +226,7 @@ class BoundStream(Struct, frozen=True):
         namespaces_of_config: Returns those that the config knows; None if it declares the one of the stream.
         members_of_others: Those of its records that other streams contribute.
         targets_and_resources_of_config: What any stream may write to.
+        namespaces_of_same_resource: Those in which streams write to the same resource of the target.
     """
 
     name: str
@@ -231,6 +242,7 @@ class BoundStream(Struct, frozen=True):
     namespaces_of_config: Callable[[], frozenset[str]] | None = None
     members_of_others: frozenset[str] = frozenset()
     targets_and_resources_of_config: frozenset[tuple[str, str]] = frozenset()
+    namespaces_of_same_resource: frozenset[str] = frozenset()
 
     def members_of_own(self, payload: dict[str, Any], mapped: Collection[str] = ()) -> dict[str, Any]:
         """Return what the stream still writes of an accepted *payload*: those that it has given up are left as they

@@ -19,6 +19,7 @@ from crossdock.config.project.config_model import ConfigFile, ListenConfig
 from crossdock.config.project.connections import (
     BoundStream,
     Connection,
+    OtherStreams,
     load_connections,
     members_contributed_by_scope,
 )
@@ -224,23 +225,25 @@ class Project(Struct, frozen=True):
 
     def bind_streams(self, wanted: set[str], *, targets: Mapping[str, Target], run: SourceContext) -> list[BoundStream]:
         """Bind the streams of these names, parents first and contributions last."""
-        bound, origins = list[BoundStream](), self._namespaces_by_system()
-        contributed = members_contributed_by_scope(self.connections)
+        bound = list[BoundStream]()
         as_written = frozenset(
             each.scope_of_written_records(stream).whole_record_scope
             for each in self.connections
             for stream in each.streams
             if not stream.trim_keys
         )
+        others = OtherStreams(
+            self._namespaces_by_system(),
+            as_written,
+            self._known_namespaces,
+            members_contributed_by_scope(self.connections),
+            frozenset(self.scope_by_stream.values()),
+        )
         for connection in self.connections:
             chosen = [(name, stream) for name, stream in connection.enabled_streams_with_full_names() if name in wanted]
             if chosen:
                 context = connection.context(run)
-                known = self._known_namespaces
-                bound += [
-                    connection.bind_stream(name, stream, targets, context, origins, as_written, known, contributed)
-                    for name, stream in chosen
-                ]
+                bound += [connection.bind_stream(name, stream, targets, context, others) for name, stream in chosen]
         for each in bound:
             if isinstance(each.stream, AnnouncesFiles):
                 each.stream.announce_file_growth_checks(each.context)

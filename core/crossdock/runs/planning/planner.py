@@ -17,6 +17,7 @@ from crossdock.runs.planning.adoptable_records import LiveMatches
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.contributions_to_other_streams_records import Contributions
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter, draft_of_record, rejection_by_target_code
+from crossdock.runs.planning.names_of_other_namespaces import NamesOfOtherNamespaces
 from crossdock.runs.planning.own_writes_in_source import Origin, OwnWrites
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.removals import Removals, is_never_removed, removal_operation
@@ -67,6 +68,7 @@ class Planner:
         self._to_remove, self._snapshot = deque(gone.removed), gone.source
         self._operations: Iterator[Operation] | None = iter(operations) if operations else None
         self._contributions, self._own_writes = Contributions(held.bound), OwnWrites(held.bound)
+        self._names = NamesOfOtherNamespaces(held.bound, held.references)
         is_acknowledging = (
             isinstance(held.bound.resource_type, TargetResource) and held.bound.resource_type.acknowledges
         )
@@ -129,6 +131,8 @@ class Planner:
         with self._state.begin_read_only() as tx:
             self._references.look_up((key for *_, keys in drafts for key in keys), tx)
             bindings, former = self._bindings_and_contributions_to_deleted(tx, [read for read, *_ in drafts], origins)
+            hashes = [read.identity.key_hash for read, *_ in drafts]
+            self._names.look_up(tx, [key_hash for key_hash in hashes if key_hash not in bindings])
         if any(read.identity.key_hash not in bindings for read, *_ in drafts) and not self._refresh_matches(
             len(drafts)
         ):
@@ -274,6 +278,7 @@ class Planner:
         self, planned: PlannedChunk, read: KeyedRecord, after: dict[str, Any], step: Step = "whole"
     ) -> bool:
         """Create a record, or take over the existing one. Return False if it is rejected."""
+        self._names.refuse_taken(read.identity.key_hash, read.identity.key)
         operation = self._new_operation(read, after, None, step=step)
         if self._matches is not None:
             try:

@@ -44,6 +44,10 @@ class References:
         """Whether this is a plan, in which nothing is delivered."""
         return self._planned is not None
 
+    def is_planned(self, scope: Scope, key_hash: int) -> bool:
+        """Return whether a plan creates or updates the record; False in a sync, where the state has it."""
+        return self._planned is not None and (scope, key_hash) in self._planned
+
     def remember_planned_first_step(self, operation: Operation) -> None:
         """In a plan, keep the binding that the first of two steps would create."""
         if self._planned is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -179,6 +180,30 @@ def test_a_restored_backup_uses_no_number_again(tmp_path: Path) -> None:
         "ord_00002.csv": ["N,SO-2,Bob,2"],
         "ord_01002.csv": ["N,SO-3,Cyd,3"],
     }
+
+
+def test_a_new_state_with_imported_bindings_goes_on_with_the_numbers(tmp_path: Path) -> None:
+    """A partner would ignore a file whose number it knows, and the order in it would be lost."""
+    stage = PartnerFiles(
+        tmp_path, acknowledged=None, records_per_file=1, orders={"on_gone": "nothing", "deleted": None}
+    )
+    stage.export("SO-1,Ann,1", "SO-2,Bob,2")
+    stage.sync()
+    exported = stage.run("bindings", "export").stdout
+    assert exported.splitlines()[-1] == "wms,,,number of the last file,2"
+    (tmp_path / "bindings.csv").write_text(exported)
+    for path in tmp_path.glob("state.db*"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for path in [*(stage.partner / "in").iterdir(), *(tmp_path / "orders").iterdir()]:
+        path.unlink()
+    assert stage.run("init").exit_code == 0
+    assert stage.run("bindings", "import", str(tmp_path / "bindings.csv")).stdout == "imported 2 bindings\n"
+    stage.export("SO-3,Cyd,3")
+    stage.sync()
+    assert stage.files() == {"ord_00003.csv": ["N,SO-3,Cyd,3"]}
+    (tmp_path / "bindings.csv").write_text(exported.replace("file,2", "file,2nd"))
+    wrong = stage.run("bindings", "import", str(tmp_path / "bindings.csv"))
+    assert (wrong.exit_code, "the number of the last file must have digits only" in wrong.stderr) == (2, True)
 
 
 def test_another_file_with_the_name_is_not_overwritten(tmp_path: Path) -> None:

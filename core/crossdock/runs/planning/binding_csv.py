@@ -1,4 +1,7 @@
-"""Export of bindings to CSV, and import: records that a target already has are not created again."""
+"""Export of bindings to CSV, and import: records that a target already has are not created again.
+
+A row without resource and namespace has the number of the last file of its target, after which the state goes on.
+"""
 
 from __future__ import annotations
 
@@ -23,16 +26,19 @@ from crossdock.values.record_keys import key_text, key_text_of_input
 from crossdock.writing.targets.target import Target
 
 COLUMNS = ("target", "resource", "namespace", "key", "target_id")
+LAST_FILE = "number of the last file"  # in place of a key
 PART = 1000
+_MAX_DIGITS = 18  # of a number in the state
 
 _Row = tuple[str, str, str]  # place in the file, key, target id
 
 
 def export_bindings(tx: Transaction, out: TextIO, *, raw: bool = False) -> int:
     """Write all live bindings as CSV with `COLUMNS`, with unescaped formulas if *raw*, and return their number."""
-    listed = tx.bindings.listed()
+    listed, last = tx.bindings.listed(), tx.batches.last_numbers_by_target()
     rows = ((scope.target, scope.resource, scope.namespace, key, target_id) for scope, key, target_id in listed)
-    return write_rows(out, chain([COLUMNS], rows), raw=raw) - 1
+    numbers = ((target, "", "", LAST_FILE, str(number)) for target, number in last.items())
+    return write_rows(out, chain([COLUMNS], rows, numbers), raw=raw) - 1 - len(last)
 
 
 def import_bindings(
@@ -54,7 +60,10 @@ def import_bindings(
     """
     check_no_undo_in_progress(tx)
     run_id, number = tx.runs.start(business_date=at.date().isoformat(), at=at, command="bindings import"), 0
-    for scope, rows in _read_rows(path, targets, namespaces, raw=raw).items():
+    found, last_numbers = _read_rows(path, targets, namespaces, raw=raw)
+    for target, last in last_numbers.items():
+        tx.batches.use_up_numbers_to(target, last)
+    for scope, rows in found.items():
         for start in range(0, len(rows), PART):
             fresh = _new_bindings(tx, scope, rows[start : start + PART])
             tx.bindings.put(scope, fresh, run_id=run_id, at=at)
@@ -98,11 +107,17 @@ def _new_bindings(tx: Transaction, scope: Scope, rows: list[_Row]) -> list[Bindi
 
 def _read_rows(
     path: Path, targets: Mapping[str, Target], namespaces: KnownNamespaces | None, *, raw: bool
-) -> dict[Scope, list[_Row]]:
+) -> tuple[dict[Scope, list[_Row]], dict[str, int]]:
+    """Return the bindings by scope, and the number of the last file by target."""
     found: dict[Scope, list[_Row]] = defaultdict(list)
+    last_numbers: dict[str, int] = {}
     lines: dict[ScopedKey, int] = {}
     for line, (target, resource, namespace, written, target_id) in _read_csv_lines(path, raw=raw):
         where = f"{path}:{line}"
+        if (resource, namespace, written) == ("", "", LAST_FILE):
+            _check_target(target, targets, where)
+            last_numbers[target] = max(_parse_number(target_id, where), last_numbers.get(target, 0))
+            continue
         if not (target and resource and namespace and written and target_id):
             raise ConfigError(
                 f"needs a value in each of {', '.join(COLUMNS)}", where=where, code="bindings_file_invalid"
@@ -115,7 +130,14 @@ def _read_rows(
         if (first := lines.setdefault((scope, key), line)) != line:
             raise ConfigError(f"duplicate of {key} on line {first}", where=where, code="bindings_file_invalid")
         found[scope].append((where, key, target_id))
-    return found
+    return found, last_numbers
+
+
+def _parse_number(text: str, where: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS):
+        message = f"the {LAST_FILE} must have digits only, at most {_MAX_DIGITS}"
+        raise ConfigError(message, where=where, code="bindings_file_invalid")
+    return int(text)
 
 
 def _key_of_text(written: str, where: str) -> str:
@@ -134,10 +156,7 @@ def _key_of_text(written: str, where: str) -> str:
 
 
 def _check_scope(scope: Scope, targets: Mapping[str, Target], namespaces: KnownNamespaces | None, where: str) -> None:
-    if scope.target not in targets:
-        raise ConfigError(
-            f"unknown target {scope.target!r}; known: {', '.join(targets)}", where=where, code="bindings_file_invalid"
-        )
+    _check_target(scope.target, targets, where)
     if scope.resource not in (resources := targets[scope.target].resources):
         raise ConfigError(
             f"unknown resource {scope.resource!r}; known: {', '.join(resources)}",
@@ -152,6 +171,12 @@ def _check_scope(scope: Scope, targets: Mapping[str, Target], namespaces: KnownN
             hint=hint,
             code="bindings_file_invalid",
         )
+
+
+def _check_target(target: str, targets: Mapping[str, Target], where: str) -> None:
+    if target not in targets:
+        message = f"unknown target {target!r}; known: {', '.join(targets)}"
+        raise ConfigError(message, where=where, code="bindings_file_invalid")
 
 
 def _read_csv_lines(path: Path, *, raw: bool) -> Iterator[tuple[int, list[str]]]:

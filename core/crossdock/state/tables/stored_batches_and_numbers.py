@@ -82,6 +82,16 @@ class Batches:
         last = select(func.max(sequences.c.last)).where(sequences.c.target.in_(targets))
         return self._connection.execute(last).scalar() or 0
 
+    def last_numbers_by_target(self) -> dict[str, int]:
+        """Return the last number that was used, or left out, of each target that has one."""
+        targets = select(sequences.c.target).where(sequences.c.target != _ANY).order_by(sequences.c.target)
+        return {each: self._last_number((each, _ANY)) for each in self._connection.execute(targets).scalars()}
+
+    def use_up_numbers_to(self, target: str, number: int) -> None:
+        """Use no number up to *number* for *target*: another state has used them."""
+        last = max(number, self._last_number((target,)))
+        sql_statements.upsert_rows(self._connection, sequences, [{"target": target, "last": last}])
+
     def leave_gap_in_numbers(self) -> None:
         """Leave out `GAP` numbers of each target: a restored backup does not know which were used since."""
         sql_statements.upsert_rows(self._connection, sequences, [{"target": _ANY, "last": self._last_number((_ANY,))}])

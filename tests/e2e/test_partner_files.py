@@ -182,6 +182,22 @@ def test_a_restored_backup_uses_no_number_again(tmp_path: Path) -> None:
     }
 
 
+def test_a_restored_backup_leaves_out_as_many_numbers_as_may_have_been_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A partner that gets a file for each order may have got more than a thousand since the backup was made."""
+    stage = PartnerFiles(tmp_path, acknowledged=None, records_per_file=1)
+    stage.export(*(f"SO-{number},Ann,1" for number in range(1, 61)))
+    stage.sync()
+    later(monkeypatch, days=2)
+    assert stage.run("state", "restored").exit_code == 0
+    stage.export("SO-61,Bob,2")
+    stage.sync(1)
+    assert stage.run("records", "resolve", "shop.orders", "SO-61", "--not-delivered").exit_code == 0
+    stage.sync()
+    assert int(list(stage.files())[-1][4:9]) > 60 + 10 * 2 * 60
+
+
 def test_a_new_state_with_imported_bindings_goes_on_with_the_numbers(tmp_path: Path) -> None:
     """A partner would ignore a file whose number it knows, and the order in it would be lost."""
     stage = PartnerFiles(

@@ -117,7 +117,7 @@ def declare_restored(config: Path, *, as_json: bool) -> None:
 
     def declare(tx: Transaction, change: Change) -> int:
         tx.runs.declare_state_restored(at=clock.now(), newest_change=tx.bindings.newest_change_time_at_target(PLATFORM))
-        tx.batches.leave_gap_in_numbers()
+        tx.batches.leave_gap_in_numbers(clock.now())
         tx.unverified.mark_resources_and_streams(resources)
         tx.unrecorded_references.clear_marks_of_unfinished_readings()
         number = sum(number for _, number in tx.unverified.unverified_binding_counts_by_scope())

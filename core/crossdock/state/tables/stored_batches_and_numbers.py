@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -15,7 +15,8 @@ from crossdock.state.db.schema import batches, intents, sequences
 from crossdock.state.tables.delivery_intents import AWAITED, Intent
 
 _ANY = ""  # the last number that is left out for targets that have no file yet
-GAP = 1_000  # numbers that are left out after a backup was restored, whose files since then are unknown
+GAP = 1_000  # numbers that are left out at least after a backup was restored, whose files since then are unknown
+_MOST_TIMES_AS_MANY = 10  # files since the backup as in as long a time before
 
 
 class StoredBatch(Struct, frozen=True):
@@ -92,10 +93,31 @@ class Batches:
         last = max(number, self._last_number((target,)))
         sql_statements.upsert_rows(self._connection, sequences, [{"target": target, "last": last}])
 
-    def leave_gap_in_numbers(self) -> None:
-        """Leave out `GAP` numbers of each target: a restored backup does not know which were used since."""
+    def leave_gap_in_numbers(self, at: datetime) -> None:
+        """Leave out numbers of each target: a restored backup does not know which were used since, until *at*.
+
+        They are `GAP`, or more for a target that has used many in as long a time before its last known batch.
+        """
         sql_statements.upsert_rows(self._connection, sequences, [{"target": _ANY, "last": self._last_number((_ANY,))}])
-        self._connection.execute(update(sequences).values(last=sequences.c.last + GAP))
+        for target in [_ANY, *self.last_numbers_by_target()]:
+            gap = max(GAP, _MOST_TIMES_AS_MANY * self._expected_number_since_last(target, at))
+            own = update(sequences).where(sequences.c.target == target)
+            self._connection.execute(own.values(last=sequences.c.last + gap))
+
+    def _expected_number_since_last(self, target: str, at: datetime) -> int:
+        """Return how many batches *target* gets from its last known one until *at*, as many a day as it got before."""
+        own = batches.c.target == target
+        first, last = self._connection.execute(
+            select(func.min(batches.c.created_at), func.max(batches.c.created_at)).where(own)
+        ).one()
+        if last is None or last >= at:
+            return 0
+        span: timedelta = at - last
+        begin: datetime = max(first, last - span)
+        known = select(func.count()).where(own, batches.c.created_at >= begin)
+        number = int(self._connection.execute(known).scalar_one())
+        known_time: timedelta = max(last - begin, timedelta(days=1))
+        return -(number * -span // known_time)  # rounded up
 
     def batch_added_under_key(self, key: str) -> StoredBatch | None:
         """Return the batch that was added with *key*, or None."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from tests.e2e.migrated_folder import STREAMS, MigratedFolder
 
@@ -46,6 +47,26 @@ def test_a_catch_up_load_delivers_what_came_later(migrated: MigratedFolder) -> N
     document = migrated.load()
     assert [each["report"]["requests"] for each in document["runs"]] == [1, 0, 0]
     assert Counter(migrated.created())["customer"] == 4
+
+
+def test_a_second_attempt_with_a_new_state_makes_nothing_twice(migrated: MigratedFolder) -> None:
+    """It is refused with advice that leads to one of each invoice, although the platform has forgotten their keys."""
+    migrated.fill()
+    migrated.load()
+    httpx.post(f"{migrated.platform.base_url}/_sandbox/clock", json={"advance_s": 90_000}).raise_for_status()
+    for path in migrated.folder.glob("state.db*"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert migrated.run("init").exit_code == 0
+    refused = migrated.migrate("load")
+    assert refused.exit_code == 4
+    shown = " ".join(refused.stderr.split())
+    assert (
+        "if the state is in place of a lost one, or was restored from a backup, run 'crossdock state restored'" in shown
+    )
+    assert "which looks for no invoices: those that were sent before come twice" in shown
+    assert migrated.run("state", "restored").exit_code == 0
+    migrated.load()
+    assert Counter(migrated.created()) == {"customer": 3, "product": 3, "invoice": 6}
 
 
 def test_a_closed_gate_ends_the_load(migrated: MigratedFolder) -> None:

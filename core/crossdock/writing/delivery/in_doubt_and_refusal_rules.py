@@ -108,8 +108,9 @@ def state_forgot_records_error(intent: Intent, target: Target, *, matches: bool,
     return RefusedError(
         f"{target.title} already {what}",
         where=stream,
-        hint="if the state was restored from a backup, run 'crossdock state restored'; to take over existing records, "
-        f"{adopt} 'adopt: external_id' for the stream; {alone}. Nothing was lost",
+        hint="if the state is in place of a lost one, or was restored from a backup, run 'crossdock state restored'; to"
+        f" take over records of another program, {adopt} 'adopt: external_id' for the stream, which looks for no"
+        f" invoices: those that were sent before come twice; {alone}. Nothing was lost",
         code="record_exists",
     )
 

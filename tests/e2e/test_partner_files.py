@@ -384,6 +384,22 @@ def test_files_of_limited_size(tmp_path: Path) -> None:
     assert "takes 2,0" in stage.run("records", "list", "--state", "rejected").stdout
 
 
+def test_a_record_keeps_the_name_that_the_partner_has_it_by(tmp_path: Path) -> None:
+    """After another ``name_form``, changes and cancellations are about the order that was sent; new ones get it."""
+    stage = PartnerFiles(tmp_path)
+    stage.export("SO-1,Ann,1", "SO-2,Bob,2")
+    stage.sync()
+    stage.acknowledge("ord_00001.csv,,,,OK,")
+    stage.configure(name_form="X-{key}")
+    stage.export("SO-1,Ann,5,2", "SO-2,,,2,yes", "SO-3,Cyd,3")
+    stage.sync()
+    assert sorted(stage.files()["ord_00002.csv"] + stage.files()["ord_00003.csv"]) == [
+        "C,SO-1,Ann,5", "N,X-SO-3,Cyd,3", "X,SO-2,Bob,2",
+    ]  # fmt: skip
+    stage.acknowledge(",,,SO-1,OK,", ",,,SO-2,OK,", ",,,X-SO-3,OK,")
+    assert stage.records(stage.sync())["delivered"] == 3
+
+
 def test_files_by_a_member(tmp_path: Path) -> None:
     """Records with another value go into another file, as a plan says before."""
     stage = PartnerFiles(tmp_path, by="customer", acknowledged=None)

@@ -197,10 +197,15 @@ class FileTarget(ConnectorTarget):
         return self._files[resource].request(operation, self.name_in(resource, payload) or "", payload)
 
     def stored_batch(self, resource: str, items: Sequence[BatchItem], number: int, at: datetime) -> Request:
-        return self._files[resource].batch(items, number, at.astimezone(self._zone))
+        named = [self._item_with_known_name(resource, item) for item in items]
+        return self._files[resource].batch(named, number, at.astimezone(self._zone))
 
     def stored_size(self, resource: str, item: BatchItem) -> int:
-        return self._files[resource].size_of(item)
+        return self._files[resource].size_of(self._item_with_known_name(resource, item))
+
+    def _item_with_known_name(self, resource: str, item: BatchItem) -> BatchItem:
+        """Return an operation under the name that the partner has it by: `name_form` may be another one since."""
+        return BatchItem(item.operation, item.name, {**item.payload, **self.members_of_name(resource, item.name)})
 
     def batch_name(self, resource: str, number: int, at: datetime) -> str:
         return self._files[resource].wrapped_name(number, at.astimezone(self._zone))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
 
@@ -12,6 +12,7 @@ from tests.e2e.migrated_folder import MigratedFolder
 
 from crossdock.config.project import project
 from crossdock.errors import RefusedError, StoppedError
+from crossdock.migration import freeze_check
 from crossdock.migration.freeze_check import FreezeCheck, verify_and_store_source_freeze
 from crossdock.sandbox import SandboxServer
 from crossdock.values.clock import SystemClock
@@ -68,6 +69,18 @@ def test_the_command(migrated: MigratedFolder) -> None:
     done = migrated.migrate("freeze", "--wait", "1s")
     assert "3 streams: unchanged since " in done.stdout
     assert migrated.migrate("freeze", "--wait", "soon").exit_code == 2
+
+
+def test_when_files_were_written(migrated: MigratedFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said for each stream of files: they do not change while people go on to work in the system."""
+    migrated.load()
+    frozen = f"{freeze_check.__name__}.{freeze_check.verify_and_store_source_freeze.__name__}"
+    monkeypatch.setattr(frozen, lambda *_, **__: checked(migrated, Waiting()))
+    said = migrated.migrate("freeze").stderr
+    for name, files in (("customers", "CUST1.csv"), ("invoices", "INV1.csv"), ("products", "PROD1.csv")):
+        at = datetime.fromtimestamp((migrated.folder / "out" / files).stat().st_mtime, UTC)
+        assert f"wms.{name} of {at:%Y-%m-%d %H:%M:%S}Z" in said
+    assert "have it export once more, load, and check again" in said
 
 
 @pytest.mark.nightly

@@ -13,20 +13,26 @@ from crossdock.errors import RefusedError, StoppedError
 from crossdock.migration.load_dry_run import dry_run_load
 from crossdock.migration.pause_resume_and_approve import transaction_on_open_migration
 from crossdock.migration.waves import migration_config, streams_of_all_waves
+from crossdock.reading.sources.stream_input_report import newest_accepted_file
 from crossdock.runs.audited_changes import Change, change_with_failure_logged
 from crossdock.runs.plan_result import PlanResult
+from crossdock.state import Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.texts_of_numbers_and_times import duration_text
 from crossdock.values.times_as_json_text import time_text
 
 
 class FreezeCheck(Struct, frozen=True):
-    """The sources did not change between two readings. *since* is when any check first read their present content."""
+    """The sources did not change between two readings. *since* is when any check first read their present content.
+
+    *newest_files* has the time of the newest content of each stream that reads files, which show nothing newer.
+    """
 
     at: datetime
     since: datetime
     waited: timedelta
     sources: dict[str, str]
+    newest_files: dict[str, datetime] = {}
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -75,11 +81,17 @@ def _check_and_store(
     unchanged = earlier is not None and earlier["sources"] == second.sources
     since = datetime.fromisoformat(earlier["since"]) if earlier is not None and unchanged else began
     with transaction_on_open_migration(project) as (tx, migration):
-        frozen = FreezeCheck(clock.now(), since, wait, second.sources)
+        frozen = FreezeCheck(clock.now(), since, wait, second.sources, _newest_file_times(tx, project))
         tx.migrations.mark_frozen(migration.id, frozen.as_json())
         before = earlier and {"unchanged_since": earlier["since"]}
         change.store_audit_entry(tx, before=before, after={"unchanged_since": time_text(frozen.since)})
     return frozen
+
+
+def _newest_file_times(tx: Transaction, project: Project) -> dict[str, datetime]:
+    reading = (name for name in sorted(streams_of_all_waves(project)) if project.stream(name).reads_files)
+    newest = {name: newest_accepted_file(tx.intake.known_files(name)) for name in reading}
+    return {name: file.modified_at for name, file in newest.items() if file is not None}
 
 
 def _refuse_unsent_operations(planned: PlanResult) -> None:

@@ -10,6 +10,7 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.interrupts import interruptible
 from crossdock.cli.project_and_state import load_project
+from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import common_options, help_example
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text
 
@@ -51,3 +52,10 @@ def freeze(wait: timedelta, config: Path, *, as_json: bool) -> None:
     streams = count_with_noun(len(frozen.sources), "stream")
     text = f"{streams}: unchanged since {instant_text(frozen.since)}; a load would send nothing"
     terminal_output.print_result(frozen.as_json(), text, as_json=as_json)
+    if frozen.newest_files:
+        written = ", ".join(f"{name} of {instant_text(at)}" for name, at in frozen.newest_files.items())
+        say(
+            f"the last files with new content: {written}. If a system was closed later than that and has not exported"
+            " since, have it export once more, load, and check again",
+            err=True,
+        )

@@ -63,6 +63,28 @@ def test_other_records_of_another_connection_are_created(project: FolderProject)
     assert len(project.effects()) == 6
 
 
+def test_records_of_a_renamed_stream_are_not_forgotten(project: FolderProject) -> None:
+    """One that was rejected and whose file is gone makes each run degraded, until it is delivered or given up."""
+    project.write("C_2.csv", "NO;NAME\n4;\n")
+    former = project.config.read_text()
+    project.sync(exit_code=1)
+    for path in (project.folder / "out").iterdir():
+        path.unlink()
+    config = yaml.safe_load(former)
+    streams = config["connections"]["wms"]["streams"]
+    streams["clients"] = streams.pop("customers")
+    project.config.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+    done = project.run("sync")
+    assert done.exit_code == 1
+    said = " ".join(done.stdout.split())
+    assert "wms.customers: the config no longer has this stream, and nothing works on its records (1 rejected)" in said
+    assert (
+        "give it its name again, or give them up with 'crossdock records drop wms.customers' [stream_missing]" in said
+    )
+    assert project.run("records", "drop", "wms.customers", "--yes").exit_code == 0
+    project.sync()
+
+
 def rekey(project: FolderProject, **stream: Any) -> None:
     config = yaml.safe_load(project.config.read_text())
     (section,) = config["connections"].values()

@@ -400,13 +400,18 @@ class ActiveRun:
         report, now = self.report, self._session.clock.now()
         streams = [name for name in report.tallies if name in names]  # without others that it only resumed
         streams += sorted(names.difference(report.tallies))
-        writers = {scope: name for name, scope in self._session.project.scope_by_stream.items()}
+        project = self._session.project
+        writers = {scope: name for name, scope in project.scope_by_stream.items()}
+        is_of_all = names == project.selected_streams([])
 
         def finish(tx: Transaction) -> None:
             stored_rate_limits.write(tx, self._api_limits)
             tx.batches.mark_late_operations_overdue(at=now)
             _warn_of_overdue_acknowledgements(report.messages, tx.batches.overdue_batches())
-            report.open = tx.open_record_counts.by_stream(streams, writers)
+            known = tx.open_record_counts.streams_with_rejected_or_waiting() if is_of_all else set[str]()
+            unknown = sorted(known - project.stream_names)
+            report.open = tx.open_record_counts.by_stream([*streams, *unknown], writers)
+            _warn_of_unknown_streams(report, unknown)
             for name in (name for name, counts in report.open.items() if counts.total):
                 report.tally(name)  # also for a stream that was not reached
             for counts, why in (
@@ -461,6 +466,16 @@ def _audit_entry_at_end(entry: AuditEntry, report: Report) -> AuditEntry:
 
 
 _SHOWN_FILES = 3  # files of one stream
+
+
+def _warn_of_unknown_streams(report: Report, unknown: Sequence[str]) -> None:
+    for name in unknown:
+        report.messages.add_warning(
+            name,
+            f"the config no longer has this stream, and nothing works on its records ({report.open[name]}): give it its"
+            f" name again, or give them up with 'crossdock records drop {name}'",
+            code="stream_missing",
+        )
 
 
 def _warn_of_overdue_acknowledgements(messages: RunMessages, overdue: Sequence[OverdueBatch]) -> None:

@@ -125,6 +125,11 @@ class Project(Struct, frozen=True):
         )
 
     @property
+    def stream_names(self) -> frozenset[str]:
+        """All streams of the config, also those that are switched off."""
+        return frozenset(f"{each.name}.{stream.name}" for each in self.connections for stream in each.streams)
+
+    @property
     def streams_adopting_by_external_id(self) -> frozenset[str]:
         """The streams that take over records which the platform has under the same external id."""
         return frozenset(

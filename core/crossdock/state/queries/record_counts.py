@@ -63,6 +63,12 @@ class OpenRecordCounts:
                 found[stream][state] = found[stream].get(state, 0) + number
         return {name: OpenCounts(**numbers) for name, numbers in found.items()}
 
+    def streams_with_rejected_or_waiting(self) -> set[str]:
+        """Return the streams with such records, also those that the config no longer has; operations need no stream."""
+        rejected = select(dead_letters.c.stream).where(dead_letters.c.status == "rejected").distinct()
+        each = (rejected, select(waiting_records.c.stream).distinct())
+        return {stream for query in each for stream in self._connection.execute(query).scalars()}
+
     def _counts_by_stream_and_state(self, writers: Mapping[Scope, str]) -> Iterator[tuple[str, str, int]]:
         rejected = select(dead_letters.c.stream, func.count()).where(dead_letters.c.status == "rejected")
         for stream, number in self._connection.execute(rejected.group_by(dead_letters.c.stream)):

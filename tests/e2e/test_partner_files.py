@@ -11,6 +11,8 @@ import pytest
 import yaml
 from tests.e2e.partner_files import PartnerFiles, later
 
+from crossdock.reading.transport.folder_store import FolderStore
+
 
 def test_an_order_is_handed_over_and_acknowledged(tmp_path: Path) -> None:
     """It counts as delivered once the partner has acknowledged it; then its change follows, and its cancellation."""
@@ -254,6 +256,26 @@ def test_refusals_that_are_not_shown_are_counted(tmp_path: Path) -> None:
     assert done.stderr.count("another file has the name") == 10
     assert "2 more were left out for such reasons" in done.stderr
     assert [each["key"] for each in stage.listed("handed-over")] == ["SO-13"]
+
+
+@pytest.mark.parametrize("if_missing", ["in_doubt", "handed_over"])
+def test_a_server_that_takes_files_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, if_missing: str) -> None:
+    """The temporary file is gone once it is written: it is not written again; ``if_missing`` says what that means."""
+    stage = PartnerFiles(tmp_path, acknowledged=None, if_missing=if_missing)
+    write, taken = FolderStore.write, list[bytes]()
+
+    def write_and_take(store: FolderStore, path: str, data: bytes) -> None:
+        write(store, path, data)
+        (stage.partner / path).unlink()
+        taken.append(data)
+
+    monkeypatch.setattr(FolderStore, "write", write_and_take)
+    stage.export("SO-1,Ann,1")
+    is_doubtful = if_missing == "in_doubt"
+    for _ in range(2):
+        assert stage.run("sync").exit_code == is_doubtful
+    assert len(taken) == 1
+    assert [each["key"] for each in stage.listed("in-doubt")] == ["SO-1"] * is_doubtful
 
 
 def test_a_folder_that_is_gone(tmp_path: Path) -> None:

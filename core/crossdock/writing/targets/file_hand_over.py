@@ -4,7 +4,8 @@ The file is written under a temporary name, described, and only then renamed, in
 has stored that it follows. So after a lost answer or a kill, what is there shows what has happened: the temporary file,
 if it was not renamed; the file, or one in a folder to which the partner moves what it has taken, if it was. If none of
 them is there, the partner has taken and deleted the file, unless somebody else has removed the temporary one: the
-config says what that means.
+config says what that means. So it is if the temporary file is gone once it was written: some servers take each file
+as soon as it is closed, under any name.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class HandOver:
         is_there = run_or_raise_not_sent(lambda: self._is_handed_over_or_raise(store, name, data, again=again))
         if not is_there:
             staged = run_or_raise_not_sent(lambda: store.described(temporary))
-            if again and self.if_missing != "resend" and (staged is None or self.copies):
+            if self.if_missing != "resend" and (staged is None or (again and self.copies)):
                 return "handed_over" if staged is None and self.if_missing == "handed_over" else "missing"
             if staged is None or staged.size != len(data):
                 run_or_raise_not_sent(lambda: self._write_under_temporary_name(store, name, data))
@@ -92,10 +93,9 @@ class HandOver:
             return
         store.write(temporary, data)
         staged = store.described(temporary)
-        if staged is None or staged.size != len(data):
-            size = "is not there" if staged is None else f"has {staged.size} bytes"
-            message = f"{temporary!r} {size} after {len(data)} bytes were written"
-            hint = "the disk of the partner may be full, or its server changes or moves what is written"
+        if staged is not None and staged.size != len(data):  # one that is gone may have been taken at once
+            message = f"{temporary!r} has {staged.size} bytes after {len(data)} bytes were written"
+            hint = "the disk of the partner may be full, or its server changes what is written"
             raise RemoteError(message, hint=hint, code="hand_over_failed")
 
     def _is_handed_over_or_raise(self, store: WritableStore, name: str, data: bytes, *, again: bool) -> bool:

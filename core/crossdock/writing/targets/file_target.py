@@ -256,7 +256,7 @@ class FileTarget(ConnectorTarget):
 def _outcome_of_hand_over(answer: Answer, expected: ExpectedRecord) -> Outcome:
     if answer.status == 200:
         return Outcome("delivered", status=200, target_id=expected.target_id or expected.name)
-    message = "the file may have been renamed, and is not there: the partner may have taken it"
+    message = "the file was written and may have been renamed, and is not there: the partner may have taken it"
     return Outcome("undecided", message, answer.status)
 
 

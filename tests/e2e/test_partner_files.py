@@ -89,6 +89,29 @@ def test_acknowledgements_that_do_not_fit(tmp_path: Path) -> None:
     ]
 
 
+def test_acknowledgements_that_are_read_again_are_about_what_was_handed_over_before(tmp_path: Path) -> None:
+    """As after a change of their mapping: the change of an accepted order, and a refused one sent again, still wait."""
+    stage = PartnerFiles(tmp_path, records_per_file=1)
+    stage.export("SO-1,Ann,1", "SO-2,Bob,1")
+    stage.sync()
+    stage.acknowledge(",,,SO-1,OK,", ",,,SO-2,NO,stock")
+    stage.sync(1)
+    stage.export("SO-1,Ann,5,2")
+    stage.sync(1)
+    assert stage.run("records", "replay", "shop.orders").exit_code == 0
+    config = yaml.safe_load(stage.config.read_text())
+    config["connections"]["wms"]["streams"]["acknowledgements"]["map"]["reason"] = {"from": "text", "default": "none"}
+    stage.config.write_text(yaml.safe_dump(config, sort_keys=False))
+    report = stage.sync()
+    assert stage.records(report, "wms.acknowledgements") == {"read": 2, "ignored": 2}
+    assert [each["why"] for each in stage.listed("handed-over")] == [
+        "update was handed over in ord_00003.csv",
+        "create was handed over in ord_00004.csv",
+    ]
+    stage.acknowledge(",,,SO-2,OK,again", ",,,SO-1,OK,again")
+    assert stage.records(stage.sync())["delivered"] == 2
+
+
 def test_what_is_said_of_a_record_weighs_more(tmp_path: Path) -> None:
     """A file is accepted but for one record, in either order; a refusal may be repeated, and not be taken back."""
     stage = PartnerFiles(tmp_path)

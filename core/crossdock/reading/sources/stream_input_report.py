@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -27,6 +27,7 @@ class ReadFile(Struct):
 class InputFacts(Struct):
     """The input of one stream. `has_arrived` means that a file came that is new to the source, or that changed, and
     `is_read_again` that one is read which an earlier run has finished, as after a change of the mapping.
+    `first_read_at` has when each file that is read was first accepted, by name, without new files.
     """
 
     state: InputState
@@ -34,6 +35,11 @@ class InputFacts(Struct):
     newest: tuple[str, datetime] | None = None
     has_arrived: bool = False
     is_read_again: bool = False
+    first_read_at: Mapping[str, datetime] = {}
+
+    def first_reading_of(self, source: str) -> datetime | None:
+        """Return when an earlier run has first read *source*, a file or ARCHIVE/MEMBER; None if none has."""
+        return self.first_read_at.get(source) or self.first_read_at.get(source.partition("/")[0])
 
     def as_json(self) -> dict[str, Any]:
         newest = self.newest and {"name": self.newest[0], "modified_at": self.newest[1].astimezone(UTC).isoformat()}
@@ -57,9 +63,20 @@ def input_facts_of_stream(
     listed_before = {*(name_size_and_time(facts) for facts in known if not facts.is_read_again), *passed}
     arrived = [facts for facts in taken if name_size_and_time(facts) not in listed_before]
     if unread:
-        return InputFacts("new", [ReadFile(facts.name, None) for facts in unread], newest, has_arrived=bool(arrived))
+        read = [ReadFile(facts.name, None) for facts in unread]
+        return InputFacts(
+            "new", read, newest, has_arrived=bool(arrived), first_read_at=_first_acceptance_by_name(known, unread)
+        )
     files = [ReadFile(facts.name, None) for facts in arrived]
     return InputFacts("unchanged" if arrived else "none", files, newest, has_arrived=bool(arrived))
+
+
+def _first_acceptance_by_name(known: Sequence[FileFacts], unread: Sequence[FileFacts]) -> dict[str, datetime]:
+    wanted, found = {(facts.name, facts.content_hash) for facts in unread}, dict[str, datetime]()
+    for facts in known:
+        if facts.accepted_at is not None and (facts.name, facts.content_hash) in wanted:
+            found[facts.name] = min(found.get(facts.name, facts.accepted_at), facts.accepted_at)
+    return found
 
 
 def newest_accepted_file(files: Iterable[FileFacts]) -> FileFacts | None:

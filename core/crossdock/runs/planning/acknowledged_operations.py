@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property
 from pathlib import PureWindowsPath
 from typing import Any
@@ -34,8 +35,11 @@ class AcknowledgedOperations:
         self._batches = dict[str | int, int | None]()  # ids by name or number
         self._settled_batch: tuple[int, _OperationIndex] | None = None  # the last one that was asked for
 
-    def settle(self, said: Mapping[str, Any]) -> tuple[Term, list[Settlement]]:
+    def settle(self, said: Mapping[str, Any], first_read_at: datetime | None = None) -> tuple[Term, list[Settlement]]:
         """Return the settlements that an `Acknowledgement`, as a payload, decides, for `read_again_with_data`.
+
+        Args:
+            first_read_at: When an earlier run has read it: it says nothing about what was handed over since.
 
         Returns:
             ``acknowledged`` with them, or ``ignored`` for one that came before.
@@ -44,10 +48,11 @@ class AcknowledgedOperations:
             RecordError: If nothing was handed over that it can be about, or it contradicts an earlier one.
         """
         batch = self._named_batch(said)
-        about = self._operations_handed_over.operations_named_by_acknowledgement(said, batch)
+        named = self._operations_handed_over.operations_named_by_acknowledgement(said, batch)
+        about = self._handed_over_before(named, first_read_at)
         found = [intent for intent in about if intent.awaits_acknowledgement]
         if not found:
-            self._refuse_unless_repeating_acknowledgement(said, batch, about)
+            self._refuse_unless_repeating_acknowledgement(said, batch, about, first_read_at)
             return "ignored", []
         return "acknowledged", [self._settle_intent(intent, said) for intent in found]
 
@@ -75,6 +80,15 @@ class AcknowledgedOperations:
             raise RecordError("unmatched", message, pointer="/number" if said.get("file") is None else "/file")
         return ids.pop()
 
+    def _handed_over_before(self, intents: Sequence[Intent], at: datetime | None) -> Sequence[Intent]:
+        """Return those of *intents* whose files were made before *at*; all without a time."""
+        if at is None or not intents:
+            return intents
+        with self._state.begin_read_only() as tx:
+            facts = tx.batches.facts_by_id({each.batch_id for each in intents if each.batch_id is not None})
+        later = {batch for batch, each in facts.items() if each.created_at >= at}
+        return [each for each in intents if each.batch_id not in later]
+
     def _batch_id(self, wanted: str | int) -> int | None:
         if wanted not in self._batches:
             with self._state.begin_read_only() as tx:
@@ -94,13 +108,12 @@ class AcknowledgedOperations:
         return intent.target_id or own or ""
 
     def _refuse_unless_repeating_acknowledgement(
-        self, said: Mapping[str, Any], batch: int | None, now: Iterable[Intent]
+        self, said: Mapping[str, Any], batch: int | None, now: Iterable[Intent], first_read_at: datetime | None
     ) -> None:
         """Raise RecordError unless *said* only repeats what settled operations earlier, or *now* in this run."""
         latest = dict[tuple[object, ...], Intent]()
-        found = {intent.id: intent for intent in self._settled_operations_about(said, batch)} | {
-            each.id: each for each in now
-        }
+        settled = self._handed_over_before(self._settled_operations_about(said, batch), first_read_at)
+        found = {intent.id: intent for intent in settled} | {each.id: each for each in now}
         for _, intent in sorted(found.items()):
             latest[intent.scope, intent.identity.key_hash] = intent
         record, control = said.get("record"), said.get("control")

@@ -160,9 +160,11 @@ class Planner:
     def _settle_by_acknowledgements(self, chunk: Sequence[KeyedRecord]) -> PlannedChunk:
         assert self._acknowledged is not None
         planned, settled = self._new_chunk(), list[Settlement]()
+        files = self._bound.context.run.inputs.get(self._bound.name)
         for read, said, _ in sorted(self._draft_records(planned, chunk), key=lambda each: is_about_whole_file(each[1])):
             try:
-                term, decided = self._acknowledged.settle(said)
+                first_read_at = None if files is None else files.first_reading_of(read.identity.source)
+                term, decided = self._acknowledged.settle(said, first_read_at)
             except RecordError as error:
                 self._reject(planned, read, "plan", error, said)
                 continue

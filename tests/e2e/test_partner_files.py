@@ -413,6 +413,24 @@ def test_a_renamed_file_is_an_acknowledgement(tmp_path: Path) -> None:
     assert "unmatched: no file empty was handed over to wms" in [each["why"] for each in stage.listed("rejected")]
 
 
+def test_empty_files_are_acknowledgements(tmp_path: Path) -> None:
+    """Each by its name, although all of them have the same bytes, in one run and in later ones."""
+    told = {"key": ["name"], "mode": "append", "to": "wms.acknowledgements", "format": {"kind": "whole_file"}}
+    taken = {"files": "in/*.ack", "map": {"file": "stem", "accepted": {"const": True}}}
+    stage = PartnerFiles(tmp_path, acknowledgements={"taken": told | taken}, records_per_file=1)
+    stage.export("SO-1,Ann,1", "SO-2,Bob,2", "SO-3,Cyd,3")
+    stage.sync()
+    inbox = stage.partner / "in"
+    for number in (1, 2):
+        (inbox / f"ord_0000{number}.csv.ack").touch()
+    assert stage.records(stage.sync(), "wms.taken") == {"read": 2, "acknowledged": 2}
+    (inbox / "ord_00003.csv.ack").touch()
+    report = stage.sync()
+    assert stage.records(report, "wms.taken") == {"read": 1, "acknowledged": 1}
+    assert not [each for each in report["messages"] if each["stream"] == "wms.taken"]
+    assert not stage.listed("handed-over")
+
+
 def test_files_of_limited_size(tmp_path: Path) -> None:
     """A file ends before the limit of bytes, as the plan says, and a record that is larger alone is refused."""
     stage = PartnerFiles(tmp_path, bytes_per_file=1_000, records_per_file=20, acknowledged=None)

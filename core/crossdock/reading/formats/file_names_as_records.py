@@ -18,10 +18,14 @@ SHOWN_BYTES = 4_096
 
 class WholeFileFormat(FileLayout):
     """A file that is one row, with the columns ``name``, ``stem`` (the name without its last ending) and ``text`` (the
-    first 4,096 bytes, as UTF-8, without white space around them). It may be empty.
+    first 4,096 bytes, as UTF-8, without white space around them). It may be empty. Its name is hashed too.
     """
 
     kind: Literal["whole_file"]
+
+    @property
+    def reads_names(self) -> bool:
+        return True
 
 
 class WholeFileReader(FormatReader[WholeFileFormat]):

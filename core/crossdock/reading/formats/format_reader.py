@@ -36,6 +36,11 @@ class FileLayout(ConfigModel):
         return False
 
     @property
+    def reads_names(self) -> bool:
+        """Whether the name of a file is a part of what it says, so that files of the same bytes differ."""
+        return False
+
+    @property
     def has_paths(self) -> bool:
         """Whether rows are JSON objects, whose members are named by dotted paths."""
         return False

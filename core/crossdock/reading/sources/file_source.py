@@ -130,7 +130,7 @@ class FileSource:
         self._files: list[TakenFile] | None = None
         self._read: dict[StreamId, list[ReadFile]] = {}
         self._failure: CrossdockError | None = None
-        self._spool = Spool(run)
+        self._spool = Spool(run, reads_names=layout.reads_names)
         self._fetched: dict[RemoteFile, str] = {}  # names in the spool
         self._copies = set[FileFacts]()  # files with the content of a newer one
         patience = run.patience

@@ -32,13 +32,15 @@ _BEYOND = 16 << 20  # bytes after which a file that has grown is read no further
 class Spool:
     """The files of one source in one run.
 
-    The name of a file is its content hash (SHA-256, hex), or a unique random name while the hash is not needed.
+    The name of a file is its content hash (SHA-256, hex), or a unique random name while the hash is not needed. With
+    *reads_names*, the name that it has in its store is a part of the content.
     """
 
-    def __init__(self, run: SourceContext) -> None:
-        self._run = run
+    def __init__(self, run: SourceContext, *, reads_names: bool = False) -> None:
+        self._run, self._reads_names = run, reads_names
         self.fetched: set[str] = set()
         self._in_place: dict[str, Openable] = {}  # by name: files that a plan reads in place
+        self._names_in_store: dict[str, str] = {}  # of these, by name
 
     @property
     def is_lasting(self) -> bool:
@@ -59,7 +61,7 @@ class Spool:
 
     def _register_file_in_place(self, store: LocalStore, file: RemoteFile, *, hashed: bool) -> str:
         name = self._fetch_and_hash(store, file) if hashed else f"{_NOT_HASHED}{secrets.token_hex(16)}"
-        self._in_place[name] = store.in_place(file)
+        self._in_place[name], self._names_in_store[name] = store.in_place(file), file.name
         return name
 
     def _fetch_to_spool(self, store: FileStore, file: RemoteFile) -> str:
@@ -79,9 +81,15 @@ class Spool:
 
     def _fetch_and_hash(self, store: FileStore, file: RemoteFile, *sinks: Sink) -> str:
         self._run.progress.begin(f"fetching {file.name}", file.size, "bytes")
-        hashing = _HashingSink(sinks)
+        hashing = self._new_hashing_sink(file.name, *sinks)
         fetch_whole_file(store, file, hashing, self._run.spool, self._run.progress.advance)
         return hashing.sum.hexdigest()
+
+    def _new_hashing_sink(self, name_in_store: str, *sinks: Sink) -> _HashingSink:
+        hashing = _HashingSink(sinks)
+        if self._reads_names:
+            hashing.sum.update(f"{name_in_store}\0".encode())
+        return hashing
 
     def openable_file(self, name: str) -> Openable:
         return self._in_place.get(name) or self._path_of_copy(name)
@@ -89,7 +97,7 @@ class Spool:
     def content_hash(self, name: str) -> str:
         if not name.startswith(_NOT_HASHED):
             return name
-        hashing = _HashingSink(())
+        hashing = self._new_hashing_sink(self._names_in_store[name])
         with self._in_place[name].open("rb") as file:
             shutil.copyfileobj(file, hashing)
         return hashing.sum.hexdigest()

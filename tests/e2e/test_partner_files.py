@@ -268,6 +268,27 @@ def test_another_file_with_the_name_is_not_overwritten(tmp_path: Path) -> None:
     assert stage.files() == {"ord_00001.csv": ["N,SO-1,Ann,1"], "ord_00002.csv": ["N,SO-2,Bob,2"]}
 
 
+def test_a_new_state_in_place_of_a_lost_one_uses_no_number_again(tmp_path: Path) -> None:
+    """The advice about a name that is taken leads to a number that the partner has not got."""
+    stage = PartnerFiles(tmp_path, acknowledged=None, records_per_file=1)
+    theirs = stage.partner / "in" / "ord_00001.csv"
+    theirs.write_text("of the lost state")
+    stage.export("SO-1,Ann,1")
+    refused = stage.run("sync")
+    assert refused.exit_code == 4
+    assert "if it is in place of a lost one, also set first_number to one after the last file" in refused.stderr
+    assert stage.run("state", "restored").exit_code == 0
+    config = yaml.safe_load(stage.config.read_text())
+    config["connections"]["wms"]["target"]["first_number"] = 17_001
+    stage.config.write_text(yaml.safe_dump(config, sort_keys=False))
+    stage.sync(1)
+    assert [each["key"] for each in stage.listed("in-doubt")] == ["SO-1"]
+    assert stage.run("records", "resolve", "shop.orders", "SO-1", "--not-delivered").exit_code == 0
+    stage.sync()
+    assert stage.files()["ord_17001.csv"] == ["N,SO-1,Ann,1"]
+    assert theirs.read_text() == "of the lost state"
+
+
 def test_refusals_that_are_not_shown_are_counted(tmp_path: Path) -> None:
     """Ten files are named, and how many more were left out."""
     stage = PartnerFiles(tmp_path, records_per_file=1)

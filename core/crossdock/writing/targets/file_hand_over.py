@@ -107,7 +107,10 @@ class HandOver:
             if (file := store.described(path)) is None:
                 continue
             if not _has_same_bytes(store, file, data, unread=again):
-                hint = "if the state was restored from a backup, run 'crossdock state restored'; else rename that file"
+                hint = (
+                    "if the state was restored from a backup, run 'crossdock state restored'; if it is in place of a"
+                    " lost one, also set first_number to one after the last file of that; else rename that file"
+                )
                 raise RefusedError(
                     f"another file has the name {path!r}; nothing was overwritten", hint=hint, code="file_name_taken"
                 )

@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 from collections import Counter
 from contextlib import closing
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.e2e.test_reconcile import call, held
 from tests.e2e.warehouse import INVOICES, PERSON, PRODUCTS, Site, expected, pass_time
 from tests.plan_and_sync import differences
 
+from crossdock.values.clock import SystemClock
 from crossdock.writing.delivery.senders import Senders
 
 
@@ -328,6 +330,32 @@ def test_a_new_state_makes_no_second_invoice_of_a_changed_source(site: Site) -> 
         site.run("records", "resolve", "wms.invoices", "3", "--delivered-as", bound, "--no-lookup", "--yes").code == 0
     )
     assert site.sync().code == 0
+    assert len(site.effects("invoice")) == 4
+
+
+def test_a_new_state_that_takes_records_over_sends_no_invoice_of_a_lost_one(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The platform has forgotten their keys: they are in doubt until the state is declared. All others are sent."""
+    site.init()
+    site.fill()
+    assert site.sync().code == 0
+    remove_state(site)
+    site.init()
+    pass_time(site.base_url, 2 * 86_400)
+    now = SystemClock.now
+    monkeypatch.setattr(SystemClock, "now", lambda clock: now(clock) + timedelta(days=2))
+    site.edit("resource: customer", "resource: customer\n        adopt: external_id")
+    site.edit("resource: product", "resource: product\n        adopt: external_id")
+    site.export("INV_1.csv", INVOICES + "4;C1;P1;7;1.50;EUR\n")
+    for _ in range(2):
+        assert site.sync().code == 1
+        assert {(item["key"], item["state"]) for item in site.listed()} == {(key, "in-doubt") for key in "123"}
+    assert "that this state has not sent" in site.listed()[0]["why"]
+    assert len(site.effects("invoice")) == 4
+    assert site.run("state", "restored").code == 0
+    assert site.sync().code == 0
+    assert site.listed() == []
     assert len(site.effects("invoice")) == 4
 
 

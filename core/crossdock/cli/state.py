@@ -108,15 +108,14 @@ def declare_restored(config: Path, *, as_json: bool) -> None:
 
     Files that were moved to an archive since the backup was made are read only if they are moved back first.
     """
-    from crossdock.mapping.stream_declaration import PLATFORM
     from crossdock.runs.audited_changes import change_exclusively
-    from crossdock.runs.comparison_after_restore import verifiable_resources
+    from crossdock.runs.comparison_after_restore import newest_change_of_backup, verifiable_resources
 
     clock, loaded = SystemClock(), load_project(config)
     resources = verifiable_resources(loaded.targets(clock).values())
 
     def declare(tx: Transaction, change: Change) -> int:
-        tx.runs.declare_state_restored(at=clock.now(), newest_change=tx.bindings.newest_change_time_at_target(PLATFORM))
+        tx.runs.declare_state_restored(at=clock.now(), newest_change=newest_change_of_backup(tx))
         tx.batches.leave_gap_in_numbers(clock.now())
         tx.unverified.mark_resources_and_streams(resources)
         tx.unrecorded_references.clear_marks_of_unfinished_readings()

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import closing
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -32,6 +32,7 @@ from crossdock.runs.doubtful_operation_look_ups import LookUps
 from crossdock.runs.live_comparison import ComparedResource, LiveComparison, customer_and_items_hash
 from crossdock.runs.session_shared_by_runs import Session
 from crossdock.state import Binding, Intent, Scope, Transaction
+from crossdock.writing.delivery import in_doubt_and_refusal_rules
 from crossdock.writing.delivery.operations_and_intents import payload_after
 from crossdock.writing.targets.target import Target
 
@@ -49,6 +50,16 @@ def verifiable_resources(targets: Iterable[Target]) -> list[tuple[str, str]]:
         for name, kind in target.resources.items()
         if kind.holds_records and kind.endpoint.reads
     ]
+
+
+def newest_change_of_backup(tx: Transaction) -> datetime | None:
+    """Return until when the state knows what the platform has; None if it knows no invoices.
+
+    A state in place of a lost one has also sent some itself, while those that the lost one may have sent are in doubt.
+    """
+    if "invoice" not in tx.bindings.counts_by_resource() or in_doubt_and_refusal_rules.count_in_doubt_since_backup(tx):
+        return None
+    return tx.bindings.newest_change_time_at_target(PLATFORM)
 
 
 def resources_written_by_streams(project: Project, target: Target) -> set[str]:
@@ -112,6 +123,8 @@ class BindingVerification:
 
     def compare_unverified_bindings(self, target: Target) -> None:
         """Compare the unverified bindings of *target*. What the target does not show stays unverified."""
+        if target.name == PLATFORM:
+            self._require_lists_if_state_may_replace_lost_one(target)
         with self._state.begin_read_only() as tx:
             declared, last_restored = tx.unverified.marked_resources(target.name), tx.runs.last_restored_intent()
             found = tx.unverified.resources_with_unverified_bindings(target.name)
@@ -129,6 +142,25 @@ class BindingVerification:
 
         with LiveRecords(self._session.project.platform, self._run) as live:
             self._compare_readable_resources(resources, partial(self._compare_with_platform_list, live, target))
+
+    def _require_lists_if_state_may_replace_lost_one(self, target: Target) -> None:
+        """Have lists of records that are written once read for a new state that takes others over."""
+        project = self._session.project
+        if not project.streams_adopting_by_external_id:
+            return
+        written = resources_written_by_streams(project, target)
+        written_once = [
+            name for name in written if target.resources[name].write_once and target.resources[name].endpoint.reads
+        ]
+        scopes = {each.whole_record_scope for each in project.scope_by_stream.values() if each.target == target.name}
+
+        def require(tx: Transaction) -> None:
+            if not any(map(tx.bindings.has_any, scopes)):
+                for name in written_once:
+                    tx.unverified.mark_resource(target.name, name)
+
+        if written_once:
+            self._state.run_transaction(require)
 
     def _compare_readable_resources(self, resources: Sequence[str], compare: Callable[[str], None]) -> None:
         """Compare the resources in order. One that the credential may not read stays unverified, and is sent whole."""
@@ -251,9 +283,7 @@ class BindingVerification:
         with self._state.begin_read_only() as tx:
             unsettled = tx.intents.unsettled()
             restored = tx.runs.is_state_restored()
-            remembered = (
-                tx.runs.newest_change_in_backup() if restored else tx.bindings.newest_change_time_at_target(target.name)
-            )
+            remembered = tx.runs.newest_change_in_backup() if restored else None
         members = {field.alias or name for name, field in kind.draft.model_fields.items()} if kind.write_once else set()
         has_names = target.resources[resource].name_member is not None
         return LiveComparison(
@@ -267,6 +297,9 @@ class BindingVerification:
             {(intent.scope, intent.identity.key_hash) for intent in unsettled},
             began=self._now(),
             remembered=remembered,
+            until=None
+            if restored
+            else self._now() - timedelta(seconds=in_doubt_and_refusal_rules.time_for_which_keys_are_known(target)),
         )
 
     def _store_results(self, comparison: LiveComparison, compared: Sequence[tuple[Scope, Binding]]) -> None:

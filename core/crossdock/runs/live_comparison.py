@@ -57,6 +57,7 @@ class LiveComparison:
         unsettled: Records with an unsettled operation, which are left out.
         remembered: All records without a name that the platform created before this time are in the state; None if no
             such time is known.
+        until: Records without a name that the platform created later may be sent again, with the same idempotency key.
     """
 
     def __init__(
@@ -68,9 +69,10 @@ class LiveComparison:
         *,
         began: datetime,
         remembered: datetime | None = None,
+        until: datetime | None = None,
     ) -> None:
         self._state, self._resource, self._namespaces, self._unsettled = state, resource, namespaces, unsettled
-        self._began, self._remembered = began - _CLOCKS_DIFFER, remembered
+        self._began, self._remembered, self._until = began - _CLOCKS_DIFFER, remembered, until
         self._seen, self._contents = IdSet(), IdSet()
         self._named: dict[str, str] = {}  # external ids of unbound records -> their ids
         self._unnamed = defaultdict[str, list[str]](list)  # contents of unbound records without a name -> their ids
@@ -176,7 +178,8 @@ class LiveComparison:
 
     def _remember_unbound(self, target_id: str, held: Held) -> None:
         if not self._resource.has_external_ids:
-            if self._remembered is None or is_changed_since(held, self._remembered, "createdAt"):
+            is_old = self._until is None or not is_changed_since(held, self._until, "createdAt")
+            if is_old and (self._remembered is None or is_changed_since(held, self._remembered, "createdAt")):
                 self._unnamed[customer_and_items_hash(held)].append(target_id)
             return
         name = held.get("externalId")

@@ -19,6 +19,7 @@ from crossdock.values.raw_rows_and_records import REASONS
 from crossdock.values.record_keys import key_text_of_input
 from crossdock.values.state_words import BY_URGENCY, RecordState
 from crossdock.values.texts_of_numbers_and_times import awaited_records_text, instant_text, place_text
+from crossdock.writing.delivery.in_doubt_and_refusal_rules import MAY_BE_OF_LOST_STATE
 from crossdock.writing.targets.payload_comparison import member_differences
 
 Item = dict[str, Any]
@@ -165,7 +166,8 @@ def intent_items(tx: Transaction, intents: Sequence[Intent], state: str) -> list
         ]
     else:
         messages = tx.intents.latest_attempt_messages(intents)
-        whys = [_doubt_reason(intent, messages.get(intent.id)) for intent in intents]
+        restored = tx.runs.is_state_restored()
+        whys = [_doubt_reason(intent, messages.get(intent.id), restored=restored) for intent in intents]
     return [_intent_item(intent, state, why) for intent, why in zip(intents, whys, strict=True)]
 
 
@@ -311,9 +313,13 @@ def _pending_operation_reason(intent: Intent, run: str) -> str:
     return f"the next {run} sends the {intent.operation}{again}"
 
 
-def _doubt_reason(intent: Intent, message: str | None) -> str:
+def _doubt_reason(intent: Intent, message: str | None, *, restored: bool) -> str:
     if not intent.attempts:
-        return f"{intent.operation} may have been carried out before the state was restored"
+        return (
+            f"{intent.operation} may have been carried out before the state was restored"
+            if restored
+            else MAY_BE_OF_LOST_STATE
+        )
     times = "once" if intent.attempts == 1 else f"{intent.attempts} times"
     sent = f"{intent.operation} was sent {times} without a clear answer"
     return f"{sent}: {message}" if message else sent

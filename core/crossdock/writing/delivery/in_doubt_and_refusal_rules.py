@@ -18,6 +18,10 @@ from crossdock.writing.targets.payload_comparison import has_wanted_members
 from crossdock.writing.targets.target import Rule, Target
 
 MARGIN_S = 300  # the key is not used in the last seconds before it expires at the target
+MAY_BE_OF_LOST_STATE = (
+    "the target has one with the same customer and items that this state has not sent; if a lost state has sent it, run"
+    " 'crossdock state restored' and sync again"
+)
 OTHERS_AT_MOST = 10  # records of others with this state's external ids, however few were accepted in the run
 NO_PARENT_AT_MOST = 10  # creates below records that are not there, while nothing shows that the path is right
 OTHERS_SHARE = 10  # beyond that, one of them per this many accepted records shows a lost state
@@ -30,14 +34,18 @@ def sent_intent_rule(intent: Intent, target: Target, now: datetime) -> Rule:
     """
     assert intent.first_sent_at is not None
     rule = target.resources[intent.resource].endpoint.rule(intent.operation)
-    kept_s = target.kept_s
-    margin_s = min(MARGIN_S, kept_s / 4)
+    known_s = time_for_which_keys_are_known(target)
     age_s = (now - intent.first_sent_at).total_seconds()
-    is_forgotten = not -margin_s <= age_s <= kept_s - margin_s
+    is_forgotten = not known_s - target.kept_s <= age_s <= known_s
     is_unknown = not intent.attempts  # from a restored state: it was never sent under this key
     if is_unknown or intent.http_status == ACCEPTED or (rule == "resend" and is_forgotten):
         return target.resources[intent.resource].endpoint.rule_without_key(intent.operation)
     return rule
+
+
+def time_for_which_keys_are_known(target: Target) -> float:
+    """Return the seconds after a request in which it may be repeated with its idempotency key."""
+    return target.kept_s - min(MARGIN_S, target.kept_s / 4)
 
 
 def is_held_back_as_unverifiable(intent: Intent, target: Target, *, state_restored: bool) -> bool:
@@ -109,8 +117,7 @@ def state_forgot_records_error(intent: Intent, target: Target, *, matches: bool,
         f"{target.title} already {what}",
         where=stream,
         hint="if the state is in place of a lost one, or was restored from a backup, run 'crossdock state restored'; to"
-        f" take over records of another program, {adopt} 'adopt: external_id' for the stream, which looks for no"
-        f" invoices: those that were sent before come twice; {alone}. Nothing was lost",
+        f" take over records of another program, {adopt} 'adopt: external_id' for the stream; {alone}. Nothing was lost",
         code="record_exists",
     )
 

@@ -18,6 +18,7 @@ from crossdock.errors import RefusedError
 from crossdock.reading.formats import json_documents
 from crossdock.reading.formats.file_formats import looks_cut, read_rows, read_rows_at_lines, reader_of
 from crossdock.values import exact_json
+from crossdock.values.half_characters import pointer_of_half_character
 from crossdock.values.raw_rows_and_records import JSON, LINE
 
 TWO = (
@@ -92,6 +93,19 @@ def test_what_another_writer_writes_is_read(
     assert [exactly(each) for _, each in found] == exactly(text)["r"]["items"]
 
 
+@pytest.mark.parametrize("chunk", [1 << 20, 5, 1])
+def test_half_of_a_character_concerns_its_record_alone(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    """The others are read, and a member beside the list may have it; in a name around the list, the file is refused."""
+    monkeypatch.setattr(json_documents, "CHUNK_BYTES", chunk)
+    written = r'{"by": "x\udc00", "data": {"items": [{"a": 1}, {"a": [1, "x\ud83d"]}, {"a": "\ud83d\ude00"}]}}'
+    form = {"kind": "json", "records": "data.items"}
+    one, cut, other = (text for _, text in rows(written, form))
+    assert (one, other) == ('{"a":1}', '{"a":"\U0001f600"}')
+    assert pointer_of_half_character(cut) == "/a/1"
+    with pytest.raises(RefusedError, match="the name of a member has a lone surrogate"):
+        rows(written.replace("by", r"\ud83d"), form)
+
+
 def test_a_file_that_was_cut_anywhere_is_refused() -> None:
     """No part of a document but the whole is one."""
     data = TWO.strip().encode()
@@ -114,7 +128,7 @@ def test_a_file_that_was_cut_anywhere_is_refused() -> None:
         ('[{"a": 1},\n{"a": 1, "a": 2}]', "f:2:1", "repeats a member name"),
         ('[{"a": NaN}]', "f:1:2", "NaN is not JSON"),
         ('[{"a": 1e9999}]', "f:1:2", "exponent"),
-        ('[{"a": "\\ud800"}]', "f:1:2", "lone surrogate"),
+        ('[{"a": 1, "\\ud800": 2}]', "f:1:2", "lone surrogate"),
         ('[{"a": "\0"}]', "f:1:9", "is not JSON"),
         ("[" + '{"a":' * 100 + "1" + "}" * 100 + "]", "f:1:2", "64 levels"),
         ("[" * 100_000, "f:1", "ends before|levels"),

@@ -20,6 +20,7 @@ from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzi
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import finding_about_key
+from crossdock.values.half_characters import loads_marking_half_characters
 from crossdock.values.json_paths import MISSING, is_pointer, member_or_missing, unescaped_pointer_part
 
 MAX_MEMBERS = 10_000
@@ -181,9 +182,11 @@ class _Document:
         if self._peek_after_blanks() != '"':
             self._refuse_wrong_or_truncated_text("is not JSON: expecting the name of a member in double quotes")
         name = self._read_value()
+        if not isinstance(name, str):
+            self._refuse("the name of a member has a lone surrogate, which UTF-8 cannot represent", _HINT)
         self._require_mark(":")
         self._peek_after_blanks()
-        return str(name)
+        return name
 
     def _enter_container(self, mark: str, what: str, depth: int) -> None:
         if (found := self._peek_after_blanks()) != mark and found:
@@ -224,6 +227,8 @@ class _Document:
                     return self._read_long_value()
                 if len(self._text) - self._at > _LONGEST_WORD or not self._read_more():
                     self._refuse_wrong_or_truncated_text(f"is not JSON: {error.msg}")
+            except exact_json.LoneSurrogateError:
+                return self._read_long_value()
             except ValueError as error:
                 self._refuse(f"is not JSON: {error}", _HINT)
             else:
@@ -232,7 +237,7 @@ class _Document:
                     return value
 
     def _read_long_value(self) -> Any:
-        """Read a value that is wrong, or goes on after the window."""
+        """Read a value that is wrong, has half of a character, or goes on after the window."""
         end = _end_of_value(self._text, self._at)
         while end is None:
             held = len(self._text) - self._at
@@ -244,7 +249,7 @@ class _Document:
             if end is None and self._is_ended:
                 self._refuse_truncated_file()
         try:
-            value = exact_json.loads(self._text[self._at : end])
+            value = loads_marking_half_characters(self._text[self._at : end].encode())
         except JSONDecodeError as error:
             self._refuse(f"is not JSON: {error.msg}", _HINT, self._at + error.pos)
         except ValueError as error:

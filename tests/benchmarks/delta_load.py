@@ -63,8 +63,9 @@ class Filling(Dispatcher):
         del allowance, senders  # nothing is sent
         self._run, self._target, self._settled, self._ids = run, target, settled, count(1)
 
-    def deliver_held_back(self) -> bool:
+    def deliver_held_back(self, *, but: AbstractSet[str] = frozenset()) -> bool:
         """Nothing was held back."""
+        del but
         return True
 
     def take_undelivered_batch_errors(self) -> Sequence[CrossdockError]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 
 from msgspec import Struct
 
@@ -186,6 +187,8 @@ class RunningStreams:
         """Run the streams in order. Return False if nothing more can be delivered."""
         runner = delivery.runner
         order = StreamOrder(delivery.streams, self._session.clock, self._timings, self._interrupt)
+        others = {bound.name for bound in delivery.streams if not bound.resource_type.write_once}
+        written_once = partial(delivery.dispatcher.deliver_held_back, but=others)
         for bound in order:
             if bound is None:
                 yield
@@ -194,7 +197,7 @@ class RunningStreams:
                 self._report_requested_stop(f"before {bound.name}")
                 return False
             if bound.resource_type.write_once and not (
-                yield from runner.repeat_dispatcher_work_until_done(delivery.dispatcher.deliver_held_back)
+                yield from runner.repeat_dispatcher_work_until_done(written_once)
             ):
                 return False
             try:

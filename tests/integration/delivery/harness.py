@@ -17,6 +17,7 @@ import pytest
 from msgspec import structs
 from tests.allowances import allowance
 
+from crossdock.errors import CrossdockError
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.transport.http_answer_and_error_types import Answer as HttpAnswer
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, State, Transaction, Unchanged
@@ -333,6 +334,19 @@ class Bench:
         already = len(self.settled)
         self.run(lambda dispatcher: list(dispatcher.resume_unsettled_intents(unsettled)))
         return [item.intent for item in self.settled[already:] if item.intent.status == "in_doubt"]
+
+    def resume_to_end(self) -> Sequence[CrossdockError]:
+        """Go on with what is unsettled, as a run without new records does; why some of it was left out."""
+        with self.state.begin() as tx:
+            unsettled = tx.intents.unsettled()
+
+        def night(dispatcher: Dispatcher) -> Sequence[CrossdockError]:
+            list(dispatcher.resume_unsettled_intents(unsettled))
+            assert dispatcher.deliver_held_back()
+            return dispatcher.take_undelivered_batch_errors()
+
+        found: Sequence[CrossdockError] = self.run(night)
+        return found
 
     def statuses(self) -> Counter[str]:
         return Counter(item.intent.status for item in self.settled)

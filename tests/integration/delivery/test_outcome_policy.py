@@ -330,8 +330,44 @@ def test_leftovers_that_are_forbidden_stop_nobody_else(bench: Bench, platform: P
         bench.carry_out([invoice(1), operation(2)])
     platform.script = lambda seen: (403, {}, b"{}") if "invoices" in seen.path else created(seen)
     bench.settled.clear()
-    assert bench.resume() == []
+    assert [error.code for error in bench.resume_to_end()] == ["target_forbidden"]
     assert bench.statuses() == {"pending": 1, "delivered": 1}
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [((403, {}, b"{}"), "forbidden"), ((308, {"location": "https://other.example/7"}, b""), "rejected")],
+)
+def test_one_refused_record_that_came_first_is_a_dead_letter_of_the_next_run(
+    bench: Bench, platform: Platform, shelf: Shelf, answer: Answer, reason: str
+) -> None:
+    """It is decided after the others: they show that the refusal is its own, and it does not stay for ever."""
+    bench.settings = {"in_flight": 1}
+    platform.script = shelf
+    bench.deliver(3)
+    platform.script = lambda seen: answer if b"first" in seen.body else shelf(seen)
+    changes = [
+        updating(bound := bench.binding(n), {**bound.payload, "name": name}) for n, name in ((0, "first"), (1, "b"))
+    ]
+    with pytest.raises(RemoteError):
+        bench.carry_out(changes)
+    bench.resume_to_end()
+    assert bench.unsettled() == {}
+    assert bench.dead_letters() == {"0": reason}
+
+
+def test_a_refusal_that_may_concern_all_is_named_when_nothing_shows_otherwise(
+    bench: Bench, platform: Platform, shelf: Shelf
+) -> None:
+    """A run that only sends what the last one left says why that cannot be delivered, and leaves it to the next."""
+    platform.script = shelf
+    bench.deliver(1)
+    platform.script = lambda seen: (308, {"location": f"https://new.example{seen.path}"}, b"")
+    bound = bench.binding(0)
+    with pytest.raises(RemoteError):
+        bench.carry_out([updating(bound, {**bound.payload, "name": "new"})])
+    assert [error.code for error in bench.resume_to_end()] == ["redirect_refused"]
+    assert bench.unsettled() == {"0": "pending"}
 
 
 def test_a_mended_path_is_kept(bench: Bench, platform: Platform) -> None:

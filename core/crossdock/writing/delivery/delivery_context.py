@@ -54,7 +54,8 @@ class DeliveryContext:
     """One delivery. While *resuming*, it settles operations that may fail on every run.
 
     Attributes:
-        left_refusal: The first of them that may concern every record of its resource.
+        holds_back: Whether one whose refusal may concern every record is sent once more when others have shown that.
+        left_refusal: The first refusal of them that may concern every record of its resource.
     """
 
     target: Target
@@ -63,6 +64,7 @@ class DeliveryContext:
     doubts: StateDoubts = NO_DOUBTS
     forgotten: ForgottenRecords | None = None
     resuming: bool = False
+    holds_back: bool = False
     left_refusal: CrossdockError | None = None
     stop: BaseException | None = None
     rng: random.Random = field(default_factory=random.Random)

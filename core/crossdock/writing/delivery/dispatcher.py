@@ -68,7 +68,8 @@ class Dispatcher:
     ) -> Iterator[None]:
         """Settle what an earlier run left. Yields where `deliver` pauses, and fails as it does.
 
-        Unsent records of *held_back_streams* that are written once are sent only when `deliver_held_back` is called.
+        Unsent records of *held_back_streams* that are written once are sent only when `deliver_held_back` is called. So
+        is once more what was refused, if that may concern every record: by then others were accepted, or none.
         """
         decisions = DispatchDecisions()
         self._own_records.begin_work_on(intents)
@@ -78,14 +79,14 @@ class Dispatcher:
         for stored, members in self._stored_batches_with_intents(intents):
             self._policy.resume_batch(stored, members, decisions)
         self._commit_outcomes_and_new_intents(decisions)
-        self._delivery.resuming = True
+        self._delivery.resuming = self._delivery.holds_back = True
         try:
             yield from self._deliver_queued_yielding_at_pauses()
             self._queue.release_held_back(but=held_back_streams)
             yield from self._deliver_queued_yielding_at_pauses()
         except PostponedError as error:
             self._postpone_left(error)
-        self._delivery.resuming = False
+        self._delivery.resuming = self._delivery.holds_back = False
 
     def _postpone_left(self, error: PostponedError) -> None:
         text = f"delivery of what the last run left unsettled is postponed: {error.message}"
@@ -107,12 +108,12 @@ class Dispatcher:
         """Return why stored batches were left out since the last call; they stay in the state."""
         return self._delivery.take_undelivered_batch_errors()
 
-    def deliver_held_back(self) -> bool:
-        """Deliver what `resume_unsettled_intents` held back. Returns and fails as `deliver`.
+    def deliver_held_back(self, *, but: AbstractSet[str] = frozenset()) -> bool:
+        """Deliver what was held back, except of the streams *but*. Returns and fails as `deliver`.
 
         A refusal that may concern all is an error, and does not end the run: new records will show whether it does.
         """
-        self._queue.release_held_back()
+        self._queue.release_held_back(but)
         self._delivery.resuming, self._delivery.left_refusal = True, None
         try:
             return self.deliver(iter(()))

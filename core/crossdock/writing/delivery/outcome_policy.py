@@ -544,5 +544,10 @@ class OutcomePolicy:
             return
         if not self._run.resuming or outcome.status == 401:  # otherwise its stream may be removed from the config
             self._run.stop_with(concerns_all)
+        elif self._run.holds_back and task.stored is None:
+            self._run.leave_to_next_run(task)  # what the state has until then
+            decisions.intents_with_new_status.append(task.intent)
+            self._run.queue.hold_back(task)
+            return
         self._run.left_refusal = self._run.left_refusal or concerns_all
         self._retries.leave_to_next_run(task, outcome, decisions)

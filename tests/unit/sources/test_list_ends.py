@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -310,7 +311,7 @@ class Bookmarked:
     """
 
     def __init__(self, records: int, size: int, gone: int | None) -> None:
-        self.ids = [f"r{number:02}" for number in range(records)]
+        self.ids = [f"r{40 + 7 * number:03}" for number in range(records)]  # no positions
         self.size, self.gone, self.asked = size, gone, list[str]()
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
@@ -323,16 +324,21 @@ class Bookmarked:
 
 
 class Linked(Bookmarked):
-    """The same list, whose answers tell where it goes on: by the id of their last record, or by another text."""
+    """The same list, whose answers tell where it goes on: by the id of their last record, or by a text with it."""
 
-    def __init__(self, records: int, size: int, gone: int | None, text: str = "{}") -> None:
+    def __init__(self, records: int, size: int, gone: int | None, write: Callable[[str], str] = str) -> None:
         super().__init__(records, size, gone)
-        self.text = text
+        self.write, self.written = write, dict[str, str]()
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        body = super().__call__(request).json()
+        after = request.url.params.get("after", "")
+        asked = request.url.copy_set_param("after", self.written.get(after, after))
+        body = super().__call__(httpx.Request("GET", asked)).json()
         last = body["items"][-1]["id"] if body["items"] else None
-        following = last and self.text.format(last)
+        following = None
+        if last is not None:
+            following = self.write(last)
+            self.written[following] = last
         link = following and f"/api/items?after={following}"
         return httpx.Response(200, json={**body, "cursor": following, "link": link})
 
@@ -355,6 +361,25 @@ def test_a_list_whose_last_record_is_deleted_meanwhile_may_be_cut(records: int, 
 def test_a_link_or_cursor_may_name_the_last_record(paginator: Paginator, gone: int | None) -> None:
     """An API that finds nothing after a record that is gone says in the same answer that no page follows."""
     given, error = read(Linked(9, 3, gone), paginator)
+    assert given == 3 * (gone or 3)
+    assert isinstance(error, DoubtfulListError) == (gone is not None)
+
+
+@pytest.mark.parametrize(
+    ("form", "is_encoded"),
+    [("{}:asc", False), ("{}", True), ('{{"id": "{}", "order": "asc"}}', True), ("Item:{}", True)],
+)
+@pytest.mark.parametrize("gone", [None, 1, 2])
+def test_a_cursor_may_name_the_last_record_in_base64_or_beside_other_things(
+    form: str, gone: int | None, *, is_encoded: bool
+) -> None:
+    """Servers make it of the record's id, and find nothing after a record that is gone."""
+
+    def write(last: str) -> str:
+        text = form.format(last)
+        return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=") if is_encoded else text
+
+    given, error = read(Linked(9, 3, gone, write), MARKED)
     assert given == 3 * (gone or 3)
     assert isinstance(error, DoubtfulListError) == (gone is not None)
 

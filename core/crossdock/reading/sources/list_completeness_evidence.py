@@ -385,7 +385,7 @@ def _numbers_changed_in_request(request: ApiRequest, following: ApiRequest) -> I
     for name, value in _all_parameters(following):
         if (name, value) in known:
             continue
-        text = _decoded_cursor(value)
+        text = decoded_cursor(value)
         if _is_number(value):
             yield (name, name), int(value)
         elif len(numbers := _NUMBER.findall(text)) == 1:
@@ -404,7 +404,7 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _LONGEST
 
 
-def _decoded_cursor(cursor: str) -> str:
+def decoded_cursor(cursor: str) -> str:
     """Return the text that *cursor* has in Base64, such as ``arrayconnection:9``, or an empty text."""
     try:
         text = base64.b64decode(cursor.replace("-", "+").replace("_", "/") + "==", validate=False).decode("ascii")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl, urlsplit
 
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest, PagePlace
+from crossdock.reading.sources.list_completeness_evidence import decoded_cursor
+
+_parts = re.compile(r"[\w-]+").findall
+"""What a cursor may be composed of, such as the id in ``{"id": 17}``."""
 
 AT_FIRST = frozenset({204, 304})
 """Statuses by which an API says that there is nothing at all."""
@@ -101,12 +105,13 @@ class Paginator:
     def needs_record(self, record: Any, following: ApiRequest) -> bool:
         """Return whether the API may find the page after *record*, the last one of a page, only as long as it has it.
 
-        So may one whose link or cursor, in the request *following* that page, is a member of this record.
+        So may one whose link or cursor, in the request *following* that page, has a member of this record, as it is or
+        in Base64.
         """
         values = {value for _, value in parse_qsl(urlsplit(following.path).query)}
         values |= {str(value) for value in following.page_params.values()}
-        members = record.values() if isinstance(record, dict) else ()
-        return not self.counted and not values.isdisjoint(str(each) for each in members if type(each) in {str, int})
+        named = {part for value in values for text in (value, decoded_cursor(value)) for part in (text, *_parts(text))}
+        return not self.counted and not named.isdisjoint(_texts_and_numbers_in(record))
 
     def smaller(self, request: ApiRequest, read: int | None) -> ApiRequest | None:  # noqa: ARG002  for subclasses
         """Return *request* with half the records after a time-out, or None. *read* counts records of earlier pages."""
@@ -382,6 +387,14 @@ class GraphQLConnection(SizedPages):
     def listed(self, answer: ApiAnswer) -> list[Any] | None:
         found = (answer.at(f"{self.path}/{name}") for name in ("nodes", "edges"))
         return next((each for each in found if isinstance(each, list)), None)
+
+
+def _texts_and_numbers_in(value: Any) -> Iterator[str]:
+    if type(value) in {str, int}:
+        yield str(value)
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts_and_numbers_in(inner)
 
 
 def _next_link_in_header(answer: ApiAnswer) -> str | None:

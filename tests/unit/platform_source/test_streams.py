@@ -134,6 +134,47 @@ def test_a_record_that_is_gone_is_left_as_it_is(tmp_path: Path) -> None:
     assert batch.deleted == ()
 
 
+class OutOfOrder:
+    """A platform whose list works, and whose gateway finds no single record, but those of *found* as often as said."""
+
+    def __init__(self, **found: int) -> None:
+        self.found = found
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        name = request.url.path.rpartition("/")[2]
+        if name == "products":
+            return httpx.Response(200, json={"data": [product(2, "2026-01-01T00:00:00Z")], "nextCursor": None})
+        self.found[name] = self.found.get(name, 0) - 1
+        is_found = self.found[name] >= 0
+        return httpx.Response(200, json=product(2, "2026-01-01T00:00:00Z")) if is_found else httpx.Response(404)
+
+
+def test_a_platform_that_finds_nothing_that_is_there_is_out_of_order(tmp_path: Path) -> None:
+    """No record counts as missing: those that are followed until they are final would be given up."""
+    with pytest.raises(UnavailableError, match="and so it is for records that are there"):
+        fetched(tmp_path, httpx.MockTransport(OutOfOrder()), "p1")
+    assert fetched(tmp_path, httpx.MockTransport(OutOfOrder(p2=1)), "p1") == []
+
+
+@pytest.mark.parametrize("times", [0, 1])
+def test_a_referenced_record_is_missing_only_where_others_are_found(tmp_path: Path, times: int) -> None:
+    """Its members would be sent as empty, also if the gateway goes out of order while the list is read."""
+    answers = OutOfOrder(p2=times)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/orders"):
+            items = [{"productId": each} for each in ("p2", "p1")]
+            return httpx.Response(
+                200, json={"data": [{"id": "o1", "updatedAt": "2026-01-01T00:00:00Z", "items": items}]}
+            )
+        return answers(request)
+
+    (connection,) = loaded(tmp_path, {"read": "order", "expand": ["productId"]}).connections
+    ctx = opened(tmp_path, connection, httpx.MockTransport(answer))
+    with pytest.raises(UnavailableError, match="and so it is for records that are there"):
+        list(connection.streams[0].pull(ctx, None))
+
+
 @pytest.mark.parametrize("name", ["", ".", "..", "x" * 65])
 def test_what_is_no_id_of_the_platform_is_not_requested(tmp_path: Path, name: str) -> None:
     """It would be the path of something else."""

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from crossdock.connector import Context
-from crossdock.errors import UnauthorizedError
+from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.platform import needed_and_granted_scopes
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
@@ -21,6 +21,8 @@ from crossdock.values.field_types import is_valid_target_id
 
 KEPT = 10_000
 """The most expanded records that a run keeps in memory. Others are read again when they are needed."""
+ASKED_FOR = 3
+"""Records of the list, since one may have been deleted meanwhile."""
 
 ReadRecord = Callable[[ResourceName, str], Any]
 
@@ -36,19 +38,55 @@ KEPT_RECORDS = "crossdock.runs.platform_source.records"
 
 def _read_record_body(ctx: Context[PlatformSourceSettings], resource: ResourceName, record_id: str) -> Any:
     found = fetch_answer_with_record(ctx, resource, record_id)
-    return None if found is None else found.body
+    if isinstance(found, NotFoundError):
+        refuse_if_none_is_found(ctx, resource, found)
+        return None
+    return found.body
 
 
 def fetch_answer_with_record(
     ctx: Context[PlatformSourceSettings], resource: ResourceName, record_id: str
-) -> ApiAnswer | None:
-    """Return the answer with the current record of this valid id; None if it does not exist."""
+) -> ApiAnswer | NotFoundError:
+    """Return the answer with the current record of this valid id, or that there is none."""
     profile = ctx.settings.profile
     with naming_missing_access_scope(profile, resource):
         try:
-            return ctx.api.get(f"{profile.resource_path(resource)}/{quote(record_id, safe='')}")
-        except NotFoundError:
-            return None
+            found = ctx.api.get(f"{profile.resource_path(resource)}/{quote(record_id, safe='')}")
+        except NotFoundError as error:
+            return error
+    _latest_ids(ctx)[resource] = record_id
+    return found
+
+
+def refuse_if_none_is_found(ctx: Context[PlatformSourceSettings], resource: ResourceName, error: NotFoundError) -> None:
+    """Raise UnavailableError if the platform does not find records of *resource* either that are there, as a gateway
+    does not that is out of order: the last one that was found, and some that the list has.
+    """
+    is_any = False
+    for each in _ids_of_existing_records(ctx, resource):
+        is_any = True
+        if not isinstance(fetch_answer_with_record(ctx, resource, each), NotFoundError):
+            return
+    if is_any:
+        message = f"{error.message}, and so it is for records that are there"
+        hint = f"nothing counts as missing; check platform.paths for {resource}, and whether the platform is in order"
+        raise UnavailableError(message, where=error.where, hint=hint, code="api_unavailable")
+
+
+def _ids_of_existing_records(ctx: Context[PlatformSourceSettings], resource: ResourceName) -> Iterator[str]:
+    if resource in _latest_ids(ctx):
+        yield _latest_ids(ctx)[resource]
+    profile = ctx.settings.profile
+    with naming_missing_access_scope(profile, resource):
+        page = ctx.api.get(profile.resource_path(resource), {"limit": ASKED_FOR})
+    ids = [item.get("id") for item in page.items("/data") if isinstance(item, dict)]
+    yield from [each for each in ids if isinstance(each, str) and is_valid_target_id(each)][:ASKED_FOR]
+
+
+def _latest_ids(ctx: Context[PlatformSourceSettings]) -> dict[ResourceName, str]:
+    """Return the id of the record of each resource that was found last in the run."""
+    found: dict[ResourceName, str] = ctx.shared(f"{KEPT_RECORDS} found", dict[ResourceName, str])
+    return found
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from crossdock.mapping.resource_types import CHANGED
 from crossdock.mapping.row_order_columns import OrderBy
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.sources.pagination import CursorInBody
+from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.resources import ResourceName
 from crossdock.runs.platform_source.platform_reference_members import personal_columns
 from crossdock.runs.platform_source.referenced_record_expansion import (
@@ -23,6 +24,7 @@ from crossdock.runs.platform_source.referenced_record_expansion import (
     cached_record_reader,
     fetch_answer_with_record,
     naming_missing_access_scope,
+    refuse_if_none_is_found,
 )
 from crossdock.runs.platform_source.settings import PlatformSourceSettings, PlatformStreamConfig
 from crossdock.values.field_types import is_valid_target_id
@@ -82,13 +84,17 @@ class PlatformStream(DeclaredStream[PlatformSourceSettings]):
         return tuple(self.key) == ("id",)
 
     def fetch(self, ctx: Context[PlatformSourceSettings], keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
-        read = cached_record_reader(ctx)
+        read, why = cached_record_reader(ctx), None
         for (record_id,) in keys:
-            found = (
-                fetch_answer_with_record(ctx, self._config.read, record_id) if is_valid_target_id(record_id) else None
-            )
-            if found is not None:
+            if not is_valid_target_id(record_id):
+                continue
+            found = fetch_answer_with_record(ctx, self._config.read, record_id)
+            if isinstance(found, NotFoundError):
+                why = found
+            else:
                 yield self._items_as_batch([self._expansion.expand(found.body, read)], found)
+        if why is not None:
+            refuse_if_none_is_found(ctx, self._config.read, why)
 
 
 def _members_from_personal_columns(config: PlatformStreamConfig) -> Iterator[str]:

@@ -20,6 +20,7 @@ from crossdock_connectors.http_json.request_declarations import DeclaredRequest
 
 FAILED = "\x1dfailed"
 """The member of what takes the place of an answer that cannot be used; no API has such a name."""
+_NOT_FOUND_AT_MOST = 10  # records, while nothing shows that the API finds any
 _IGNORED = "correct its name: an API that does not know a parameter ignores it, and each record gets what is of others"
 
 
@@ -63,6 +64,7 @@ class LatestAnswers:
         values: The members of the record that were sent and answered, by their names.
         found: The record or list that was answered for them.
         is_filtered: Whether the API is known to heed what is sent besides the path.
+        not_found: How many records in a row the API did not find, while it has found none.
     """
 
     def __init__(self) -> None:
@@ -70,6 +72,7 @@ class LatestAnswers:
         self.values: Mapping[str, str] = {}
         self.found: Any = None
         self.is_filtered = False
+        self.not_found = 0
 
 
 def add_requested_members(
@@ -153,6 +156,8 @@ class _MemberRequest:
         value that no record has.
         """
         latest, before = self.latest, self.latest.values
+        if found is not None:
+            latest.not_found = 0
         if not found:
             return
         is_fixed = not path_filling_and_answered_records.columns_in_braces(self.member.path)
@@ -170,9 +175,19 @@ class _MemberRequest:
         latest.is_filtered = True
 
     def refuse_if_none_is_found(self, error: NotFoundError) -> None:
-        """Raise UnavailableError if the API does not find what it found before, either, as a gateway out of order."""
+        """Raise UnavailableError if the API does not find what it found before, either, as a gateway out of order.
+
+        So may be one that has found nothing in the run, for more than a few records.
+        """
         if not self.latest.values:
-            return
+            self.latest.not_found += 1
+            if self.latest.not_found <= _NOT_FOUND_AT_MOST:
+                return
+            message = (
+                f"{error.message}, and so it is for {_NOT_FOUND_AT_MOST} records before; none was found in the run"
+            )
+            hint = f"check {self.key}, and whether the API is in order; the next run reads the list from here on"
+            raise UnavailableError(message, where=error.where, hint=hint, code="api_unavailable")
         try:
             self.answer(self.latest.values)
         except NotFoundError:

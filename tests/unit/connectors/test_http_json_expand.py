@@ -326,6 +326,17 @@ def test_many_records_may_have_nothing_below_them() -> None:
     assert [each for each in found if each != "unmatched"] == ["S1", "S40"]
 
 
+@pytest.mark.parametrize("status", [404, 410])
+def test_an_api_that_finds_nothing_for_many_records_from_the_beginning_ends_the_reading(status: int) -> None:
+    """A gateway that is out of order answers so, and no record is to blame; a few records may have nothing."""
+    found, error = Failing(10, set(), status, 1).read()
+    assert (found, error) == (["unmatched"] * 10, None)
+    found, error = Failing(11, set(), status, 1).read()
+    assert not found
+    assert isinstance(error, UnavailableError)
+    assert "none was found in the run" in str(error)
+
+
 def test_a_record_without_a_request_proves_nothing() -> None:
     """Nothing is requested for an item without a maker, so that it does not show that the API answers."""
     maker = {"expand": {"made": {"path": "/items/{maker}/x"}}, "map": {"sku": "id", "name": {"const": "n"}}}

@@ -33,6 +33,7 @@ from crossdock.state import Scope, StateUrl, parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.author_code_errors import AuthorCodeError
 from crossdock.writing.delivery.circuit_breaker import WATCHED
+from crossdock.writing.delivery.dispatcher import Dispatcher
 
 INVOICES = Scope("platform", "invoice", "wms")
 
@@ -382,6 +383,27 @@ def test_a_mended_path_is_kept(bench: Bench, platform: Platform) -> None:
     platform.script = created
     bench.resume()
     assert bench.bound() == 1
+
+
+def test_a_record_that_is_always_answered_429_keeps_no_others_from_delivery(
+    bench: Bench, platform: Platform, shelf: Shelf
+) -> None:
+    """Of a limit of its own, such as of an operation a day: it is left to the next run, which sends what is new."""
+    bench.settings, bench.clock = {"in_flight": 1}, ManualClock()
+    platform.script = lambda seen: (429, {"retry-after": "60"}, b"{}") if is_number(seen, 0) else shelf(seen)
+    bench.deliver(3)
+    assert (bench.bound(), bench.unsettled()) == (2, {"0": "pending"})
+    with bench.state.begin() as tx:
+        left = tx.intents.unsettled()
+
+    def night(dispatcher: Dispatcher) -> None:
+        list(dispatcher.resume_unsettled_intents(left))
+        assert dispatcher.deliver(iter([Batch([operation(3)])]))
+        assert dispatcher.deliver_held_back()
+
+    bench.run(night)
+    assert (bench.bound(), bench.unsettled()) == (3, {"0": "pending"})
+    assert "is postponed: answered only 429" in bench.warnings[-1]
 
 
 def test_nothing_but_429_ends_some_time(bench: Bench, platform: Platform) -> None:

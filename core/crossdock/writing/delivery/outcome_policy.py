@@ -22,7 +22,7 @@ from crossdock.writing.delivery.operations_and_intents import (
     payload_after,
     request_to_create,
 )
-from crossdock.writing.delivery.retries_and_look_ups import LookUpResults, Retries
+from crossdock.writing.delivery.retries_and_look_ups import LookUpResults, PostponedError, Retries
 from crossdock.writing.delivery.senders import GONE, RetryState, SendTask
 from crossdock.writing.delivery.state_writer import DispatchDecisions
 from crossdock.writing.targets import answer_outcomes
@@ -418,15 +418,26 @@ class OutcomePolicy:
         decisions.settle(kind, intent, replace(outcome, kind=kind, reason=reason))
 
     def _retry_throttled(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
-        """Handle a 429. It is not a failed attempt, but requests are not throttled for an unlimited time."""
+        """Handle a 429. It is not a failed attempt, but requests are not throttled for an unlimited time.
+
+        If others were answered meanwhile, it may be a limit of this record or operation, for which no others wait.
+        """
         if task.stored is not None and not task.retry_state.ambiguous:  # its target may have no way to find that out
             self._run.leave_to_next_run(task)
             decisions.intents_with_new_status.append(task.intent)
-        self._run.queue.put(task, first=True)
-        now = self._clock.monotonic()
+        now, state = self._clock.monotonic(), task.retry_state
         self._throttled_since = now if self._throttled_since is None else self._throttled_since
+        is_again = state.throttled_since is not None  # others have their turn, which show whose limit it is
+        state.throttled_since = now if state.throttled_since is None else state.throttled_since
+        message = f"answered only 429 for {THROTTLED_AT_MOST_S:.0f} s"
+        are_others_answered = state.throttled_since < self._throttled_since
+        if are_others_answered and task.stored is None and now - state.throttled_since >= THROTTLED_AT_MOST_S:
+            self._retries.leave_to_next_run(task, replace(outcome, message=message), decisions)
+            return
+        self._run.queue.put(task, first=not is_again)
         if now - self._throttled_since >= THROTTLED_AT_MOST_S:
-            message = f"answered only 429 for {THROTTLED_AT_MOST_S:.0f} s"
+            if self._run.resuming:  # new records will show whether the target accepts others
+                self._run.stop_with(PostponedError(message))
             hint = self._target.advice(task.intent.resource, outcome.status)
             self._run.stop_with(
                 UnavailableError(message, where=self._target.address, hint=hint, code="target_throttled")

@@ -48,6 +48,7 @@ class RetryState(Struct):
         refusal: What becomes of it unless a look-up shows that it was executed all the same.
         interrupted: The purpose to which it returns after a ping.
         is_tag_refused: Whether the target has answered that it holds another version than that of the entity tag.
+        throttled_since: When it was first answered 429; None if it was not.
     """
 
     failures: int = 0
@@ -59,6 +60,7 @@ class RetryState(Struct):
     interrupted: Literal["send", "look_up"] = "send"
     status: int | None = None
     is_tag_refused: bool = False
+    throttled_since: float | None = None
 
     def record_failure(self, now: float, status: int | None) -> None:
         self.failures, self.status = self.failures + 1, status

@@ -15,6 +15,7 @@ from tests.integration.delivery.harness import (
     Platform,
     Seen,
     created,
+    is_number,
     operation,
 )
 
@@ -172,6 +173,26 @@ def test_one_forbidden_record_is_a_dead_letter_all_of_them_are_a_wrong_credentia
     platform.script = lambda _seen: (403, {}, b"{}")
     with pytest.raises(UnauthorizedError):
         bench.run(lambda dispatcher: dispatcher.deliver(iter([Batch([operation(99)])])))
+
+
+def test_a_credential_that_is_revoked_meanwhile_makes_few_dead_letters(bench: Bench, platform: Platform) -> None:
+    """Some targets answer 403 then, to everything; one that is narrowed may write few of many records."""
+    bench.settings = {"in_flight": 1}
+
+    def revoked(seen: Seen) -> Answer:
+        return (403, {}, b"{}") if len(platform.of("POST")) > 5 else created(seen)
+
+    platform.script = revoked
+    with pytest.raises(UnauthorizedError, match="does not permit writing product"):
+        bench.deliver(60)
+    assert bench.statuses() == {"delivered": 5, "rejected": 9, "pending": 46}
+    bench.settled.clear()
+    narrowed = 30
+    platform.script = lambda seen: (
+        (403, {}, b"{}") if any(is_number(seen, n) for n in range(6, narrowed)) else created(seen)
+    )
+    assert bench.resume_to_end() == []
+    assert bench.statuses() == {"delivered": 60 - narrowed, "rejected": narrowed - 14}
 
 
 def test_throttling_costs_time_and_no_attempt(bench: Bench, platform: Platform) -> None:

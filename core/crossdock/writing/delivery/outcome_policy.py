@@ -29,6 +29,8 @@ from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_outcomes import Outcome
 from crossdock.writing.targets.target import Request, Rule
 
+FORBIDDEN = 403
+FORBIDDEN_AT_MOST = 10  # records in a row, until a ping shows whether the credential was revoked
 CONFLICT = 409  # to a delete: other records refer to it
 FAILED_DEPENDENCY = 424  # of one of several operations: not executed, because another one failed (RFC 4918)
 UNFIT = frozenset({400, 409, 422})  # refusals of a delete that the state of its record may be the reason of
@@ -50,6 +52,7 @@ class OutcomePolicy:
         self._look_up_results = LookUpResults(run, self._retries)
         self._accepted: set[str] = set()  # resources for which something was delivered
         self._nothing_at = Counter[str]()  # by resource, creates below a record that is not there
+        self._forbidden_in_a_row = Counter[str]()  # by resource, since one was accepted
         self._throttled_since: float | None = None
         self._pending_since = dict[int, float]()  # stored batches by their ids
         self._known_at = dict[int, float]()  # when the target last showed that it knows one, or was first asked
@@ -290,7 +293,9 @@ class OutcomePolicy:
                 self._settle_failed_author_code(task, outcome, decisions)
                 return
         if task.purpose == "ping" and outcome.kind != "throttled":
-            self._retries.decide_after_ping(task, outcome, decisions)
+            is_forbidden = _is_forbidden(task.retry_state.refusal)
+            decide = self._decide_forbidden_after_ping if is_forbidden else self._retries.decide_after_ping
+            decide(task, outcome, decisions)
             return
         if outcome.kind == "expired":
             self._retries.retry_after_pause(task, 0.0, outcome, decisions, free=True)
@@ -457,6 +462,7 @@ class OutcomePolicy:
                 decisions.settle("handed_over", task.intent, outcome)
             case "delivered":
                 self._accepted.add(task.intent.resource)
+                self._forbidden_in_a_row[task.intent.resource] = 0
                 self._look_up_results.accepted += 1
                 decisions.settle("delivered", task.intent, outcome)
             case "found" | "absent" | "removed":
@@ -551,8 +557,36 @@ class OutcomePolicy:
                 decisions.settle("rejected", task.intent, outcome)
                 return
         if (concerns_all := self._error_if_concerns_all(task, outcome)) is None:
+            self._reject_or_ping_if_many_forbidden(task, outcome, decisions)
+            return
+        self._stop_run_or_hold_back(task, outcome, concerns_all, decisions)
+
+    def _reject_or_ping_if_many_forbidden(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+        """Reject a record. After many that were forbidden, ask first whether the credential permits anything still."""
+        forbidden, resource = self._forbidden_in_a_row, task.intent.resource
+        forbidden[resource] += _is_forbidden(outcome)
+        if not _is_forbidden(outcome) or forbidden[resource] % FORBIDDEN_AT_MOST or task.stored is not None:
             decisions.settle("rejected", task.intent, outcome)
             return
+        task.retry_state.refusal = outcome
+        self._run.queue.put(structs.replace(task, purpose="ping"), first=True)
+
+    def _decide_forbidden_after_ping(self, task: SendTask, answered: Outcome, decisions: DispatchDecisions) -> None:
+        """Reject a forbidden record, or stop if the target refuses the ping as well: the credential was revoked."""
+        task, outcome = structs.replace(task, purpose="send"), task.retry_state.refusal
+        assert outcome is not None
+        error = in_doubt_and_refusal_rules.error_if_refusal_concerns_all(
+            task.intent, outcome, self._target, frozenset()
+        )
+        if answered.status in {401, FORBIDDEN} and error is not None:
+            self._accepted.discard(task.intent.resource)
+            self._stop_run_or_hold_back(task, outcome, error, decisions)
+        else:
+            decisions.settle("rejected", task.intent, outcome)
+
+    def _stop_run_or_hold_back(
+        self, task: SendTask, outcome: Outcome, concerns_all: RemoteError, decisions: DispatchDecisions
+    ) -> None:
         if not self._run.resuming or outcome.status == 401:  # otherwise its stream may be removed from the config
             self._run.stop_with(concerns_all)
         elif self._run.holds_back and task.stored is None:
@@ -562,3 +596,7 @@ class OutcomePolicy:
             return
         self._run.left_refusal = self._run.left_refusal or concerns_all
         self._retries.leave_to_next_run(task, outcome, decisions)
+
+
+def _is_forbidden(outcome: Outcome | None) -> bool:
+    return outcome is not None and outcome.status == FORBIDDEN

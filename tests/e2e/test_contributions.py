@@ -497,6 +497,28 @@ def test_records_that_are_listed_again_refer_to_a_record_that_was_created_again(
     assert now["P1"] != ids["P1"]
 
 
+def test_records_that_are_not_listed_again_are_named_when_their_parent_is_created_again(
+    tmp_path: Path, platform: SandboxServer, client: httpx.Client
+) -> None:
+    """The rows of an append stream come once: the run tells of their records, and a repair gives them the new id."""
+    project = started(tmp_path, platform, {"shop": with_actions()})
+    project.write("BIN_1.csv", "CODE\nA1\n")
+    project.write("LOT_1.csv", "LOT;SKU;BIN;QTY\nL1;P1;A1;10\n")
+    project.sync()
+    (product,) = listed(client, "/api/v1/catalog/products")
+    assert client.delete(f"/api/v1/catalog/products/{product['id']}").status_code == 204
+    project.write("PROD_2.csv", "SKU;NAME\nP1;Lantern\n")
+    project.sync(exit_code=1)
+    replayed = project.run("records", "replay", "--reason", "missing")
+    said = " ".join(f"{replayed.stdout} {replayed.stderr}".split())
+    assert "1 record refers to a record that was created again, by its former id" in said
+    assert "[references_outdated]" in said
+    project.run("reconcile", "-o", str(tmp_path / "repair.plan"))
+    assert project.run("apply", str(tmp_path / "repair.plan")).exit_code == 0
+    (product,), (lot,) = listed(client, "/api/v1/catalog/products"), listed(client, "/api/v1/inventory/lots")
+    assert lot["productId"] == product["id"]
+
+
 def listed(client: httpx.Client, path: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = client.get(path, params={"limit": "100"}).json()["data"]
     return found

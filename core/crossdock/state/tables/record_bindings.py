@@ -305,13 +305,17 @@ class Bindings:
         for each in self._stamps.contribution_scopes(scope):
             self._clear_fingerprints(each, key_hashes)
 
-    def clear_fingerprints_of_referring_records(self, target: str, resource: str, ids: Sequence[str]) -> None:
-        """Make streams map the records of *resource* again that refer to *ids*, as soon as they read them."""
+    def clear_fingerprints_of_referring_records(self, target: str, resource: str, ids: Sequence[str]) -> int:
+        """Make streams map the records of *resource* again that refer to *ids*, as soon as they read them.
+
+        Return their number.
+        """
         found: dict[Scope, list[int]] = defaultdict(list)
         for scope, key_hash, *_ in self.records_referring_to(target, resource, ids):
             found[scope].append(key_hash)
         for scope, key_hashes in found.items():
             self._clear_fingerprints(scope, key_hashes)
+        return sum(map(len, found.values()))
 
     def _clear_fingerprints(self, scope: Scope, key_hashes: Sequence[int]) -> None:
         self._stamps.record_changes_of_scope(scope, self._key_index_changes_clearing_fingerprints(scope, key_hashes))

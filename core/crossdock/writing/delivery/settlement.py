@@ -87,17 +87,19 @@ def clear_payloads_of_affected_records(tx: Transaction, settled: Sequence[Settle
 
 def clear_fingerprints_of_records_with_former_ids(
     tx: Transaction, settled: Sequence[Settlement], target: Target
-) -> None:
+) -> int:
     """Have records mapped again that refer to a record which is created again: they have its former id.
 
-    Call it before the new ids are stored.
+    Call it before the new ids are stored. It returns the number of these records.
     """
+    number = 0
     again = [item for item in settled if item.intent.status == "delivered" and item.intent.counter > 1]
     for scope, key_hashes in _created_key_hashes_by_scope(again).items():
         if former := tx.bindings.former_target_ids(scope, key_hashes):
             for name, kind in target.resources.items():
                 if scope.resource in kind.parents and not kind.write_once:
-                    tx.bindings.clear_fingerprints_of_referring_records(target.name, name, former)
+                    number += tx.bindings.clear_fingerprints_of_referring_records(target.name, name, former)
+    return number
 
 
 def _mark_in_doubt_if_id_taken(tx: Transaction, settled: Sequence[Settlement], *, at: datetime) -> None:

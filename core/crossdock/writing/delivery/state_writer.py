@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from msgspec import Struct, field
 
-from crossdock.errors import RecordError, RefusedError
+from crossdock.errors import RecordError, RefusedError, add_code_to_first_line
 from crossdock.pacing.request_allowance import Allowance
 from crossdock.state import Attempt, Intent, Scope, StoredBatch, Transaction
 from crossdock.state.tables.delivery_intents import Status
@@ -107,9 +107,14 @@ class StateWriter:
             intent.mark_sending(now)
         new, known = [*fresh, *decisions.successors], [intent for intent in sending if intent.id]
 
+        with_former_ids = 0
+
         def write(tx: Transaction) -> None:
+            nonlocal with_former_ids
             tx.intents.add(new, run_id=run.id, fence=run.state.fence_number, at=now)
-            settlement.clear_fingerprints_of_records_with_former_ids(tx, decisions.settled, self._target)
+            with_former_ids = settlement.clear_fingerprints_of_records_with_former_ids(
+                tx, decisions.settled, self._target
+            )
             settlement.store_outcomes_and_bindings(tx, decisions.settled, run_id=run.id, at=now, doubts=self._doubts)
             settlement.clear_payloads_of_affected_records(tx, decisions.settled, self._target)
             tx.intents.write_outcomes(decisions.intents_with_new_status, at=now)
@@ -129,6 +134,8 @@ class StateWriter:
         leave_by = self._clock.monotonic() + self._leave_within_s
         run_transaction = self._state.run_transaction_before_sending if sent else self._state.run_transaction
         run_transaction(write)
+        if with_former_ids:
+            run.warn(add_code_to_first_line(_text_of_former_ids(with_former_ids), code="references_outdated"))
         for batch in leaving:
             batch.may_leave = lambda: self._clock.monotonic() <= leave_by
             if batch.stored is not None:
@@ -237,3 +244,11 @@ class DispatchDecisions(Struct):
         ):
             attempt = Attempt(intent.id, intent.attempts, at, outcome.kind, outcome.status, outcome.message)
             self.attempts.append(attempt)
+
+
+def _text_of_former_ids(number: int) -> str:
+    records = "1 record refers" if number == 1 else f"{number:,} records refer"
+    return (
+        f"{records} to a record that was created again, by its former id, until their source lists them again;"
+        " 'crossdock reconcile -o repair.plan' makes a repair for those that it does not list"
+    )

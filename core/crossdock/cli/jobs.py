@@ -33,10 +33,12 @@ def jobs() -> None:
 def list_scheduled_runs(config: Path, *, limit: int, as_json: bool) -> None:
     """List scheduled runs, newest first."""
     from crossdock.cli import terminal_output
+    from crossdock.runs.audit_lines import paused_by_sentence
     from crossdock.values.run_messages import error_texts
 
     with read_state(config) as (tx, _):
-        scheduled_runs, paused = tx.scheduled_runs.listed(limit=limit), tx.scheduled_runs.paused_jobs()
+        scheduled_runs = tx.scheduled_runs.listed(limit=limit)
+        paused = {job: paused_by_sentence(tx, job) for job in sorted(tx.scheduled_runs.paused_jobs())}
         total = tx.scheduled_runs.count_all()
         messages = {run.run_id: tx.runs.messages(run.run_id) for run in scheduled_runs if run.run_id}
     rows: list[dict[str, Any]] = [
@@ -54,7 +56,7 @@ def list_scheduled_runs(config: Path, *, limit: int, as_json: bool) -> None:
         for said in [messages.get(run.run_id or 0, ())]
     ]
     if as_json:
-        terminal_output.print_json({"paused": sorted(paused), "nights": rows})
+        terminal_output.print_json({"paused": list(paused), "nights": rows})
         say_how_many_shown(len(rows), total, "runs", err=True)
         return
     columns = ("job", "date", "due", "status", "run", "attempts", "note")
@@ -63,8 +65,8 @@ def list_scheduled_runs(config: Path, *, limit: int, as_json: bool) -> None:
         terminal_output.make_fitting_table("Scheduled runs", columns, shown, numbers=("run", "attempts"))
     )
     say_how_many_shown(len(shown), total, "runs")
-    if paused:
-        say(f"paused: {', '.join(sorted(paused))}")
+    for job, text in paused.items():
+        say(f"paused: {job}{text and f' ({text})'}")
 
 
 @jobs.command(epilog=help_example("crossdock jobs pause nightly"))

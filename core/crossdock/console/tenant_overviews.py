@@ -15,13 +15,13 @@ from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.console.run_progress import progress_text
 from crossdock.console.tenant_configs_and_states import Tenant, Tenants
 from crossdock.errors import CrossdockError, text_with_code
+from crossdock.runs.audit_lines import paused_by_sentence
 from crossdock.services.scheduler.due_and_skipped_runs import DueJobs
 from crossdock.services.scheduler.start_delay_reason import StartDelay, explain_start_delay
-from crossdock.state import AuditFilter, DueRun, OverdueBatch, RunRecord, ScheduledRun, Transaction
+from crossdock.state import DueRun, OverdueBatch, RunRecord, ScheduledRun, Transaction
 from crossdock.state.queries.record_counts import OpenRecordTotal
 from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage
-from crossdock.values.texts_of_numbers_and_times import instant_text
 
 FRESH_S = 5.0
 SHARE = 10  # overviews are shown for at least this many times as long as it took to read all, so that no run is delayed
@@ -135,7 +135,7 @@ def _job_overviews(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime
             since=missed.instant if missed else None if last is None else last.finished_at or last.started_at,
             next_due=coming.get(name),
             run=run,
-            note=_paused_by_sentence(tx, name)
+            note=paused_by_sentence(tx, name)
             if condition is JobCondition.PAUSED
             else ""
             if last is None
@@ -144,11 +144,6 @@ def _job_overviews(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime
             progress=progress_text(tx, run, now) if run and condition is JobCondition.RUNNING else "",
             is_paused=name in paused,
         )
-
-
-def _paused_by_sentence(tx: Transaction, job: str) -> str:
-    found = tx.audit_log.listed(AuditFilter(action="jobs pause", subject=f"job {job}"), limit=1)
-    return "".join(f"{each.person} has paused it at {instant_text(each.at)}" for each in found)
 
 
 def _missed_run(job: JobConfig, last: ScheduledRun | None, now: datetime) -> Due | None:

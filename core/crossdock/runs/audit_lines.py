@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from crossdock.state import AuditEntry
+from crossdock.state import AuditEntry, AuditFilter, Transaction
+from crossdock.values.texts_of_numbers_and_times import instant_text
 
 _SHOWN = ("at", "person", "address", "action", "subject", "reason", "before", "after", "outcome", "error")
 _WORDS = {None: "none", True: "yes", False: "no"}
@@ -25,6 +26,12 @@ def entry_text(entry: AuditEntry) -> str:
     """Return the whole entry but for its time, person and outcome."""
     remarks = (change_text(entry), entry.error, entry.reason and f"reason: {entry.reason}")
     return "; ".join((f"{entry.action}, {entry.subject}", *filter(None, remarks)))
+
+
+def paused_by_sentence(tx: Transaction, job: str) -> str:
+    """Return who has paused *job*, and when; an empty text if the log does not have it any more."""
+    found = tx.audit_log.listed(AuditFilter(action="jobs pause", subject=f"job {job}"), limit=1)
+    return "".join(f"{each.person} has paused it at {instant_text(each.at)}" for each in found)
 
 
 def _facts_text(facts: Any) -> str:

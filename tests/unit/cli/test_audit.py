@@ -44,3 +44,11 @@ def test_changes_of_a_fleet_are_one_list(paused: CommandLine, tmp_path: Path) ->
     result = paused.run("audit", "--fleet", str(fleet / "*.yaml"), "--json")
     assert (result.code, [each["tenant"] for each in result.json]) == (3, ["b", "a"])
     assert "c: " in result.err
+
+
+def test_a_paused_job_is_listed_with_who_has_paused_it_and_when(paused: CommandLine) -> None:
+    """Nothing tells of its missing runs, so that a pause that was forgotten is found there."""
+    assert "paused" not in paused.run("jobs", "list").out
+    assert paused.run("jobs", "pause", "nightly").code == 0
+    assert "paused: nightly (Bob has paused it at 20" in paused.run("jobs", "list").out
+    assert paused.run("jobs", "list", "--json").json["paused"] == ["nightly"]

@@ -254,6 +254,22 @@ def test_relative_paths_stay_where_they_were(tmp_path: Path, monkeypatch: pytest
     assert places == [tmp_path / "acme.db", tmp_path / "acme.db.spool", tmp_path, tmp_path]
 
 
+def test_states_in_one_database_share_no_tokens(tmp_path: Path) -> None:
+    """Each has a spool of its own, and the tokens beside it: the account of one would be read for the other."""
+    places = []
+    for tenant in ("acme", "globex"):
+        address = f"postgresql://crossdock@db/crossdock?options=-csearch_path%3D{tenant}"
+        loaded = project.load(
+            edited(tmp_path, "state: sqlite:///acme.db", f"state: {address}\nspool: spools/{tenant}.spool")
+        )
+        places.append(loaded.connections[0].tokens)
+    assert places == [tmp_path / f"spools/{tenant}.tokens/wms.json" for tenant in ("acme", "globex")]
+    loaded = project.load(edited(tmp_path, "state: sqlite:///acme.db", "state: postgresql://crossdock@db/acme"))
+    assert loaded.connections[0].tokens == tmp_path / "acme.tokens/wms.json"
+    loaded = project.load(edited(tmp_path, "state: sqlite:///acme.db", "state: sqlite:///acme.db\nspool: spools/a"))
+    assert loaded.connections[0].tokens == tmp_path / "acme.db.tokens/wms.json"
+
+
 def test_notify_is_part_of_the_project(tmp_path: Path) -> None:
     """Its section is read once, with the rest of the file."""
     loaded = project.load(edited(tmp_path, "acme.db", "acme.db"))

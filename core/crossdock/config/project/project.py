@@ -361,7 +361,7 @@ class Project(Struct, frozen=True):
 
     def folder_beside_spool(self, kind: str) -> Path:
         """Return the folder of this *kind* that belongs to the state."""
-        return self.spool.with_name(f"{self.spool.name.removesuffix('.spool')}.{kind}")
+        return _folder_beside_spool(self.spool, kind)
 
     @contextmanager
     def open_state_exclusively(self, *, restored: bool = False) -> Iterator[State]:
@@ -422,10 +422,9 @@ def load(first: ConfigSource, *overrides: ConfigSource) -> Project:
     if file.fleet is not None:
         _parse_database_url(document, file.fleet.database, ("fleet", "database"))
     folder = (file.fleet and file.fleet.folder) or document.folder
-    spool, tokens = (
-        file.spool or _folder_beside_state(url, folder, "spool"),
-        _folder_beside_state(url, folder, "tokens"),
-    )
+    spool = file.spool or _folder_beside_state(url, folder, "spool")
+    is_file = url.drivername == "sqlite"  # a database of a server may have several states, each with its spool
+    tokens = _folder_beside_state(url, folder, "tokens") if is_file else _folder_beside_spool(spool, "tokens")
     connections = tuple(replace(each, tokens=tokens / f"{each.name}.json") for each in connections)
     retention = None if file.retention == "off" else parse_duration(file.retention)
     files = tuple(each for each in overrides if isinstance(each, Path))
@@ -481,3 +480,7 @@ def _folder_beside_state(url: StateUrl, folder: Path, kind: str) -> Path:
     if url.drivername == "sqlite":
         return Path(f"{url.database}.{kind}")
     return folder / f"{re.sub(r'[^A-Za-z0-9_-]', '_', url.database or 'crossdock')}.{kind}"
+
+
+def _folder_beside_spool(spool: Path, kind: str) -> Path:
+    return spool.with_name(f"{spool.name.removesuffix('.spool')}.{kind}")

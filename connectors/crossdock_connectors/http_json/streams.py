@@ -395,15 +395,14 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         A key that was repaired or trimmed may be another text than that of the API, and not every server takes a path
         with each character, such as an encoded slash.
         """
-        columns = fetch.key_columns_in_request(self.key)
+        columns, listed = fetch.key_columns_in_request(self.key), self._listed_keys(ctx)
+        if not found:
+            found = self._first_found_key(ctx, fetch, listed[:_COMPARED], why)
         if self.own_keys is None and columns & self.columns.keys():
             return _never
-        listed = self._listed_keys(ctx)
         own = [number for number, name in enumerate(self.key) if name in columns]
         if any(key[number] != key[number].strip() for key in listed for number in own):
             return _never
-        if not found:
-            found = self._first_found_key(ctx, fetch, listed[:_COMPARED], why)
         proved = [_encoded_characters(fetch, self.key, key) for key in found]
 
         def is_deleted(key: tuple[str, ...]) -> bool:

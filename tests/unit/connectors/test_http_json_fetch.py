@@ -187,8 +187,11 @@ def test_a_record_counts_as_deleted_if_another_one_is_found(
             fetched(Api(answer), ["9"], **MARKED | stream)
 
 
+@pytest.mark.parametrize("repairs", [{}, {"columns": {"id": {"strip_prefix": "C-"}}}], ids=str)
 @pytest.mark.parametrize("is_up", [True, False])
-def test_a_record_that_is_followed_is_not_missed_while_a_gateway_finds_none(*, is_up: bool) -> None:
+def test_a_record_that_is_followed_is_not_missed_while_a_gateway_finds_none(
+    repairs: dict[str, Any], *, is_up: bool
+) -> None:
     """Otherwise each run that reads in vain would count, and after three it is not asked for any more."""
 
     def answer(request: httpx.Request) -> Any:
@@ -200,7 +203,7 @@ def test_a_record_that_is_followed_is_not_missed_while_a_gateway_finds_none(*, i
         "cursor": {"column": "id", "as": "integer"},
         "params": {"since": "{since}"},
         "open_until": {"field": "state", "in": ["paid"]},
-    }
+    } | repairs
     if is_up:
         found = fetched(Api(answer), ["9"], **followed)
         assert (found.by_key, found.deleted) == ({}, set())

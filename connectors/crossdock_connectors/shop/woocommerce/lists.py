@@ -142,21 +142,21 @@ def _is_zero_or_empty(amount: Any) -> bool:
 def _note_deletion_or_raise_doubt(
     ctx: WooContext, kind: str, number: str | None, error: NotFoundError, consequence_text: str
 ) -> None:
-    """Note that a record was deleted before its own list was read, or raise DoubtfulListError if it is there."""
-    if not _is_gone(ctx, f"{kind}s/{number}"):
-        raise DoubtfulListError(
-            f"{error.message}, although the {kind} is there", where=error.where, code=error.code
-        ) from None
-    ctx.run.note(ctx.connection, f"{kind} {number} was deleted while it was read{consequence_text}")
-
-
-def _is_gone(ctx: WooContext, path: str) -> bool:
-    """Return whether a record does not exist, and not only a list of its own."""
+    """Note that a record was deleted before its own list was read, or raise DoubtfulListError if nothing says so."""
+    why = f"although the {kind} is there"
     try:
-        ctx.api.get(f"{API}/{path}", {"_fields": "id"})
-    except NotFoundError:
-        return True
-    return False
+        ctx.api.get(f"{API}/{kind}s/{number}", {"_fields": "id"})
+    except NotFoundError as found:
+        if says_no_such_record(found):
+            ctx.run.note(ctx.connection, f"{kind} {number} was deleted while it was read{consequence_text}")
+            return
+        why = f"and so it is for the {kind}, and WooCommerce does not say that it was deleted"
+    raise DoubtfulListError(f"{error.message}, {why}", where=error.where, code=error.code) from None
+
+
+def says_no_such_record(error: NotFoundError) -> bool:
+    """Return whether the shop says that a record does not exist; a 404 alone may be that of a server before it."""
+    return (error.code_in_answer or "").endswith("_invalid_id")
 
 
 def stored_orders_with_key_members(ctx: WooContext) -> StoredList:

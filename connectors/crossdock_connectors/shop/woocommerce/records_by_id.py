@@ -20,6 +20,7 @@ from crossdock_connectors.shop.woocommerce.lists import (
     WooContext,
     id_text_or_none,
     pages,
+    says_no_such_record,
     variant_pages,
     with_empty_address_objects,
 )
@@ -28,8 +29,6 @@ WITHOUT_REFUNDS = (
     "the shop has no list of refunds, as those before WooCommerce 9.0: a credit note is fetched by the key of its order"
 )
 
-_INVALID_ID = "_invalid_id"
-"""The end of the code with which WooCommerce answers that a record does not exist."""
 _UNLISTED_HINT = "switch the extension on that has their status, or give them another status"
 
 
@@ -53,7 +52,7 @@ def _unlisted_orders(ctx: WooContext, ids: Iterable[str]) -> Pages:
         try:
             answer = ctx.api.get(f"{API}/orders/{number}", EXACT)
         except NotFoundError as error:
-            if not (error.code_in_answer or "").endswith(_INVALID_ID):
+            if not says_no_such_record(error):
                 raise
             continue
         order = with_empty_address_objects(answer.at(""))
@@ -109,7 +108,9 @@ def product_ids_of_variants(ctx: WooContext, ids: Sequence[str]) -> list[str]:
     for number in set(ids) - set(found):
         try:
             answer = ctx.api.get(f"{API}/products/{number}", {"_fields": "id,parent_id"})
-        except NotFoundError:
+        except NotFoundError as error:
+            if not says_no_such_record(error):
+                raise
             continue
         found += _distinct_id_texts([answer.at("/parent_id")])
     return sorted(set(found))

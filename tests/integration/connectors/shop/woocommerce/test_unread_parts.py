@@ -130,6 +130,20 @@ def test_variations_that_cannot_be_read(stream: str, status: int) -> None:
     assert doubt
 
 
+@pytest.mark.parametrize(
+    ("stream", "path"),
+    [("products", "/products/[0-9]+(/variations)?"), ("stock", "/products/[0-9]+(/variations)?"),
+     ("invoices", "/orders/[0-9]+(/refunds)?")],
+)  # fmt: skip
+def test_a_404_that_is_not_of_the_shop_does_not_say_that_a_record_was_deleted(stream: str, path: str) -> None:
+    """A rule of a server or a security plugin answers so to single records, whose parts would be left out for good."""
+    shop = shop_of(True, False) if stream == "invoices" else filled_shop()
+    number, *_ = rows(shop, stream)
+    less, cursor, doubt = rows(Changing(shop, path, refused(404)), stream)
+    assert (number - less, cursor) == (1, None)
+    assert "does not say that it was deleted" in doubt
+
+
 @pytest.mark.parametrize("member", ["billing", "shipping"])
 def test_an_address_without_members_is_the_empty_array_of_php(member: str) -> None:
     """An order with it is read as one without that address."""

@@ -200,6 +200,27 @@ def test_a_decision_about_a_restored_state_is_carried_out(tmp_path: Path) -> Non
         assert plain.held() == expected(some_orders(4)), "the state is trusted again"
 
 
+@pytest.mark.parametrize("resource", [{"look_up": LOOK_UP}, HEADERS], ids=["with a look-up", "without"])
+def test_a_gateway_that_finds_nothing_does_not_have_a_restored_state_create_all_again(
+    tmp_path: Path, resource: Mapping[str, Any]
+) -> None:
+    """No order counts as gone that only a server before the 3PL does not find; the next sync compares again."""
+    orders = some_orders(3)
+
+    def nothing(request: PartnerRequest) -> PartnerAnswer:
+        return PartnerAnswer(404, {"status": 404, "error": "Not Found", "path": request.path})
+
+    with depot(tmp_path, BARE, resource) as plain:
+        plain.export(orders)
+        plain.sync()
+        assert plain.run("state", "restored").exit_code == 0
+        with mock.patch.object(plain.partner, "answer", nothing):
+            done = plain.run("sync", "--json")
+        assert (done.exit_code, "does not show that a record is gone" in done.stderr) == (3, True)
+        plain.sync()
+        assert plain.created() == Counter(dict.fromkeys((f"wms:{key}" for key in orders), 1))
+
+
 def test_a_look_up_that_ignores_the_name_is_not_believed(tmp_path: Path) -> None:
     """An API that lists any orders in place of the named one sends no order twice, and the run names the setting."""
     orders, retry = some_orders(12), {"attempts": 2, "give_up_after_s": 0.5, "base_s": 0.01, "cap_s": 0.05}

@@ -28,12 +28,13 @@ from crossdock.writing.delivery.operations_and_intents import payload_after
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.payload_comparison import has_wanted_members
 from crossdock.writing.targets.platform_target import PlatformTarget
-from crossdock.writing.targets.target import Client, Request, Target
+from crossdock.writing.targets.target import GONE, Client, Request, Target, reason_if_gone_is_unproved
 
 ATTEMPTS = 3  # of one request that the rate limit refuses
 PAGES = 20
 PAGE_SIZE = 100
 BEFORE = timedelta(minutes=10)  # before the first attempt, whose time is not exact
+OTHERS = 3  # records that are looked up before a 404 is believed, since one may have been deleted meanwhile
 _NO_LOOK_UP = "to record it without a look-up, add --no-lookup"
 
 
@@ -59,6 +60,7 @@ class LookUps:
     def __init__(self, target: Target, client: Client, allowance: Allowance, clock: Clock, state: State) -> None:
         self._target, self._client, self._allowance = target, client, allowance
         self._clock, self._state = clock, state
+        self._found_last = dict[str, str]()  # ids by resource
 
     def look_up_record(self, resource: str, target_id: str) -> dict[str, Any] | None:
         """Return what the target holds under this id, or None. Raises RemoteError if it cannot be looked up."""
@@ -67,14 +69,30 @@ class LookUps:
 
     def _look_up(self, resource: str, target_id: str) -> Outcome:
         """Return the outcome of a look-up, without `Outcome.held` if the target has no such record."""
-        request = self._target.look_up(resource, None, target_id)
-        answer = self._send(resource, request)
-        outcome = self._target.found(resource, answer, ExpectedRecord(target_id=target_id))
-        if outcome.held is None and outcome.kind != "absent":
-            raise UnavailableError(
-                outcome.message or f"HTTP {answer.status}", where=request.path, code="target_unavailable"
-            )
+        answer, outcome = self._answer_and_outcome(resource, target_id)
+        reason = outcome.message or f"HTTP {answer.status}" if outcome.held is None else None
+        if outcome.kind == "absent":
+            reason = self._reason_if_unproved(resource, target_id, answer) if answer.status in GONE else None
+        if reason is not None:
+            where = self._target.look_up(resource, None, target_id).path
+            raise UnavailableError(reason, where=where, code="target_unavailable")
+        if outcome.held is not None:
+            self._found_last[resource] = target_id
         return outcome
+
+    def _answer_and_outcome(self, resource: str, target_id: str) -> tuple[Answer, Outcome]:
+        answer = self._send(resource, self._target.look_up(resource, None, target_id))
+        return answer, self._target.found(resource, answer, ExpectedRecord(target_id=target_id))
+
+    def _reason_if_unproved(self, resource: str, target_id: str, gone: Answer) -> str | None:
+        """Return why an answer of 404 does not show that a record is gone; None if another one is found."""
+        others = [self._found_last[resource]] if resource in self._found_last else []
+        with self._state.begin_read_only() as tx:
+            bound = tx.bindings.page_of_resource_bindings(self._target.name, resource, after=None, limit=OTHERS + 1)
+        others += [binding.target_id for _, binding in bound if binding.target_id != target_id][:OTHERS]
+        if any(self._answer_and_outcome(resource, each)[1].held is not None for each in dict.fromkeys(others)):
+            return None
+        return reason_if_gone_is_unproved(self._target, resource, gone, self._send, is_doubted=bool(others))
 
     def look_up_candidate_or_refuse(self, intent: Intent, target_id: str) -> Candidate:
         """Return the record of this id. If it is missing, or another one than that of *intent*, raise ConfigError."""

@@ -65,6 +65,21 @@ def test_a_delete_whose_answer_was_lost_is_verified(bench: Bench, platform: Plat
     assert (shelf.held, bench.bound(), bench.unsettled()) == ({}, 0, {})
 
 
+def test_a_server_that_finds_nothing_shows_no_record_to_be_gone(bench: Bench, platform: Platform, shelf: Shelf) -> None:
+    """Also if each of its answers is another one, with its path and time, as those of Spring and Express are."""
+    bench.clock = ManualClock()
+    platform.script = shelf
+    bench.deliver(2)
+    platform.script = lambda seen: (404, {}, b'{"status": 404, "path": "%s"}' % seen.path.encode())
+    changed = updating(bound := bench.binding(1), {**bound.payload, "name": "new"})
+    with pytest.raises(UnavailableError, match="HTTP 404"):
+        bench.carry_out([deleting(bench.binding(0)), changed])
+    assert (bench.bound(), sorted(bench.unsettled())) == (2, ["0", "1"])
+    platform.script = shelf
+    bench.resume()
+    assert (bench.bound(), bench.unsettled(), bench.dead_letters()) == (1, {}, {})
+
+
 @pytest.mark.parametrize("status", [301, 307, 308])
 def test_a_redirect_ends_the_delivery_with_nothing_in_doubt(
     bench: Bench, platform: Platform, shelf: Shelf, status: int

@@ -23,11 +23,11 @@ from crossdock.writing.delivery.operations_and_intents import (
     request_to_create,
 )
 from crossdock.writing.delivery.retries_and_look_ups import LookUpResults, PostponedError, Retries
-from crossdock.writing.delivery.senders import GONE, RetryState, SendTask
+from crossdock.writing.delivery.senders import RetryState, SendTask
 from crossdock.writing.delivery.state_writer import DispatchDecisions
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_outcomes import Outcome
-from crossdock.writing.targets.target import Request, Rule
+from crossdock.writing.targets.target import GONE, Request, Rule
 
 FORBIDDEN = 403
 FORBIDDEN_AT_MOST = 10  # records in a row, until a ping shows whether the credential was revoked

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Literal, Self, TypeVar
 
 from msgspec import Struct, field, structs
@@ -26,6 +27,7 @@ from crossdock.writing.delivery.personal_data_masks import PersonalDataMasks
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.target import (
+    GONE,
     HAND_OVER,
     HAND_OVER_AGAIN,
     STAGE,
@@ -33,10 +35,10 @@ from crossdock.writing.targets.target import (
     Request,
     Target,
     external_id_of_no_record,
+    reason_if_gone_is_unproved,
 )
 
 T = TypeVar("T")
-GONE = frozenset({404, 410})
 
 
 class RetryState(Struct):
@@ -221,7 +223,7 @@ class Senders:
     def _send_for_answer_and_outcome(
         self, client: Client, batch: SendBatch
     ) -> tuple[Answer, Outcome | Sequence[Outcome]]:
-        task = batch.tasks[0]
+        task, target = batch.tasks[0], self._target
         intent = task.intent
         if task.purpose == "look_up" and intent.target_id is None:
             with self._verifying:
@@ -238,22 +240,10 @@ class Senders:
         if (
             is_gone
             and intent.operation != "create"
-            and (unproved := self._outcome_if_ping_answers_alike(client, intent, answer))
+            and (reason := reason_if_gone_is_unproved(target, intent.resource, answer, partial(target.send, client)))
         ):
-            return answer, unproved
+            return answer, Outcome("unavailable", reason, answer.status)
         return answer, judged
-
-    def _outcome_if_ping_answers_alike(self, client: Client, intent: Intent, gone: Answer) -> Outcome | None:
-        """Ask for something else after a look-up that shows a record to be gone, and return why that proves nothing.
-
-        A server in front of the target, or at a wrong address, gives the same answer to both.
-        """
-        ping = self._target.ping(intent.resource)
-        answer = self._target.send(client, intent.resource, ping)
-        if (answer.status, answer.body) != (gone.status, gone.body):
-            return None
-        message = f"answers HTTP {gone.status} to {ping.method} {ping.path.partition('?')[0]}, too"
-        return Outcome("unavailable", f"{message}, which does not show that a record is gone", gone.status)
 
     def _failure_of_look_up_filter(self, client: Client, resource: str) -> tuple[Answer, Outcome] | None:
         """Look up a name that does not exist. The answer shows whether the target ignores the filter."""

@@ -542,6 +542,37 @@ def external_id_of_no_record(target: RecordNames, resource: str) -> str | None:
     return target.name_of(resource, _UNKNOWN, "|".join([uuid4().hex[:most]] * max(1, parts)))
 
 
+GONE = frozenset({404, 410})
+
+
+def reason_if_gone_is_unproved(
+    target: Target, resource: str, gone: Answer, send: Callable[[str, Request], Answer], *, is_doubted: bool = False
+) -> str | None:
+    """Ask for something else after a look-up by id that was answered *gone*, and return why that proves nothing.
+
+    A server in front of the target, or at a wrong address, gives the same answer to both. It may have the path or the
+    time in it, so that no 404 is believed if the list that look-ups filter is not there, either.
+
+    Args:
+        is_doubted: Whether no other record of the resource was found, so that any answer of 404 is the same.
+    """
+    ping = target.ping(resource)
+    answer = send(resource, ping)
+    is_same = (answer.status, answer.body) == (gone.status, gone.body)
+    if not is_same and not (answer.status in GONE and (is_doubted or _is_look_up_list(target, resource, ping))):
+        return None
+    message = f"answers HTTP {gone.status} to {ping.method} {ping.path.partition('?')[0]}, too"
+    return f"{message}, which does not show that a record is gone"
+
+
+def _is_look_up_list(target: Target, resource: str, ping: Request) -> bool:
+    kind = target.resources[resource]
+    if not kind.endpoint.look_up or kind.name_member is None:
+        return False
+    asked = target.look_up(resource, external_id_of_no_record(target, resource), None)
+    return asked.path.partition("?")[0] == ping.path.partition("?")[0]
+
+
 def lacking_method_problem(target: Target) -> str | None:
     """Return which method *target* lacks for an operation that one of its resources declares, or None."""
     for kind in target.resources.values():

@@ -334,6 +334,7 @@ def test_windows_of_an_api_that_writes_local_times_hide_no_change(nights: Nights
         assert nights.held == nights.truth
 
 
+@pytest.mark.nightly(but=["stand_in1"])
 @pytest.mark.parametrize("stand_in", [None, {"id": None}, {"error": "forbidden"}])
 def test_a_row_without_key_of_a_list_of_changes_stays_open(nights: Nights, stand_in: Item | None) -> None:
     """The cursor has moved past the record that it stands for, so that later lists do not show whether it came."""
@@ -437,6 +438,7 @@ def test_a_grouped_record_is_never_made_of_two_readings(nights: Nights) -> None:
     assert nights.held == nights.truth
 
 
+@pytest.mark.nightly(but=["pagination0-exploded0", "pagination1-exploded1"])
 @pytest.mark.parametrize("exploded", [{}, {"explode": "sizes", "key": ["sizes.sku"], "map": {"sku": "sizes.sku"}}])
 @pytest.mark.parametrize(
     "pagination", [{"kind": "cursor_in_body", "path": "then", "param": "after"}, {"kind": "page_number"}]
@@ -513,6 +515,7 @@ def test_a_record_whose_map_needs_a_cursor_that_cannot_be_read_is_a_dead_letter(
     assert (letter["key"], letter["pointer"], "is not a" in letter["why"]) == ("o0", "changed", True)
 
 
+@pytest.mark.nightly(but=["snapshot-pagination0", "incremental-pagination1"])
 @pytest.mark.parametrize("pagination", [ONLY_AFTER, {"kind": "offset", "size": 2, "size_param": "n", "total": "total"}])
 @pytest.mark.parametrize("mode", ["snapshot", "incremental"])
 def test_an_order_has_no_row_in_two_versions(nights: Nights, pagination: Mapping[str, Any], mode: str) -> None:
@@ -655,6 +658,7 @@ def test_a_list_may_lag_behind_a_record_that_was_fetched(nights: Nights, order_b
     assert (warned, nights.held["1"]) == ((False, "v2") if order_by else (True, "t1"))
 
 
+@pytest.mark.nightly(but=["delete"])
 @pytest.mark.parametrize("on_gone", ["delete", "archive"])
 def test_a_removed_record_that_exists_again_without_a_new_mark_is_told(nights: Nights, on_gone: str) -> None:
     """No list of changes shows it: each run warns until it is sent by its key."""

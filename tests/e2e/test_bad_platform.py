@@ -137,6 +137,7 @@ def test_one_record_that_is_forbidden(site: Site, front: Front) -> None:
     assert [(item["key"], item["why"]) for item in site.listed()] == [("3", "forbidden: ledger:4000")]
 
 
+@pytest.mark.nightly(but=["the mapping", "nothing"])
 @pytest.mark.parametrize("corrected", ["the mapping", "a repair", "a filter", "nothing"])
 def test_an_invoice_that_was_never_sent_is_mapped_as_the_config_says_now(
     site: Site, front: Front, corrected: str

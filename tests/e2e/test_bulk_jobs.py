@@ -68,6 +68,7 @@ FAULTS += [
 ]
 
 
+@pytest.mark.nightly(but=["shopify"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_failure_on_the_way_does_not_repeat_a_record(
     tmp_path: Path, vendor: str, api: BulkJobs, fault: Fault
@@ -148,6 +149,7 @@ def test_a_job_that_fails_leaves_in_doubt_what_no_result_names(tmp_path: Path, v
     assert all("the job failed" in each for each in said)
 
 
+@pytest.mark.nightly(but=["salesforce"])
 @pytest.mark.parametrize("status", [302, 501, 507, 520])
 def test_an_unclear_answer_to_the_start_does_not_start_again(
     tmp_path: Path, vendor: str, api: BulkJobs, status: int
@@ -168,6 +170,7 @@ def test_an_unclear_answer_to_the_start_does_not_start_again(
     assert len(project.listed("in-doubt")) == (0 if vendor == "salesforce" else 2)
 
 
+@pytest.mark.nightly(but=["amazon"])
 @pytest.mark.parametrize("status", [301, 307, 308])
 def test_a_redirected_start_was_not_carried_out(tmp_path: Path, vendor: str, api: BulkJobs, status: int) -> None:
     """The run says where it leads and what to correct; nothing is in doubt, and the next one starts the job once."""
@@ -189,6 +192,7 @@ def test_a_redirected_start_was_not_carried_out(tmp_path: Path, vendor: str, api
     assert executed(api) == {"wms:1": 1, "wms:2": 1}
 
 
+@pytest.mark.nightly(but=["shopify"])
 @pytest.mark.parametrize("step", ["upload", "results"])
 def test_an_address_that_has_expired_is_given_again(tmp_path: Path, vendor: str, api: BulkJobs, step: Step) -> None:
     """The run says so, and the next one has a new address; nothing is sent twice."""
@@ -254,6 +258,7 @@ def test_refusals_on_a_page_that_is_not_read_are_in_doubt(tmp_path: Path, place:
         assert "tells of a next page, which is not read" in project.listed("in-doubt")["1"]
 
 
+@pytest.mark.nightly(but=["salesforce"])
 def test_a_job_that_the_api_has_forgotten_is_in_doubt(tmp_path: Path, vendor: str, api: BulkJobs) -> None:
     """A person settles it, and a later version of the record is sent."""
     project = BulkJobProject(tmp_path, vendor, api, wait_s=0)
@@ -298,6 +303,7 @@ UNCLEAR: dict[str, PartnerAnswer | Literal["denied"]] = {
 }
 
 
+@pytest.mark.nightly(but=["amazon"])
 @pytest.mark.parametrize("unclear", UNCLEAR.values(), ids=UNCLEAR)
 def test_the_state_is_asked_again_after_an_unclear_answer(
     tmp_path: Path, vendor: str, api: BulkJobs, unclear: PartnerAnswer | Literal["denied"]
@@ -320,6 +326,7 @@ def test_a_page_in_answer_to_the_start_is_a_lost_answer(tmp_path: Path, vendor: 
     assert executed(api) == {"wms:1": 1, "wms:2": 1}
 
 
+@pytest.mark.nightly(but=["amazon"])
 @pytest.mark.parametrize(("known", "exit_code"), [(0, 1), (3, 4)])
 def test_an_api_has_forgotten_a_job_that_it_does_not_know_as_long_as_a_run_waits(
     tmp_path: Path, vendor: str, api: BulkJobs, known: int, exit_code: int, monkeypatch: pytest.MonkeyPatch

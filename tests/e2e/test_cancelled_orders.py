@@ -17,6 +17,7 @@ from crossdock.values.progress import SilentProgress
 MERGE = {"content-type": "application/merge-patch+json"}
 
 
+@pytest.mark.nightly(but=["shopify"])
 @pytest.mark.parametrize("kind", ["shopify", "woocommerce"])
 def test_the_3pl_is_told_of_a_cancellation(
     tmp_path: Path, kind: shop_demo_folder_and_servers.Kind, monkeypatch: pytest.MonkeyPatch

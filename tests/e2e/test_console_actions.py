@@ -83,6 +83,7 @@ def test_nothing_is_done_if_it_has_changed_since_it_was_shown(depot: Site, base_
     assert len(depot.listed("--state", "rejected")) == 1
 
 
+@pytest.mark.nightly
 def test_an_action_waits_for_the_end_of_a_run(depot: Site, base_url: str) -> None:
     """Its page says so before; it is done once the run has ended."""
     browser = Browser(base_url)
@@ -115,6 +116,7 @@ def test_an_action_that_meets_a_long_run_says_which(
     assert len(depot.listed("--state", "rejected")) == 2
 
 
+@pytest.mark.nightly
 def test_who_presses_after_it_was_done_is_told_by_whom(depot: Site, base_url: str) -> None:
     """With a link to what the other has started, also if nothing is left to do."""
     first, second = Browser(base_url), Browser(base_url)
@@ -127,6 +129,7 @@ def test_who_presses_after_it_was_done_is_told_by_whom(depot: Site, base_url: st
     assert second.follow(late, "See its result").url == done.url
 
 
+@pytest.mark.nightly
 def test_two_people_press_the_same_button(depot: Site, base_url: str) -> None:
     """One command is started, and the other person is told who was faster."""
     people = [Browser(base_url) for _ in range(8)]
@@ -175,6 +178,7 @@ def test_a_plan_is_executed_as_it_was_shown(depot: Site, base_url: str) -> None:
     assert depot.names("product") == ["wms:P1", "wms:P2", "wms:P3"]
 
 
+@pytest.mark.nightly(but=["do/undo?run=-1-400"])
 @pytest.mark.parametrize(
     ("path", "status"),
     [

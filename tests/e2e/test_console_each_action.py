@@ -37,6 +37,8 @@ from crossdock.testing.sandbox_syncs import write_private_file
 from crossdock.values import exact_json
 from crossdock.values.clock import SystemClock
 
+pytestmark = pytest.mark.nightly
+
 REASON = "the partner has asked for it"
 OFTEN = {"time_zone": "UTC", "every": "1s"}
 BUSY = "[state_busy]"

@@ -64,6 +64,7 @@ def rejected(depot: Site) -> set[str]:
     return {each["key"] for each in depot.listed("--state", "rejected", "--limit", "1000")}
 
 
+@pytest.mark.nightly
 def test_an_action_is_about_exactly_the_record_on_its_page(depot: Site, browser: Browser) -> None:
     """Whatever its key looks like: as an option, with invisible characters, as another is shown, or very long."""
     left = rejected(depot)
@@ -101,6 +102,7 @@ def test_what_no_command_can_take_is_refused(depot: Site, browser: Browser) -> N
             assert (page.status, sent_forms(page)) == (400, []), (action.name, name)
 
 
+@pytest.mark.nightly
 def test_a_reason_is_only_a_text(depot: Site, browser: Browser) -> None:
     """It reaches the audit log, printable and not too long, and nothing else."""
     depot.config.write_text(
@@ -116,6 +118,7 @@ def test_a_reason_is_only_a_text(depot: Site, browser: Browser) -> None:
         assert len(entry["reason"]) >= min(len(reason), 500), reason
 
 
+@pytest.mark.nightly
 def test_what_is_kept_of_commands_is_private(depot: Site, browser: Browser) -> None:
     """Whatever the umask of the console is."""
     before = os.umask(0)
@@ -148,6 +151,7 @@ def test_a_config_that_was_changed_since_it_was_shown(depot: Site, browser: Brow
     assert "It has changed since it was shown" in answer.text
 
 
+@pytest.mark.nightly
 def test_who_presses_after_the_other_has_ended_is_told(depot: Site, browser: Browser) -> None:
     """Their pages were loaded before, also of two consoles: it is done once, although nothing else has changed."""
     with server.serve(tenant_configs_and_states.single_tenant([depot.config]), SystemClock()) as base_url:

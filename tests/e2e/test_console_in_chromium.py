@@ -70,6 +70,7 @@ def _names(address: str) -> list[str]:
     return [part.partition("=")[0] for part in urlsplit(address).query.split("&")]
 
 
+@pytest.mark.nightly
 def test_pages_fit_their_window_and_follow_their_policy(base_url: str, tmp_path: Path) -> None:
     """No page or table is wider than its window, breaks the policy for scripts and styles, or asks other hosts."""
     with browser.opened(tmp_path / "profile") as tab:

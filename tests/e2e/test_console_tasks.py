@@ -269,6 +269,7 @@ def test_is_the_migration_done(migrated: MigratedFolder) -> None:
         assert "6 of 6 records delivered" in found
 
 
+@pytest.mark.nightly
 def test_undo_wave_3(migrated: MigratedFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """The wave's action says what it will do, undoes that wave alone, and its page says what was done."""
     monkeypatch.setenv("CROSSDOCK_API_KEY", migrated.platform.api_key)

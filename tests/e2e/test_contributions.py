@@ -91,6 +91,7 @@ def orders(number: int, quantity: int = 1) -> str:
     return "\n".join(["NO;CUST;CURRENCY;AT;SKU;QTY", *rows, ""])
 
 
+@pytest.mark.nightly(but=["a snapshot that changes"])
 @pytest.mark.parametrize("codes", ["a snapshot that changes", "a snapshot that does not change", "one append file"])
 def test_a_record_that_was_created_again_gets_its_contributions_again(
     tmp_path: Path, platform: SandboxServer, client: httpx.Client, codes: str
@@ -117,6 +118,7 @@ def test_a_record_that_was_created_again_gets_its_contributions_again(
     assert {each["sku"]: each.get("barcode") for each in products} == {"P1": "111", "P2": "222"}
 
 
+@pytest.mark.nightly(but=["repaired"])
 @pytest.mark.parametrize("way", ["repaired", "mapped again"])
 def test_what_was_contributed_to_a_deleted_record_waits_for_nothing(
     tmp_path: Path, platform: SandboxServer, client: httpx.Client, way: str
@@ -323,6 +325,7 @@ def edited(project: FolderProject, change: Callable[[dict[str, Any]], None]) -> 
 ORDERED = "NO;CUST;CURRENCY;AT;SKU;QTY;STATUS\n1;C1;EUR;2026-11-20T08:15:00Z;P1;1;{}\n"
 
 
+@pytest.mark.nightly(but=["key"])
 @pytest.mark.parametrize("matches", ["key", "id"])
 def test_a_member_that_another_stream_contributes_from_now_on_stays(
     tmp_path: Path, platform: SandboxServer, client: httpx.Client, matches: str
@@ -426,6 +429,7 @@ def test_actions_are_done_once(tmp_path: Path, platform: SandboxServer, client: 
     assert [each["operation"] for each in moves].count("approve") == 2
 
 
+@pytest.mark.nightly(but=["1"])
 @pytest.mark.parametrize("others", [1, 30])
 def test_an_action_on_a_record_that_is_gone_is_a_dead_letter(
     tmp_path: Path, platform: SandboxServer, client: httpx.Client, others: int

@@ -89,6 +89,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
         yield Project(tmp_path / "project", platform)
 
 
+@pytest.mark.nightly(but=["ORD-2"])
 @pytest.mark.parametrize(("prefix", "nights"), [("INV", 0), ("INV", 2), ("ORD", 2)])
 def test_what_a_forgotten_record_names_is_kept(project: Project, prefix: str, nights: int) -> None:
     """It is kept by the sync that compares the restored state, and by those after it, as their plans say."""
@@ -121,6 +122,7 @@ def test_what_an_order_names_no_more_is_deleted(project: Project) -> None:
     assert not project.has("C2")
 
 
+@pytest.mark.nightly(but=["INV-declared"])
 @pytest.mark.parametrize(("prefix", "way"), [("ORD", "imported"), ("INV", "declared")])
 def test_a_new_state_keeps_what_a_record_of_a_lost_one_names(project: Project, prefix: str, way: str) -> None:
     """Its bindings were exported before the first record of that kind was delivered, or were not exported at all."""

@@ -146,6 +146,7 @@ def test_a_conflict_is_shown_with_its_quantities(tmp_path: Path) -> None:
         assert stock.reasons() == {stock.ids[0]: said}
 
 
+@pytest.mark.nightly(but=["0"])
 @pytest.mark.parametrize("number", range(2))
 def test_updates_in_any_order_lose_nothing(tmp_path: Path, number: int) -> None:
     """Nights, faults and changes at the 3PL in random order: each write expected what was there."""

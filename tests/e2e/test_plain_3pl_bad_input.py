@@ -35,6 +35,8 @@ from crossdock.testing.manual_clock import ManualClock
 from crossdock.testing.sandbox_syncs import write_private_file
 from crossdock.values.progress import SilentProgress
 
+pytestmark = pytest.mark.nightly
+
 DAY_S = 86_400
 BEGIN = datetime(2030, 1, 1, 1, tzinfo=UTC)  # a Tuesday, an hour before the first run
 JOBS = {"stock": {"schedule": {"time_zone": "UTC", "at": "02:00", "days": ["tue", "wed"]}}}

@@ -12,6 +12,8 @@ from tests.partners.magento import BASE, TOKEN, Magento, MagentoError
 from tests.partners.partner_server import PartnerRequest
 from tests.partners.shop_recipe import Recipe, recipe
 
+pytestmark = pytest.mark.nightly
+
 SIZE = 50  # of a page, as the example says
 
 

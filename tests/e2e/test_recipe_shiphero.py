@@ -17,6 +17,8 @@ from crossdock.runs.run_report import Report
 from crossdock.sandbox import SandboxServer
 from crossdock.testing import ManualClock
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture
 def depot() -> ShipHero:

@@ -11,6 +11,8 @@ from tests.partners.shipstation import PASSWORD, RESET_S, USER, ShipStation
 
 from crossdock.testing.sandbox_syncs import write_private_file
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> Iterator[Recipe]:

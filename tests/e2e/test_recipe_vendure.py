@@ -18,6 +18,8 @@ from crossdock.runs.run_report import Report
 from crossdock.sandbox import SandboxServer
 from crossdock.testing import ManualClock
 
+pytestmark = pytest.mark.nightly
+
 OTHER_STOCK = {
     "kind": "folder_warehouse",
     "path": "exports",

@@ -323,6 +323,7 @@ def test_an_invoice_of_somebody_else_is_not_taken_for_a_new_one(synced: Site) ->
     assert len(held(synced, "invoice")) == before + 1
 
 
+@pytest.mark.nightly(but=["restored"])
 @pytest.mark.parametrize("way", ["restored", "new"])
 def test_a_restored_or_a_new_state_has_forgotten_invoices(synced: Site, way: str) -> None:
     """A repair binds them again by their content, and creates none of them a second time."""

@@ -20,6 +20,8 @@ from tests.partners.woocommerce.shop_server import serving_shop
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import ManualClock
 
+pytestmark = pytest.mark.nightly
+
 ADDRESS = {"first_name": "Bo", "address_1": "Kai 1", "city": "Kiel", "country": "DE", "email": "bo@example.com"}
 Open = Callable[[str, PartnerServer, ManualClock], Recipe]
 

@@ -78,6 +78,7 @@ def test_a_name_that_is_taken_and_not_shown_yet_is_in_doubt(tmp_path: Path) -> N
         assert project.listed("in-doubt") == {}
 
 
+@pytest.mark.nightly(but=["alone-403", "with a look-up-404"])
 @pytest.mark.parametrize("status", [403, 404])
 @pytest.mark.parametrize("more", [{}, LOOK_UP], ids=["alone", "with a look-up"])
 def test_a_batch_that_all_records_would_be_refused_as_leaves_none_in_doubt(

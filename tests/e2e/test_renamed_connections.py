@@ -92,6 +92,7 @@ def rekey(project: FolderProject, **stream: Any) -> None:
     project.config.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
 
 
+@pytest.mark.nightly(but=["True-changed1"])
 @pytest.mark.parametrize("changed", [{"key": ["NO", "NAME"]}, {"columns": {"NO": {"zfill": 4}}}])
 @pytest.mark.parametrize("has_new", [False, True])
 def test_records_under_changed_keys_are_not_created_again(
@@ -142,6 +143,7 @@ def test_files_of_which_nothing_was_delivered_are_read_again(project: FolderProj
 KNOWN = [f"{number:04}" for number in range(1, 21)]
 
 
+@pytest.mark.nightly(but=["new0-known0", "new2-known2"])
 @pytest.mark.parametrize("known", [KNOWN, [f"{key}.0" for key in KNOWN], [f"{number}" for number in range(1, 21)]])
 @pytest.mark.parametrize("new", [KNOWN, [f"{int(key)}.0" for key in KNOWN], [str(int(key)) for key in KNOWN]])
 def test_known_keys_in_another_notation_are_not_created_again(

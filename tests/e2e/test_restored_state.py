@@ -286,6 +286,7 @@ def prices(site: Site) -> list[str]:
     return [str(each) for each in found if each not in (None, Decimal("0.25"))]
 
 
+@pytest.mark.nightly(but=["restored"])
 @pytest.mark.parametrize("way", ["restored", "imported"])
 def test_no_state_repeats_the_key_of_an_operation_that_it_does_not_know(site: Site, way: str) -> None:
     """The platform would answer as it did then, and keep the old price."""

@@ -20,6 +20,8 @@ from crossdock.console import server, tenant_configs_and_states
 from crossdock.sandbox import SandboxServer
 from crossdock.values.clock import SystemClock
 
+pytestmark = pytest.mark.nightly
+
 SKUS = [f"P{number}" for number in range(12)]
 NIGHTS = 3
 _CONNECTIONS = count(1)

@@ -84,6 +84,7 @@ def test_orders_do_not_wait_for_their_buyer(shop: FakeShop, woo: WooCommerceStag
     assert parts(report, "shop.customers")["text cleaned"] == parts(report, "shop.customers")["text cut"] == 1
 
 
+@pytest.mark.nightly(but=["the order changes"])
 @pytest.mark.parametrize("quietly", [True, False], ids=["the order counts as unchanged", "the order changes"])
 def test_a_refund_on_its_way_waits(shopify: ShopifyStage, *, quietly: bool) -> None:
     """The invoice stays as it was; the credit note comes when the money has arrived."""
@@ -102,6 +103,7 @@ def test_a_refund_on_its_way_waits(shopify: ShopifyStage, *, quietly: bool) -> N
     assert (len(shopify.invoices()), shopify.dead_letters()) == (2, {})
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("first", [True, False], ids=["in the first run", "after its invoice"])
 def test_a_refund_that_the_shop_does_not_tell_of_comes_later(shopify: ShopifyStage, *, first: bool) -> None:
     """The order names it, so the invoice is open until the refund is told, and the books then equal the payments."""
@@ -123,6 +125,7 @@ def test_a_refund_that_the_shop_does_not_tell_of_comes_later(shopify: ShopifySta
     assert shopify.dead_letters() == {}
 
 
+@pytest.mark.nightly(but=["True"])
 @pytest.mark.parametrize("ships", [True, False])
 def test_a_refund_before_the_invoice_waits_for_it(tmp_path: Path, *, ships: bool) -> None:
     """An order that is cancelled and paid back before it ships leaves nothing in the books; else both are there."""

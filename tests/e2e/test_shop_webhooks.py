@@ -30,6 +30,8 @@ from crossdock.state import State
 from crossdock.testing import ManualClock
 from crossdock.testing.sandbox_syncs import write_private_file
 
+pytestmark = pytest.mark.nightly
+
 UNPACED = SandboxSettings(rate_per_min=600_000, burst=100_000)
 CLIENT_SECRET = "shpss_of_this_test"
 RESOURCES = ("customer", "product", "inventory_lot", "order", "invoice")

@@ -17,6 +17,8 @@ from tests.partners.shopify.site import Site
 
 from crossdock.sandbox import SandboxServer, SandboxSettings
 
+pytestmark = pytest.mark.nightly
+
 UNPACED = SandboxSettings(rate_per_min=600_000, burst=100_000)
 
 

@@ -296,6 +296,7 @@ def test_a_time_of_change_that_is_none_does_not_end_the_list(paged: ShopifyStage
 # ---- what an order refers to
 
 
+@pytest.mark.nightly(but=["paged"])
 @pytest.mark.parametrize("way", ["bulk", "paged"])
 def test_variants_that_share_an_inventory_item_have_its_stock_once(
     way: str, request: pytest.FixtureRequest, site: Site

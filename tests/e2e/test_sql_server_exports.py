@@ -11,6 +11,8 @@ from tests.e2e.sql_server_exports import TABLES, Night, Row, Size, money, nights
 
 from crossdock.values import config_file
 
+pytestmark = pytest.mark.nightly
+
 SMALL = Size(12, 12, 12)
 CONFIG = config_file.read(Path(__file__).with_name("sql_server.yaml")).data
 

@@ -12,6 +12,8 @@ import pytest
 from tests.e2e import sql_server_truth
 from tests.e2e.sql_server_exports import TABLES, Size, encoded, nights
 
+pytestmark = pytest.mark.nightly
+
 SMALL = Size(12, 12, 12)
 
 

@@ -22,6 +22,8 @@ from tests.partners.threepl_stage import Stage
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import ManualClock
 
+pytestmark = pytest.mark.nightly
+
 UNPACED = SandboxSettings(rate_per_min=600_000, burst=100_000)
 NewStage = Callable[..., tuple[Stage, FakeAmazon, Seller]]
 

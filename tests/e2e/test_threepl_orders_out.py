@@ -137,6 +137,7 @@ def test_a_cancelled_order_is_cancelled_there(tmp_path: Path, new_vendor: NewVen
     assert vendor.created() == ONCE
 
 
+@pytest.mark.nightly(but=["shipbob"])
 def test_an_order_that_the_3pl_has_cancelled_is_done(tmp_path: Path, new_vendor: NewVendor) -> None:
     """The shop cancels it later: the 3PL refuses that, and shows that it is cancelled, so nothing is left to do."""
     clock = ManualClock(datetime(2026, 3, 1, 12, tzinfo=UTC))

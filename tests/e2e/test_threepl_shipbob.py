@@ -125,6 +125,7 @@ def test_each_shipment_changes_the_order_once_whatever_the_platform_does(
     assert stage.sync().counters.requests == 0
 
 
+@pytest.mark.nightly
 def test_a_wrong_member_is_named_as_shipbob_writes_it(
     tmp_path: Path, server: PartnerServer, fake: ShipBob, clock: ManualClock
 ) -> None:
@@ -160,6 +161,7 @@ def by_effects(fake: ShipBob, channels: set[int]) -> Counter[tuple[str, str, str
     return +found
 
 
+@pytest.mark.nightly
 def test_stock_is_that_of_one_merchant(stage: Stage, fake: ShipBob, clock: ManualClock) -> None:
     """Units by lot and location are on the platform as ShipBob has them, before and after what happens there."""
     tea = fake.warehouse.add_product(1, "LAMP", lot_tracked=True).inventory_id
@@ -190,6 +192,7 @@ def test_stock_is_that_of_one_merchant(stage: Stage, fake: ShipBob, clock: Manua
     assert statuses["reserved"] == sum(fake.warehouse.stock.committed.values())
 
 
+@pytest.mark.nightly
 def test_products_of_one_merchant(tmp_path: Path, server: PartnerServer, fake: ShipBob, clock: ManualClock) -> None:
     """Without another source of products, ShipBob's are on the platform, and another merchant's are not."""
     stocked(fake, "LAMP", 3)
@@ -231,6 +234,7 @@ def test_what_becomes_of_an_order_is_its_status(stage: Stage, fake: ShipBob, clo
     assert stage.stored("order")["shop:SO-1"]["status"] == expected[ending]
 
 
+@pytest.mark.nightly
 def test_orders_of_others_are_left_out(stage: Stage, fake: ShipBob, server: PartnerServer) -> None:
     """Orders that crossdock did not send, and those of another channel under a name like ours, are counted."""
     stocked(fake, "LAMP", 9)

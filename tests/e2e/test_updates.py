@@ -429,6 +429,7 @@ def test_a_restored_backup_makes_nothing_twice(site: Site) -> None:
     assert Person(site).product("P1")["unitPrice"] == 1.6
 
 
+@pytest.mark.nightly(but=["key"])
 @pytest.mark.parametrize("choice", [["--reason", "missing"], ["wms.products", "P1"]], ids=["reason", "key"])
 def test_a_record_that_a_person_has_deleted_is_created_again_by_a_replay(site: Site, choice: list[str]) -> None:
     """Of this record, as the explanation of `missing` says. One of everything that was rejected does not do that."""

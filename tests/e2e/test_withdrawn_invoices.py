@@ -43,6 +43,7 @@ def test_an_order_at_shopify_that_is_voided_after_its_invoice(tmp_path: Path, sa
         assert len(stage.invoices()) == 2
 
 
+@pytest.mark.nightly(but=["paid-processing-trash"])
 @pytest.mark.parametrize(
     ("when", "placed", "given_up"),
     [("placed", "on-hold", "cancelled"), ("placed", "on-hold", "trash"), ("paid", "processing", "trash")],

@@ -136,6 +136,7 @@ def test_a_shop_is_loaded_and_a_second_run_sends_nothing(open_stage: Open, shop:
     assert ok(stage.sync()).counters.requests == 0
 
 
+@pytest.mark.nightly
 def test_discounts_shipping_fees_and_tax_are_charges(open_stage: Open, tmp_path: Path, clock: ManualClock) -> None:
     """Items stand at their price before discounts; whatever is added or taken off has a line of its own."""
     shop = FakeShop(ShopSettings(coupons={"TEN": Decimal(10)}), clock=clock)
@@ -173,6 +174,7 @@ def test_one_of_many_changes(open_stage: Open, shop: FakeShop, clock: ManualCloc
     assert report.counters.requests == 1
 
 
+@pytest.mark.nightly
 def test_a_trashed_order_is_cancelled(open_stage: Open, shop: FakeShop, clock: ManualClock) -> None:
     """The list of all statuses leaves the trash out, so that is read as well."""
     [order] = orders_of(shop, 1)
@@ -184,6 +186,7 @@ def test_a_trashed_order_is_cancelled(open_stage: Open, shop: FakeShop, clock: M
     assert statuses(stage) == {f"shop:{order.id}": "cancelled"}
 
 
+@pytest.mark.nightly
 def test_the_stock_of_a_product_is_counted_once_for_its_variations(open_stage: Open, shop: FakeShop) -> None:
     """A product that keeps the stock of its variations is a product with a lot; what is sold beyond it is negative."""
     shirt = shop.catalog.add(
@@ -223,6 +226,7 @@ def test_a_refund_becomes_a_credit_note(open_stage: Open, shop: FakeShop, clock:
     assert statuses(stage) == {f"shop:{order.id}": "cancelled"}  # it was never completed
 
 
+@pytest.mark.nightly
 def test_a_refund_of_an_order_without_invoice_is_no_credit_note(open_stage: Open, shop: FakeShop) -> None:
     """An order that was never paid is not invoiced, and its refund is not either."""
     lamp = shop.catalog.add("Lamp", "50.00", sku="LAMP")
@@ -274,6 +278,7 @@ def test_an_order_that_no_list_shows_is_not_removed(open_stage: Open, shop: Fake
     assert any(f"which exist: {hidden.id} (awaiting-pickup);" in each for each in report.warnings)
 
 
+@pytest.mark.nightly
 def test_orders_beyond_the_limit_are_requested_only_after_an_approval(
     open_stage: Open, shop: FakeShop, clock: ManualClock
 ) -> None:
@@ -292,6 +297,7 @@ def test_orders_beyond_the_limit_are_requested_only_after_an_approval(
     assert gone(stage, "order") == {f"shop:{deleted.id}"}
 
 
+@pytest.mark.nightly
 def test_no_order_is_removed_while_the_shop_knows_no_single_order(
     open_stage: Open, shop: FakeShop, clock: ManualClock
 ) -> None:
@@ -304,6 +310,7 @@ def test_no_order_is_removed_while_the_shop_knows_no_single_order(
     assert gone(stage, "order") == set()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("invoices", ["placed", "paid"])
 def test_a_draft_that_the_list_of_orders_shows_is_left_out(tmp_path: Path, invoices: str, open_stage: Open) -> None:
     """A form for an order that somebody has only opened is counted, and becomes neither order, guest nor invoice."""
@@ -362,6 +369,7 @@ def test_equal_times_across_pages_are_not_lost(open_stage: Open, shop: FakeShop,
     assert keys(orders[2:]) <= set(stage.stored("order"))
 
 
+@pytest.mark.nightly
 def test_customers_that_are_deleted_while_they_are_read_hide_no_others(open_stage: Open, shop: FakeShop) -> None:
     """Accounts are read in the order of their ids, which those behind a deleted one do not change."""
     added = [shop.customers.add(f"c{number}@example.com") for number in range(3 * PAGE)]
@@ -413,6 +421,7 @@ def test_a_change_of_the_sites_clocks_loses_nothing(open_stage: Open, begin: dat
         assert f"shop:{placed.id}" in stage.stored("order"), clock.now()
 
 
+@pytest.mark.nightly
 def test_the_first_run_may_begin_later(open_stage: Open, shop: FakeShop, clock: ManualClock) -> None:
     """Orders that changed before are not read, to the second."""
     orders = orders_of(shop, 6, clock)
@@ -508,6 +517,7 @@ def test_odd_orders_are_dead_letters(open_stage: Open, clock: ManualClock) -> No
     }
 
 
+@pytest.mark.nightly
 def test_a_refund_of_an_order_in_the_trash(open_stage: Open, shop: FakeShop, clock: ManualClock) -> None:
     """An invoice that was written keeps its credit note, although the order has left the list meanwhile."""
     [order] = orders_of(shop, 1)
@@ -521,6 +531,7 @@ def test_a_refund_of_an_order_in_the_trash(open_stage: Open, shop: FakeShop, clo
     assert sorted(total(each["items"]) for each in stage.invoices()) == [Decimal("-20.00"), Decimal("59.38")]
 
 
+@pytest.mark.nightly
 def test_a_product_that_is_deleted_while_its_variations_are_read(open_stage: Open, shop: FakeShop) -> None:
     """The report says whose variations are left out; the others arrive."""
     shirt = shop.catalog.add("Shirt", type="variable")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.console_hostility import show_hostile_texts
 from tests.hostile_texts import PAYLOADS
+
+pytestmark = pytest.mark.nightly
 
 
 def test_no_text_becomes_a_part_of_a_page(tmp_path: Path) -> None:

@@ -99,6 +99,7 @@ def refuse_anything(bench: Bench, platform: Platform, examples: int) -> None:
     refuse()
 
 
+@pytest.mark.nightly
 def test_any_refusal_is_settled(bench: Bench, platform: Platform) -> None:
     """Whatever texts refusals hold, each record is settled as a dead letter."""
     refuse_anything(bench, platform, 15)

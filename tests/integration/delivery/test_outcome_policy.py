@@ -80,6 +80,7 @@ def test_a_server_that_finds_nothing_shows_no_record_to_be_gone(bench: Bench, pl
     assert (bench.bound(), bench.unsettled(), bench.dead_letters()) == (1, {}, {})
 
 
+@pytest.mark.nightly(but=["307"])
 @pytest.mark.parametrize("status", [301, 307, 308])
 def test_a_redirect_ends_the_delivery_with_nothing_in_doubt(
     bench: Bench, platform: Platform, shelf: Shelf, status: int

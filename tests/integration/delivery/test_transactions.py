@@ -174,6 +174,7 @@ def test_a_run_outlives_its_sessions(pg: State, beside: Engine) -> None:
         assert tx.buckets.get("platform") == structs.replace(PURSE, spent=1)
 
 
+@pytest.mark.nightly
 @pytest.mark.postgres
 def test_delivery_through_a_storm(
     pg: State, beside: Engine, platform: Platform, monkeypatch: pytest.MonkeyPatch

@@ -135,6 +135,7 @@ def test_a_fleet_runs_what_is_due_and_nothing_again(fleet: Fleet) -> None:
     assert fleet.metrics.readiness() == (True, "ready")
 
 
+@pytest.mark.nightly
 def test_a_scheduler_that_takes_over_knows_what_has_ended(fleet: Fleet) -> None:
     """From the database of the fleet: no state is looked at again. While another leads, it stands by."""
     first, second = fleet.service(), fleet.service()
@@ -149,6 +150,7 @@ def test_a_scheduler_that_takes_over_knows_what_has_ended(fleet: Fleet) -> None:
     assert fleet.stage.delivered() == fleet.stage.expected()
 
 
+@pytest.mark.nightly
 def test_a_scheduler_that_takes_over_shows_when_jobs_succeeded_last(fleet: Fleet) -> None:
     """An alert on the age would find nothing if every run since then failed."""
     first = fleet.service()
@@ -177,6 +179,7 @@ def test_a_tenant_is_added_changed_and_removed(fleet: Fleet) -> None:
     assert 'crossdock_fleet_tenants{state="usable"} 2.0' in fleet.exposed()
 
 
+@pytest.mark.nightly
 def test_a_config_that_disappears_during_its_run_lets_the_run_end(fleet: Fleet) -> None:
     """Then the tenant is gone; the others are as before."""
     service = fleet.service()
@@ -234,6 +237,7 @@ def test_a_scheduler_that_stands_by_notifies_of_nothing(fleet: Fleet, receiver: 
     assert len(receiver.posts) == 1
 
 
+@pytest.mark.nightly
 def test_a_failure_that_the_leader_has_collected_outlives_it(fleet: Fleet, receiver: Receiver) -> None:
     """The scheduler that takes over tells people of it; the one after that knows that they were told."""
     fleet.stage.configure(
@@ -259,6 +263,7 @@ def test_a_failure_that_the_leader_has_collected_outlives_it(fleet: Fleet, recei
     assert (event["tenant"], event["kinds"], event["run"]) == ("t000", ["degraded"], 1)
 
 
+@pytest.mark.nightly
 def test_a_broken_config_found_before_leading_is_reported(fleet: Fleet, receiver: Receiver) -> None:
     """Once the database of the fleet is there."""
     fleet.stage.configure(
@@ -314,6 +319,7 @@ def _watched_for_an_hour(fleet: Fleet, service: FleetService, receiver: Receiver
     return str(json.loads(receiver.posts[0].body)["text"])
 
 
+@pytest.mark.nightly
 def test_a_tenant_whose_state_is_in_use_is_late(
     fleet: Fleet, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -25,6 +25,8 @@ from crossdock.testing.sandbox_syncs import write_private_file
 from crossdock.values import exact_json
 from crossdock.values.progress import SilentProgress
 
+pytestmark = pytest.mark.nightly
+
 CONFIG = """
 x-changed: &changed
   records: items

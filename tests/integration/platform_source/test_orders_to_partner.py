@@ -76,6 +76,7 @@ def test_orders_arrive_with_names_and_skus(erp: Reading, depot: PartnerServer) -
     assert [each["body"] for each in depot.partner.effects[before:]] == [{"currency": "USD"}]
 
 
+@pytest.mark.nightly
 def test_a_change_of_an_expanded_record_waits_for_the_order_to_be_read_again(
     erp: Reading, depot: PartnerServer
 ) -> None:

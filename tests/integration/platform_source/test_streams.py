@@ -138,6 +138,7 @@ def test_a_snapshot_takes_the_newer_version_of_a_record_that_it_lists_twice(erp:
     assert erp.copies()[ids[0]] == "Lamp"
 
 
+@pytest.mark.nightly(but=["incremental"])
 @pytest.mark.parametrize("mode", ["incremental", "snapshot"])
 def test_a_deleted_record_is_removed(erp: Reading, mode: str) -> None:
     """Changes do not show it, so all records are listed after them; a snapshot lists them anyway."""

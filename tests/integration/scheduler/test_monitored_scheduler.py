@@ -355,6 +355,7 @@ def test_people_are_told_once_of_the_same_open_records(
     assert case.metrics["crossdock_open_records"] == 0
 
 
+@pytest.mark.nightly
 def test_people_are_told_later_of_what_they_could_not_be_told(
     tmp_path: Path, config_path: Path, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -474,6 +475,7 @@ def test_people_are_told_of_a_run_whose_process_was_killed_after_its_end(
     nightly.looks()
 
 
+@pytest.mark.nightly
 def test_a_warning_that_people_do_not_know_is_told_when_the_channel_works_again(
     nightly: ServiceCase, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -514,6 +516,7 @@ def test_people_are_told_of_each_failure_when_the_channel_works_again(nightly: S
     assert len({exact_json.loads(post.body)["data"]["run"] for post in receiver.posts}) == 1
 
 
+@pytest.mark.nightly
 def test_people_are_told_once_of_a_run_whose_process_is_killed_at_each_attempt(
     nightly: ServiceCase, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -530,6 +533,7 @@ def test_people_are_told_once_of_a_run_whose_process_is_killed_at_each_attempt(
     assert [each for each, _ in notifications(receiver)] == ["night.failed", "night.recovered"]
 
 
+@pytest.mark.nightly
 def test_a_reloaded_config_names_new_recipients(nightly: ServiceCase, receiver: Receiver) -> None:
     """Those of the config before get nothing more."""
     (nightly.folder / "1.csv").write_text("SKU;PRICE\nP1;x\n", encoding="utf-8")

@@ -23,6 +23,7 @@ BEFORE_CHANGES = datetime(2025, 3, 28, 12, tzinfo=UTC)
 CHANGING_ZONES = "Europe/Berlin", "Asia/Beirut", "America/Santiago", "Australia/Lord_Howe"  # within 10 days
 
 
+@pytest.mark.nightly
 def test_each_run_of_each_zone_is_done_once(state_url: StateUrl, tmp_path: Path) -> None:
     """Three schedulers race through four zones; the host is down for three days, one sleeps longer than its lease."""
     jobs = job_of_each_zone("all", "latest", zones=CHANGING_ZONES)

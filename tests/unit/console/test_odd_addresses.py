@@ -55,6 +55,7 @@ def visitor(tmp_path: Path, state_url: StateUrl) -> Iterator[Visitor]:
         yield visitor
 
 
+@pytest.mark.nightly
 @settings(max_examples=examples(3_000), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     path=st.sampled_from(ADDRESSES),

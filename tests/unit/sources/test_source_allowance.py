@@ -124,6 +124,7 @@ def test_a_wait_that_the_server_demands_is_used_for_little_else(
     assert max(run.refused for run in runs) <= 4
 
 
+@pytest.mark.nightly(but=["20.0-5-5-0.02-1.0-0.8"])
 @pytest.mark.parametrize(
     ("rate", "burst", "wait_s", "latency_s", "jitter", "least"),
     [
@@ -200,6 +201,7 @@ def test_a_limit_that_changes_between_runs_is_learned_again(before: float, after
     assert (last.refused <= 4, last.used >= 0.85) == (True, True)
 
 
+@pytest.mark.nightly(but=["4.0-True-0"])
 @pytest.mark.parametrize("agreed", [0, 1])
 @pytest.mark.parametrize(("rate", "refused"), [(4.0, True), (1e6, False)])
 def test_a_rate_that_was_learned_too_low_is_found_by_short_runs(agreed: int, rate: float, refused: bool) -> None:
@@ -213,6 +215,7 @@ def test_a_rate_that_was_learned_too_low_is_found_by_short_runs(agreed: int, rat
     assert sum(run.refused for run in runs) <= 0.01 * 300 * len(runs)
 
 
+@pytest.mark.nightly(but=["2.0-40"])
 @pytest.mark.parametrize(("rate", "burst"), [(0.5, 1), (0.5, 20), (2.0, 40), (10.0, 10)])
 def test_looking_for_a_raised_limit_costs_little(rate: float, burst: int) -> None:
     """Where the limit is as it was, short runs use it fully, and hardly a request is refused."""

@@ -128,6 +128,7 @@ def results(case: type[StreamContract], tests: Sequence[str] = TESTS) -> Mapping
 UNFETCHED = {"a_record_is_fetched_as_it_is_pulled": "the stream fetches no named records"}
 
 
+@pytest.mark.nightly(but=["OfStatusByKey"])
 @pytest.mark.parametrize("case", [OfStatusById, OfStatusByKey], ids=lambda case: case.__name__)
 def test_a_contribution_gets_the_records_that_it_completes(case: type[StreamContract]) -> None:
     """Its syncs are tested as those of any other stream."""
@@ -154,6 +155,7 @@ def test_what_cannot_be_judged_is_skipped_with_its_reason() -> None:
             getattr(case, f"test_{name}")()
 
 
+@pytest.mark.nightly
 def test_a_stream_in_windows_of_time_reads_its_example() -> None:
     """Runs begin after the latest record of the vendor."""
     assert results(InWindowsContract, IN_THIS_PROCESS) == UNFETCHED

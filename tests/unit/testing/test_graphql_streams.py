@@ -22,6 +22,7 @@ from crossdock.sources import ApiAnswer, Cursor
 from crossdock.testing.reading_with_two_hash_seeds import read_with_two_seeds
 
 
+@pytest.mark.nightly
 class TestProducts(ProductsContract):
     """Records are the nodes: a cursor filters them, amounts are exact, and keys are as the author states them."""
 

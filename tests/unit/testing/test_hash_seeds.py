@@ -66,6 +66,7 @@ def test_a_reading_that_does_not_end_is_named_with_its_place() -> None:
     assert 'File "' in str(failed.value)
 
 
+@pytest.mark.nightly
 def test_a_process_that_has_ended_is_replaced() -> None:
     """Code of the connector that ends its process fails its own test alone."""
     with pytest.raises(AssertionError, match=r"EndsItsProcess: the second reading, .* ended its process"):

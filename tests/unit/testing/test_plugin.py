@@ -75,6 +75,7 @@ def test_the_fixtures_work_in_the_tests_of_an_author(tmp_path: Path) -> None:
     assert "2 passed" in author(tmp_path, TESTS)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "chosen", [(), pytest.param(("--acceptance",), marks=NIGHTLY), pytest.param(("-m", "acceptance"), marks=NIGHTLY)]
 )
@@ -96,6 +97,7 @@ class TestOrders(OrdersContract):
 """
 
 
+@pytest.mark.nightly
 def test_one_cause_fails_one_test(tmp_path: Path) -> None:
     """The others are skipped, and name it; the first one fails if that test is not chosen."""
     shown = author(tmp_path, HINDERED, "-rsf", secret="", exit_code=1)

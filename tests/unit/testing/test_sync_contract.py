@@ -10,6 +10,7 @@ from tests.unit.testing.reference_connector import passes
 from crossdock.testing.sync_contract import _items_to_stop_after
 
 
+@pytest.mark.nightly
 class TestCheckpointed(CheckpointedContract):
     """The contract itself, inherited as authors do."""
 

@@ -117,7 +117,8 @@ def state_forgot_records_error(intent: Intent, target: Target, *, matches: bool,
         f"{target.title} already {what}",
         where=stream,
         hint="if the state is in place of a lost one, or was restored from a backup, run 'crossdock state restored'; to"
-        f" take over records of another program, {adopt} 'adopt: external_id' for the stream; {alone}. Nothing was lost",
+        f" take over records of another program, {adopt} 'adopt: external_id' for the stream; {alone}."
+        " Nothing was lost",
         code="record_exists",
     )
 

@@ -77,7 +77,9 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
     "index_written": Failpoint(
         "crossdock.state.sidecar_files.known_fingerprints_by_key", "KeyIndex._write", "stream", _BOTH
     ),
-    "stream_finished": Failpoint("crossdock.runs.stream_input", "StreamInput.store_completion", "stream", _BOTH),
+    "stream_finished": Failpoint(
+        "crossdock.runs.stream_reading_and_state_comparison", "StreamInput.store_completion", "stream", _BOTH
+    ),
     "files_finished": Failpoint(
         "crossdock.runs.imported_file_log", "StateIntake.mark_accepted_finished", "stream", _BOTH
     ),

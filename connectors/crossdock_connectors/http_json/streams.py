@@ -105,13 +105,13 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             ctx.shared(f"{ctx.connection}.{self.name} conditions", lambda: self._warn_of_unsent_conditions(ctx))
         for asked in self._request_values_by_window(ctx, since):
             has_rows, (_, window), begun = False, asked, ctx.run.clock.now()
-            for batch in self._read_list(ctx, asked):
+            for batch in self._read_pages_refusing_changed_list(ctx, asked):
                 if window is not None:
                     checkpoints.add_rows(batch.load(), window, ctx.run.by_clock_of(ctx.connection, begun))
                 if not has_rows and batch.load().height > 0:
                     has_rows = True
                     for earlier in empty:  # the API may have been out of order, and responds again
-                        yield from self._read_list(ctx, earlier)
+                        yield from self._read_pages_refusing_changed_list(ctx, earlier)
                     empty.clear()
                 yield batch
             if not has_rows:
@@ -119,7 +119,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             if window is not None:
                 yield checkpoints.checkpoint(window, ctx.run.by_clock_of(ctx.connection, begun))
 
-    def _read_list(self, ctx: Context[HttpJsonSettings], asked: _Asked) -> Iterator[RawBatch]:
+    def _read_pages_refusing_changed_list(self, ctx: Context[HttpJsonSettings], asked: _Asked) -> Iterator[RawBatch]:
         values, window = asked
         until = f" until {window.checkpoint.cursor}" if window else ""
         pages = (

@@ -9,7 +9,7 @@ import click
 
 from crossdock.cli.console_accounts import account
 from crossdock.cli.interrupts import interruptible
-from crossdock.cli.listen_addresses import address_option
+from crossdock.cli.listen_address_option import address_option
 from crossdock.cli.sentence_printing import say
 from crossdock.cli.shared_options import (
     CommandGroup,

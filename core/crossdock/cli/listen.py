@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.listen_addresses import ListenAddress, address_option
+from crossdock.cli.listen_address_option import ListenAddress, address_option
 from crossdock.cli.project_and_state import load_project
 from crossdock.cli.scheduler_and_webhook_service import ServiceOptions, health_option, log_format_option, serve
 from crossdock.cli.sentence_printing import say, warn
@@ -20,7 +20,7 @@ from crossdock.cli.web_console_serving_options import WebConsoleOptions, beside_
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
     from crossdock.runs.audited_changes import Change
-    from crossdock.services.inbox.webhook_subscriptions import Subscriptions
+    from crossdock.services.inbox.vendor_webhook_subscriptions import Subscriptions
     from crossdock.services.scheduler.stderr_log import LogFormat
     from crossdock.webhooks import Subscription
 
@@ -116,7 +116,7 @@ def remove(connection: str, config: Path, *, as_json: bool) -> None:
 
 @contextmanager
 def _access_to_subscriptions(loaded: Project, connection: str) -> Iterator[Subscriptions]:
-    from crossdock.services.inbox.webhook_subscriptions import open_subscriptions_of_connection
+    from crossdock.services.inbox.vendor_webhook_subscriptions import open_subscriptions_of_connection
     from crossdock.values.clock import SystemClock
 
     with open_subscriptions_of_connection(loaded, connection, SystemClock()) as opened:

@@ -59,8 +59,8 @@ _COMMANDS = {  # command -> module
     "console": "console",
     "bindings": "bindings",
     "state": "state",
-    "config": "config",
-    "schema": "config",
+    "config": "config_and_schema",
+    "schema": "config_and_schema",
     "explain": "explain",
 }
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import Struct
 
-from crossdock.cli.listen_addresses import ListenAddress, address_option
+from crossdock.cli.listen_address_option import ListenAddress, address_option
 from crossdock.cli.project_and_state import load_project
 from crossdock.cli.scheduler_and_webhook_service import (
     ServiceOptions,

@@ -18,7 +18,7 @@ import click
 from msgspec import Struct, structs
 
 from crossdock.cli.interrupts import interruptible
-from crossdock.cli.listen_addresses import ListenAddress, address_option
+from crossdock.cli.listen_address_option import ListenAddress, address_option
 from crossdock.cli.web_console_serving_options import WebConsoleOptions
 from crossdock.errors import ConfigError, CrossdockError, text_with_code
 

@@ -17,7 +17,7 @@ from crossdock.console.nightly_allowance_and_refusals_plot import plot_allowance
 from crossdock.console.page_request_context import PageError, PageRequest
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.errors import CrossdockError, add_code_to_first_line
-from crossdock.services.inbox.webhook_subscriptions import open_subscriptions_of_connection
+from crossdock.services.inbox.vendor_webhook_subscriptions import open_subscriptions_of_connection
 from crossdock.services.system_check import tests_of_state_platform_and_connections
 from crossdock.state import RunRecord, Transaction
 from crossdock.state.tables.webhooks_and_records_to_fetch import InboxCount

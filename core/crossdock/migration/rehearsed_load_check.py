@@ -14,7 +14,7 @@ from crossdock.migration.waves import NumberedWave, waves_numbered_in_config_ord
 from crossdock.runs.saved_plan_and_input_hashes import ExpectedInput
 from crossdock.runs.session_shared_by_runs import Session
 from crossdock.runs.source_or_dead_letters_input import RunInputFactory
-from crossdock.runs.stream_input import StreamInput
+from crossdock.runs.stream_reading_and_state_comparison import StreamInput
 from crossdock.state import Migration, State
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.values.tally import Tally

@@ -11,11 +11,11 @@ from collections import deque
 from msgspec import structs
 
 from crossdock.pacing.answered_request_samples import AnsweredRequest, BucketSample
-from crossdock.pacing.bucket_store import BucketAccess, BucketState, TakenTokens
 from crossdock.pacing.estimated_rate_limit_and_origin import DEFAULT_PER_S, UNLIMITED, UNSURE
 from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.pacing.rate_limit_learner import LimitLearner
 from crossdock.pacing.token_bucket import ROUNDING
+from crossdock.pacing.token_bucket_store import BucketAccess, BucketState, TakenTokens
 
 WINDOW = 50  # reported levels
 MAX_LEAPS = 3  # of them that rise faster than a bucket fills

@@ -20,9 +20,9 @@ from itertools import pairwise
 from msgspec import structs
 
 from crossdock.pacing.answered_request_samples import AnsweredRequest, BucketSample
-from crossdock.pacing.bucket_store import BucketAccess, BucketState
 from crossdock.pacing.estimated_rate_limit_and_origin import UNSURE, LimitEstimate, Origin
 from crossdock.pacing.rate_limit_headers import MAX_WAIT_S, RateHeaders
+from crossdock.pacing.token_bucket_store import BucketAccess, BucketState
 
 EACH, STEP_S = 1000, 0.2  # so many requests are all remembered, and later ones at this distance
 ROUNDING = 0.05  # in tokens

@@ -10,11 +10,11 @@ from msgspec import Struct, structs
 
 from crossdock.pacing.answered_request_samples import AnsweredRequest, BucketSample
 from crossdock.pacing.bucket_level_correction import SMALL, LevelTracker
-from crossdock.pacing.bucket_store import BucketAccess, BucketState, BucketStore
 from crossdock.pacing.estimated_rate_limit_and_origin import UNLIMITED, LimitEstimate
 from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.pacing.rate_limit_learner import LimitLearner
 from crossdock.pacing.token_bucket import Bucket
+from crossdock.pacing.token_bucket_store import BucketAccess, BucketState, BucketStore
 from crossdock.values.clock import Clock
 
 ASKED_AGAIN_S = 1.0  # while nothing may be taken, since the percentage may change

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from crossdock.pacing.bucket_store import BucketState
+from crossdock.pacing.token_bucket_store import BucketState
 
 
 class Forecast(Struct, frozen=True):

@@ -16,8 +16,8 @@ from msgspec import Struct, structs
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import InternalError, RefusedError, StateError, add_code_to_first_line, as_crossdock_error
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.request_allowance import Allowance, Priority
+from crossdock.pacing.token_bucket_store import BucketState
 from crossdock.reading.sources.run_context import ClosingStack, JobRun, SourceContext, WaitingRun, create_run_folder
 from crossdock.runs import stored_rate_limits
 from crossdock.runs.adoptable_record_reading import RunAdoptions
@@ -30,7 +30,7 @@ from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.runs.session_shared_by_runs import Session
 from crossdock.runs.source_or_dead_letters_input import RunInputFactory
 from crossdock.runs.stop_requests import RunInterrupt, stop_on_request
-from crossdock.runs.stream_input import StreamInput
+from crossdock.runs.stream_reading_and_state_comparison import StreamInput
 from crossdock.runs.stream_runner import StreamRunner
 from crossdock.runs.timings import Timings
 from crossdock.runs.unsent_operations_mapped_again import withdraw_unsent_with_changed_mapping

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import closing
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -297,9 +297,7 @@ class BindingVerification:
             {(intent.scope, intent.identity.key_hash) for intent in unsettled},
             began=self._now(),
             remembered=remembered,
-            until=None
-            if restored
-            else self._now() - timedelta(seconds=in_doubt_and_refusal_rules.time_for_which_keys_are_known(target)),
+            until=None if restored else self._now() - in_doubt_and_refusal_rules.time_for_which_keys_are_known(target),
         )
 
     def _store_results(self, comparison: LiveComparison, compared: Sequence[tuple[Scope, Binding]]) -> None:

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta.second_pass_for_changed_records import KeyedRecord, stored_records_prepared_again
-from crossdock.runs import stream_input
+from crossdock.runs import stream_reading_and_state_comparison
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.unchanged_waits import IdleWaits
@@ -63,7 +63,7 @@ class ReplayInput:
             self.has_more = False
         found = [each for each in chosen if each.raw]
         self._note_emptied([each for each in chosen if not each.raw and each.step != "remove"])
-        filtered = stream_input.find_and_note_newly_filtered(self._bound, "rejected", found)
+        filtered = stream_reading_and_state_comparison.find_and_note_newly_filtered(self._bound, "rejected", found)
         self._dead_letters = [each for each in found if each.identity.key_hash not in filtered]
         if self._bound.stream.on_gone != "nothing":
             refused = [each for each in chosen if each.step == "remove"]

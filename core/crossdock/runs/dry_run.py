@@ -14,9 +14,9 @@ from crossdock.config.project.connections import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, strip_traceback_and_causes
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
 from crossdock.pacing.request_batch_duration_forecast import Forecast, forecast
+from crossdock.pacing.token_bucket_store import BucketState
 from crossdock.reading.sources.run_context import ClosingStack, SourceContext, create_run_folder
 from crossdock.runs import stored_rate_limits
 from crossdock.runs.adoptable_record_reading import note_possible_adoptions
@@ -37,7 +37,7 @@ from crossdock.runs.planning.referenced_record_deletes import DeferredDeletes
 from crossdock.runs.planning.removals import Removals, operation_verb
 from crossdock.runs.planning.target_ids_of_references import References
 from crossdock.runs.run_report import settled_tally_term, tally_term_if_target_accepts
-from crossdock.runs.stream_input import StreamInput
+from crossdock.runs.stream_reading_and_state_comparison import StreamInput
 from crossdock.runs.timings import Timings
 from crossdock.state import DeadLetterFacts, ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
 from crossdock.values.author_code_errors import AuthorCodeError

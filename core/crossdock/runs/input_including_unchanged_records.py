@@ -14,7 +14,7 @@ from crossdock.delta.state_comparison import Delta, keys_not_listed
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.update_limits import UpdateCandidates
-from crossdock.runs.stream_input import StreamInput
+from crossdock.runs.stream_reading_and_state_comparison import StreamInput
 from crossdock.state import Binding, Intent, RecordIdentity, State, Transaction
 from crossdock.state.sidecar_files import known_fingerprints_by_key
 from crossdock.values.raw_rows_and_records import Record

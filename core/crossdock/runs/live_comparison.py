@@ -94,7 +94,7 @@ class LiveComparison:
             if own := [each for each in whole if each[0].namespace in self._namespaces]:
                 self._compare_bound(held, own, [each for each in bound[target_id] if each[0].is_contribution])
             elif not whole:
-                self._remember_unbound(target_id, held)
+                self._index_unbound_by_external_id_or_content(target_id, held)
         self._seen.add(list(records))
         return bound
 
@@ -125,7 +125,7 @@ class LiveComparison:
                 self._add_difference(Difference("duplicate", other, wrong.key, wrong.target_id, remark=_ANOTHER))
                 self._add_correction_or_mark_lost(other, wrong)
         if right is None:
-            self._remember_unbound(held["id"], held)
+            self._index_unbound_by_external_id_or_content(held["id"], held)
             return
         scope, binding = right
         contributed: Held = {}
@@ -176,7 +176,7 @@ class LiveComparison:
             found = structs.replace(binding, fingerprint=None, payload=trimmed, etag=None, changed_at=None)
             self._add_correction(scope, binding, found, trimmed)
 
-    def _remember_unbound(self, target_id: str, held: Held) -> None:
+    def _index_unbound_by_external_id_or_content(self, target_id: str, held: Held) -> None:
         if not self._resource.has_external_ids:
             is_old = self._until is None or not is_changed_since(held, self._until, "createdAt")
             if is_old and (self._remembered is None or is_changed_since(held, self._remembered, "createdAt")):

@@ -21,9 +21,9 @@ from crossdock.runs.checked_batches import fetched_batches
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.update_limits import UpdateCandidates
-from crossdock.runs.records_followed_until_final import FollowedRecordFetch
 from crossdock.runs.session_shared_by_runs import Session
-from crossdock.runs.stream_input import StreamInput
+from crossdock.runs.source_records_fetched_until_final import FollowedRecordFetch
+from crossdock.runs.stream_reading_and_state_comparison import StreamInput
 from crossdock.state import Intent, NamedRecord, Scope, State, Transaction
 from crossdock.values.record_keys import key_parts_of, key_text
 from crossdock.values.tally import Tally

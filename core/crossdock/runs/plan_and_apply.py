@@ -22,7 +22,7 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.runs.saved_plan_and_input_hashes import DigestFile, ExpectedInput
 from crossdock.runs.session_shared_by_runs import open_session
-from crossdock.runs.stream_input import StreamInput
+from crossdock.runs.stream_reading_and_state_comparison import StreamInput
 from crossdock.runs.sync_and_replay import check_waves_begun
 from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
 from crossdock.values import exact_json

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from crossdock.config.project.connections import BoundStream
 from crossdock.errors import ConfigError, RefusedError
-from crossdock.runs.stream_input import StreamInput
+from crossdock.runs.stream_reading_and_state_comparison import StreamInput
 from crossdock.state import State
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import ConfigModel

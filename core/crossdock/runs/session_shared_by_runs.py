@@ -14,8 +14,8 @@ from crossdock.config.project.effective_config import effective_config_of_projec
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, CrossdockError, as_crossdock_error
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.pacing.request_allowance import Allowance, BucketShare
+from crossdock.pacing.token_bucket_store import BucketState, BucketStore
 from crossdock.reading.sources.run_context import READS, CrashMarker
 from crossdock.reading.sources.shared_token_buckets import ApiBucket, SharedBuckets
 from crossdock.runs import run_requests_and_failed_starts

@@ -66,7 +66,7 @@ def is_narrowed_to_single_records(scopes: str, resource: str) -> bool:
 
 
 def includes(granted: str, wanted: str) -> bool:
-    name, record, access = _parse(wanted)
+    name, record, access = _split_into_name_record_and_access(wanted)
     return any(
         each.name in {name, "*"} and each.record in {"", record} and each.access in {access, "write"}
         for each in _parsed(granted)
@@ -75,10 +75,10 @@ def includes(granted: str, wanted: str) -> bool:
 
 @lru_cache(1024)
 def _parsed(scopes: str) -> tuple[_Scope, ...]:
-    return tuple(map(_parse, scopes.split()))
+    return tuple(map(_split_into_name_record_and_access, scopes.split()))
 
 
-def _parse(scope: str) -> _Scope:
+def _split_into_name_record_and_access(scope: str) -> _Scope:
     name, _, rest = scope.partition(":")
     record, _, access = rest.rpartition(":")
     return _Scope(name, record, access)

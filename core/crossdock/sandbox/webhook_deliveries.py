@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from crossdock.sandbox import resource_store, strict_json, webhook_subscriptions
+from crossdock.sandbox import resource_store, strict_json, webhook_subscription_storage
 from crossdock.sandbox.api_call import ApiCall
 from crossdock.sandbox.fault_injection import FaultInjector
 from crossdock.sandbox.problem_errors import ProblemError
@@ -17,7 +17,7 @@ from crossdock.sandbox.query_parameters import refuse_unknown
 from crossdock.sandbox.rfc3339 import instant_text
 from crossdock.sandbox.webhook_pagination import read_page_newest_first
 from crossdock.sandbox.webhook_paths import SUBSCRIPTIONS
-from crossdock.sandbox.webhook_subscriptions import StoredSubscription
+from crossdock.sandbox.webhook_subscription_storage import StoredSubscription
 from crossdock.sandbox.webhook_transport import AttemptOutcome
 
 MAX_SHOWN_ATTEMPTS = 100  # the latest ones; a delivery can be repeated without end
@@ -40,7 +40,7 @@ class DueDelivery(NamedTuple):
 
 def add_deliveries_of_new_events(connection: sqlite3.Connection, now: float, faults: FaultInjector) -> None:
     """Make the deliveries of new events, and move the cursors of their subscriptions, in one transaction."""
-    for each in webhook_subscriptions.load_enabled(connection):
+    for each in webhook_subscription_storage.load_enabled(connection):
         query = "SELECT seq, type FROM events WHERE tenant = ? AND seq > ? ORDER BY seq LIMIT ?"
         events = connection.execute(query, (each.tenant, each.cursor, _TAKEN_AT_ONCE)).fetchall()
         for seq, kind in events:
@@ -121,7 +121,7 @@ def _disable_subscription_if_failing(
 def list_page(
     connection: sqlite3.Connection, call: ApiCall, subscription_id: str, query: Mapping[str, str]
 ) -> Response:
-    webhook_subscriptions.load_by_id(connection, call.caller.tenant, subscription_id)
+    webhook_subscription_storage.load_by_id(connection, call.caller.tenant, subscription_id)
     rows, cursor = read_page_newest_first(connection, _SHOWN, (subscription_id,), query)
     return _json_response({"data": [_delivery_members(row) for row in rows], "nextCursor": cursor})
 
@@ -135,9 +135,9 @@ def get(
 
 def redeliver(connection: sqlite3.Connection, call: ApiCall, subscription_id: str, delivery_id: str) -> Response:
     """Answer 202: the event is sent again under its id, at once and on the whole schedule."""
-    webhook_subscriptions.check_empty_body(call)
+    webhook_subscription_storage.check_empty_body(call)
     _delivery_with_attempts(connection, call, subscription_id, delivery_id)  # 404 if it does not exist
-    if webhook_subscriptions.load_by_id(connection, call.caller.tenant, subscription_id).status == "disabled":
+    if webhook_subscription_storage.load_by_id(connection, call.caller.tenant, subscription_id).status == "disabled":
         raise ProblemError(409, "The subscription is disabled. Enable it first.")
     connection.execute(
         "UPDATE deliveries SET status = 'pending', tries = 0, since = ?, due = ? WHERE id = ?",
@@ -149,7 +149,7 @@ def redeliver(connection: sqlite3.Connection, call: ApiCall, subscription_id: st
 def _delivery_with_attempts(
     connection: sqlite3.Connection, call: ApiCall, subscription_id: str, delivery_id: str
 ) -> dict[str, Any]:
-    webhook_subscriptions.load_by_id(connection, call.caller.tenant, subscription_id)
+    webhook_subscription_storage.load_by_id(connection, call.caller.tenant, subscription_id)
     row = connection.execute(f"{_SHOWN} AND id = ?", (subscription_id, delivery_id)).fetchone()
     if row is None:
         raise ProblemError(404, "There is no such delivery.")

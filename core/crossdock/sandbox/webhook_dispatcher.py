@@ -14,13 +14,13 @@ import time
 from collections import defaultdict
 from functools import partial
 
-from crossdock.sandbox import webhook_deliveries, webhook_subscriptions
+from crossdock.sandbox import webhook_deliveries, webhook_subscription_storage
 from crossdock.sandbox.database import GroupCommitWriter
 from crossdock.sandbox.fault_and_clock_controls import RuntimeControls
 from crossdock.sandbox.webhook_deliveries import DueDelivery
 from crossdock.sandbox.webhook_paths import SUBSCRIPTIONS
 from crossdock.sandbox.webhook_signatures import signed_headers
-from crossdock.sandbox.webhook_subscriptions import StoredSubscription
+from crossdock.sandbox.webhook_subscription_storage import StoredSubscription
 from crossdock.sandbox.webhook_transport import WebhookTransport
 
 logger = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ class WebhookDispatcher:
             )
         waits_s = [
             self._start_subscription_and_return_wait_s(each)
-            for each in webhook_subscriptions.load_enabled(self._reader)
+            for each in webhook_subscription_storage.load_enabled(self._reader)
         ]
         return min(waits_s, default=_MAX_WAIT_S)
 

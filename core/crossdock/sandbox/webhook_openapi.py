@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from crossdock.sandbox.webhook_addresses import MAX_URL, URL_PATTERN
+from crossdock.sandbox.permitted_webhook_addresses import MAX_URL, URL_PATTERN
 from crossdock.sandbox.webhook_operations import required_scope
 from crossdock.sandbox.webhook_paths import SUBSCRIPTIONS
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from starlette.responses import Response
 
-from crossdock.sandbox import access_control, webhook_deliveries, webhook_subscriptions
+from crossdock.sandbox import access_control, webhook_deliveries, webhook_subscription_storage
 from crossdock.sandbox.api_call import ApiCall
 from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.query_parameters import refuse_unknown
@@ -32,20 +32,20 @@ def execute_read(
 ) -> Response:
     match route.operation:
         case "list":
-            return webhook_subscriptions.list_page(connection, call, query)
+            return webhook_subscription_storage.list_page(connection, call, query)
         case "list_deliveries":
             return webhook_deliveries.list_page(connection, call, route.subscription_id, query)
         case "get_delivery":
             return webhook_deliveries.get(connection, call, route.subscription_id, route.delivery_id, query)
     refuse_unknown(query)
-    return webhook_subscriptions.get(connection, call, route.subscription_id)
+    return webhook_subscription_storage.get(connection, call, route.subscription_id)
 
 
 def execute_write(connection: sqlite3.Connection, call: ApiCall, route: WebhookRoute) -> Response:
     def operation() -> Response:
         match route.operation:
             case "create":
-                return webhook_subscriptions.create(connection, call)
+                return webhook_subscription_storage.create(connection, call)
             case "redeliver":
                 return webhook_deliveries.redeliver(connection, call, route.subscription_id, route.delivery_id)
         return _CHANGES[route.operation](connection, call, route.subscription_id)
@@ -54,7 +54,7 @@ def execute_write(connection: sqlite3.Connection, call: ApiCall, route: WebhookR
 
 
 _CHANGES: Mapping[str, Callable[[sqlite3.Connection, ApiCall, str], Response]] = {
-    "update": webhook_subscriptions.update,
-    "delete": webhook_subscriptions.delete,
-    "rotate": webhook_subscriptions.rotate_secret,
+    "update": webhook_subscription_storage.update,
+    "delete": webhook_subscription_storage.delete,
+    "rotate": webhook_subscription_storage.rotate_secret,
 }

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import httpcore
 
-from crossdock.sandbox.webhook_addresses import is_address_allowed, url_refusal_reason
+from crossdock.sandbox.permitted_webhook_addresses import is_address_allowed, url_refusal_reason
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 

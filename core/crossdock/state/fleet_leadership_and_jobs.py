@@ -16,7 +16,7 @@ from sqlalchemy import Boolean, Column, Connection, Double, Integer, MetaData, S
 from sqlalchemy import select as select_columns
 
 from crossdock.errors import StateError
-from crossdock.state.db import run_lease, schema, schema_migrations, sql_statements
+from crossdock.state.db import bulk_writes_and_key_queries, run_lease, schema, schema_migrations
 from crossdock.state.db.column_types import UtcDateTime
 from crossdock.state.db.database_creation_and_opening import (
     StateUrl,
@@ -121,11 +121,11 @@ class Leader:
         """Store facts about the jobs of tenants. An empty mapping only confirms that this scheduler leads."""
         rows = [_row_of_job_facts(tenant, facts) for tenant, each in known.items() for facts in each]
         with self._leader_transaction() as connection:
-            sql_statements.upsert_rows(connection, _jobs, rows)
+            bulk_writes_and_key_queries.upsert_rows(connection, _jobs, rows)
 
     def forget_tenants(self, tenants: Sequence[str]) -> None:
         with self._leader_transaction() as connection:
-            for some in sql_statements.chunks(tenants):
+            for some in bulk_writes_and_key_queries.chunks(tenants):
                 connection.execute(delete(_jobs).where(_jobs.c.tenant.in_(some)))
 
     @contextmanager

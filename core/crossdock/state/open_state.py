@@ -223,7 +223,9 @@ class State:
         above = files.highest() if files and restored else Fence()
         with translated_database_errors(self._url), ExitStack() as stack:
             if files and not restored:
-                files.refuse_outdated_state(self._last_fence(), url_without_password(self._url))
+                files.refuse_outdated_state(
+                    self._fence_of_last_holder_and_state_mark(), url_without_password(self._url)
+                )
             try:
                 held = stack.enter_context(
                     run_lease.hold(self._engine, self._url, owner, above=above.number, waits_s=waits_s)
@@ -268,7 +270,7 @@ class State:
         finally:
             self._expected = None
 
-    def _last_fence(self) -> Fence:
+    def _fence_of_last_holder_and_state_mark(self) -> Fence:
         with read_only_connection(self._engine) as connection:
             return Fence(run_lease.fence_of_last_holder(connection), mark_of_state(connection))
 

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crossdock.testing.context_and_stream_reading import context, read, read_config
+    from crossdock.testing.connector_context_and_stream_trial import context, read, read_config
     from crossdock.testing.manual_clock import ManualClock
     from crossdock.testing.recording import record
     from crossdock.testing.replay_transport import NotRecordedError, replay
@@ -25,9 +25,9 @@ __all__ = ["ManualClock", "NotRecordedError", "context", "read", "read_config", 
 _HOME_OF = {
     "ManualClock": "manual_clock",
     "NotRecordedError": "replay_transport",
-    "context": "context_and_stream_reading",
-    "read": "context_and_stream_reading",
-    "read_config": "context_and_stream_reading",
+    "context": "connector_context_and_stream_trial",
+    "read": "connector_context_and_stream_trial",
+    "read_config": "connector_context_and_stream_trial",
     "record": "recording",
     "replay": "replay_transport",
 }

@@ -14,7 +14,7 @@ from unittest import SkipTest
 from crossdock.connector import Connector, Context, Stream
 from crossdock.mapping.incremental_cursors import format_iso_instant_cursor
 from crossdock.testing.captured_output import captured_output
-from crossdock.testing.context_and_stream_reading import context, read
+from crossdock.testing.connector_context_and_stream_trial import context, read
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.raw_rows_and_records import Record
 from crossdock.values.record_keys import key_parts_of, key_text

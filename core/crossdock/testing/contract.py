@@ -17,8 +17,8 @@ from crossdock.config.project.connections import BoundStream, Connection, write_
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, is_added_column, prepare
 from crossdock.errors import RecordError
 from crossdock.runs.checked_batches import fetched_batches
+from crossdock.testing.connector_context_and_stream_trial import bound_stream
 from crossdock.testing.connector_under_test import normalized_key_text, shown_key, shown_method_name, shown_record_place
-from crossdock.testing.context_and_stream_reading import bound_stream
 from crossdock.testing.mapping_contract import MappingContract
 from crossdock.testing.reading_with_two_hash_seeds import read_with_two_seeds
 from crossdock.testing.record_variants_after_schema_drift import drifted_objects

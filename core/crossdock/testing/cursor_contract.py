@@ -13,8 +13,8 @@ from crossdock.errors import CrossdockError
 from crossdock.mapping.incremental_cursors import Checkpoint, format_iso_instant_cursor
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.parts_between_checkpoints import ReadParts
+from crossdock.testing.connector_context_and_stream_trial import bound_stream
 from crossdock.testing.connector_under_test import StreamUnderTest, shown_method_name
-from crossdock.testing.context_and_stream_reading import bound_stream
 from crossdock.testing.cursors_and_times_in_requests import moments_in, parse_instant
 from crossdock.values.raw_rows_and_records import RawBatch
 

@@ -23,8 +23,8 @@ from crossdock.mapping.incremental_cursors import Checkpoint, Cursor
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.stream_trial import Trial, TriedRecord
+from crossdock.testing.connector_context_and_stream_trial import bound_stream
 from crossdock.testing.connector_under_test import shown_method_name, shown_record_place
-from crossdock.testing.context_and_stream_reading import bound_stream
 from crossdock.testing.contract import StreamContract
 from crossdock.testing.cursors_and_times_in_requests import (
     contains_cursor_or_slightly_earlier,

@@ -21,6 +21,7 @@ from crossdock.delta.row_preparation import FP, KEY, prepare
 from crossdock.errors import RecordError
 from crossdock.runs.planning.mapping_to_drafts import draft_of_record
 from crossdock.testing.bugs_hidden_by_example import gaps_of_drafts, gaps_of_records, unstated_number_and_time_members
+from crossdock.testing.connector_context_and_stream_trial import bound_stream
 from crossdock.testing.connector_under_test import (
     StreamUnderTest,
     normalized_key_text,
@@ -28,7 +29,6 @@ from crossdock.testing.connector_under_test import (
     shown_method_name,
     shown_record_place,
 )
-from crossdock.testing.context_and_stream_reading import bound_stream
 from crossdock.testing.expected_value_comparison import first_mismatch, stated_member_names
 from crossdock.testing.record_variants_after_schema_drift import (
     drift_variants,

@@ -31,7 +31,7 @@ from crossdock.state import parse_url
 from crossdock.state.tables.dead_letters import ALL
 from crossdock.targets import Target
 from crossdock.testing import prerequisite_records, sandbox_effects_comparison
-from crossdock.testing.context_and_stream_reading import bound_stream
+from crossdock.testing.connector_context_and_stream_trial import bound_stream
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import SilentProgress
 from crossdock.values.raw_rows_and_records import RawBatch

@@ -148,7 +148,7 @@ class SensitiveDataRemover:
             return value
         return MASK.join(self._substitute(part) for part in self._without_credentials(value).split(MASK))
 
-    def _clean_personal_in_text(self, value: str) -> str:
+    def _clean_match_unless_substitute(self, value: str) -> str:
         return value if value in self._made else self._clean_personal("", value)
 
     def _substitute(self, value: str) -> str:
@@ -178,7 +178,7 @@ class SensitiveDataRemover:
             text = _TOKEN.sub(lambda found: self._clean_percent_encoded(found[0], depth), text)
             text = _BASE64.sub(lambda found: self._clean_base64(found[0], depth), text)
         for pattern in (EMAIL, _PHONE):
-            text = pattern.sub(lambda found: self._clean_personal_in_text(found[0]), text)
+            text = pattern.sub(lambda found: self._clean_match_unless_substitute(found[0]), text)
         return self._replace_collected(text, names=names)
 
     def _without_credentials(self, text: str) -> str:

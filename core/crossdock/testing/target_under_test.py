@@ -13,8 +13,8 @@ from crossdock.config.project.connections import Connection
 from crossdock.errors import RecordError
 from crossdock.resources import Reference
 from crossdock.targets import Answer, ConnectorTarget, ExpectedRecord, Request, Update
+from crossdock.testing.connector_context_and_stream_trial import context
 from crossdock.testing.connector_under_test import ConnectorUnderTest, shown_method_name
-from crossdock.testing.context_and_stream_reading import context
 from crossdock.testing.graphql_selection import GraphQLRequest
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json

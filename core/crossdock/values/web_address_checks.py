@@ -116,7 +116,7 @@ def forbidden_setting_address_reason(name: str | None, text: str) -> str | None:
     return _NO_CREDENTIAL if query_has_secret(text) else None
 
 
-def forbidden_addresses_in_settings(
+def places_of_forbidden_addresses(
     settings: Any, place: tuple[str | int, ...] = ()
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """Yield the places of forbidden addresses, with the reasons. In streams, names are those of records' members."""
@@ -127,7 +127,7 @@ def forbidden_addresses_in_settings(
             yield place, fault
     elif isinstance(settings, Mapping | list | tuple):
         for key, item in settings.items() if isinstance(settings, Mapping) else enumerate(settings):
-            yield from forbidden_addresses_in_settings(item, (*place, key))
+            yield from places_of_forbidden_addresses(item, (*place, key))
 
 
 def has_secret_parameter(address: str) -> bool:

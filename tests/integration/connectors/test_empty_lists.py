@@ -22,7 +22,7 @@ from crossdock.mapping.incremental_cursors import format_iso_instant_cursor
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.parts_between_checkpoints import ReadParts
 from crossdock.testing import ManualClock, context
-from crossdock.testing.context_and_stream_reading import bound_stream
+from crossdock.testing.connector_context_and_stream_trial import bound_stream
 from crossdock.values import exact_json
 
 _LISTS = {"nodes", "items", "fulfillmentOrders"}

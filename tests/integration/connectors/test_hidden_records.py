@@ -15,7 +15,7 @@ from crossdock.config.connector_registry import load_connector
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.parts_between_checkpoints import ReadParts
 from crossdock.testing import ManualClock, context
-from crossdock.testing.context_and_stream_reading import bound_stream
+from crossdock.testing.connector_context_and_stream_trial import bound_stream
 from crossdock.values import exact_json
 
 SINCE = "2020-01-01T00:00:00Z"

@@ -20,9 +20,9 @@ from tests.unit.state.samples import intent
 from tests.waiting import eventually
 
 from crossdock.errors import StateError
-from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
 from crossdock.pacing.token_bucket import Bucket
+from crossdock.pacing.token_bucket_store import BucketState
 from crossdock.state import Attempt, DeadLetter, State, StateUrl, Transaction, create_or_upgrade, open_state, parse_url
 from crossdock.state.db import schema
 from crossdock.testing.postgres_server import PostgresServer

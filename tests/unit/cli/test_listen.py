@@ -19,7 +19,7 @@ import pytest
 from tests.unit.cli.conftest import CommandLine, Result
 
 from crossdock.cli import scheduler_and_webhook_service
-from crossdock.cli.listen_addresses import ListenAddress, address_option
+from crossdock.cli.listen_address_option import ListenAddress, address_option
 from crossdock.cli.scheduler_and_webhook_service import ServiceOptions, _poll_for_reload_on_sighup
 from crossdock.config.project import project
 from crossdock.config.schedules.job_and_schedule_config import JOBS_EXAMPLE

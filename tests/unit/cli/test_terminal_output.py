@@ -17,7 +17,7 @@ from rich import progress as bar
 from rich.console import Console
 
 from crossdock.cli import main, sentence_printing, terminal_output
-from crossdock.cli.config import _yaml
+from crossdock.cli.config_and_schema import _yaml
 from crossdock.cli.progress_bars import Remaining
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.printable import printable

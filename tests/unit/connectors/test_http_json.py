@@ -24,7 +24,7 @@ from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.stream_trial import Trial
 from crossdock.sources import ApiAnswer
 from crossdock.testing import ManualClock, context, read
-from crossdock.testing.context_and_stream_reading import bound_stream
+from crossdock.testing.connector_context_and_stream_trial import bound_stream
 from crossdock.testing.http_contract import HttpStreamContract
 from crossdock.values.json_paths import MISSING, find_at_pointer
 from crossdock_connectors.http_json import CONNECTOR, request_templates

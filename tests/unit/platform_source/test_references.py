@@ -10,7 +10,7 @@ from crossdock.mapping.resource_types import RESOURCES
 from crossdock.resources import ResourceName
 from crossdock.runs.platform_source.platform_reference_members import (
     expanded_record_member,
-    personal_columns,
+    personal_members_with_expanded_records,
     reference_members,
 )
 
@@ -28,6 +28,8 @@ def test_an_expanded_record_has_the_name_of_its_member() -> None:
 
 def test_personal_columns_are_those_of_the_record_and_of_what_is_expanded() -> None:
     """An order has a personal address, and with its customer the personal members of a customer."""
-    assert list(personal_columns("order", [])) == ["shippingAddress"]
-    assert {"shippingAddress", "customer.name", "customer.email"} <= {*personal_columns("order", ["customerId"])}
-    assert list(personal_columns("product", [])) == []
+    assert list(personal_members_with_expanded_records("order", [])) == ["shippingAddress"]
+    assert {"shippingAddress", "customer.name", "customer.email"} <= {
+        *personal_members_with_expanded_records("order", ["customerId"])
+    }
+    assert list(personal_members_with_expanded_records("product", [])) == []

@@ -15,7 +15,7 @@ from crossdock.errors import ConfigError, ConnectorError
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, IncompleteListError
 from crossdock.runs.checked_batches import fetched_batches, pulled_batches
 from crossdock.sources import Checkpoint, Cursor
-from crossdock.testing.context_and_stream_reading import bound_stream
+from crossdock.testing.connector_context_and_stream_trial import bound_stream
 from crossdock.values.raw_rows_and_records import LINE
 
 Batch = tuple[list[int], list[str]]  # the orders of its rows, and deleted orders

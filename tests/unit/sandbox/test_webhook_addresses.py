@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.sandbox.webhook_addresses import MAX_URL, is_address_allowed, url_refusal_reason
+from crossdock.sandbox.permitted_webhook_addresses import MAX_URL, is_address_allowed, url_refusal_reason
 
 HOSTILE = [
     "http://169.254.169.254/latest/meta-data",  # metadata

@@ -11,7 +11,7 @@ from tests.unit.sandbox.webhook_receiver import Receiver, Webhooks
 
 from crossdock.sandbox import openapi_schemas, webhook_paths
 from crossdock.sandbox.webhook_openapi import paths
-from crossdock.sandbox.webhook_subscriptions import SubscriptionBody
+from crossdock.sandbox.webhook_subscription_storage import SubscriptionBody
 
 
 def schema(name: str) -> Draft202012Validator:

@@ -8,7 +8,7 @@ from typing import Any
 from tests.unit.testing.reference_connector import Orders, OrdersContract, ShopSettings, connector
 
 from crossdock import Context, Filter, RawBatch
-from crossdock.testing.context_and_stream_reading import bound_stream
+from crossdock.testing.connector_context_and_stream_trial import bound_stream
 from crossdock.testing.contract import fetched_rows_by_key
 from crossdock.values.raw_rows_and_records import JSON
 

@@ -29,7 +29,7 @@ from crossdock.connector import Stream
 from crossdock.errors import ConfigError
 from crossdock.mapping.resource_types import RESOURCES, Action, personal_members
 from crossdock.mapping.stream_declaration import PLATFORM, AdoptBy
-from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
+from crossdock.pacing.token_bucket_store import BucketState, BucketStore, MemoryStore
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.shared_growth_check_pauses import AnnouncesFiles

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from crossdock.reading.sources.file_order import FileOrder
 from crossdock.reading.sources.listing_of_complete_files import file_facts, listed_file_description
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.reading.sources.stream_input_report import name_size_and_time
+from crossdock.reading.sources.stream_input_report import known_file_description
 from crossdock.reading.sources.waiting_for_late_files import has_file_arrived_since_due
 from crossdock.reading.transport.file_store import RemoteFile
 from crossdock.state import Digests, FileDescription, FileFacts
@@ -136,19 +136,19 @@ class KnownFiles:
             for facts in files
             if facts.content_hash not in unread and not self._is_same_finished_file(stream_id, facts)
         ]
-        self._repeated[stream_id] = {name_size_and_time(facts) for facts in (*read, *copies)}
+        self._repeated[stream_id] = {known_file_description(facts) for facts in (*read, *copies)}
         named = [facts for facts in read if not self._is_sent_again_unchanged(stream_id, facts)]
-        self._unclear.update(map(name_size_and_time, named))
+        self._unclear.update(map(known_file_description, named))
         before = self._passed_over_files(stream_id)
         return [
             facts.name
-            for facts in (*named, *sorted(copies, key=name_size_and_time))
-            if name_size_and_time(facts) not in before
+            for facts in (*named, *sorted(copies, key=known_file_description))
+            if known_file_description(facts) not in before
         ]
 
     def _is_same_finished_file(self, stream_id: StreamId, facts: FileFacts) -> bool:
         known = self.files_to_skip(stream_id).get(facts.content_hash)
-        return known is not None and name_size_and_time(known) == name_size_and_time(facts)
+        return known is not None and known_file_description(known) == known_file_description(facts)
 
     def _is_sent_again_unchanged(self, stream_id: StreamId, facts: FileFacts) -> bool:
         before = self._last_finished_file(stream_id), self._finished_files_by_name(stream_id).get(facts.name)
@@ -170,7 +170,7 @@ class KnownFiles:
 
     def files_newly_passed_over(self, stream_id: StreamId, older: Sequence[RemoteFile]) -> list[RemoteFile]:
         known = self._passed_over_files(stream_id) | {
-            name_size_and_time(facts) for facts in self._all_accepted_files(stream_id)
+            known_file_description(facts) for facts in self._all_accepted_files(stream_id)
         }
         return [file for file in older if listed_file_description(file) not in known]
 
@@ -189,7 +189,7 @@ class KnownFiles:
         """Return whether the stream has finished a file with this content; after an undo, this very file."""
         known = self.files_to_skip(stream_id).get(facts.content_hash)
         if known is not None:
-            return not known.is_undone or name_size_and_time(known) == name_size_and_time(facts)
+            return not known.is_undone or known_file_description(known) == known_file_description(facts)
         return not self._snapshot and facts.content_hash in self._hashes_removed_by_retention(stream_id)
 
     def _files_with_returned_content(self, stream_id: StreamId, files: Sequence[FileFacts]) -> set[FileFacts]:
@@ -206,7 +206,9 @@ class KnownFiles:
             if self._is_same_finished_file(stream_id, facts):
                 continue
             if self._has_finished(stream_id, facts):
-                is_rewritten = name_size_and_time(facts) not in passed and _is_rewritten(facts, by_name.get(facts.name))
+                is_rewritten = known_file_description(facts) not in passed and _is_rewritten(
+                    facts, by_name.get(facts.name)
+                )
                 if not (is_rewritten or self._follows(stream_id, facts, last)):
                     continue
                 returned.add(facts)
@@ -273,7 +275,9 @@ class KnownFiles:
             if facts.content_hash in unfinished or facts.is_undone:
                 continue
             before = finished.get(facts.content_hash)
-            if self._snapshot or (before is not None and name_size_and_time(before) != name_size_and_time(facts)):
+            if self._snapshot or (
+                before is not None and known_file_description(before) != known_file_description(facts)
+            ):
                 finished.pop(facts.content_hash, None)
             finished.setdefault(facts.content_hash, facts)
         return finished
@@ -282,7 +286,7 @@ class KnownFiles:
         """Sort *files* in the order of their first acceptance under any version; new and returned files come last."""
         by_content, by_description = dict[str, datetime](), dict[tuple[str, FileDescription], datetime]()
         for facts in chain.from_iterable(self._all_accepted_files(stream_id) for stream_id in self._stream_ids):
-            at, exact = facts.accepted_at or _NOT_YET, (facts.content_hash, name_size_and_time(facts))
+            at, exact = facts.accepted_at or _NOT_YET, (facts.content_hash, known_file_description(facts))
             by_content[facts.content_hash] = min(by_content.get(facts.content_hash, at), at)
             by_description[exact] = min(by_description.get(exact, at), at)
         new = set[FileFacts]().union(
@@ -291,7 +295,7 @@ class KnownFiles:
 
         def accepted(facts: FileFacts) -> datetime:
             same = _NOT_YET if facts in new else by_content.get(facts.content_hash, _NOT_YET)
-            return by_description.get((facts.content_hash, name_size_and_time(facts)), same)
+            return by_description.get((facts.content_hash, known_file_description(facts)), same)
 
         return sorted(files, key=accepted)
 
@@ -312,7 +316,7 @@ class KnownFiles:
         lost = {each for each in self.kept_copies() if not has_copy(each)}
         known = [
             {
-                name_size_and_time(facts)
+                known_file_description(facts)
                 for facts in self.files_to_skip(stream_id).values()
                 if facts.content_hash not in lost and self._does_description_prove_unchanged(facts)
             }
@@ -326,7 +330,7 @@ class KnownFiles:
         done = [self._files_finished_under_version(stream_id) for stream_id in self._stream_ids]
         by_all = set.intersection(*map(set, self.contents_finished_per_stream(taken)))
         read = [
-            {name_size_and_time(facts) for facts in files.values() if self._does_description_prove_unchanged(facts)}
+            {known_file_description(facts) for facts in files.values() if self._does_description_prove_unchanged(facts)}
             for files in done
         ]
         now = self._run.clock.now()
@@ -357,7 +361,7 @@ class KnownFiles:
             seen = [
                 facts.content_hash
                 for facts in self.files_to_skip(stream_id).values()
-                if (facts.seen_at or facts.accepted_at or day_ago) <= day_ago and name_size_and_time(facts) in there
+                if (facts.seen_at or facts.accepted_at or day_ago) <= day_ago and known_file_description(facts) in there
             ]
             if seen:
                 self._intake.mark_still_listed(stream_id.stream, stream_id.version, seen)
@@ -382,7 +386,7 @@ class KnownFiles:
         done = self.files_to_skip(stream_id)  # a listed file that was forgotten is recorded again
         returned = self._files_with_returned_content(stream_id, files)
         replaced = (done.get(facts.content_hash) for facts in returned)
-        self._repeated.setdefault(stream_id, set()).update(name_size_and_time(facts) for facts in replaced if facts)
+        self._repeated.setdefault(stream_id, set()).update(known_file_description(facts) for facts in replaced if facts)
         snapshot = self._snapshot
         listed = [each for each in files if each in returned or is_new_or_resent_file(each, done, snapshot=snapshot)]
         if listed:
@@ -417,4 +421,4 @@ def is_new_or_resent_file(facts: FileFacts, finished: Mapping[str, FileFacts], *
     if same is None:
         return True
     is_again = same.is_undone or (snapshot and facts.stamp >= same.stamp)
-    return is_again and name_size_and_time(facts) != name_size_and_time(same)
+    return is_again and known_file_description(facts) != known_file_description(same)

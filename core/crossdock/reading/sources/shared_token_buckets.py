@@ -14,11 +14,11 @@ from typing import Any
 from msgspec import Struct
 
 from crossdock.pacing import rate_limit_headers
-from crossdock.pacing.bucket_store import BucketState, MemoryStore
 from crossdock.pacing.rate_limit_settings import LimitSettings
 from crossdock.pacing.request_allowance import Allowance, Token
 from crossdock.pacing.throttling_wait import Throttling
 from crossdock.pacing.token_bucket import Bucket
+from crossdock.pacing.token_bucket_store import BucketState, MemoryStore
 from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.values.clock import Clock
 from crossdock.values.json_paths import object_or_empty

@@ -12,7 +12,7 @@ from pydantic import GetPydanticSchema, model_validator
 from crossdock.errors import ConnectorError
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.values.config_base_types import ConfigModel, Name, finding_about_key
-from crossdock.values.web_address_checks import forbidden_addresses_in_settings
+from crossdock.values.web_address_checks import places_of_forbidden_addresses
 
 if TYPE_CHECKING:
     from crossdock.reading.sources.api_declaration import Api
@@ -34,7 +34,7 @@ class Settings(ConfigModel):
     @model_validator(mode="before")
     @classmethod
     def _check_addresses(cls, data: Any) -> Any:
-        for place, fault in forbidden_addresses_in_settings(data):
+        for place, fault in places_of_forbidden_addresses(data):
             raise finding_about_key(place, fault)
         return data
 

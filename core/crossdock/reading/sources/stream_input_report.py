@@ -60,8 +60,8 @@ def input_facts_of_stream(
     """Describe the input of a stream. *taken* are the files of this run; it has not finished the *unread* ones."""
     latest = newest_accepted_file(known)
     newest = (latest.name, latest.modified_at) if latest else None
-    listed_before = {*(name_size_and_time(facts) for facts in known if not facts.is_read_again), *passed}
-    arrived = [facts for facts in taken if name_size_and_time(facts) not in listed_before]
+    listed_before = {*(known_file_description(facts) for facts in known if not facts.is_read_again), *passed}
+    arrived = [facts for facts in taken if known_file_description(facts) not in listed_before]
     if unread:
         read = [ReadFile(facts.name, None) for facts in unread]
         return InputFacts(
@@ -92,5 +92,5 @@ def passed_over_text(names: Sequence[str], reason: str) -> str:
     return f"passed over {listed_names_text(names)}: {reason}"
 
 
-def name_size_and_time(facts: FileFacts) -> FileDescription:
+def known_file_description(facts: FileFacts) -> FileDescription:
     return facts.name, facts.size, facts.modified_at

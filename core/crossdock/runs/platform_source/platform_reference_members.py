@@ -28,7 +28,7 @@ def expanded_record_member(member: str) -> str:
     return member.removesuffix("Id")
 
 
-def personal_columns(resource: ResourceName, expand: Sequence[str]) -> Iterator[str]:
+def personal_members_with_expanded_records(resource: ResourceName, expand: Sequence[str]) -> Iterator[str]:
     """Yield the dotted paths of personal members of *resource* and of the records expanded in it."""
     yield from personal_members(RESOURCES[resource].wire)
     kinds = reference_members(resource)

@@ -18,7 +18,7 @@ from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.sources.pagination import CursorInBody
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.resources import ResourceName
-from crossdock.runs.platform_source.platform_reference_members import personal_columns
+from crossdock.runs.platform_source.platform_reference_members import personal_members_with_expanded_records
 from crossdock.runs.platform_source.referenced_record_expansion import (
     Expansion,
     cached_record_reader,
@@ -101,7 +101,7 @@ def _members_from_personal_columns(config: PlatformStreamConfig) -> Iterator[str
     """Yield the members that come from personal members of the record. The results of functions are not known."""
     if isinstance(config.map, PythonFunction):
         return
-    personal = list(personal_columns(config.read, config.expand))
+    personal = list(personal_members_with_expanded_records(config.read, config.expand))
     for name, form in config.map.items():
         columns = RecordMap({name: form}).columns
         if any(_paths_overlap(column, path) for column in columns for path in personal):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from crossdock.reading.sources.stream_input_report import name_size_and_time
+from crossdock.reading.sources.stream_input_report import known_file_description
 from crossdock.runs.imported_file_log import IntakeOrderReader
 from crossdock.state import FileFacts, RecordIdentity, Scope, State, Transaction
 
@@ -60,7 +60,7 @@ class SignsOfForgottenRecords:
 
 
 def _facts_that_identify(file: FileFacts) -> set[object]:
-    return {file.content_hash, name_size_and_time(file)}
+    return {file.content_hash, known_file_description(file)}
 
 
 def _was_read_before(tx: Transaction, stream: str) -> bool:

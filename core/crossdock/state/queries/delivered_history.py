@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, exists, func, select
 
-from crossdock.state.db import sql_statements
+from crossdock.state.db import bulk_writes_and_key_queries
 from crossdock.state.db.schema import attempts, intents
 from crossdock.state.tables.delivery_intents import UNSETTLED
 from crossdock.state.tables.record_identity_and_scope import CONTRIBUTION, Scope, Step, in_scope
@@ -71,7 +71,7 @@ class DeliveredHistory:
         )
         found: dict[int, list[DeliveredOperation]] = {key_hash: [] for key_hash in key_hashes}
         retried: set[int] = set()
-        for part in sql_statements.chunks(key_hashes):
+        for part in bulk_writes_and_key_queries.chunks(key_hashes):
             among = query.where(intents.c.key_hash.in_(part)).order_by(intents.c.id)
             for after, body, *facts, untouched, status, was_ambiguous in self._connection.execute(among):
                 key_hash = facts[0]
@@ -91,7 +91,7 @@ class DeliveredHistory:
         query = select(intents.c.target_id, intents.c.run_id).distinct().where(*of_resource, *is_written)
         query = query.where(intents.c.namespace.contains(CONTRIBUTION, autoescape=True)).order_by(intents.c.run_id)
         found = defaultdict[str, list[int]](list)
-        for part in sql_statements.chunks(target_ids):
+        for part in bulk_writes_and_key_queries.chunks(target_ids):
             for target_id, run_id in self._connection.execute(query.where(intents.c.target_id.in_(part))):
                 found[target_id].append(run_id)
         return found
@@ -115,7 +115,7 @@ class DeliveredHistory:
         query = select(*(intents.c[name] for name in names)).where(*_written_by_runs_conditions([run_id]))
         for name, value in (("stream", stream), ("operation", operation)):
             query = query if value is None else query.where(intents.c[name] == value)
-        order = sql_statements.order_without_index(self._connection, intents.c.id)
+        order = bulk_writes_and_key_queries.order_without_index(self._connection, intents.c.id)
         rows = self._connection.execute(query.where(intents.c.id > after).order_by(order).limit(limit))
         return [DeliveredOperationFacts(*row) for row in rows]
 
@@ -142,5 +142,5 @@ class DeliveredHistory:
 
 
 def _written_by_runs_conditions(run_ids: Sequence[int]) -> list[ColumnElement[bool]]:
-    status = sql_statements.without_index(intents.c.status)  # most operations have it
+    status = bulk_writes_and_key_queries.without_index(intents.c.status)  # most operations have it
     return [intents.c.run_id.in_(run_ids), status == "delivered", intents.c.untouched.is_not(True)]

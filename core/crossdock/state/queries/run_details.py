@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, Table, and_, func, select, true
 
-from crossdock.state.db import sql_statements
+from crossdock.state.db import bulk_writes_and_key_queries
 from crossdock.state.db.schema import dead_letters, intents, runs, waiting_records
 from crossdock.state.tables.record_identity_and_scope import Scope
 from crossdock.state.tables.run_history import RunRecord
@@ -142,7 +142,7 @@ class RunDetails:
     def updates_among_first_operations(self, run_id: int, *, limit: int) -> FirstOperations:
         """Return what the first *limit* operations of a run updated, as far as retention keeps their payloads."""
         of_run = select(intents.c.id).where(intents.c.run_id == run_id)
-        of_run = of_run.order_by(sql_statements.order_without_index(self._connection, intents.c.id))
+        of_run = of_run.order_by(bulk_writes_and_key_queries.order_without_index(self._connection, intents.c.id))
         ids = list(self._connection.execute(of_run.limit(limit + 1)).scalars())
         number = min(len(ids), limit)
         if not number:
@@ -152,7 +152,7 @@ class RunDetails:
             intents.c.run_id == run_id,
             intents.c.id <= ids[number - 1],
             intents.c.operation == "update",
-            sql_statements.without_index(intents.c.status) == "delivered",
+            bulk_writes_and_key_queries.without_index(intents.c.status) == "delivered",
         )
         found = self._connection.execute(query.order_by(intents.c.id))
         return FirstOperations(

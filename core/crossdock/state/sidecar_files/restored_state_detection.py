@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, select
 
 from crossdock.errors import RefusedError
-from crossdock.state.db import sql_statements
+from crossdock.state.db import bulk_writes_and_key_queries
 from crossdock.state.db.schema import meta
 from crossdock.values.safe_local_files import replace_file
 
@@ -41,7 +41,7 @@ def mark_of_state(connection: Connection) -> int:
 def raise_mark(connection: Connection, *, above: int = 0) -> int:
     """Raise the mark of the state, above *above* too, and return it."""
     mark = max(above, mark_of_state(connection)) + 1
-    sql_statements.upsert_rows(connection, meta, [{"name": _MARK, "value": str(mark)}])
+    bulk_writes_and_key_queries.upsert_rows(connection, meta, [{"name": _MARK, "value": str(mark)}])
     return mark
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, delete, select, update
 
-from crossdock.state.db import sql_statements
+from crossdock.state.db import bulk_writes_and_key_queries
 from crossdock.state.db.schema import suspected_inputs as table
 from crossdock.state.sidecar_files.crash_marks import CrashMark
 
@@ -58,7 +58,7 @@ class CrashingInputs:
         killed = before.killed + 1 if before else 1
         row = {"stream": mark.stream, "digest": _digest(mark), "name": mark.name, "batches": mark.batches}
         counts = {"killed": killed, "here": here, "at": at, "set_aside_at": at if here >= _MOST else None}
-        sql_statements.upsert_rows(self._connection, table, [row | counts])
+        bulk_writes_and_key_queries.upsert_rows(self._connection, table, [row | counts])
 
     def set_aside(self, mark: CrashMark, *, at: datetime) -> int:
         """Set *mark* aside after it killed another process. Return how many processes it has killed."""

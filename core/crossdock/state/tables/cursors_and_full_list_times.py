@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, delete, select
 
-from crossdock.state.db import sql_statements
+from crossdock.state.db import bulk_writes_and_key_queries
 from crossdock.state.db.schema import cursors, full_lists
 
 
@@ -32,7 +32,9 @@ class Cursors:
         self._connection.execute(delete(cursors).where(cursors.c.stream == stream))
 
     def put(self, stream: str, version: str, value: str) -> None:
-        sql_statements.upsert_rows(self._connection, cursors, [{"stream": stream, "version": version, "value": value}])
+        bulk_writes_and_key_queries.upsert_rows(
+            self._connection, cursors, [{"stream": stream, "version": version, "value": value}]
+        )
 
 
 class FullLists:
@@ -44,4 +46,4 @@ class FullLists:
         return self._connection.execute(select(full_lists.c.read_at).where(full_lists.c.stream == stream)).scalar()
 
     def put_read_time(self, stream: str, *, at: datetime) -> None:
-        sql_statements.upsert_rows(self._connection, full_lists, [{"stream": stream, "read_at": at}])
+        bulk_writes_and_key_queries.upsert_rows(self._connection, full_lists, [{"stream": stream, "read_at": at}])

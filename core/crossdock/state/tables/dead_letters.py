@@ -25,7 +25,7 @@ from sqlalchemy import (
     update,
 )
 
-from crossdock.state.db import sql_statements
+from crossdock.state.db import bulk_writes_and_key_queries
 from crossdock.state.db.schema import attempts, batches, hints, intents, runs, source_equals_condition, waiting_records
 from crossdock.state.db.schema import dead_letters as table
 from crossdock.state.tables.record_identity_and_scope import COLUMNS as IDENTITY
@@ -110,7 +110,7 @@ class RecordFilter(Struct, frozen=True):
     def _unindexed_if_less_selective(self, column: Column[str]) -> ColumnElement[str]:
         """Return *column* without its index if the index of files or of batches finds fewer records."""
         has_file = self.source is not None or self.handed_over_in is not None
-        return sql_statements.without_index(column) if has_file else column
+        return bulk_writes_and_key_queries.without_index(column) if has_file else column
 
 
 def _attempt_message_contains(text: str) -> ColumnElement[bool]:
@@ -156,14 +156,16 @@ class DeadLetterGroup(NamedTuple):
 _PLAIN = tuple(name for name in DeadLetter.__struct_fields__ if name != "identity")
 _COLUMNS = IDENTITY | {name: name for name in _PLAIN}
 _DELETE = DeleteByKey(table)
-_PUT = sql_statements.upsert_statement(table, (*_COLUMNS, "first_run_id", "attempts", "run_id", "refused_at"))
-_ATTEMPTS = sql_statements.QueryByKeys(
+_PUT = bulk_writes_and_key_queries.upsert_statement(
+    table, (*_COLUMNS, "first_run_id", "attempts", "run_id", "refused_at")
+)
+_ATTEMPTS = bulk_writes_and_key_queries.QueryByKeys(
     select(table.c.key_hash, table.c.first_run_id, table.c.run_id, table.c.attempts).where(
         in_stream_of_parameter(table)
     ),
     table.c.key_hash,
 )
-_CODES = sql_statements.QueryByKeys(
+_CODES = bulk_writes_and_key_queries.QueryByKeys(
     select(table.c.key_hash, table.c.code, table.c.status).where(in_stream_of_parameter(table)), table.c.key_hash
 )
 
@@ -184,7 +186,7 @@ class DeadLetters:
             rows = _ATTEMPTS.rows(self._connection, {"stream": stream}, key_hashes)
             known = {key_hash: facts for key_hash, *facts in rows}
             found = [known.get(key_hash, [run_id, 0, 0]) for key_hash in key_hashes]
-            columns = sql_statements.as_columns(group, **_COLUMNS)
+            columns = bulk_writes_and_key_queries.as_columns(group, **_COLUMNS)
             columns["first_run_id"] = [first_run for first_run, _, _ in found]
             # a transaction that is retried counts once
             columns["attempts"] = [attempts + (last_run != run_id) for _, last_run, attempts in found]
@@ -216,7 +218,7 @@ class DeadLetters:
         return None if row is None else dict(row)
 
     def mark_dropped(self, stream: str, key_hashes: Sequence[int]) -> None:
-        for part in sql_statements.chunks(key_hashes):
+        for part in bulk_writes_and_key_queries.chunks(key_hashes):
             condition = (table.c.stream == stream) & table.c.key_hash.in_(part)
             self._connection.execute(update(table).where(condition).values(status="dropped"))
 
@@ -237,7 +239,7 @@ class DeadLetters:
         query = select(table.c.key_hash).where(
             table.c.stream == stream, table.c.key == "", table.c.status == "rejected"
         )
-        parts = sql_statements.chunks(sources)
+        parts = bulk_writes_and_key_queries.chunks(sources)
         return any(self._connection.execute(query.where(table.c.source.in_(part)).limit(1)).first() for part in parts)
 
     def replace_keyless(
@@ -250,7 +252,7 @@ class DeadLetters:
         )
         self.put([each for each in rejected if each.identity.key_hash not in dropped], run_id=run_id, at=at)
         earlier = delete(table).where(keyless, table.c.status == "rejected", table.c.run_id != run_id)
-        for part in [None] if sources is None else sql_statements.chunks(sources):
+        for part in [None] if sources is None else bulk_writes_and_key_queries.chunks(sources):
             self._connection.execute(earlier if part is None else earlier.where(table.c.source.in_(part)))
 
     def listed(self, *, limit: int, status: str = "rejected", choice: RecordFilter = ALL) -> list[dict[str, Any]]:
@@ -292,7 +294,7 @@ class DeadLetters:
         """Count the dead letters of *choice* by status."""
         # SQLite would read each row by its place in the index of the status, although it has to read almost all
         by_index = choice.key is None and choice.source is None and choice.text is None
-        status = table.c.status if by_index else sql_statements.without_index(table.c.status)
+        status = table.c.status if by_index else bulk_writes_and_key_queries.without_index(table.c.status)
         query = select(status, func.count()).where(*choice.conditions(table)).group_by(status)
         return {name: number for name, number in self._connection.execute(query)}
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, func, select, update
 
 from crossdock.errors import InternalError
-from crossdock.state.db import sql_statements
+from crossdock.state.db import bulk_writes_and_key_queries
 from crossdock.state.db.schema import attempts
 from crossdock.state.db.schema import intents as table
 from crossdock.state.tables.dead_letters import ALL, RecordFilter
@@ -113,20 +113,20 @@ _COLUMNS = IDENTITY | {name: f"scope.{name}" for name in Scope.__struct_fields__
 _FIELDS = tuple(table.c[name] for name in _COLUMNS)
 _NO_DATA: Mapping[str, Any] = {"body": None, "before": None, "after": None, "raw": {}}
 _BARE = tuple(table.c[name] for name in _COLUMNS if name not in _NO_DATA)
-_IDS = sql_statements.IdAllocator(table)
-_ADD = sql_statements.insert_or_ignore_statement(
+_IDS = bulk_writes_and_key_queries.IdAllocator(table)
+_ADD = bulk_writes_and_key_queries.insert_or_ignore_statement(
     table, (*_COLUMNS, "run_id", "fence", "created_at"), unique_column="idempotency_key"
 )
 _THIS = table.c.id == bindparam("row")
 _SENDING = ("method", "path", "attempts", "first_sent_at", "http_status")
-_MARK = sql_statements.BulkStatement(
+_MARK = bulk_writes_and_key_queries.BulkStatement(
     update(table).where(_THIS).values(status="sending", **{name: bindparam(f"new_{name}") for name in _SENDING})
 )
 _RESULT = ("status", "http_status", "target_id", "first_sent_at", "untouched", "resolved_at", "batch_id", "place")
 _MOVED: dict[str, Any] = {name: bindparam(f"new_{name}") for name in (*_RESULT, "settled_at")}
-_MOVE = sql_statements.BulkStatement(update(table).where(_THIS).values(_MOVED))
-_FINISH = sql_statements.BulkStatement(update(table).where(_THIS).values({**_MOVED, "raw": {}}))
-_COUNTERS = sql_statements.QueryByKeys(
+_MOVE = bulk_writes_and_key_queries.BulkStatement(update(table).where(_THIS).values(_MOVED))
+_FINISH = bulk_writes_and_key_queries.BulkStatement(update(table).where(_THIS).values({**_MOVED, "raw": {}}))
+_COUNTERS = bulk_writes_and_key_queries.QueryByKeys(
     select(table.c.key_hash, func.max(table.c.counter)).where(in_scope_of_parameters(table)).group_by(table.c.key_hash),
     table.c.key_hash,
 )
@@ -144,14 +144,14 @@ class Intents:
         for item, number in zip(items, _IDS.allocate_ids(self._connection, len(items)), strict=True):
             item.id = number
         fixed = {"run_id": run_id, "fence": fence, "created_at": at}
-        if _ADD.run(self._connection, sql_statements.as_columns(items, **_COLUMNS), fixed) < len(items):
+        if _ADD.run(self._connection, bulk_writes_and_key_queries.as_columns(items, **_COLUMNS), fixed) < len(items):
             self._set_ids_of_stored_intents(items)
             self.write_as_sending([item for item in items if item.status == "sending"])
 
     def _set_ids_of_stored_intents(self, items: Sequence[Intent]) -> None:
         """Set the ids of *items*, which all exist. Idempotency keys of different records must differ."""
         ids: dict[tuple[str, int], int] = {}
-        for part in sql_statements.chunks([item.idempotency_key for item in items]):
+        for part in bulk_writes_and_key_queries.chunks([item.idempotency_key for item in items]):
             fields = (table.c.idempotency_key, table.c.key_hash, table.c.id)
             query = select(*fields).where(table.c.idempotency_key.in_(part))
             ids.update(((key, key_hash), number) for key, key_hash, number in self._connection.execute(query))
@@ -167,14 +167,16 @@ class Intents:
 
     def write_as_sending(self, items: Sequence[Intent]) -> None:
         """Write *items*, which were marked by `Intent.mark_sending`; they may be sent once this is committed."""
-        columns = sql_statements.as_columns(items, row="id", **{f"new_{name}": name for name in _SENDING})
+        columns = bulk_writes_and_key_queries.as_columns(items, row="id", **{f"new_{name}": name for name in _SENDING})
         _MARK.run(self._connection, columns)
 
     def write_outcomes(self, items: Sequence[Intent], *, at: datetime) -> None:
         """Write status and result of *items*. The raw form of a delivered or replaced one is deleted."""
         for statement, is_done in ((_FINISH, True), (_MOVE, False)):
             group = [item for item in items if (item.status in _DONE) is is_done]
-            columns = sql_statements.as_columns(group, row="id", **{f"new_{name}": name for name in _RESULT})
+            columns = bulk_writes_and_key_queries.as_columns(
+                group, row="id", **{f"new_{name}": name for name in _RESULT}
+            )
             columns["new_settled_at"] = [None if item.status in UNSETTLED else at for item in group]
             statement.run(self._connection, columns)
 
@@ -225,7 +227,9 @@ class Intents:
         query = select(*_BARE).where(table.c.status.in_(UNSETTLED), in_scope(table, scope)).order_by(table.c.id)
         if among is None:
             return self._read(query)
-        parts = (self._read(query.where(table.c.key_hash.in_(part))) for part in sql_statements.chunks(among))
+        parts = (
+            self._read(query.where(table.c.key_hash.in_(part))) for part in bulk_writes_and_key_queries.chunks(among)
+        )
         return sorted((intent for part in parts for intent in part), key=lambda intent: intent.id)
 
     def read_again_with_data(self, items: Sequence[Intent]) -> list[Intent]:
@@ -235,7 +239,7 @@ class Intents:
     def intents_with_ids(self, numbers: Sequence[int]) -> list[Intent]:
         """Return the intents with these ids, in their order."""
         found = dict[int, Intent]()
-        for part in sql_statements.chunks(numbers):
+        for part in bulk_writes_and_key_queries.chunks(numbers):
             found |= {each.id: each for each in self._read(select(*_FIELDS).where(table.c.id.in_(part)))}
         return [found[number] for number in numbers]
 
@@ -258,11 +262,11 @@ class Intents:
 
     def store_attempt_results(self, items: Sequence[Attempt]) -> None:
         rows = [{name: getattr(item, name) for name in Attempt.__struct_fields__} for item in items]
-        sql_statements.upsert_rows(self._connection, attempts, rows)
+        bulk_writes_and_key_queries.upsert_rows(self._connection, attempts, rows)
 
     def latest_attempt_messages(self, items: Sequence[Intent]) -> dict[int, str]:
         found: dict[int, str] = {}
-        for part in sql_statements.chunks([item.id for item in items]):
+        for part in bulk_writes_and_key_queries.chunks([item.id for item in items]):
             query = select(attempts.c.intent_id, attempts.c.message).where(attempts.c.intent_id.in_(part))
             rows = self._connection.execute(query.order_by(attempts.c.number))
             found.update((row.intent_id, row.message) for row in rows)
@@ -277,7 +281,9 @@ class Intents:
     ) -> list[Intent]:
         """Return at most *limit* intents of *choice* with an id *after* this one, oldest first."""
         query = select(*_FIELDS).where(table.c.id > after, *choice.conditions(table))
-        query = query.order_by(sql_statements.order_without_index(self._connection, table.c.id)).limit(limit)
+        query = query.order_by(bulk_writes_and_key_queries.order_without_index(self._connection, table.c.id)).limit(
+            limit
+        )
         found = [each for status in statuses for each in self._read(query.where(choice.status_column(table) == status))]
         return sorted(found, key=lambda each: each.id)[:limit]
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, literal, select, tuple_, update
 
-from crossdock.state.db import sql_statements
+from crossdock.state.db import bulk_writes_and_key_queries
 from crossdock.state.db.schema import passed_files
 from crossdock.state.db.schema import taken_files as table
 from crossdock.state.tables import purged_input_digests
@@ -93,7 +93,7 @@ _BY_STATUS = {
 }
 _FACTS = tuple(_BY_STATUS[name] if name in _BY_STATUS else table.c[name] for name in FileFacts.__struct_fields__)
 _NEW = tuple(name for name in FileFacts.__struct_fields__ if name not in {"accepted_at", "seen_at", *_BY_STATUS})
-_SEEN = sql_statements.BulkStatement(
+_SEEN = bulk_writes_and_key_queries.BulkStatement(
     update(table)
     .where(
         table.c.stream == bindparam("reader"),
@@ -162,7 +162,7 @@ class FileIntake:
     def files_with_content_hashes(self, content_hashes: Collection[str]) -> list[TakenFile]:
         """Return the files of all streams with one of these contents, oldest first."""
         found = list[TakenFile]()
-        for part in sql_statements.chunks(list(content_hashes)):
+        for part in bulk_writes_and_key_queries.chunks(list(content_hashes)):
             query = select(*(table.c[name] for name in TakenFile._fields)).where(table.c.content_hash.in_(part))
             found += [TakenFile(*row) for row in self._connection.execute(query)]
         return sorted(found, key=lambda each: each.place_in_search_order)
@@ -200,12 +200,12 @@ class FileIntake:
     def replace_passed_over_snapshots(self, stream: str, files: set[FileDescription]) -> None:
         self._connection.execute(delete(passed_files).where(passed_files.c.stream == stream))
         rows = [{"stream": stream, "name": name, "size": size, "modified_at": at} for name, size, at in sorted(files)]
-        sql_statements.upsert_rows(self._connection, passed_files, rows)
+        bulk_writes_and_key_queries.upsert_rows(self._connection, passed_files, rows)
 
     def accept(self, stream: str, version: str, files: list[FileFacts], *, at: datetime) -> None:
         fixed = {"stream": stream, "version": version, "status": "accepted", "accepted_at": at}
         rows = [fixed | {name: getattr(facts, name) for name in _NEW} for facts in files]
-        sql_statements.upsert_rows(self._connection, table, rows)
+        bulk_writes_and_key_queries.upsert_rows(self._connection, table, rows)
 
     def finish_accepted_files(self, stream: str, version: str) -> None:
         """Mark the accepted files as finished, and the same contents under earlier versions."""

@@ -8,7 +8,7 @@ from datetime import datetime
 from msgspec import Struct
 from sqlalchemy import Connection, case, delete, func, literal, select
 
-from crossdock.state.db import sql_statements
+from crossdock.state.db import bulk_writes_and_key_queries
 from crossdock.state.db.schema import bindings, snapshots
 from crossdock.state.tables import purged_input_digests
 from crossdock.state.tables.record_identity_and_scope import Scope, Step, in_scope, in_scope_of_parameters
@@ -26,7 +26,7 @@ class PastSnapshot(Struct, frozen=True):
 
 _IS_LIVE = bindings.c.deleted_at.is_(None)
 _STEP = case((bindings.c.unverified.is_(True), literal("import")), else_=bindings.c.step).label("step")
-_STEPS = sql_statements.QueryByKeys(
+_STEPS = bulk_writes_and_key_queries.QueryByKeys(
     select(bindings.c.key_hash, _STEP).where(in_scope_of_parameters(bindings), _IS_LIVE), bindings.c.key_hash
 )
 
@@ -44,7 +44,7 @@ class SnapshotHistory:
         )
         key = {"stream": stream, "content": content}
         facts = {"row_count": counts.rows, "present": counts.present, "finished_at": at}
-        sql_statements.upsert_rows(self._connection, snapshots, [key | facts])
+        bulk_writes_and_key_queries.upsert_rows(self._connection, snapshots, [key | facts])
 
     def was_read_before(self, stream: str, content: str) -> bool:
         query = select(snapshots.c.stream).where(snapshots.c.stream == stream, snapshots.c.content == content)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 from sqlalchemy import Connection, Integer, bindparam, func, select, update
 
-from crossdock.state.db import sql_statements
+from crossdock.state.db import bulk_writes_and_key_queries
 from crossdock.state.db.schema import key_stamps as table
 from crossdock.state.tables.record_identity_and_scope import CONTRIBUTION, Scope, in_scope, in_scope_of_parameters
 
@@ -31,7 +31,7 @@ class ScopeChanges(Struct):
     changes: list[KeyIndexChange] = field(default_factory=list)
 
 
-_RENEW = sql_statements.BulkStatement(
+_RENEW = bulk_writes_and_key_queries.BulkStatement(
     update(table)
     .where(in_scope_of_parameters(table), table.c.stamp == bindparam("before"))
     .values(stamp=bindparam("after"))
@@ -71,7 +71,7 @@ class KeyIndexStamps:
         query = select(table.c.namespace).where(table.c.target == target, table.c.resource == resource)
         for (namespace,) in self._connection.execute(query).all():
             scope, after = Scope(target, resource, namespace), secrets.randbits(62) + 1
-            sql_statements.upsert_rows(self._connection, table, [{**scope.columns, "stamp": after}])
+            bulk_writes_and_key_queries.upsert_rows(self._connection, table, [{**scope.columns, "stamp": after}])
             self.touched[scope] = ScopeChanges(0, after)
 
     def _renew(self, scope: Scope) -> ScopeChanges:
@@ -79,7 +79,7 @@ class KeyIndexStamps:
         stamps = {"before": [before], "after": [after]}
         if not before or not _RENEW.run(self._connection, stamps, scope.columns):
             before = stamp_of_scope(self._connection, scope)
-            sql_statements.upsert_rows(self._connection, table, [{**scope.columns, "stamp": after}])
+            bulk_writes_and_key_queries.upsert_rows(self._connection, table, [{**scope.columns, "stamp": after}])
         return ScopeChanges(before, after)
 
 

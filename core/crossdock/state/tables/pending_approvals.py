@@ -8,7 +8,7 @@ from datetime import datetime
 from msgspec import Struct, structs
 from sqlalchemy import Connection, delete, select
 
-from crossdock.state.db import sql_statements
+from crossdock.state.db import bulk_writes_and_key_queries
 from crossdock.state.db.schema import pending_removals
 
 KEY_BYTES = 16
@@ -85,4 +85,4 @@ class PendingApprovals:
 
     def _put(self, pending: PendingApproval) -> None:
         row = {name: getattr(pending, name) for name in PendingApproval.__struct_fields__}
-        sql_statements.upsert_rows(self._connection, pending_removals, [row])
+        bulk_writes_and_key_queries.upsert_rows(self._connection, pending_removals, [row])

@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Struct
 from sqlalchemy import Connection, delete, literal, select
 
-from crossdock.state.db import sql_statements
+from crossdock.state.db import bulk_writes_and_key_queries
 from crossdock.state.db.schema import content_digests as table
 
 Kind = Literal["file", "snapshot"]
@@ -44,7 +44,7 @@ def load(connection: Connection, kind: Kind, stream: str, version: str = "") -> 
 
 def add(connection: Connection, kind: Kind, stream: str, version: str, contents: Iterable[str]) -> None:
     packed = load(connection, kind, stream, version).with_more(contents).packed
-    sql_statements.upsert_rows(
+    bulk_writes_and_key_queries.upsert_rows(
         connection, table, [{"kind": kind, "stream": stream, "version": version, "packed": packed}]
     )
 

@@ -23,7 +23,7 @@ from sqlalchemy import (
     update,
 )
 
-from crossdock.state.db import sql_statements
+from crossdock.state.db import bulk_writes_and_key_queries
 from crossdock.state.db.schema import bindings as table
 from crossdock.state.db.schema import dead_letters, untrimmed_keys, waiting_records
 from crossdock.state.tables.key_index_version_stamps import KeyIndexChange, KeyIndexStamps
@@ -60,7 +60,7 @@ class UntrimmedKeys:
         found = ((number, key) for number, key in keys if "%" in key and trimmed_key(key) != key)
         rows = [{**scope.columns, "key_hash": number, "key": key} for number, key in found]
         if rows:
-            sql_statements.upsert_rows(self._connection, untrimmed_keys, rows)
+            bulk_writes_and_key_queries.upsert_rows(self._connection, untrimmed_keys, rows)
 
 
 class Binding(Struct):
@@ -124,20 +124,24 @@ _HERE = in_scope_of_parameters(table)
 _IS_LIVE = table.c.deleted_at.is_(None)
 IS_UNUSED_IMPORT = (table.c.step == "import") & (table.c.counter == 0)  # as `Binding.is_unused_import`
 _IS_WHOLE = ~table.c.namespace.contains(CONTRIBUTION)
-_GET = sql_statements.QueryByKeys(select(*_FIELDS).where(_HERE, _IS_LIVE), table.c.key_hash)
-_IDS = sql_statements.QueryByKeys(select(table.c.key_hash, table.c.target_id).where(_HERE, _IS_LIVE), table.c.key_hash)
-_NOT_FOUND = sql_statements.QueryByKeys(
+_GET = bulk_writes_and_key_queries.QueryByKeys(select(*_FIELDS).where(_HERE, _IS_LIVE), table.c.key_hash)
+_IDS = bulk_writes_and_key_queries.QueryByKeys(
+    select(table.c.key_hash, table.c.target_id).where(_HERE, _IS_LIVE), table.c.key_hash
+)
+_NOT_FOUND = bulk_writes_and_key_queries.QueryByKeys(
     select(table.c.key_hash).where(_HERE, _IS_LIVE, table.c.unverified.is_(True), IS_UNUSED_IMPORT), table.c.key_hash
 )
 _OF_RESOURCE = table.c.target == bindparam("target"), table.c.resource == bindparam("resource")
-_target, _resource = (sql_statements.without_index(table.c[name]) for name in ("target", "resource"))
+_target, _resource = (bulk_writes_and_key_queries.without_index(table.c[name]) for name in ("target", "resource"))
 _AMONG_IDS = _target == bindparam("target"), _resource == bindparam("resource"), _IS_LIVE
-_OF_ID = sql_statements.QueryByKeys(
+_OF_ID = bulk_writes_and_key_queries.QueryByKeys(
     select(table.c.target_id, table.c.namespace, table.c.key_hash, table.c.key).where(*_AMONG_IDS, _IS_WHOLE),
     table.c.target_id,
 )
-_BOUND = sql_statements.QueryByKeys(select(table.c.namespace, *_FIELDS).where(*_AMONG_IDS), table.c.target_id)
-_CONTRIBUTED = sql_statements.QueryByKeys(
+_BOUND = bulk_writes_and_key_queries.QueryByKeys(
+    select(table.c.namespace, *_FIELDS).where(*_AMONG_IDS), table.c.target_id
+)
+_CONTRIBUTED = bulk_writes_and_key_queries.QueryByKeys(
     select(table.c.target_id, table.c.payload).where(*_AMONG_IDS, ~_IS_WHOLE), table.c.target_id
 )
 _TO_ONE_ID = update(table).where(
@@ -146,21 +150,25 @@ _TO_ONE_ID = update(table).where(
     table.c.target_id == bindparam("of_id"),
     _IS_LIVE,
 )
-_RENEW = sql_statements.BulkStatement(_TO_ONE_ID.values(etag=bindparam("renewed"), changed_at=bindparam("then")))
-_DOUBT_CHANGE = sql_statements.BulkStatement(_TO_ONE_ID.values(changed_at=None))
-_COUNTERS = sql_statements.QueryByKeys(select(table.c.key_hash, table.c.counter).where(_HERE), table.c.key_hash)
-_BURY = sql_statements.BulkStatement(
+_RENEW = bulk_writes_and_key_queries.BulkStatement(
+    _TO_ONE_ID.values(etag=bindparam("renewed"), changed_at=bindparam("then"))
+)
+_DOUBT_CHANGE = bulk_writes_and_key_queries.BulkStatement(_TO_ONE_ID.values(changed_at=None))
+_COUNTERS = bulk_writes_and_key_queries.QueryByKeys(
+    select(table.c.key_hash, table.c.counter).where(_HERE), table.c.key_hash
+)
+_BURY = bulk_writes_and_key_queries.BulkStatement(
     update(table)
     .where(_HERE, table.c.key_hash == bindparam("gone"))
     .values(deleted_at=bindparam("at"), payload={}, etag=None, changed_at=None, unverified=None)
 )
-_VERIFY = sql_statements.BulkStatement(
+_VERIFY = bulk_writes_and_key_queries.BulkStatement(
     update(table).where(_HERE, table.c.key_hash == bindparam("verified")).values(unverified=None)
 )
-_MAP_AGAIN = sql_statements.BulkStatement(
+_MAP_AGAIN = bulk_writes_and_key_queries.BulkStatement(
     update(table).where(_HERE, table.c.key_hash == bindparam("created"), _IS_LIVE).values(record_fp=None)
 )
-_FORMER = sql_statements.QueryByKeys(
+_FORMER = bulk_writes_and_key_queries.QueryByKeys(
     select(table.c.key_hash, table.c.target_id).where(_HERE, table.c.deleted_at.is_not(None)), table.c.key_hash
 )
 _RECORD = table.alias("record")
@@ -177,16 +185,16 @@ _CREATED_AGAIN = select(*_FIELDS).where(
         _RECORD.c.deleted_at.is_(None),
     ),
 )
-_DISTRUST = sql_statements.BulkStatement(
+_DISTRUST = bulk_writes_and_key_queries.BulkStatement(
     update(table).where(_HERE, table.c.key_hash == bindparam("doubted")).values(unverified=True)
 )
-_DOUBT = sql_statements.BulkStatement(
+_DOUBT = bulk_writes_and_key_queries.BulkStatement(
     update(table)
     .where(_HERE, table.c.key_hash == bindparam("doubted"))
     .values(record_fp=None, step="import", payload={}, etag=None, changed_at=None)
 )
 _FIXED = ("run_id", "updated_at", "deleted_at")
-_PUT = sql_statements.upsert_statement(table, (*_SCOPE, *_COLUMNS, *_FIXED), ready=("payload",))
+_PUT = bulk_writes_and_key_queries.upsert_statement(table, (*_SCOPE, *_COLUMNS, *_FIXED), ready=("payload",))
 
 
 class Bindings:
@@ -272,7 +280,7 @@ class Bindings:
         if not items:
             return
         self._stamps.record_changes_of_scope(scope, [_key_index_change(item) for item in items])
-        columns = sql_statements.as_columns(items, **_COLUMNS)
+        columns = bulk_writes_and_key_queries.as_columns(items, **_COLUMNS)
         columns["payload"] = [exact_json.dumps(payload).decode() for payload in columns["payload"]]
         fixed = {**scope.columns, "run_id": run_id, "updated_at": at, "deleted_at": None}
         _PUT.run(self._connection, columns, fixed)
@@ -287,7 +295,7 @@ class Bindings:
             scopes[item.scope].append(_key_index_change(item))
         for scope, changes in scopes.items():
             self._stamps.record_changes_of_scope(scope, changes)
-        columns = sql_statements.as_columns(items, **_SCOPE, **_COLUMNS)
+        columns = bulk_writes_and_key_queries.as_columns(items, **_SCOPE, **_COLUMNS)
         _PUT.run(self._connection, columns, {"run_id": run_id, "updated_at": at, "deleted_at": None})
         for item in items:
             self._untrimmed.add_if_untrimmed(item.scope, [(item.key_hash, item.key)])

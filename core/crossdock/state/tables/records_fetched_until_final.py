@@ -8,7 +8,7 @@ from datetime import datetime
 from msgspec import Struct
 from sqlalchemy import Connection, func, select
 
-from crossdock.state.db import sql_statements
+from crossdock.state.db import bulk_writes_and_key_queries
 from crossdock.state.db.schema import followed_records as table
 from crossdock.state.tables.record_identity_and_scope import DeleteByKey
 
@@ -33,7 +33,7 @@ class FollowedRecords:
 
     def put(self, records: Iterable[FollowedRecord]) -> None:
         rows = [{name: getattr(each, name) for name in FollowedRecord.__struct_fields__} for each in records]
-        sql_statements.upsert_rows(self._connection, table, rows)
+        bulk_writes_and_key_queries.upsert_rows(self._connection, table, rows)
 
     def forget(self, stream: str, key_hashes: Sequence[int]) -> None:
         _DELETE.run(self._connection, stream, key_hashes)

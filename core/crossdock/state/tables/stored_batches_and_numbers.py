@@ -10,7 +10,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from sqlalchemy import Connection, bindparam, func, select, update
 
-from crossdock.state.db import sql_statements
+from crossdock.state.db import bulk_writes_and_key_queries
 from crossdock.state.db.schema import batches, intents, sequences
 from crossdock.state.tables.delivery_intents import AWAITED, Intent
 
@@ -66,7 +66,7 @@ class OverdueBatch(NamedTuple):
 _FIELDS = tuple(batches.c[name] for name in StoredBatch.__struct_fields__)
 _THIS = intents.c.id == bindparam("row")
 _MEMBER = ("batch_id", "place", "target_id")
-_ASSIGN = sql_statements.BulkStatement(
+_ASSIGN = bulk_writes_and_key_queries.BulkStatement(
     update(intents).where(_THIS).values({name: bindparam(f"new_{name}") for name in _MEMBER})
 )
 
@@ -91,14 +91,16 @@ class Batches:
     def use_up_numbers_to(self, target: str, number: int) -> None:
         """Use no number up to *number* for *target*: another state has used them."""
         last = max(number, self._last_number((target,)))
-        sql_statements.upsert_rows(self._connection, sequences, [{"target": target, "last": last}])
+        bulk_writes_and_key_queries.upsert_rows(self._connection, sequences, [{"target": target, "last": last}])
 
     def leave_gap_in_numbers(self, at: datetime) -> None:
         """Leave out numbers of each target: a restored backup does not know which were used since, until *at*.
 
         They are `GAP`, or more for a target that has used many in as long a time before its last known batch.
         """
-        sql_statements.upsert_rows(self._connection, sequences, [{"target": _ANY, "last": self._last_number((_ANY,))}])
+        bulk_writes_and_key_queries.upsert_rows(
+            self._connection, sequences, [{"target": _ANY, "last": self._last_number((_ANY,))}]
+        )
         for target in [_ANY, *self.last_numbers_by_target()]:
             gap = max(GAP, _MOST_TIMES_AS_MANY * self._expected_number_since_last(target, at))
             own = update(sequences).where(sequences.c.target == target)
@@ -126,7 +128,9 @@ class Batches:
 
     def add(self, batch: StoredBatch, key: str, *, run_id: int, at: datetime) -> StoredBatch:
         """Store a batch and use its number up. Return it with its id."""
-        sql_statements.upsert_rows(self._connection, sequences, [{"target": batch.target, "last": batch.number}])
+        bulk_writes_and_key_queries.upsert_rows(
+            self._connection, sequences, [{"target": batch.target, "last": batch.number}]
+        )
         facts = {name: getattr(batch, name) for name in StoredBatch.__struct_fields__ if name != "id"}
         facts |= {"run_id": run_id, "created_at": at, "key": key}
         facts["sha256"] = hashlib.sha256(batch.body).hexdigest()
@@ -137,13 +141,13 @@ class Batches:
         """Make *members*, which are stored, the operations of *batch*, in this order, and write their ids."""
         for place, intent in enumerate(members):
             intent.batch_id, intent.place = batch.id, place
-        columns = sql_statements.as_columns(members, row="id", **{f"new_{name}": name for name in _MEMBER})
+        columns = bulk_writes_and_key_queries.as_columns(members, row="id", **{f"new_{name}": name for name in _MEMBER})
         _ASSIGN.run(self._connection, columns)
 
     def batches_by_id(self, ids: Collection[int]) -> Mapping[int, StoredBatch]:
         """Return the batches with these ids."""
         found = dict[int, StoredBatch]()
-        for part in sql_statements.chunks(list(ids)):
+        for part in bulk_writes_and_key_queries.chunks(list(ids)):
             rows = self._connection.execute(select(*_FIELDS).where(batches.c.id.in_(part)))
             found.update((row.id, StoredBatch(*row)) for row in rows)
         return found
@@ -151,7 +155,7 @@ class Batches:
     def facts_by_id(self, ids: Collection[int]) -> Mapping[int, BatchFacts]:
         """Return the facts about the batches with these ids."""
         found = dict[int, BatchFacts]()
-        for part in sql_statements.chunks(list(ids)):
+        for part in bulk_writes_and_key_queries.chunks(list(ids)):
             query = select(batches.c.id, *(batches.c[name] for name in BatchFacts._fields))
             rows = self._connection.execute(query.where(batches.c.id.in_(part)))
             found.update((number, BatchFacts(*facts)) for number, *facts in rows)
@@ -159,7 +163,7 @@ class Batches:
 
     def mark_handed_over(self, ids: Collection[int], *, at: datetime, due_at: datetime | None) -> None:
         """Store when batches were handed over, once, and when their acknowledgement is due."""
-        for part in sql_statements.chunks(list(ids)):
+        for part in bulk_writes_and_key_queries.chunks(list(ids)):
             first = batches.c.id.in_(part), batches.c.handed_over_at.is_(None)
             self._connection.execute(update(batches).where(*first).values(handed_over_at=at, due_at=due_at))
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from sqlalchemy import Connection, Select, delete, insert, select, update
 
-from crossdock.state.db import sql_statements
+from crossdock.state.db import bulk_writes_and_key_queries
 from crossdock.state.db.schema import intents, migration_runs, migrations, wave_approvals
 from crossdock.values.tally import OpenCounts
 
@@ -140,7 +140,7 @@ class Migrations:
             "approved_by": approval.approved_by,
             "open": approval.open.as_json(),
         }
-        sql_statements.upsert_rows(self._connection, wave_approvals, [row])
+        bulk_writes_and_key_queries.upsert_rows(self._connection, wave_approvals, [row])
 
     def approval_by_wave(self, migration_id: int) -> dict[str, WaveApproval]:
         table = wave_approvals

@@ -26,10 +26,10 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from crossdock.errors import StateError
-from crossdock.pacing.bucket_store import BucketState, TakenTokens
 from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
 from crossdock.pacing.token_bucket import Bucket
-from crossdock.state.db import sql_statements
+from crossdock.pacing.token_bucket_store import BucketState, TakenTokens
+from crossdock.state.db import bulk_writes_and_key_queries
 from crossdock.state.db.database_creation_and_opening import (
     StateUrl,
     exclusive_schema_change,
@@ -58,7 +58,9 @@ class Buckets:
         return None if row is None else _bucket_state_of_row(row)
 
     def put(self, name: str, bucket_state: BucketState) -> None:
-        sql_statements.upsert_rows(self._connection, buckets, [{"name": name, **_row_of_bucket_state(bucket_state)}])
+        bulk_writes_and_key_queries.upsert_rows(
+            self._connection, buckets, [{"name": name, **_row_of_bucket_state(bucket_state)}]
+        )
 
 
 class SharedBucket:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, literal_column, select
 
-from crossdock.state.db import sql_statements
+from crossdock.state.db import bulk_writes_and_key_queries
 from crossdock.state.db.schema import bindings
 from crossdock.state.db.schema import unknown_references as table
 
@@ -32,7 +32,7 @@ _IS_REFERRING = (  # by the index of ids: the primary key would find all records
 )
 _IS_LIVE = bindings.c.deleted_at.is_(None)
 _IS_DELETED = exists().where(*_IS_REFERRING, ~_IS_LIVE) & ~exists().where(*_IS_REFERRING, _IS_LIVE)
-_TO = sql_statements.QueryByKeys(
+_TO = bulk_writes_and_key_queries.QueryByKeys(
     select(*_FIELDS).where(
         table.c.target == bindparam("target"), table.c.resource == bindparam("resource"), ~_IS_DELETED
     ),
@@ -55,7 +55,7 @@ class UnrecordedReferences:
     def add(self, target: str, found: Iterable[UnrecordedReference]) -> None:
         rows = [{"target": target, **each._asdict()} for each in found]
         if rows:
-            sql_statements.upsert_rows(self._connection, table, rows)
+            bulk_writes_and_key_queries.upsert_rows(self._connection, table, rows)
 
     def complete_reading(self, target: str, by_resource: str) -> None:
         self._connection.execute(delete(table).where(*_refers_from_resource(target, by_resource), table.c.by_id == ""))
@@ -71,7 +71,7 @@ class UnrecordedReferences:
 
     def references_to(self, target: str, resource: str, target_ids: Sequence[str]) -> Iterator[UnrecordedReference]:
         """Yield the references to these records, except those of records that were deleted since."""
-        for some in sql_statements.chunks(target_ids):
+        for some in bulk_writes_and_key_queries.chunks(target_ids):
             for row in _TO.rows(self._connection, {"target": target, "resource": resource}, some):
                 yield UnrecordedReference(*row)
 

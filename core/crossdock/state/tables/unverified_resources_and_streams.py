@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, func, literal, select, true, union, update
 
-from crossdock.state.db import sql_statements
+from crossdock.state.db import bulk_writes_and_key_queries
 from crossdock.state.db.schema import bindings, snapshots, taken_files, unverified
 from crossdock.state.tables.file_intake import READ_AGAIN
 from crossdock.state.tables.record_bindings import IS_UNUSED_IMPORT, AcceptedBinding, Binding, Bindings
@@ -43,11 +43,15 @@ class UnverifiedParts:
             self._bindings.mark_all_of_resource_unverified(target, resource)
         names = union(select(taken_files.c.stream), select(snapshots.c.stream)).subquery()
         found = [name for (name,) in self._connection.execute(select(names.c.stream))]
-        sql_statements.upsert_rows(self._connection, unverified, [{"kind": _STREAM, "name": name} for name in found])
+        bulk_writes_and_key_queries.upsert_rows(
+            self._connection, unverified, [{"kind": _STREAM, "name": name} for name in found]
+        )
 
     def mark_resource(self, target: str, resource: str) -> None:
         """Require a comparison of the records of a resource, as far as their bindings are unverified."""
-        sql_statements.upsert_rows(self._connection, unverified, [{"kind": _RESOURCE, "name": f"{target}/{resource}"}])
+        bulk_writes_and_key_queries.upsert_rows(
+            self._connection, unverified, [{"kind": _RESOURCE, "name": f"{target}/{resource}"}]
+        )
 
     def mark_bindings_and_resource(self, scope: Scope, items: Sequence[Binding | AcceptedBinding]) -> None:
         self.mark_resource(scope.target, scope.resource)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, func, literal, select, tuple_, update
 
-from crossdock.state.db import sql_statements
+from crossdock.state.db import bulk_writes_and_key_queries
 from crossdock.state.db.schema import waiting_records as table
 from crossdock.state.tables.dead_letters import ALL, RecordFilter
 from crossdock.state.tables.record_identity_and_scope import COLUMNS as IDENTITY
@@ -54,21 +54,25 @@ class WaitingPlace(NamedTuple):
 
 
 _COLUMNS = IDENTITY | {"waits_for": "waits_for", "raw": "raw"}
-_PUT = sql_statements.upsert_statement(table, (*_COLUMNS, "idle_under", "run_id", "since"))
+_PUT = bulk_writes_and_key_queries.upsert_statement(table, (*_COLUMNS, "idle_under", "run_id", "since"))
 _DELETE = DeleteByKey(table)
 _FIELDS = [table.c[name] for name in _COLUMNS]
 _WAIT = [table.c[name] for name in (*IDENTITY, "waits_for", "idle_under")]
-_WAITS_AMONG = sql_statements.QueryByKeys(select(*_WAIT).where(in_stream_of_parameter(table)), table.c.key_hash)
-_IDLE = sql_statements.BulkStatement(
+_WAITS_AMONG = bulk_writes_and_key_queries.QueryByKeys(
+    select(*_WAIT).where(in_stream_of_parameter(table)), table.c.key_hash
+)
+_IDLE = bulk_writes_and_key_queries.BulkStatement(
     update(table)
     .where(in_stream_of_parameter(table), table.c.key_hash == bindparam("hash"))
     .values(idle_under=bindparam("version"))
 )
-_AMONG = sql_statements.QueryByKeys(select(*_FIELDS).where(in_stream_of_parameter(table)), table.c.key_hash)
-_SINCE = sql_statements.QueryByKeys(
+_AMONG = bulk_writes_and_key_queries.QueryByKeys(
+    select(*_FIELDS).where(in_stream_of_parameter(table)), table.c.key_hash
+)
+_SINCE = bulk_writes_and_key_queries.QueryByKeys(
     select(table.c.key_hash, table.c.since).where(in_stream_of_parameter(table)), table.c.key_hash
 )
-_WAITS = sql_statements.QueryByKeys(
+_WAITS = bulk_writes_and_key_queries.QueryByKeys(
     select(table.c.key_hash, table.c.waits_for).where(in_stream_of_parameter(table)), table.c.key_hash
 )
 
@@ -83,7 +87,7 @@ class WaitingRecords:
             group = [record for record in records if record.identity.stream == stream]
             hashes = [record.identity.key_hash for record in group]
             since = dict(_SINCE.rows(self._connection, {"stream": stream}, hashes))
-            columns = sql_statements.as_columns(group, "idle_under", **_COLUMNS)
+            columns = bulk_writes_and_key_queries.as_columns(group, "idle_under", **_COLUMNS)
             columns["since"] = [since.get(key_hash, at) for key_hash in hashes]
             _PUT.run(self._connection, columns, {"run_id": run_id})
 
@@ -148,7 +152,7 @@ class WaitingRecords:
         if waits_for is None:
             return [dict(row) for row in self._connection.execute(query).mappings()]
         found = list[dict[str, Any]]()
-        for part in sql_statements.chunks(waits_for):
+        for part in bulk_writes_and_key_queries.chunks(waits_for):
             rows = self._connection.execute(query.where(table.c.waits_for.in_(part))).mappings()
             found = sorted([*found, *map(dict, rows)], key=itemgetter(*WaitingPlace._fields))[:limit]
         return found

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from sqlalchemy import Connection, Insert, bindparam, delete, func, literal, select, tuple_, update
 
-from crossdock.state.db import sql_statements
+from crossdock.state.db import bulk_writes_and_key_queries
 from crossdock.state.db.schema import hints, webhooks
 from crossdock.state.tables.dead_letters import ALL, RecordFilter
 from crossdock.state.tables.record_identity_and_scope import DeleteByKey, in_stream_of_parameter
@@ -123,7 +123,7 @@ def _receive_statement(insert: Any) -> Insert:
     return received
 
 
-_RECEIVE = sql_statements.BulkStatement(_receive_statement, _RECEIVED)
+_RECEIVE = bulk_writes_and_key_queries.BulkStatement(_receive_statement, _RECEIVED)
 
 
 def _upsert_hint_statement(insert: Any) -> Insert:
@@ -136,15 +136,17 @@ def _upsert_hint_statement(insert: Any) -> Insert:
     return hinted
 
 
-_HINT = sql_statements.BulkStatement(_upsert_hint_statement, _NEW)
-_AMONG = sql_statements.QueryByKeys(select(hints.c.key_hash).where(in_stream_of_parameter(hints)), hints.c.key_hash)
+_HINT = bulk_writes_and_key_queries.BulkStatement(_upsert_hint_statement, _NEW)
+_AMONG = bulk_writes_and_key_queries.QueryByKeys(
+    select(hints.c.key_hash).where(in_stream_of_parameter(hints)), hints.c.key_hash
+)
 _THIS = hints.c.stream == bindparam("of"), hints.c.key_hash == bindparam("this")
 _SAME = *_THIS, hints.c.number == bindparam("fetched")  # without a new hint
-_DONE = sql_statements.BulkStatement(delete(hints).where(*_SAME))
-_AGAIN = sql_statements.BulkStatement(
+_DONE = bulk_writes_and_key_queries.BulkStatement(delete(hints).where(*_SAME))
+_AGAIN = bulk_writes_and_key_queries.BulkStatement(
     update(hints).where(*_SAME).values(due_at=bindparam("later"), attempts=bindparam("failed"), error=bindparam("why"))
 )
-_HASTEN = sql_statements.BulkStatement(update(hints).where(*_THIS).values(due_at=bindparam("now")))
+_HASTEN = bulk_writes_and_key_queries.BulkStatement(update(hints).where(*_THIS).values(due_at=bindparam("now")))
 _DELETE = DeleteByKey(hints)
 
 
@@ -171,7 +173,7 @@ class Inbox:
 
     def schedule_fetch_of_records(self, records: Sequence[NamedRecord], *, at: datetime) -> None:
         """Schedule *records* to be fetched at once, even if earlier attempts failed."""
-        columns = sql_statements.as_columns(dict.fromkeys(records), *NamedRecord._fields)
+        columns = bulk_writes_and_key_queries.as_columns(dict.fromkeys(records), *NamedRecord._fields)
         _HINT.run(self._connection, columns, {"number": 1, "first_at": at, "last_at": at, "due_at": at, "attempts": 0})
 
     def has_readable_webhook(self, connection: str) -> bool:
@@ -224,12 +226,12 @@ class Inbox:
 
     def remove_fetched(self, done: Sequence[InboxRecord]) -> None:
         """Remove *done*, except those with a new hint."""
-        columns = sql_statements.as_columns(done, of="stream", this="key_hash", fetched="number")
+        columns = bulk_writes_and_key_queries.as_columns(done, of="stream", this="key_hash", fetched="number")
         _DONE.run(self._connection, columns)
 
     def retry_later(self, failed: Sequence[InboxRecord]) -> None:
         """Store when *failed* are fetched again, except those with a new hint, which are due at once."""
-        columns = sql_statements.as_columns(
+        columns = bulk_writes_and_key_queries.as_columns(
             failed, of="stream", this="key_hash", fetched="number", later="due_at", failed="attempts", why="error"
         )
         _AGAIN.run(self._connection, columns)

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, tuple_, update
 
-from crossdock.state.db import sql_statements
+from crossdock.state.db import bulk_writes_and_key_queries
 from crossdock.state.db.schema import (
     audit_log,
     batches,
@@ -87,7 +87,7 @@ class Retention:
         return None if text is None else datetime.fromisoformat(text)
 
     def store_applied_time(self, at: datetime) -> None:
-        sql_statements.upsert_rows(self._connection, meta, [{"name": _APPLIED, "value": at.isoformat()}])
+        bulk_writes_and_key_queries.upsert_rows(self._connection, meta, [{"name": _APPLIED, "value": at.isoformat()}])
 
     def _remove_rows(self, name: str, ages: PurgeTimes) -> int:
         table, condition = _EXPIRED[name]
@@ -101,7 +101,7 @@ class Retention:
             self._store_digests_of_removed_inputs("snapshot", [(row.stream, "", row.content) for row in rows])
         elif table is runs:
             self._mark_removed_runs([row.id for row in rows])
-        for part in sql_statements.chunks(rows):
+        for part in bulk_writes_and_key_queries.chunks(rows):
             self._overwriting_connection().execute(delete(table).where(tuple_(*table.primary_key).in_(list(part))))
         if table is runs:
             RunConfigs(self._overwriting_connection()).remove_unused()
@@ -124,7 +124,7 @@ class Retention:
 
     def _mark_removed_runs(self, run_ids: Sequence[int]) -> None:
         """Record until when runs are removed, so that sums of older ones are not taken for whole."""
-        for part in sql_statements.chunks(run_ids):
+        for part in bulk_writes_and_key_queries.chunks(run_ids):
             query = select(func.max(runs.c.started_at)).where(runs.c.id.in_(part))
             Runs(self._connection).mark_removed_until(self._connection.execute(query).scalar_one())
 

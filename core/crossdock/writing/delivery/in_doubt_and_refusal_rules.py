@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import unquote
 
@@ -34,18 +34,17 @@ def sent_intent_rule(intent: Intent, target: Target, now: datetime) -> Rule:
     """
     assert intent.first_sent_at is not None
     rule = target.resources[intent.resource].endpoint.rule(intent.operation)
-    known_s = time_for_which_keys_are_known(target)
-    age_s = (now - intent.first_sent_at).total_seconds()
-    is_forgotten = not known_s - target.kept_s <= age_s <= known_s
+    known = time_for_which_keys_are_known(target)
+    is_forgotten = not known - timedelta(seconds=target.kept_s) <= now - intent.first_sent_at <= known
     is_unknown = not intent.attempts  # from a restored state: it was never sent under this key
     if is_unknown or intent.http_status == ACCEPTED or (rule == "resend" and is_forgotten):
         return target.resources[intent.resource].endpoint.rule_without_key(intent.operation)
     return rule
 
 
-def time_for_which_keys_are_known(target: Target) -> float:
-    """Return the seconds after a request in which it may be repeated with its idempotency key."""
-    return target.kept_s - min(MARGIN_S, target.kept_s / 4)
+def time_for_which_keys_are_known(target: Target) -> timedelta:
+    """Return how long after a request it may be repeated with its idempotency key."""
+    return timedelta(seconds=target.kept_s - min(MARGIN_S, target.kept_s / 4))
 
 
 def is_held_back_as_unverifiable(intent: Intent, target: Target, *, state_restored: bool) -> bool:

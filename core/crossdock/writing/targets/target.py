@@ -18,10 +18,10 @@ from crossdock.mapping.own_external_ids import DEFAULT_FORM, make_external_id_fr
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.pacing import rate_limit_headers
-from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
 from crossdock.pacing.rate_limit_headers import RateHeaders
 from crossdock.pacing.rate_limit_settings import LimitSettings
+from crossdock.pacing.token_bucket_store import BucketState
 from crossdock.platform.retry_and_in_flight_settings import Retry
 from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.values import exact_json

@@ -17,9 +17,9 @@ from crossdock.resources import ResourceModel
 from crossdock.sandbox import access_control, resource_store, strict_json, webhook_events
 from crossdock.sandbox.api_call import ApiCall
 from crossdock.sandbox.body_validation import EmptyBody, validated_body
+from crossdock.sandbox.permitted_webhook_addresses import url_refusal_reason
 from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.rfc3339 import instant_text
-from crossdock.sandbox.webhook_addresses import url_refusal_reason
 from crossdock.sandbox.webhook_events import EventType
 from crossdock.sandbox.webhook_pagination import read_page_newest_first
 from crossdock.sandbox.webhook_paths import SUBSCRIPTIONS

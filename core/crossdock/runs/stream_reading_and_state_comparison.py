@@ -40,7 +40,7 @@ from crossdock.runs.planning.snapshot_proof import Completeness, remember_snapsh
 from crossdock.runs.planning.target_ids_of_references import stored_key_by_trimmed_key
 from crossdock.runs.planning.unchanged_waits import IdleWaits, UnchangedWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
-from crossdock.runs.records_followed_until_final import FollowedRecordFetch
+from crossdock.runs.source_records_fetched_until_final import FollowedRecordFetch
 from crossdock.state import DeadLetter, Intent, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import known_fingerprints_by_key
 from crossdock.state.tables.dead_letters import DeadLetterFacts

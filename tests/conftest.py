@@ -66,10 +66,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_nightly(item: pytest.Item) -> bool:
-    mark = item.get_closest_marker("nightly")
     case = item.name.partition("[")[2].removesuffix("]")
-    return mark is not None and not any(
-        case == text or case.startswith(f"{text}-") or case.endswith(f"-{text}") for text in mark.kwargs.get("but", ())
+    return any(
+        not any(
+            case == text or case.startswith(f"{text}-") or case.endswith(f"-{text}")
+            for text in mark.kwargs.get("but", ())
+        )
+        for mark in item.iter_markers("nightly")  # of its file too
     )
 
 

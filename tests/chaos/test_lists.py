@@ -25,7 +25,7 @@ def test_no_record_is_lost_silently(tmp_path: Path, part: int) -> None:
     assert told[4]
 
 
-@pytest.mark.nightly(but=["0"])
+@pytest.mark.nightly
 @pytest.mark.parametrize("part", range(4))
 def test_no_order_is_made_of_two_moments(tmp_path: Path, part: int) -> None:
     """An order whose lines are on several pages, or listed twice, has those of one reading."""

@@ -31,7 +31,8 @@ def files(page: Path) -> dict[str, str]:
     return code_of
 
 
-@pytest.mark.parametrize("of_processes", [False, pytest.param(True, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("of_processes", [False, True])
 def test_the_python_of_the_pages(tmp_path: Path, *, of_processes: bool) -> None:
     """It can be imported, and its tests pass; warnings are errors. Those that start processes take minutes."""
     for page in PAGES:

@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 from collections import Counter
 from contextlib import closing
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -344,8 +344,9 @@ def test_a_new_state_that_takes_records_over_sends_no_invoice_of_a_lost_one(
     remove_state(site)
     site.init()
     pass_time(site.base_url, 2 * 86_400)
-    now = SystemClock.now
-    monkeypatch.setattr(SystemClock, "now", lambda clock: now(clock) + timedelta(days=2))
+    now, created = SystemClock.now, datetime.fromisoformat(site.effects("invoice")[-1]["at"])
+    ahead = created - now(SystemClock()) + timedelta(days=2)  # other tests have set the clock of the platform
+    monkeypatch.setattr(SystemClock, "now", lambda clock: now(clock) + ahead)
     site.edit("resource: customer", "resource: customer\n        adopt: external_id")
     site.edit("resource: product", "resource: product\n        adopt: external_id")
     site.export("INV_1.csv", INVOICES + "4;C1;P1;7;1.50;EUR\n")

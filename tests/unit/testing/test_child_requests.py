@@ -192,7 +192,7 @@ def test_a_seeded_bug_is_found(made: type[OrdersCase], test: str, says: str) -> 
     assert says in failure(made, test)
 
 
-@pytest.mark.nightly(but=["pages", "expanded", "documented as whole", "refused"])
+@pytest.mark.nightly(but=["pages", "refused"])
 @pytest.mark.parametrize(
     "made",
     [

@@ -439,9 +439,7 @@ CORRECT: Mapping[type[HttpStreamContract], Mapping[str, str]] = {
 }
 
 
-@pytest.mark.nightly(
-    but=["OtherMembersContract", "ExplodedContract", "OfOneChannelContract", "UnpagedContract", "GroupedContract"]
-)
+@pytest.mark.nightly(but=["ExplodedContract", "GroupedContract"])
 @pytest.mark.parametrize("case", CORRECT, ids=lambda case: case.__name__)
 def test_rows_need_not_be_what_the_api_lists(case: type[HttpStreamContract]) -> None:
     """Nothing is lost by pages, cursors or errors."""

@@ -46,12 +46,9 @@ def row_fingerprints(columns: Sequence[str], version: str, algorithm: Algorithm)
     return reduce(add, hashes)
 
 
-def group_fingerprints(
-    rows: pl.DataFrame, key: str | Sequence[str], fingerprint: str, algorithm: Algorithm
-) -> pl.DataFrame:
+def group_fingerprints(rows: pl.DataFrame, keys: Sequence[str], fingerprint: str, algorithm: Algorithm) -> pl.DataFrame:
     """Compute a fingerprint per group as a multiset of rows, with its lowest `LINE` and the maxima of others."""
     multiset = pl.col(fingerprint).sort().cast(pl.String).str.join(",")
-    keys = [key] if isinstance(key, str) else list(key)
     others = [pl.col(name) for name in rows.columns if name not in {*keys, fingerprint, LINE}]
     grouped = rows.group_by(keys, maintain_order=True).agg(
         multiset.alias(fingerprint),

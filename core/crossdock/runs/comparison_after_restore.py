@@ -153,13 +153,14 @@ class BindingVerification:
             name for name in written if target.resources[name].write_once and target.resources[name].endpoint.reads
         ]
         scopes = {each.whole_record_scope for each in project.scope_by_stream.values() if each.target == target.name}
+        with self._state.begin_read_only() as tx:
+            is_new = not any(map(tx.bindings.has_any, scopes))
 
         def require(tx: Transaction) -> None:
-            if not any(map(tx.bindings.has_any, scopes)):
-                for name in written_once:
-                    tx.unverified.mark_resource(target.name, name)
+            for name in written_once:
+                tx.unverified.mark_resource(target.name, name)
 
-        if written_once:
+        if is_new and written_once:
             self._state.run_transaction(require)
 
     def _compare_readable_resources(self, resources: Sequence[str], compare: Callable[[str], None]) -> None:

@@ -84,7 +84,7 @@ def test_a_group_is_a_multiset(lines: list[str], rng: object) -> None:
         frame = pl.DataFrame({"k": ["K"] * len(rows), "t": rows}, schema={"k": pl.String, "t": pl.String})
         frame = frame.with_columns(fingerprint.text_hashes(pl.col("t"), "xxh3_64").alias("fp")).drop("t")
         frame = frame.with_row_index(LINE)
-        return int(fingerprint.group_fingerprints(frame, "k", "fp", "xxh3_64")["fp"][0])
+        return int(fingerprint.group_fingerprints(frame, ["k"], "fp", "xxh3_64")["fp"][0])
 
     shuffled = list(lines)
     rng.shuffle(shuffled)  # type: ignore[attr-defined]  # hypothesis gives a random.Random

@@ -299,13 +299,14 @@ class FileSource:
         entries, missing = read_manifest_entries(
             self._manifest, store, self._run, new, lambda name: self._listing.matches(name) and name not in there
         )
-        for name, where in list(missing.items())[:1]:
-            verb = "is" if len(missing) == 1 else "are"
-            found = count_with_noun(len(missing), "file")
-            text = f"{found} that a manifest names {verb} not there, such as {name} in {where}"
+        if missing:
+            name, where = next(iter(missing.items()))
+            found = (
+                f"{count_with_noun(len(missing), 'file')} that a manifest names {'is' if len(missing) == 1 else 'are'}"
+            )
             hint = "their records are missing; they are read when they come: ask the sender for them"
-            for stream in dict.fromkeys(each.stream for each in self._stream_ids):
-                self._run.warn(stream.partition(":")[0], f"{text}: {hint}", code="file_missing")
+            for stream_id in self._stream_ids:
+                self._warn_of_missing_files(stream_id, f"{found} not there, such as {name} in {where}: {hint}")
         return entries
 
     def _warn_of_fewer_parts_than_before(self, parts: Sequence[FileFacts]) -> None:
@@ -316,7 +317,10 @@ class FileSource:
                 found = count_with_noun(len(parts), "file")
                 text = f"the snapshot of {parts[-1].name} has {found}, and the one before had {before:,}"
                 hint = "if a part is missing, records lose its rows until it arrives: run after the last upload"
-                self._run.warn(stream_id.stream.partition(":")[0], f"{text}: {hint}", code="file_missing")
+                self._warn_of_missing_files(stream_id, f"{text}: {hint}")
+
+    def _warn_of_missing_files(self, stream_id: StreamId, text: str) -> None:
+        self._run.warn(stream_id.stream.partition(":")[0], text, code="file_missing")
 
     def _select_files_to_fetch(self, store: FileStore) -> list[RemoteFile]:
         offered = self._listing.offered_files(store)

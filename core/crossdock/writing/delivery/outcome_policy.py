@@ -73,21 +73,21 @@ class OutcomePolicy:
             self._retries.leave_to_next_run(SendTask(intent), Outcome("unavailable"), decisions)
         elif not looked_up and self._may_be_executed_since_backup(intent):
             self._decide_possibly_executed_since_backup(intent, decisions)
-        elif not looked_up and self._is_in_doubt_as_sent_by_lost_state(intent, decisions):
-            pass
+        elif not looked_up and self._take_like_record_of_lost_state(intent):
+            self._put_in_doubt_as_of_lost_state(intent, decisions)
         elif not looked_up and self._needs_look_up_before_sending(intent):
             self._run.queue.put(SendTask(intent, "look_up"))
         else:
             self._run.queue.put(SendTask(intent))
 
-    def _is_in_doubt_as_sent_by_lost_state(self, intent: Intent, decisions: DispatchDecisions) -> bool:
-        """Put a record that is written once in doubt if the target has one like it that no state has sent."""
+    def _take_like_record_of_lost_state(self, intent: Intent) -> bool:
+        """Return whether the target has a record like one that is written once, for which no other was in doubt yet."""
         known, is_once = self._run.forgotten, self._target.resources[intent.resource].write_once
-        if known is None or not is_once or known.find_created_id_once(intent) is None:
-            return False
+        return known is not None and is_once and known.find_created_id_once(intent) is not None
+
+    def _put_in_doubt_as_of_lost_state(self, intent: Intent, decisions: DispatchDecisions) -> None:
         intent.first_sent_at = self._clock.now()  # from now on it counts as sent
         decisions.settle("in_doubt", intent, Outcome("in_doubt", in_doubt_and_refusal_rules.MAY_BE_OF_LOST_STATE))
-        return True
 
     def _may_be_executed_since_backup(self, intent: Intent) -> bool:
         return self._run.doubts.restored and in_doubt_and_refusal_rules.may_be_executed_since_backup(intent)
@@ -178,12 +178,13 @@ class OutcomePolicy:
         if intent.operation == "create":
             request = request_to_create(intent.resource, payload_after(intent), self._target)
             intent.method, intent.path = request.method, request.path
-        if not self._run.doubts.restored and self._is_in_doubt_as_sent_by_lost_state(intent, decisions):
-            return
         if in_doubt_and_refusal_rules.is_held_back_as_unverifiable(
             intent, self._target, state_restored=self._run.doubts.restored
         ):
-            self._run.queue.hold_back(SendTask(intent))
+            if self._take_like_record_of_lost_state(intent):
+                self._put_in_doubt_as_of_lost_state(intent, decisions)
+            else:
+                self._run.queue.hold_back(SendTask(intent))
         elif intent.operation != "create" and self._current_request_if_different(intent) is not None:
             self._run.queue.put(SendTask(intent, "look_up"))  # it is made again from what the target holds
         else:

@@ -49,10 +49,6 @@ class ResourceTotals(Struct):
                 _add_to_sum(both.amounts, part, amount, 1)
         return both
 
-    def replace_record(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-        self.add_record(before, -1)
-        self.add_record(after)
-
     @property
     def quantity(self) -> Decimal:
         return exact_sum(self.quantities.values())

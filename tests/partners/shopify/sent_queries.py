@@ -34,7 +34,11 @@ def documents() -> dict[str, str]:
         **{name: text for name, text in texts.items() if text.startswith(("query", "mutation"))},
         **{f"{name}.paged": one.paged_query for name, one in lists().items()},
         **{f"{name}.named": one.query_by_ids for name, one in lists().items()},
-        **{f"{name}.more_children": one.more_children_query for name, one in lists().items() if one.children},
+        **{
+            f"{name}.more_children": queries.further_children_query(one.type_name, one.children)
+            for name, one in lists().items()
+            if one.children
+        },
         **{f"{each.name}.of_refund": queries.further_children_query("Refund", each) for each in queries.REFUND_LISTS},
         "all_of": queries.list_query("productVariants", "id sku"),
     }

@@ -49,7 +49,8 @@ def test_what_is_taken_out_leaves_nothing(records: list[dict[str, Any]], changed
     for record in records:
         moved.add_record(record)
     for before, after in zip(records, changed, strict=False):
-        moved.replace_record(before, after)
+        moved.add_record(before, -1)
+        moved.add_record(after)
     number = min(len(records), len(changed))
     for record in [*changed[:number], *records[number:]]:
         fresh.add_record(record)

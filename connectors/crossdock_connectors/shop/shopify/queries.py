@@ -112,11 +112,6 @@ class ShopList(Struct, frozen=True):
         """The query for the records with some ids, the variable ``ids``. A null stands for one that does not exist."""
         return _query_by_ids(self.name, self.type_name, self.node_selection)
 
-    @property
-    def more_children_query(self) -> str:
-        assert self.children is not None
-        return further_children_query(self.type_name, self.children)
-
     def bulk_query(self, found: str) -> str:
         child, inner = self.children, ""
         if child is not None:

@@ -23,6 +23,13 @@ class FleetStates:
 
         self._base_files = [path.absolute() for path in base_files]
         self._paths = [path for path in find_config_files(pattern) if path not in self._base_files]
+        if not self._paths:
+            raise ConfigError(
+                "there is no config of a tenant",
+                where=pattern,
+                hint="for example --fleet 'tenants/*.yaml'",
+                code="config_missing",
+            )
         self.errors: dict[str, CrossdockError] = {}
 
     @property

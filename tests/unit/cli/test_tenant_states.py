@@ -8,6 +8,7 @@ import pytest
 from tests.unit.cli.conftest import CONFIG
 
 from crossdock.cli.tenant_states import FleetStates
+from crossdock.errors import ConfigError
 
 
 def test_a_tenant_with_the_state_of_another_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -19,3 +20,9 @@ def test_a_tenant_with_the_state_of_another_is_an_error(tmp_path: Path, capsys: 
     assert fleet.exit_code == 2
     assert "b: " in (said := capsys.readouterr().err)
     assert "has the same state as a" in said
+
+
+def test_a_pattern_that_finds_no_config_is_an_error(tmp_path: Path) -> None:
+    """Otherwise a wrong path reads like a fleet in which nothing is open."""
+    with pytest.raises(ConfigError, match="there is no config of a tenant"):
+        FleetStates(str(tmp_path / "*.yaml"), [])

@@ -56,6 +56,19 @@ def test_a_new_a_changed_and_a_removed_file_are_noticed(folder: FleetFolder) -> 
     assert sorted(watched.tenants) == ["acme", "cask"]
 
 
+def test_a_folder_that_has_become_empty_removes_no_tenant(folder: FleetFolder) -> None:
+    """Its disk may not be mounted any more: they go on with what was read before, until files are there again."""
+    watched = files(folder)
+    watched.load_changed_configs()
+    folder.tenants.rename(folder.folder / "elsewhere")
+    folder.tenants.mkdir()
+    with pytest.raises(ConfigError, match="no config of a tenant is there any more"):
+        watched.load_changed_configs()
+    assert sorted(watched.tenants) == ["acme", "bolt"]
+    folder.write("bolt")
+    assert names(watched.load_changed_configs())[1] == ["acme"]
+
+
 def test_a_file_that_is_being_written_is_left_until_it_stays_the_same(folder: FleetFolder) -> None:
     """Half of a file is not a config."""
     watched = files(folder)
@@ -93,6 +106,19 @@ def test_a_link_that_cannot_be_followed_is_an_error_of_its_tenant_only(folder: F
     assert names(changes) == ([], [], ["zinc"])
     assert "the config file cannot be read: File name too long" in changes.broken["zinc"]
     assert sorted(watched.tenants) == ["acme", "bolt"]
+
+
+@pytest.mark.parametrize("pattern", ["*/*.yaml", "*/zinc.yaml"])
+def test_a_folder_of_a_tenant_that_cannot_be_read_is_an_error_of_this_tenant_only(
+    folder: FleetFolder, pattern: str
+) -> None:
+    """It is not left out, as if it had no config."""
+    (folder.folder / "zinc").symlink_to("n" * 300)  # root could read any folder
+    watched = TenantFiles(str(folder.folder / pattern), folder.base)
+    found = watched.load_changed_configs()
+    if pattern == "*/*.yaml":
+        assert names(found)[0] == ["acme", "bolt"]
+    assert "the config file cannot be read: File name too long" in found.broken["zinc"]
 
 
 @pytest.mark.parametrize("pattern", ["{}", "{}/*.yaml"], ids=["folder", "pattern"])

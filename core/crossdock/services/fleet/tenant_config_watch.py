@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from msgspec import Struct
@@ -16,6 +17,7 @@ from crossdock.values.config_file import Signature, file_signature
 
 _SUFFIXES = (".yaml", ".yml")
 _SIGNS = "*?["  # of a pattern
+_LOST_FILES = "lost+found"  # a folder of each ext4 file system that only root can read
 _ADVICE = {
     "name": "rename one of the files",
     "state": "state: a database for each tenant",
@@ -58,8 +60,18 @@ class TenantFiles:
         return [path for path in find_config_files(self._pattern) if path not in self._base.paths]
 
     def load_changed_configs(self, *, reload: bool = False) -> TenantChanges:
-        """Load what has changed, or all with *reload*. A changed file is loaded once two scans find it the same."""
+        """Load what has changed, or all with *reload*. A changed file is loaded once two scans find it the same.
+
+        Raises ConfigError if all configs have disappeared.
+        """
         tenants, broken, found = self.tenants, self.config_errors, self.config_paths()
+        if self._loaded and not found:  # as in a folder whose disk is not mounted any more
+            raise ConfigError(
+                "no config of a tenant is there any more, and all tenants go on with what was read before",
+                where=self._pattern,
+                hint="restore the files; to end the last tenant, stop the scheduler",
+                code="config_missing",
+            )
         for path in self._loaded.keys() - set(found):
             self._unload(path)
         seen = {path: file_signature(self._base.base_and_tenant_files(path)) for path in found}
@@ -111,7 +123,8 @@ class TenantFiles:
 def find_config_files(pattern: str) -> list[Path]:
     """Return the YAML files of a folder, or those of a pattern such as ``tenants/*.yaml``, in order of their paths.
 
-    A file that cannot be looked at is among them. Raises ConfigError if the folder cannot be read.
+    A file that cannot be looked at is among them, and a folder below that cannot be read. Raises ConfigError if the
+    folder itself cannot be read.
     """
     try:
         return _files_of_folder_or_pattern(pattern)
@@ -124,7 +137,7 @@ def find_config_files(pattern: str) -> list[Path]:
 def _files_of_folder_or_pattern(pattern: str) -> list[Path]:
     place = Path(pattern).absolute()
     if place.is_dir():
-        return sorted(path for path in place.iterdir() if path.suffix in _SUFFIXES and _is_visible_file(path))
+        return sorted(path for path in place.iterdir() if path.suffix in _SUFFIXES and _may_be_config(path))
     if not any(sign in pattern for sign in _SIGNS):
         if place.is_file():
             return [place]
@@ -134,9 +147,36 @@ def _files_of_folder_or_pattern(pattern: str) -> list[Path]:
             hint="for example --fleet 'tenants/*.yaml'",
             code="config_missing",
         )
-    _require_readable_if_there(next(each for each in place.parents if not any(sign in str(each) for sign in _SIGNS)))
-    root = Path(place.anchor)
-    return sorted(path for path in root.glob(str(place.relative_to(root))) if _is_visible_file(path))
+    return sorted({path for path in _matching_paths(Path(place.anchor), place.parts[1:]) if _may_be_config(path)})
+
+
+def _matching_paths(folder: Path, names: Sequence[str]) -> Iterator[Path]:
+    """Yield what the parts *names* of a pattern find in *folder*, and folders that cannot be read.
+
+    `Path.glob` leaves such a folder out, as if it had no file, so that its tenants would be gone.
+    """
+    if not names:
+        yield folder
+        return
+    name, *rest = names
+    if not any(sign in name for sign in _SIGNS):
+        yield from _matching_paths(folder / name, rest)
+        return
+    try:
+        with os.scandir(folder) as entries:
+            found = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError:
+        yield folder
+        return
+    if name == "**":
+        yield from _matching_paths(folder, rest)
+    for each, is_folder in found.items():
+        if name == "**" and is_folder:
+            yield from _matching_paths(folder / each, names)
+        elif name != "**" and fnmatchcase(each, name):
+            yield from _matching_paths(folder / each, rest)
 
 
 def _values_to_keep_unique(tenant: Tenant | str | None) -> list[tuple[str, str]]:
@@ -151,12 +191,13 @@ def _require_readable_if_there(folder: Path) -> None:
         pass
 
 
-def _is_visible_file(path: Path) -> bool:
-    if path.name.startswith("."):
+def _may_be_config(path: Path) -> bool:
+    if path.name.startswith(".") or path.name == _LOST_FILES:
         return False
     try:
-        return stat.S_ISREG(path.stat().st_mode)
+        mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError:
         return True  # to load it says why it cannot be used
+    return stat.S_ISREG(mode) or (stat.S_ISDIR(mode) and not os.access(path, os.R_OK))

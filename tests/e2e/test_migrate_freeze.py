@@ -72,14 +72,16 @@ def test_the_command(migrated: MigratedFolder) -> None:
 
 
 def test_when_files_were_written(migrated: MigratedFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is said for each stream of files: they do not change while people go on to work in the system."""
+    """It is said for each stream of files, to programs too: people may go on to work while no file changes."""
     migrated.load()
     frozen = f"{freeze_check.__name__}.{freeze_check.verify_and_store_source_freeze.__name__}"
     monkeypatch.setattr(frozen, lambda *_, **__: checked(migrated, Waiting()))
     said = migrated.migrate("freeze").stderr
+    told = migrated.migrate("freeze", "--json").document["newest_files"]
     for name, files in (("customers", "CUST1.csv"), ("invoices", "INV1.csv"), ("products", "PROD1.csv")):
         at = datetime.fromtimestamp((migrated.folder / "out" / files).stat().st_mtime, UTC)
         assert f"wms.{name} of {at:%Y-%m-%d %H:%M:%S}Z" in said
+        assert datetime.fromisoformat(told[f"wms.{name}"]) == at.replace(microsecond=0)
     assert "have it export once more, load, and check again" in said
 
 

@@ -40,6 +40,7 @@ class FreezeCheck(Struct, frozen=True):
             "since": time_text(self.since),
             "waited_s": int(self.waited.total_seconds()),
             "sources": self.sources,
+            "newest_files": {name: time_text(at) for name, at in self.newest_files.items()},
         }
 
 

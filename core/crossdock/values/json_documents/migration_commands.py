@@ -313,6 +313,8 @@ class Freeze(TypedDict):
     waited_s: int
     sources: dict[str, str]
     """A hash of what each stream read."""
+    newest_files: NotRequired[dict[str, Instant]]
+    """When the newest content of each stream of files was written; not in a check that an earlier version made."""
 
 
 class SignOff(TypedDict):

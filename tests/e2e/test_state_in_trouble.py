@@ -374,6 +374,37 @@ def test_a_damaged_file(site: Site, at: int) -> None:
     assert site.names("product") == ["wms:P1", "wms:P2"]
 
 
+def test_a_backup_beside_the_log_of_the_former_file(site: Site) -> None:
+    """SQLite copies that log, which a killed run has left, into the backup: the error says what to remove."""
+    site.init()
+    fill(site)
+    state, backup, log = site.folder / "state.db", site.folder / "backup.db", site.folder / "state.db-wal"
+    with closing(sqlite3.connect(state)) as file, closing(sqlite3.connect(backup)) as copy:
+        file.backup(copy)
+    site.sync()
+    site.export("INV_2.csv", INVOICES + "4;C1;P1;7;0.05;EUR\n")
+    site.sync()
+    site.export("INV_3.csv", INVOICES + "5;C1;P1;9;0.05;EUR\n")
+    with closing(sqlite3.connect(state)) as reader:  # as long as it reads, the run leaves its log
+        reader.execute("SELECT count(*) FROM bindings").fetchone()
+        site.sync()
+        left = log.read_bytes()
+    for _ in range(2):
+        shutil.copy2(backup, state)
+        log.write_bytes(left)
+        stopped = site.run("state", "restored")
+        assert_stopped(
+            stopped, "database disk image is malformed", "remove its files -wal and -shm, restore a backup, then"
+        )
+    for each in site.folder.glob("state.db-*"):
+        if each.is_file():
+            each.unlink()
+    shutil.copy2(backup, state)
+    assert site.run("state", "restored").code == 0
+    assert site.sync().json["balanced"]
+    assert len(site.effects("invoice")) == 5
+
+
 @pytest.mark.nightly
 def test_a_state_that_another_program_holds(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error asks whether another process uses it; once that has ended, the run succeeds."""

@@ -24,6 +24,7 @@ from crossdock.state.db.database_creation_and_opening import (
     open_engine,
     preload_database_file,
     read_only_connection,
+    refuse_damaged_file,
     state_id,
 )
 from crossdock.state.db.database_errors import is_transient, translated_database_errors, url_without_password
@@ -217,8 +218,11 @@ class State:
 
         Raises:
             StateBusyError: If another run uses it for longer than *waits_s*.
+            StateError: If it is declared *restored*, and the file is damaged.
             RefusedError: If it is older than what was last sent from here, and was not declared *restored*.
         """
+        if restored:
+            refuse_damaged_file(self._engine, self._url)
         files = self._files_of_fence(self._folder) if self._folder else None
         above = files.highest() if files and restored else Fence()
         with translated_database_errors(self._url), ExitStack() as stack:

@@ -24,7 +24,12 @@ from sqlalchemy.util import LRUCache
 
 from crossdock.errors import ConfigError, StateError
 from crossdock.state.db import schema, schema_migrations
-from crossdock.state.db.database_errors import translated_database_errors, translated_os_errors, url_without_password
+from crossdock.state.db.database_errors import (
+    damaged_file_error,
+    translated_database_errors,
+    translated_os_errors,
+    url_without_password,
+)
 from crossdock.values.safe_local_files import create_private
 from crossdock.values.web_address_checks import has_secret_parameter
 
@@ -189,6 +194,18 @@ def state_id(engine: Engine, url: URL) -> str:
     """Return the identity of a state, which its copies share."""
     with translated_database_errors(url), read_only_connection(engine) as connection:
         return _read_meta(connection)[schema_migrations.IDENTITY]
+
+
+def refuse_damaged_file(engine: Engine, url: URL) -> None:
+    """Raise StateError if a SQLite file is damaged, as one in which the log of another file was written.
+
+    It reads the whole file. Without it, a lost page of an index hides records until somebody needs them.
+    """
+    if engine.dialect.name != "sqlite":
+        return
+    with translated_database_errors(url), read_only_connection(engine) as connection:
+        if connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar() != "ok":
+            raise damaged_file_error(url)
 
 
 @contextmanager

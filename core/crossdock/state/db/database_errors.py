@@ -19,6 +19,10 @@ _DISK = f"check its disk, free space and quota, {_AGAIN}"
 _WRITABLE = f"make the file and its folder writable for this user, on a writable disk, {_AGAIN}"
 _REGULAR = f"the file and its lock must be regular files in a folder, not links; {_AGAIN.removeprefix('then ')}"
 _BACKUP = "the file is damaged: restore a backup, then run 'crossdock state restored'"
+_BACKUP_ALONE = (  # SQLite would copy the log of the former file into the backup
+    "the file is damaged, or the log beside it is that of a former one: remove its files -wal and -shm, restore a"
+    " backup, then run 'crossdock state restored'"
+)
 _AWAY = f"check the address and that the server is running, {_AGAIN}"
 _OTHER = f"fix the cause at the database, {_AGAIN}"
 _SHARED = "is another crossdock process using it?"
@@ -32,8 +36,8 @@ _SQLITE = {  # by primary result code: sqlite.org/rescode.html
     sqlite3.SQLITE_PERM: _WRITABLE,
     sqlite3.SQLITE_CANTOPEN: _WRITABLE,
     sqlite3.SQLITE_IOERR: _DISK,
-    sqlite3.SQLITE_CORRUPT: _BACKUP,
-    sqlite3.SQLITE_NOTADB: _BACKUP,
+    sqlite3.SQLITE_CORRUPT: _BACKUP_ALONE,
+    sqlite3.SQLITE_NOTADB: _BACKUP_ALONE,
 }
 _POSTGRESQL = {  # by SQLSTATE or its class: PostgreSQL manual, appendix A
     "08": _AWAY,
@@ -87,6 +91,10 @@ def translated_os_errors(url: URL) -> Iterator[None]:
         yield
     except OSError as error:
         raise _unusable_state_error(url, error.strerror or str(error), _SYSTEM.get(error.errno or 0, _DISK)) from error
+
+
+def damaged_file_error(url: URL) -> StateError:
+    return _unusable_state_error(url, "database disk image is malformed", _BACKUP_ALONE)
 
 
 def is_transient(error: DBAPIError) -> bool:

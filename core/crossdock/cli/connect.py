@@ -53,6 +53,7 @@ def connect(
 
     loaded = load_project(config)
     api, auth = _declared_api_and_auth(loaded, config, name)
+    loaded.claim_folders_beside_spool()
     auth.prepare()
     path, clock = auth.file.path, SystemClock()
     with logged_multi_transaction_change(

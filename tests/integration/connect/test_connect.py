@@ -102,6 +102,32 @@ def test_an_answer_with_another_state_changes_nothing(vendor: TokenVendor, url: 
     assert (logged["before"], logged["after"]) == ({"connected": False}, {"connected": True})
 
 
+def test_the_account_of_another_state_is_not_replaced(vendor: TokenVendor, url: str, tmp_path: Path) -> None:
+    """Of configs in one folder, whose databases have one name on two hosts, the first one keeps its tokens."""
+    made = TokenProject(tmp_path, url)
+    config = made.config.read_text().replace("sqlite:///state.db", "postgresql://crossdock@127.0.0.1:7/acme")
+    made.config.write_text(config)
+    with connecting(made) as (address, connected):
+        in_browser(address)
+    assert connected.done.exit_code == 0, connected.done.stderr
+    kept = (tmp_path / "acme.tokens" / "books.json").read_bytes()
+    live = json.loads(config.replace(":7/acme", ":9/acme"))
+    live["platform"]["tenant"] = "live"
+    made.config.write_text(json.dumps(live))
+    refused = made.run("connect", "books", "--no-browser", "--within", "1")
+    assert refused.exit_code == 3, refused.stderr
+    assert "acme.keys belongs to the state of tenant 't'" in refused.stderr
+    assert "set 'spool' in one of the two configs" in refused.stderr
+    live["spool"] = "live.spool"  # as the error says
+    made.config.write_text(json.dumps(live))
+    (tmp_path / "err").unlink()
+    with connecting(made) as (address, connected):
+        in_browser(address)
+    assert connected.done.exit_code == 0, connected.done.stderr
+    assert (tmp_path / "acme.tokens" / "books.json").read_bytes() == kept
+    assert (tmp_path / "live.tokens" / "books.json").exists()
+
+
 def test_access_that_is_denied(vendor: TokenVendor, url: str, tmp_path: Path) -> None:
     """Exit 3 without the vendor's words, and earlier tokens stay."""
     project, vendor.denies = TokenProject(tmp_path, url), True

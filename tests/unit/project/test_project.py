@@ -10,7 +10,7 @@ import pytest
 
 from crossdock.cli.main import main
 from crossdock.config.project import project
-from crossdock.errors import ConfigError
+from crossdock.errors import ConfigError, StateError
 from crossdock.values.config_base_types import secrets_in
 
 CANARY = "hunter2"
@@ -268,6 +268,24 @@ def test_states_in_one_database_share_no_tokens(tmp_path: Path) -> None:
     assert loaded.connections[0].tokens == tmp_path / "acme.tokens/wms.json"
     loaded = project.load(edited(tmp_path, "state: sqlite:///acme.db", "state: sqlite:///acme.db\nspool: spools/a"))
     assert loaded.connections[0].tokens == tmp_path / "acme.db.tokens/wms.json"
+
+
+def test_states_of_two_tenants_share_no_folders(tmp_path: Path) -> None:
+    """A database that was moved, or one of another tenant in the same place, has the folders of the former one."""
+
+    def claim(database: str, tenant: str) -> None:
+        path = edited(tmp_path, "state: sqlite:///acme.db", f"state: postgresql://crossdock@{database}")
+        path.write_text(path.read_text().replace("tenant: acme", f"tenant: {tenant}"))
+        project.load(path).claim_folders_beside_spool()
+
+    for database, tenant in (("db1/acme", "acme"), ("db2/acme", "acme"), ("db2/acme", "globex")):
+        claim(database, tenant)
+    for elsewhere in ("db1/acme", "db2/acme?options=-csearch_path%3Dacme"):
+        with pytest.raises(StateError, match="acme.keys belongs to the state of tenant 'globex'") as refused:
+            claim(elsewhere, "acme")
+        assert refused.value.code == "state_of_another_tenant"
+    (tmp_path / "acme.keys" / "state.json").write_text("damaged")
+    claim("db1/acme", "acme")
 
 
 def test_notify_is_part_of_the_project(tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ from crossdock.state import (
     parse_url,
 )
 from crossdock.state.db.schema import VERSION
+from crossdock.state.sidecar_files.folder_owner import claim_folder
 from crossdock.state.upkeep.removable_rows import PurgeTimes
 from crossdock.values import config_file
 from crossdock.values.clock import Clock, SystemClock
@@ -363,10 +364,16 @@ class Project(Struct, frozen=True):
         """Return the folder of this *kind* that belongs to the state."""
         return _folder_beside_spool(self.spool, kind)
 
+    def claim_folders_beside_spool(self) -> None:
+        """Raise StateError if the folders beside the spool belong to the state of another config."""
+        claim_folder(self.folder_beside_spool("keys"), self.state_url, self.pinned_tenant)
+
     @contextmanager
     def open_state_exclusively(self, *, restored: bool = False) -> Iterator[State]:
-        with closing(self.open_state()) as state, _exclusive_use(state, restored=restored):
-            yield state
+        with closing(self.open_state()) as state:
+            self.claim_folders_beside_spool()
+            with _exclusive_use(state, restored=restored):
+                yield state
 
     @contextmanager
     def read_state(self) -> Iterator[Transaction]:

@@ -113,7 +113,8 @@ class Worlds:
                 "--wait 30m": "--wait 1s",
                 "bindings import FILE": "bindings import bindings.csv",
             }
-            yield World(project, {**environment, "TMPDIR": str(folder)}, {**names, **own_names})
+            own = {"TMPDIR": str(folder), "XDG_STATE_HOME": str(folder / "home")}  # its state has others' identity
+            yield World(project, {**environment, **own}, {**names, **own_names})
 
     def _extended(self, name: str, folder: Path) -> dict[str, str]:
         """Copy the world *name* to *folder*; its names."""

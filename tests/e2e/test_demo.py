@@ -78,8 +78,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
 
 
 @pytest.fixture
-def copy(demo: Demo, tmp_path: Path) -> Path:
-    """A copy of the demo's folder for one test."""
+def copy(demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the demo's folder for one test, whose state knows nothing of the other copies."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
     return Path(shutil.copytree(demo[0], tmp_path / "copy"))
 
 

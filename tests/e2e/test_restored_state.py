@@ -400,3 +400,23 @@ def test_an_undo_after_a_restored_backup_leaves_alone_what_came_later(site: Site
     }  # fmt: skip
     assert site.run("apply", plan).code == 0
     assert sorted(held(site, "product")) == ["wms:P1", "wms:P2", "wms:P3"]
+
+
+def test_a_backup_that_is_restored_under_another_name_is_old(site: Site) -> None:
+    """Somebody puts it beside the state, and names it in the config: an invoice would come twice."""
+    site.init()
+    site.fill()
+    assert site.sync().code == 0
+    shutil.copy2(site.folder / "state.db", site.folder / "restored.db")
+    site.export("INV_2.csv", INVOICES + "4;C1;P1;1;0.05;EUR\n")
+    assert site.sync().code == 0
+    pass_time(site.base_url, 2 * 86_400)  # the platform has forgotten the idempotency key
+    site.edit("sqlite:///state.db", "sqlite:///restored.db")
+    stopped = site.sync()
+    assert (stopped.code, "crossdock state restored" in stopped.err) == (4, True)
+    assert site.run("state", "restored").code == 0
+    assert site.sync().code == 0
+    assert len(site.effects("invoice")) == 4
+    site.edit("sqlite:///restored.db", "sqlite:///state.db")
+    site.export("INV_3.csv", INVOICES + "5;C1;P1;3;0.05;EUR\n")
+    assert site.sync().code == 0, "nothing was sent since by the other one"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import deque
@@ -254,16 +253,9 @@ class State:
             error.hint = f"wait until it ends, or end it in order: 'crossdock stop {run.id}'"
 
     def _files_of_fence(self, folder: Path) -> FenceFiles:
-        name, url = state_id(self._engine, self._url), self._url
-        if url.drivername == "sqlite":  # of which several paths may be in use, such as one through a link
-            url = url.set(database=os.path.realpath(url.database or ""))
-        return FenceFiles(
-            (
-                folder / restored_state_detection.NAME,
-                *restored_state_detection.path_in_user_folder(name, url_without_password(url)),
-            ),
-            name,
-        )
+        name = state_id(self._engine, self._url)
+        paths = folder / restored_state_detection.NAME, *restored_state_detection.path_in_user_folder(name)
+        return FenceFiles(paths, name)
 
     @contextmanager
     def assuming_delivered(self, deliveries: ExpectedDeliveries) -> Iterator[None]:

@@ -2,7 +2,8 @@
 
 Every run takes a higher fence than all before it, and raises a mark while it sends and when it ends. So a state with a
 lower fence or mark than a file is a restored backup, also one that was made during the last run. One file is beside the
-state. A backup of the whole folder restores it as well, so the other is in the user's folder.
+state. A backup of the whole folder restores it as well, and one under another name has another folder. So the other is
+in the user's folder, and is that of all copies of a state: they send to one tenant.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ def raise_mark(connection: Connection, *, above: int = 0) -> int:
     return mark
 
 
-def path_in_user_folder(identity: str, where: str) -> Sequence[Path]:
-    """Return the file in the user's folder (XDG Base Directory Specification). A copy elsewhere is another state."""
+def path_in_user_folder(identity: str) -> Sequence[Path]:
+    """Return the file in the user's folder (XDG Base Directory Specification)."""
     with suppress(RuntimeError):  # there is no home
         folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-        name = hashlib.sha256(f"{identity} {where}".encode()).hexdigest()[:32]
+        name = hashlib.sha256(identity.encode()).hexdigest()[:32]
         return (folder / "crossdock" / name / NAME,)
     return ()
 

@@ -15,7 +15,6 @@ from tests.conftest import PIN
 from crossdock.errors import RefusedError
 from crossdock.state import State, StateUrl, create_or_upgrade, parse_url
 from crossdock.state.db.database_creation_and_opening import open_engine
-from crossdock.state.db.database_errors import url_without_password
 from crossdock.state.db.schema import meta
 from crossdock.state.sidecar_files.restored_state_detection import Fence, FenceFiles, path_in_user_folder
 
@@ -105,7 +104,7 @@ def test_a_copy_of_the_whole_folder_is_refused(state_url: StateUrl, tmp_path: Pa
         with opened(state_url, tmp_path / "keys") as state:
             state.run_transaction_before_sending(lambda _: None)
     identity = json.loads((tmp_path / "keys" / "fence.json").read_bytes())["state"]
-    (mine,) = path_in_user_folder(identity, url_without_password(state_url))
+    (mine,) = path_in_user_folder(identity)
     FenceFiles([mine], identity).write(Fence(50))
     with pytest.raises(RefusedError, match="older than the last run here"), opened(state_url, tmp_path / "keys"):
         pass
@@ -131,7 +130,7 @@ def test_a_user_without_a_home_has_no_mark(monkeypatch: pytest.MonkeyPatch) -> N
     for name in ("XDG_STATE_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", _no_home)
-    assert path_in_user_folder("a", "here") == ()
+    assert path_in_user_folder("a") == ()
 
 
 def _no_home() -> Path:

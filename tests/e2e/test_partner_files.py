@@ -508,6 +508,21 @@ def test_files_by_a_member(tmp_path: Path) -> None:
     ]
 
 
+def test_files_of_two_streams(tmp_path: Path) -> None:
+    """Each stream has files of its own, and a plan names them as the sync hands them over."""
+    stage = PartnerFiles(tmp_path, acknowledged=None)
+    config = yaml.safe_load(stage.config.read_text())
+    config["connections"]["web"] = config["connections"]["shop"] | {"path": "web"}
+    stage.config.write_text(yaml.safe_dump(config, sort_keys=False))
+    (tmp_path / "web").mkdir()
+    stage.export("SO-1,Ann,1", "SO-2,Bob,2")
+    (tmp_path / "web" / "orders_1.csv").write_text("number,customer,qty,version,gone\nW-1,Zoe,9,,\n")
+    planned = [line for line in stage.run("plan").stdout.splitlines() if line.startswith("file ")]
+    assert planned == ["file ord_00001.csv to wms: 2 records", "file ord_00002.csv to wms: 1 record"]
+    stage.sync()
+    assert list(stage.files().values()) == [["N,SO-1,Ann,1", "N,SO-2,Bob,2"], ["N,W-1,Zoe,9"]]
+
+
 def test_files_are_wrapped(tmp_path: Path) -> None:
     """In what is declared, with its endings; an acknowledgement has the whole name."""
     stage = PartnerFiles(tmp_path, wrapped=["gzip"])

@@ -32,11 +32,14 @@ class _FileSize(Struct):
 
 
 class PlannedFiles(Struct):
-    """The operations of stored batches, counted as the delivery puts them together: deletes come last."""
+    """The operations of stored batches, counted as the delivery puts them together.
+
+    Each stream has files of its own, as have the operations that earlier runs left. Deletes come last.
+    """
 
     targets: Mapping[str, Target]
     _left: Counter[tuple[str, int]] = field(default_factory=Counter)
-    _new: dict[tuple[str, str, str, str], list[_FileSize]] = field(default_factory=dict)
+    _new: dict[tuple[str, str, str, str, str], list[_FileSize]] = field(default_factory=dict)
     _added: int = 0
 
     def is_sent_in_files(self, target: str, resource: str) -> bool:
@@ -51,7 +54,9 @@ class PlannedFiles(Struct):
             return
         item = batch_item(operation, known) if isinstance(operation, Intent) else operation.batch_item(known)
         last = "delete" if item.operation == "delete" else ""
-        files = self._new.setdefault((target, resource, last, batch_group_of_payload(item.payload, profile.by)), [])
+        stream = "" if isinstance(operation, Intent) else operation.identity.stream
+        group = batch_group_of_payload(item.payload, profile.by)
+        files = self._new.setdefault((target, resource, last, stream, group), [])
         size = 0 if profile.most_bytes is None else known.stored_size(resource, item)
         most = math.inf if profile.most_bytes is None else profile.most_bytes
         if not files or files[-1].number == profile.size or files[-1].size + size > most:

@@ -238,6 +238,7 @@ class Stream(StreamDeclaration, ABC, Generic[S]):
             "mapping": self.mapping_version,
         } | ({} if self.deleted is None else {"deleted": self.deleted.model_dump(exclude_none=True)})
         facts |= {} if self.trim_keys else {"trim_keys": False}
+        facts |= {} if self.namespace is None else {"namespace": self.namespace}
         facts |= {} if self.ours is None else {"ours": self.ours.model_dump()}
         facts |= {"map": self.member_overrides.digest} if self.member_overrides is not None else {}
         facts |= {"contributes": [*self.contributes], "matches": self.matches} if self.contributes else {}

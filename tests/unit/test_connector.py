@@ -243,3 +243,15 @@ def test_a_cursor_of_another_meaning_is_not_used() -> None:
     same = Things()
     same.cursor = Cursor(column="changed", as_="instant", sorted=False, overlap_s=5)
     assert same.cursor_version == first.cursor_version
+
+
+def test_records_of_another_namespace_are_other_records() -> None:
+    """A stream with another namespace reads everything again: under it, none of its records was sent."""
+
+    class Things(Minimal):
+        pass
+
+    other = Things()
+    other.namespace = "live"
+    assert other.version != Things().version
+    assert Things().version == Minimal().version

@@ -199,3 +199,77 @@ def test_orders_are_not_sent_again_to_a_renamed_partner(tmp_path: Path, connecti
     stage.config.write_text(former, encoding="utf-8")
     stage.sync()
     assert list(stage.files().values()) == [["N,SO-1,Ann,1", "N,SO-2,Bob,2"], ["N,SO-3,Cyd,3"]]
+
+
+def move(stage: PartnerFiles, **orders: Any) -> Path:
+    """Have the partner at another address, with these keys of the stream of orders, and return its inbox."""
+    config = yaml.safe_load(stage.config.read_text())
+    config["connections"]["wms"]["path"] = "live"
+    config["connections"]["shop"]["streams"]["orders"] |= orders
+    stage.config.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+    for name in ("in", "out"):
+        (stage.folder / "live" / name).mkdir(parents=True, exist_ok=True)
+    return stage.folder / "live" / "in"
+
+
+def orders_in(folder: Path) -> list[list[str]]:
+    return [each.read_text().splitlines()[1:] for each in sorted(folder.iterdir())]
+
+
+def refused_as_moved(stage: PartnerFiles) -> None:
+    for command in ("plan", "sync"):
+        refused = stage.run(command)
+        assert refused.exit_code == 4
+        shown = " ".join((refused.stdout + refused.stderr).split())
+        partner = f"wms at {stage.partner}, and the config has it at {stage.folder / 'live'} now"
+        assert f"2 records of shop.orders were sent to {partner}" in shown
+        assert "crossdock approve shop.orders 2" in shown
+
+
+def test_orders_do_not_count_as_sent_to_another_partner(tmp_path: Path) -> None:
+    """Plan and sync refuse another address of the target, and its acknowledgements; a namespace sends all orders."""
+    stage = PartnerFiles(tmp_path)
+    stage.export("SO-1,Ann,1", "SO-2,Bob,2")
+    stage.sync()
+    inbox = move(stage)
+    (stage.folder / "live" / "out" / "ack_1.csv").write_text("id,file,number,set,order_no,status,text\n1,,1,,,OK,\n")
+    stage.export("SO-3,Cyd,3")
+    refused_as_moved(stage)
+    assert len(stage.listed("handed-over")) == 2
+    move(stage, namespace="live")
+    (stage.folder / "live" / "out" / "ack_1.csv").unlink()
+    stage.sync()
+    assert orders_in(inbox) == [["N,SO-1,Ann,1", "N,SO-2,Bob,2", "N,SO-3,Cyd,3"]]
+
+
+def test_orders_count_as_sent_to_a_partner_that_has_moved(tmp_path: Path) -> None:
+    """Once a person has approved that its new address has them, only new ones are sent, and the same is not asked."""
+    stage = PartnerFiles(tmp_path, acknowledged=None)
+    stage.export("SO-1,Ann,1", "SO-2,Bob,2")
+    stage.sync()
+    inbox = move(stage)
+    stage.export("SO-3,Cyd,3")
+    refused_as_moved(stage)
+    assert "orders that wms has at" in " ".join(stage.run("approve").stdout.split())
+    assert stage.run("approve", "shop.orders", "2").exit_code == 0
+    stage.sync()
+    assert orders_in(inbox) == [["N,SO-3,Cyd,3"]]
+    assert "nothing needs approval" in stage.run("approve").stdout
+    stage.export("SO-4,Dan,4")
+    stage.sync()
+    assert len(orders_in(inbox)) == 2
+
+
+def test_what_was_to_be_sent_to_a_former_address_stays(tmp_path: Path) -> None:
+    """A cancellation that the test system has not got is not sent to the live one, which gets the other orders."""
+    stage = PartnerFiles(tmp_path, acknowledged=None)
+    stage.export("SO-1,Ann,1")
+    stage.sync()
+    (stage.partner / "in").rename(stage.partner / "away")
+    stage.export("SO-1,Ann,1,2,yes")
+    assert stage.run("sync").exit_code == 2
+    inbox = move(stage, namespace="live")
+    stage.export("SO-3,Cyd,3")
+    done = stage.run("sync")
+    assert "1 unsettled operations are left: they are for" in " ".join((done.stdout + done.stderr).split())
+    assert orders_in(inbox) == [["N,SO-3,Cyd,3"]]

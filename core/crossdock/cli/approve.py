@@ -31,6 +31,8 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
     The next sync removes or updates the NUMBER records of STREAM that made the last sync stop. An approval is valid
     once, for exactly these removals or updates: if one of the records reappears or has another content, or if there
     are further ones, the next sync stops again.
+
+    It also permits that records which were sent to another address of a target count as sent to its new one.
     """
     if (stream is None) is not (number is None):
         raise ConfigError(

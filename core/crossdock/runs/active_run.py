@@ -19,7 +19,7 @@ from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.request_allowance import Allowance, Priority
 from crossdock.pacing.token_bucket_store import BucketState
 from crossdock.reading.sources.run_context import ClosingStack, JobRun, SourceContext, WaitingRun, create_run_folder
-from crossdock.runs import stored_rate_limits
+from crossdock.runs import moved_targets, stored_rate_limits
 from crossdock.runs.adoptable_record_reading import RunAdoptions
 from crossdock.runs.comparison_after_restore import BindingVerification
 from crossdock.runs.imported_file_log import IntakeOrderReader, StateIntake
@@ -252,6 +252,10 @@ class ActiveRun:
                 if self._purpose.undoes
                 else undo_in_progress.undo_refusals(tx, names, session.project.scope_by_stream)
             )
+        moved = moved_targets.store_addresses(
+            session.state, session.project.scope_by_stream, session.targets, at=session.clock.now()
+        )
+        self.refused = {**{name: each for name, each in moved.items() if name in names}, **self.refused}
         self._run = DeliveringRun(
             session.state,
             report.run,
@@ -351,12 +355,25 @@ class ActiveRun:
             unknown = Counter(intent.resource for intent in left if intent.resource not in target.resources)
             for resource, number in sorted(unknown.items()):
                 self.note(f"{target.name}.{resource}", f"{number} {_LEFT} the config has no such resource")
-            left = [intent for intent in left if intent.resource not in unknown]
+            left = self._without_operations_for_other_address(
+                target, [intent for intent in left if intent.resource not in unknown]
+            )
             if self._doubts.restored:
                 return left  # what looks unsent may have been sent after the backup
             return withdraw_unsent_with_changed_mapping(self._session.state, own, left, self.report.run)
 
         return TargetDelivery(dispatcher, runner, own, find_left, self._doubts.restored, verify, place)
+
+    def _without_operations_for_other_address(self, target: Target, left: Sequence[Intent]) -> list[Intent]:
+        """Leave what an earlier run had for another address of *target*: it may change records that are not here."""
+        scopes = {intent.scope for intent in left}
+        here = {scope: moved_targets.current_address(self._session.targets, scope) for scope in scopes}
+        with self._session.state.begin_read_only() as tx:
+            known = {scope: tx.written_addresses.get(scope) for scope in scopes}
+        elsewhere = {scope for scope in scopes if here[scope] and known[scope] and here[scope] != known[scope]}
+        for scope, number in Counter(intent.scope for intent in left if intent.scope in elsewhere).items():
+            self.note(f"{target.name}.{scope.resource}", f"{number} {_LEFT} they are for {known[scope]}")
+        return [intent for intent in left if intent.scope not in elsewhere]
 
     def _dispatcher_of_target(self, target: Target) -> Dispatcher:
         if target.name not in self._dispatchers:

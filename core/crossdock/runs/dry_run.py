@@ -18,7 +18,7 @@ from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
 from crossdock.pacing.request_batch_duration_forecast import Forecast, forecast
 from crossdock.pacing.token_bucket_store import BucketState
 from crossdock.reading.sources.run_context import ClosingStack, SourceContext, create_run_folder
-from crossdock.runs import stored_rate_limits
+from crossdock.runs import moved_targets, stored_rate_limits
 from crossdock.runs.adoptable_record_reading import note_possible_adoptions
 from crossdock.runs.forecast_of_unsettled_operations import (
     UnsettledOperations,
@@ -92,12 +92,14 @@ def plan_with_state(
     left = list[CrossdockError]()
     with ExitStack() as stack:
         work = create_run_folder(stack, None)
-        names = project.selected_streams(selection)
+        names, targets = project.selected_streams(selection), project.targets(clock)
         with state.begin_read_only() as tx:
             limits = stored_rate_limits.read(
                 tx, {name.partition(".")[0] for name in names}, project.names_of_connections_reading_platform
             )
             refused = {} if corrected_state else undo_in_progress.undo_refusals(tx, names, project.scope_by_stream)
+            moved = moved_targets.moved_target_refusals(tx, project.scope_by_stream, targets, at=clock.now())
+        refused = {**{name: each for name, (_, each) in moved.items() if name in names}, **refused}
         intake = corrected_state.intake if corrected_state else IntakeLogReader(state)
         folders = work / "spool", work, project.spool
         at_end = stack.enter_context(ClosingStack(left.append))
@@ -105,7 +107,6 @@ def plan_with_state(
         context = SourceContext(
             clock, timings, intake, *folders, at_end=at_end, limits=limits, observe=listener.observe
         )
-        targets = project.targets(clock)
         streams = project.bind_streams(names - refused.keys(), targets=targets, run=context)
         source = corrected_state.source if corrected_state else None
         preview = _Preview(targets, state, listener, clock.now(), streams, source)

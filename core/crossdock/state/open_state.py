@@ -49,6 +49,7 @@ from crossdock.state.state_after_planned_deliveries import (
     ExpectedSnapshotHistory,
     ExpectedWaitingRecords,
 )
+from crossdock.state.tables.addresses_of_written_records import WrittenAddresses
 from crossdock.state.tables.audit_log import AuditLog
 from crossdock.state.tables.begun_undos import BegunUndos
 from crossdock.state.tables.crashing_inputs import CrashingInputs
@@ -92,6 +93,7 @@ class Transaction:
         self.connection, self.stamps = connection, KeyIndexStamps(connection, expected)
 
     bindings = cached_property(lambda tx: Bindings(tx.connection, tx.stamps))
+    written_addresses = cached_property(lambda tx: WrittenAddresses(tx.connection))
     unrecorded_references = cached_property(lambda tx: UnrecordedReferences(tx.connection))
     untrimmed_keys = cached_property(lambda tx: UntrimmedKeys(tx.connection))
     unverified = cached_property(lambda tx: UnverifiedParts(tx.connection, tx.bindings))

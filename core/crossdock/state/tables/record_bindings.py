@@ -217,6 +217,11 @@ class Bindings:
         query = select(literal(1)).where(in_scope(table, scope), _IS_LIVE).limit(1)
         return self._connection.execute(query).first() is not None
 
+    def live_key_hashes(self, scope: Scope) -> Iterator[int]:
+        """Yield the key hash of each record of *scope* that the target has."""
+        query = select(table.c.key_hash).where(in_scope(table, scope), _IS_LIVE)
+        yield from self._connection.execute(query.execution_options(yield_per=10_000)).scalars()
+
     def namespaces_of_resource(self, scope: Scope) -> set[str]:
         """Return the namespaces in which the target of *scope* has records of its resource, each by its first row."""
         of_resource = table.c.target == scope.target, table.c.resource == scope.resource

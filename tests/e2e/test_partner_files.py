@@ -247,6 +247,32 @@ def test_a_new_state_with_imported_bindings_goes_on_with_the_numbers(tmp_path: P
     assert (wrong.exit_code, "the number of the last file must have digits only" in wrong.stderr) == (2, True)
 
 
+@pytest.mark.parametrize("acknowledged", [None, {"within": "8h"}])
+def test_a_new_state_with_imported_bindings_hands_nothing_over_again(
+    tmp_path: Path, acknowledged: dict[str, str] | None
+) -> None:
+    """An order that the partner has is unchanged; one that has changed since the export is handed over as a change."""
+    stage = PartnerFiles(tmp_path, acknowledged=acknowledged)
+    stage.export("SO-1,Ann,1", "SO-2,Bob,2", "SO-3,Cyd,3", "SO-4,Dan,4")
+    stage.sync()
+    if acknowledged:
+        stage.acknowledge(",1,,,OK,", ",2,,,OK,")
+        stage.sync()
+    (tmp_path / "bindings.csv").write_text(stage.run("bindings", "export").stdout)
+    for path in tmp_path.glob("state.db*"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for path in (stage.partner / "out").iterdir():
+        path.unlink()
+    stage.export("SO-2,Bob,9,2", "SO-4,Dan,4,2,yes")
+    assert stage.run("init").exit_code == 0
+    assert stage.run("bindings", "import", str(tmp_path / "bindings.csv")).stdout == "imported 4 bindings\n"
+    stage.sync()
+    assert list(stage.files().values())[2:] == [["C,SO-2,Bob,9"], ["X,SO-4,,"]]
+    stage.export("SO-3,Cyd,3,2,yes")
+    stage.sync()
+    assert list(stage.files().values())[4:] == [["X,SO-3,Cyd,3"]]
+
+
 def test_another_file_with_the_name_is_not_overwritten(tmp_path: Path) -> None:
     """It fails the run with advice, ends no other file, and is handed over under its name once the other is away."""
     stage = PartnerFiles(tmp_path, records_per_file=1)

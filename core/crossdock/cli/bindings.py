@@ -69,7 +69,7 @@ def import_(file: Path, config: Path, *, raw: bool, as_json: bool) -> None:
 
     They are not created again. FILE is CSV as written by 'bindings export'; keys of one column may also be as in the
     source. The next sync sends every field of a record that may be changed, because its current values are unknown; an
-    invoice counts as delivered.
+    invoice counts as delivered, and an order that was handed over in a file is unchanged if its source is.
 
     Nothing is imported unless all rows are. Exit codes: 0 imported; 2 the file must be corrected; 3 the state cannot be
     used; 4 an operation on one of the records is not settled.

@@ -38,6 +38,8 @@ def test_an_export_says_what_it_does_not_have(command_line: CommandLine) -> None
         "key\n1\n",
         "target,resource,namespace,key,target_id\nplatform,product,wms,0017\n",
         "target,resource,namespace,key,target_id\nplatform,product,products,0017,prd_1\n",
+        "target,resource,namespace,key,target_id,fingerprint\nplatform,product,wms,0017,prd_1,17\n",
+        "target,resource,namespace,key,target_id\nplatform,product,wms,0017,prd_1,\n",
     ],
 )
 def test_a_file_that_is_wrong_is_a_wrong_usage(command_line: CommandLine, text: str) -> None:

@@ -1,11 +1,13 @@
 """Export of bindings to CSV, and import: records that a target already has are not created again.
 
-A row without resource and namespace has the number of the last file of its target, after which the state goes on.
+A row without resource and namespace has the number of the last file of its target, after which the state goes on. Rows
+of such a target have the fingerprint of what it was given: one that takes files cannot be asked what it holds.
 """
 
 from __future__ import annotations
 
 import csv
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -26,19 +28,29 @@ from crossdock.values.record_keys import key_text, key_text_of_input
 from crossdock.writing.targets.target import Target
 
 COLUMNS = ("target", "resource", "namespace", "key", "target_id")
+FINGERPRINT = "fingerprint"  # a further column
 LAST_FILE = "number of the last file"  # in place of a key
 PART = 1000
 _MAX_DIGITS = 18  # of a number in the state
 
-_Row = tuple[str, str, str]  # place in the file, key, target id
+_Row = tuple[str, str, str, int | None]  # place in the file, key, target id, fingerprint
+_FINGERPRINT_FORM = re.compile(r"fp-([0-9a-f]{32})")  # a spreadsheet would take digits for a number
 
 
 def export_bindings(tx: Transaction, out: TextIO, *, raw: bool = False) -> int:
     """Write all live bindings as CSV with `COLUMNS`, with unescaped formulas if *raw*, and return their number."""
     listed, last = tx.bindings.listed(), tx.batches.last_numbers_by_target()
-    rows = ((scope.target, scope.resource, scope.namespace, key, target_id) for scope, key, target_id in listed)
+    rows = (
+        (*scope.columns.values(), key, target_id, *(_fingerprint_cells(found) if scope.target in last else ()))
+        for scope, key, target_id, found in listed
+    )
     numbers = ((target, "", "", LAST_FILE, str(number)) for target, number in last.items())
-    return write_rows(out, chain([COLUMNS], rows, numbers), raw=raw) - 1 - len(last)
+    header = (*COLUMNS, FINGERPRINT) if last else COLUMNS
+    return write_rows(out, chain([header], rows, numbers), raw=raw) - 1 - len(last)
+
+
+def _fingerprint_cells(found: int | None) -> tuple[str, ...]:
+    return () if found is None else (f"fp-{found:032x}",)
 
 
 def import_bindings(
@@ -54,7 +66,8 @@ def import_bindings(
 
     Keys are in text form, as `export_bindings` writes them with the same *raw*, or as their only column is in the
     source. What the target holds is unknown, so the next sync compares the records with it first. Then it sends every
-    member of a record that can be updated, and nothing for one that is written once. A record whose id the
+    member of a record that can be updated, and nothing for one that is written once. A record of a target that cannot
+    be compared with it is unchanged as long as its rows have the fingerprint of the file. A record whose id the
     target does not have stays unverified, until another import corrects it. A row with none of *namespaces* is refused;
     None allows any.
     """
@@ -65,9 +78,10 @@ def import_bindings(
         tx.batches.use_up_numbers_to(target, last)
     for scope, rows in found.items():
         for start in range(0, len(rows), PART):
-            fresh = _new_bindings(tx, scope, rows[start : start + PART])
+            is_readable = targets[scope.target].resources[scope.resource].endpoint.reads
+            fresh = _new_bindings(tx, scope, rows[start : start + PART], keeps_fingerprints=not is_readable)
             tx.bindings.put(scope, fresh, run_id=run_id, at=at)
-            if targets[scope.target].resources[scope.resource].holds_records:
+            if is_readable and targets[scope.target].resources[scope.resource].holds_records:
                 tx.unverified.mark_bindings_and_resource(scope, fresh)
             number += len(fresh)
         for name, kind in targets[scope.target].resources.items():
@@ -77,15 +91,15 @@ def import_bindings(
     return number
 
 
-def _new_bindings(tx: Transaction, scope: Scope, rows: list[_Row]) -> list[Binding]:
-    hashes = key_hashes([key for _, key, _ in rows])
+def _new_bindings(tx: Transaction, scope: Scope, rows: list[_Row], *, keeps_fingerprints: bool) -> list[Binding]:
+    hashes = key_hashes([key for _, key, *_ in rows])
     known = tx.bindings.target_id_by_key_hash(scope, list(hashes.values()))
     correctable = tx.bindings.unverified_imports_among(scope, list(known))
     unsettled = {intent.identity.key_hash for intent in tx.intents.unsettled_in_scope(scope)}
-    found = tx.bindings.records_of_target_ids(scope.target, scope.resource, [target_id for *_, target_id in rows])
+    found = tx.bindings.records_of_target_ids(scope.target, scope.resource, [target_id for _, _, target_id, _ in rows])
     owners = {target_id: (namespace, key) for target_id, namespace, _, key in found}
     fresh = []
-    for where, key, target_id in rows:
+    for where, key, target_id, found_fingerprint in rows:
         key_hash = hashes[key]
         is_corrected = known.get(key_hash, target_id) != target_id
         if is_corrected and key_hash not in correctable:
@@ -101,7 +115,8 @@ def _new_bindings(tx: Transaction, scope: Scope, rows: list[_Row]) -> list[Bindi
             hint = f"{hint} drop"
             raise RefusedError(f"an operation on {key} is not settled", where=where, hint=hint, code="operations_left")
         if is_corrected or key_hash not in known:
-            fresh.append(Binding(key_hash, key, target_id, None, None, "import", {}, None, 0))
+            kept = found_fingerprint if keeps_fingerprints else None
+            fresh.append(Binding(key_hash, key, target_id, kept, None, "import", {}, None, 0))
     return fresh
 
 
@@ -112,7 +127,7 @@ def _read_rows(
     found: dict[Scope, list[_Row]] = defaultdict(list)
     last_numbers: dict[str, int] = {}
     lines: dict[ScopedKey, int] = {}
-    for line, (target, resource, namespace, written, target_id) in _read_csv_lines(path, raw=raw):
+    for line, (target, resource, namespace, written, target_id, fingerprint) in _read_csv_lines(path, raw=raw):
         where = f"{path}:{line}"
         if (resource, namespace, written) == ("", "", LAST_FILE):
             _check_target(target, targets, where)
@@ -129,7 +144,7 @@ def _read_rows(
         _check_scope(scope, targets, namespaces, where)
         if (first := lines.setdefault((scope, key), line)) != line:
             raise ConfigError(f"duplicate of {key} on line {first}", where=where, code="bindings_file_invalid")
-        found[scope].append((where, key, target_id))
+        found[scope].append((where, key, target_id, _parse_fingerprint(fingerprint, where)))
     return found, last_numbers
 
 
@@ -138,6 +153,18 @@ def _parse_number(text: str, where: str) -> int:
         message = f"the {LAST_FILE} must have digits only, at most {_MAX_DIGITS}"
         raise ConfigError(message, where=where, code="bindings_file_invalid")
     return int(text)
+
+
+def _parse_fingerprint(text: str, where: str) -> int | None:
+    if not text:
+        return None
+    if (found := _FINGERPRINT_FORM.fullmatch(text)) is None:
+        raise ConfigError(
+            f"a {FINGERPRINT} must be as 'crossdock bindings export' writes it, or empty",
+            where=where,
+            code="bindings_file_invalid",
+        )
+    return int(found[1], 16)
 
 
 def _key_of_text(written: str, where: str) -> str:
@@ -183,21 +210,23 @@ def _read_csv_lines(path: Path, *, raw: bool) -> Iterator[tuple[int, list[str]]]
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, strict=True)
-            if next(reader, None) != list(COLUMNS):
+            header = next(reader, None)
+            if header not in ([*COLUMNS], [*COLUMNS, FINGERPRINT]):
                 raise ConfigError(
                     f"the first line must be {','.join(COLUMNS)}", where=f"{path}:1", code="bindings_file_invalid"
                 )
             for cells in reader:
                 where = f"{path}:{reader.line_num}"
-                if len(cells) != len(COLUMNS):
+                if not len(COLUMNS) <= len(cells) <= len(header):
                     raise ConfigError(
-                        f"has {len(cells)} cells; expected {len(COLUMNS)}", where=where, code="bindings_file_invalid"
+                        f"has {len(cells)} cells; expected {len(header)}", where=where, code="bindings_file_invalid"
                     )
                 if any(printable(cell) != cell for cell in cells):
                     raise ConfigError(
                         "has a character that is not printable", where=where, code="bindings_file_invalid"
                     )
-                yield reader.line_num, cells if raw else list(map(unguard_formulas, cells))
+                whole = [*cells, *[""] * (1 + len(COLUMNS) - len(cells))]
+                yield reader.line_num, whole if raw else list(map(unguard_formulas, whole))
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", where=str(path), code="file_unreadable") from error
     except (UnicodeDecodeError, csv.Error) as error:

@@ -251,7 +251,9 @@ class Planner:
             binding = structs.replace(binding, payload=own)
         if binding is None:
             self._plan_create(planned, read, after)
-        elif binding.payload == after or (write_once and binding.step == "import"):
+        elif binding.payload == after or (
+            binding.step == "import" and (write_once or binding.fingerprint == read.identity.fingerprint)
+        ):
             self._tally.count("suppressed")
             planned.suppressed.append(_accepted_binding(binding, read.identity, after))
         elif write_once:

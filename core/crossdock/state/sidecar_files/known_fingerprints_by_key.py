@@ -150,7 +150,8 @@ def empty_index() -> pl.DataFrame:
     return pl.DataFrame(schema={KEY_HASH: HASH, KNOWN_FP: HASH})
 
 
-_VERIFIED_FP = case((bindings.c.unverified.is_(True), null()), else_=bindings.c.record_fp).label("record_fp")
+_IS_MAPPED_AGAIN = bindings.c.unverified.is_(True) | (bindings.c.step == "import")
+_VERIFIED_FP = case((_IS_MAPPED_AGAIN, null()), else_=bindings.c.record_fp).label("record_fp")
 _COLUMNS: tuple[ColumnElement[Any], ...] = (bindings.c.key_hash, _VERIFIED_FP, bindings.c.position)
 
 

@@ -25,7 +25,12 @@ class PastSnapshot(Struct, frozen=True):
 
 
 _IS_LIVE = bindings.c.deleted_at.is_(None)
-_STEP = case((bindings.c.unverified.is_(True), literal("import")), else_=bindings.c.step).label("step")
+_IS_DELIVERED_IMPORT = (bindings.c.step == "import") & bindings.c.record_fp.is_not(None)  # by the exporting state
+_STEP = case(
+    (bindings.c.unverified.is_(True), literal("import")),
+    (_IS_DELIVERED_IMPORT, literal("whole")),
+    else_=bindings.c.step,
+).label("step")
 _STEPS = bulk_writes_and_key_queries.QueryByKeys(
     select(bindings.c.key_hash, _STEP).where(in_scope_of_parameters(bindings), _IS_LIVE), bindings.c.key_hash
 )

@@ -67,7 +67,8 @@ class Binding(Struct):
     """A record and its counterpart on the target.
 
     Attributes:
-        fingerprint: Of the rows that the accepted payload was mapped from; None unless *step* is ``whole``.
+        fingerprint: Of the rows that the accepted payload was mapped from; None unless *step* is ``whole``, or
+            ``import`` from an export that has it.
         payload: The last accepted payload, with wire names and resolved references. Empty if something else has changed
             the record since, or if *step* is ``import``, unless the record is written once and was compared.
         counter: Number of operations created for it; part of idempotency keys.
@@ -434,12 +435,18 @@ class Bindings:
         except ValueError:
             return None
 
-    def listed(self) -> Iterator[tuple[Scope, str, str]]:
-        """Yield scope, key and target id of every live binding, sorted by scope and key."""
+    def listed(self) -> Iterator[tuple[Scope, str, str, int | None]]:
+        """Yield scope, key, target id and fingerprint of every live binding, sorted by scope and key.
+
+        Unverified bindings have no fingerprint.
+        """
         names = (table.c.target, table.c.resource, table.c.namespace, table.c.key)
-        query = select(*names, table.c.target_id).where(_IS_LIVE, _IS_WHOLE).order_by(*names)
-        for *scope, key, target_id in self._connection.execute(query.execution_options(yield_per=10_000)):
-            yield Scope(*scope), key, target_id
+        query = select(*names, table.c.target_id, table.c.record_fp, table.c.unverified)
+        query = query.where(_IS_LIVE, _IS_WHOLE).order_by(*names)
+        for *scope, key, target_id, found, unverified in self._connection.execute(
+            query.execution_options(yield_per=10_000)
+        ):
+            yield Scope(*scope), key, target_id, None if unverified else found
 
     def counts_by_resource(self) -> dict[str, int]:
         query = select(table.c.resource, func.count()).where(_IS_LIVE, _IS_WHOLE).group_by(table.c.resource)
@@ -447,4 +454,5 @@ class Bindings:
 
 
 def _key_index_change(item: Binding | AcceptedBinding) -> KeyIndexChange:
-    return KeyIndexChange(item.key_hash, item.fingerprint, item.position)
+    """Return the change of one key. What an import has bound is mapped, since its payload is unknown."""
+    return KeyIndexChange(item.key_hash, None if item.step == "import" else item.fingerprint, item.position)

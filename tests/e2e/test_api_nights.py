@@ -201,6 +201,44 @@ def test_elements_that_cannot_be_read_are_not_gone(nights: Nights) -> None:
     assert nights.held == nights.truth
 
 
+ACTIVE = {"field": "detail.status", "equals": "active"}
+TESTS_OF_DETAIL: list[dict[str, Any]] = [
+    {"skip": {"inactive": {"not": ACTIVE}}},
+    {"deleted": {"not": ACTIVE}, "on_gone": "delete", "gone": {"at_most_percent": 50}},
+    {"map": {**NAMED["map"], "description": "detail.note"}},
+]
+
+
+@pytest.mark.parametrize("tests_of_detail", TESTS_OF_DETAIL, ids=["skip", "deleted", "map"])
+def test_a_record_whose_expanded_member_was_not_read_is_not_taken_for_another(
+    nights: Nights, tests_of_detail: dict[str, Any]
+) -> None:
+    """No filter leaves it out or deletes it because the member is empty, nor does it seem to be unchanged."""
+    shop, refused, notes = nights.shop, list[int](), dict[int, str]()
+
+    def answer(request: PartnerRequest) -> PartnerAnswer | dict[str, Any]:
+        if not request.path.endswith("/detail"):
+            return shop.page(request)
+        number = int(request.path.split("/")[2])
+        return PartnerAnswer(404) if number in refused else {"status": "active", "note": notes.get(number)}
+
+    shop.answering = answer
+    cursor = {"cursor": {"column": "changed", "as": "instant", "sorted": False}}
+    expand = {"expand": {"detail": {"path": "/items/{id}/detail"}}}
+    nights.begin({**CHANGES, **cursor, **expand, "pagination": {"kind": "link_header"}, **tests_of_detail})
+    shop.items = items(range(3), nights.at(hours=-2))
+    nights.night()
+    held = nights.held
+    shop.items[1] |= {"changed": nights.at(hours=-2)}
+    notes[1] = "n"
+    refused.append(1)
+    nights.night(1)
+    assert nights.held == held
+    (rejected,) = json.loads(nights.project.run("records", "list", "--json").stdout)
+    assert rejected["key"] == "1"
+    assert rejected["why"].startswith("unmatched: could not be read")
+
+
 def test_a_list_behind_opaque_cursors_deletes_nothing_that_exists(nights: Nights) -> None:
     """A cursor may be a position: a record is gone if a second reading lacks it too, whatever was created meanwhile."""
     shop, places = nights.shop, ["", "ant", "bee"]

@@ -8,12 +8,12 @@ from typing import Any, Self
 
 from pydantic import model_validator
 
-from crossdock import Context, RecordError, RefusedError
+from crossdock import Context, Filter, RecordError, RefusedError
 from crossdock.errors import CrossdockError, RemoteError, StoppedError, UnauthorizedError
 from crossdock.reading.sources import path_filling_and_answered_records
 from crossdock.sources import ApiAnswer, NotFoundError, UnavailableError
 from crossdock.values.config_base_types import differs_from_default, finding_about_key
-from crossdock.values.json_paths import at_path, column_text
+from crossdock.values.json_paths import at_path, column_text, names_in_path, path_of_names
 from crossdock_connectors.http_json import request_templates
 from crossdock_connectors.http_json.pagination_settings import Pagination, Place
 from crossdock_connectors.http_json.request_declarations import DeclaredRequest
@@ -124,6 +124,23 @@ def error_of_expansion(item: Any, paths: Iterable[str]) -> RecordError | None:
         if isinstance(value, dict) and FAILED in value:
             return RecordError("unmatched", f"could not be read: {value[FAILED]}", pointer=name)
     return None
+
+
+def columns_of_failures(paths: Iterable[str]) -> Sequence[str]:
+    """Return the columns that are not empty in rows of which a member at *paths* could not be read."""
+    return [path_of_names([*names_in_path(each), FAILED]) for each in paths]
+
+
+def filter_of_read_members(rule: Filter, paths: Iterable[str]) -> Filter:
+    """Return *rule* for rows of which all members at *paths* that it tests could be read: an unread one is empty."""
+    tested = [_names(column) for column in rule.columns()]
+    needed = [each for each in paths if any(column[: len(_names(each))] == _names(each) for column in tested)]
+    read = [Filter(field=column, empty=True) for column in columns_of_failures(needed)]
+    return Filter.model_construct(all=(rule, *read)) if read else rule  # deeper than a config may nest them
+
+
+def _names(path: str) -> tuple[str, ...]:
+    return tuple(names_in_path(path))
 
 
 @dataclass(frozen=True)

@@ -91,8 +91,8 @@ class Stream(StreamDeclaration, ABC, Generic[S]):
         fetch_size: The most keys that `fetch` gets at a time.
         fetches_unlisted: Whether known records that `existing` lacks are fetched before they count as gone, for a
             source whose list hides some that exist. Those that `fetch` reads are not gone.
-        incomplete: Rows that lack most columns, so that `to_resource` rejects them: no filter leaves them out, and they
-            count as the newest.
+        incomplete: Rows that lack most columns, so that `to_resource` rejects them: no filter leaves them out, none of
+            them says that its record was deleted, and they count as the newest.
         platform_reads: Resources of the platform that `pull` reads; ``crossdock check`` names their scopes.
         reads_files: Whether the source of each batch is the name of a file, which reports without data may show. The
             address of a page may contain a key.

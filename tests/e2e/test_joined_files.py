@@ -146,6 +146,40 @@ def test_lines_in_a_later_file_complete_their_order(site: Site) -> None:
     assert not [name for name in site.spooled() if len(name) == 64], "only the copies for joins are kept"
 
 
+NOT_OPEN = "{not: {field: store.CUR, one_of: [EUR, USD]}}"
+REMOVED = "on_gone: delete\n        gone: {at_most_percent: 100}\n        resource: order"
+
+
+@pytest.mark.parametrize(
+    "rule", [f"skip: {{closed: {NOT_OPEN}}}\n        resource: order", f"deleted: {NOT_OPEN}\n        {REMOVED}"]
+)
+def test_a_row_that_a_look_up_lacks_is_neither_left_out_nor_deleted(site: Site, rule: str) -> None:
+    """Its looked-up columns are empty, which is no value of them; the record is rejected, and not forgotten."""
+    begin(site)
+    site.edit("resource: order", rule)
+    site.export("HEAD_1.csv", HEADERS)
+    site.export("LINE_1.csv", LINES)
+    assert site.sync().code == 0
+    before = orders(site)
+    site.export("STORE_2.csv", STORES.partition("S2")[0])
+    site.export("HEAD_2.csv", "ORDERNO;STORE;AT\n2;S2;2026-01-07\n")
+    again = site.sync("wms.orders")
+    assert again.code == 1
+    assert again.records("orders") == {"read": 2, "unchanged": 1, "rejected": 1}
+    assert reasons(site) == {"2": "unmatched"}
+    assert orders(site) == before
+
+
+def test_lines_without_their_record_do_not_say_that_it_was_deleted(site: Site) -> None:
+    """They have none of the columns that could say so."""
+    begin(site)
+    site.edit("resource: order", f"deleted: {{not: {{field: STORE, starts_with: S}}}}\n        {REMOVED}")
+    site.export("HEAD_1.csv", HEADERS)
+    site.export("LINE_1.csv", LINES + "4;1;P2;5;0.30\n")
+    assert site.sync().code == 1
+    assert reasons(site) == {"4": "unmatched"}
+
+
 def test_lines_in_two_files_need_a_key(site: Site) -> None:
     """Without it, a repeated line and an additional one look the same: the order is a dead letter."""
     begin(site, key="")

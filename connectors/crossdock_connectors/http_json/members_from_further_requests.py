@@ -126,21 +126,16 @@ def error_of_expansion(item: Any, paths: Iterable[str]) -> RecordError | None:
     return None
 
 
-def columns_of_failures(paths: Iterable[str]) -> Sequence[str]:
-    """Return the columns that are not empty in rows of which a member at *paths* could not be read."""
-    return [path_of_names([*names_in_path(each), FAILED]) for each in paths]
+def failure_column(path: str) -> str:
+    """Return the column that is not empty in rows of which the member at *path* could not be read."""
+    return path_of_names([*names_in_path(path), FAILED])
 
 
-def filter_of_read_members(rule: Filter, paths: Iterable[str]) -> Filter:
-    """Return *rule* for rows of which all members at *paths* that it tests could be read: an unread one is empty."""
-    tested = [_names(column) for column in rule.columns()]
-    needed = [each for each in paths if any(column[: len(_names(each))] == _names(each) for column in tested)]
-    read = [Filter(field=column, empty=True) for column in columns_of_failures(needed)]
-    return Filter.model_construct(all=(rule, *read)) if read else rule  # deeper than a config may nest them
-
-
-def _names(path: str) -> tuple[str, ...]:
-    return tuple(names_in_path(path))
+def failure_of_column(column: str, paths: Iterable[str]) -> Filter | None:
+    """Return the condition for rows of which the member at one of *paths* that has *column* could not be read."""
+    names = [*names_in_path(column)]
+    path = next((each for each in paths if names[: len(part := [*names_in_path(each)])] == part), None)
+    return None if path is None else Filter(field=failure_column(path), empty=False)
 
 
 @dataclass(frozen=True)

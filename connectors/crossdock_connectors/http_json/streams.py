@@ -97,15 +97,12 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         sizes = sizes_of_uncounted_lists(config.graphql or "", config.variables)
         self._uncounted_lists = {name: size for name, size in sizes.items() if name not in ignored}
         self._left_out = _filters_before_member_requests(config) if config.expand else ()
-        self._test_only_members_that_were_read()
-
-    def _test_only_members_that_were_read(self) -> None:
-        """Let no filter take a record for another one, nor it seem unchanged, because of a member that is unread."""
-        paths, made = self._requested_paths, members_from_further_requests.filter_of_read_members
-        self.skip = {name: made(rule, paths) for name, rule in self.skip.items()}
-        self.deleted = None if self.deleted is None else made(self.deleted, paths)
-        if self.uses is not None:
-            self.uses = (*self.uses, *members_from_further_requests.columns_of_failures(paths))
+        paths = self._requested_paths
+        self._let_filters_test_only_columns_that_were_read(
+            lambda column: members_from_further_requests.failure_of_column(column, paths)
+        )
+        if self.uses is not None:  # a record of which a member could not be read is not unchanged
+            self.uses = (*self.uses, *map(members_from_further_requests.failure_column, paths))
 
     def pull(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
         empty = list[_Asked]()  # since the last list with records

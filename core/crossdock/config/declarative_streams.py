@@ -29,6 +29,7 @@ from crossdock.mapping.from_column import FromColumn
 from crossdock.mapping.lookup_and_join_settings import Join, Lookup
 from crossdock.mapping.own_external_ids import ours_problem
 from crossdock.mapping.python_function import PythonFunction, load
+from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.mapping.stream_declaration import (
     EVERY_WITHOUT_LIST,
@@ -277,6 +278,9 @@ class DeclaredStream(Stream[S]):
         self.target_resource, self.reads = config.resource_type, config.read_resource
         self._lookups, self._joins = lookups, joins
         self.incomplete = lookup_and_join_settings.main_row_missing_filter(joins)
+        self._let_filters_test_only_columns_that_were_read(
+            lambda column: lookup_and_join_settings.missing_lookup_row_filter(column, lookups)
+        )
         self.joined_columns: Mapping[str, Sequence[str]] | None = None
         self.mapped_members: Mapping[str, Sequence[str]] = {}
         if isinstance(config.map, PythonFunction):
@@ -291,6 +295,14 @@ class DeclaredStream(Stream[S]):
             self.uses = (*record_map.columns, *found)
             forms = config.model_dump(mode="python", include={"map"}, by_alias=True, exclude_none=True)
         self.mapping_version = hashlib.sha256(exact_json.dumps({"layout": layout, **forms})).hexdigest()
+
+    def _let_filters_test_only_columns_that_were_read(self, unread: Callable[[str], Filter | None]) -> None:
+        """Let no filter leave a row out, or take its record for deleted, because a column of it could not be read.
+
+        *unread* is that of `Filter.if_all_is_read`. The mapping rejects such a record.
+        """
+        self.skip = {name: rule.if_all_is_read(unread) for name, rule in self.skip.items()}
+        self.deleted = None if self.deleted is None else self.deleted.if_all_is_read(unread)
 
     def to_resource(self, record: Record) -> ResourceModel | Mapping[str, Any]:
         lookup_and_join_settings.refuse_failed_lookups_and_joins(record, self._lookups, self._joins)

@@ -72,7 +72,7 @@ def prepare(
         _matching_filter_name(stream, incomplete).alias(SKIP),
         fingerprint.row_fingerprints(used, stream.version, stream.fingerprint).alias(FP),
         *((_position_unless_incomplete(order_by, frame, incomplete),) if order_by else ()),
-        *((stream.deleted.expression().alias(DELETED),) if stream.deleted is not None else ()),
+        *(((stream.deleted.expression() & ~incomplete).alias(DELETED),) if stream.deleted is not None else ()),
     )
     return _clear_keys_of_refused_rows(prepared) if REFUSED in prepared.columns else prepared
 

@@ -76,6 +76,14 @@ def main_row_missing_filter(joins: Mapping[str, Join]) -> Filter | None:
     return Filter(any=tuple(rows)) if rows else None
 
 
+def missing_lookup_row_filter(column: str, lookups: Mapping[str, Lookup]) -> Filter | None:
+    """Return the filter for rows that lack *column* because a look-up that is not optional did not find its row."""
+    name, _, looked_up = column.partition(".")
+    if not looked_up or name not in lookups or lookups[name].optional:
+        return None
+    return Filter(field=name, equals="missing")
+
+
 def refuse_failed_lookups_and_joins(record: Record, lookups: Mapping[str, Lookup], joins: Mapping[str, Join]) -> None:
     """Raise RecordError, ``unmatched`` or ``rows_disagree``, if a look-up of a row or the join of *record* failed."""
     row = record.row  # the only one of a record with joins

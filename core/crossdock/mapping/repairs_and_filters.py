@@ -123,6 +123,14 @@ class Filter(ConfigModel):
         for inner in self._inner_conditions():
             yield from inner.columns()
 
+    def if_all_is_read(self, unread: Callable[[str], Filter | None]) -> Filter:
+        """Return this condition for rows of which each column that it tests was read.
+
+        *unread* returns the condition for rows that lack a column only because it could not be read; None for others.
+        """
+        lacking = [Filter(not_=each) for column in self.columns() if (each := unread(column)) is not None]
+        return Filter.model_construct(all=(self, *lacking)) if lacking else self  # deeper than a config may nest them
+
     def json_predicate(self) -> Callable[[Any], bool]:
         """Return a function that says whether a JSON value meets the condition. Fields are dotted paths."""
         meets, columns = self.predicate(), tuple(self.columns())

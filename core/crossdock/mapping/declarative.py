@@ -320,7 +320,11 @@ _TotalForm = Discriminator(lambda value: "column" if isinstance(value, str) else
 
 
 class Each(ConfigModel):
-    """One object for each row of a grouped record or of a join, or each element of a list, in their order."""
+    """One object for each row of a grouped record or of a join, or each element of a list, in their order.
+
+    A row of the record itself has none if all columns of ``each`` are empty, as that of an order without lines in XML,
+    in EDI or of a LEFT JOIN, unless all have a default; with ``where``, that alone decides.
+    """
 
     each: Mapping[str, Simple]
     """The members of one object, which is made for each row of a grouped record or of a join, or for each element of a
@@ -377,7 +381,19 @@ class Each(ConfigModel):
             each.compile_each(member) if isinstance(each, Each) else _compile_form(each) for each in self.also or ()
         ]
         total = None if self._declared_total is None else self._declared_total.compile_comparison(member)
-        return _CompiledEach(member, self.of, wanted, _compile_members(self.each), also, total, bool(self.single))
+        given = self._columns_with_content if self.of is None and self.where is None else ()
+        return _CompiledEach(
+            member, self.of, wanted, _compile_members(self.each), also, total, bool(self.single), given
+        )
+
+    @property
+    def _columns_with_content(self) -> Sequence[str]:
+        """The columns of which a row of an object has at least one; none if a default says what all empty ones mean."""
+        cells = {name: form for name, form in self.each.items() if isinstance(form, FromColumn)}
+        others = [*_columns_of({name: form for name, form in self.each.items() if name not in cells})]
+        if not others and all(form.default is not None for form in cells.values()):
+            return ()
+        return [*(form.from_ for form in cells.values()), *others]
 
 
 def _accept_any_row(_: Row) -> bool:
@@ -430,6 +446,15 @@ class _CompiledEach(Struct, frozen=True):
     also: Sequence[Value | _CompiledEach]
     total: Callable[[Sequence[Any], Record, Row], list[Any]] | None
     single: bool
+    given: Sequence[str]
+
+    def rows_with_content(self, rows: Sequence[Row], places: Sequence[int], record: Record) -> Sequence[int]:
+        """Return those of *places* whose row has an object: in some formats, an order without lines is a row."""
+        found = [at for at in places if any((rows[at].get(name) or "").strip(BLANKS) for name in self.given)]
+        if not self.given or len(found) == len(places):
+            return places
+        record.count(f"row without anything that map reads for {self.member}")
+        return found
 
     def objects_under_member_name(self, objects: list[Any]) -> dict[str, Any]:
         """Return the member that has *objects*, or nothing."""
@@ -553,7 +578,8 @@ class RecordMap:
             wanted = [
                 place for place in range(len(rows)) if self._build_with_error_line(record, rows, place, form.wanted)
             ]
-            return [self._build_with_error_line(record, rows, place, form.build) for place in wanted]
+            found = form.rows_with_content(rows, wanted, record)
+            return [self._build_with_error_line(record, rows, place, form.build) for place in found]
         if isinstance(rows[0], JsonCells):
             documents = [row.document for row in rows if isinstance(row, JsonCells)]
             if len(documents) > 1:

@@ -183,6 +183,40 @@ def test_rows_of_one_record_must_agree_outside_each() -> None:
     assert (refused.value.code, refused.value.pointer, refused.value.line) == ("rows_disagree", "C", 4)
 
 
+ROW_ITEMS = {
+    "sku": "SKU",
+    "unit": {"const": "EA"},
+    "number": {"from": "QTY", "as": "integer", "default": 1},
+    "price": {"from": "PRICE", "as": "decimal", "minor_units": "CUR"},
+}
+NO_LINE = {"SKU": "", "QTY": " ", "PRICE": None, "CUR": "EUR"}
+
+
+def test_a_row_without_a_line_makes_no_object_of_constants() -> None:
+    """As that of an order without lines in XML or EDI, or of a LEFT JOIN; the report counts it."""
+    compiled = RecordMap(FORMS.validate_python({"items": {"each": ROW_ITEMS}, "currency": "CUR"}))
+    lacking = record(NO_LINE)
+    assert compiled(lacking) == {"items": [], "currency": "EUR"}
+    assert lacking.parts == {"row without anything that map reads for items": 1}
+    number = [{"unit": "EA", "number": 5}]
+    assert compiled(record(NO_LINE, {**NO_LINE, "QTY": "5"}))["items"] == number, "a line whose SKU is missing stays"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"each": {"number": ROW_ITEMS["number"], "unit": ROW_ITEMS["unit"]}},
+        {"each": {"number": ROW_ITEMS["number"], "unit": "UNIT"}, "where": {"field": "CUR", "empty": False}},
+        {"each": {"number": {"const": 1}, "unit": ROW_ITEMS["unit"]}},
+    ],
+    ids=["a default", "a condition", "only constants"],
+)
+def test_a_config_may_say_what_a_row_without_content_means(form: dict[str, Any]) -> None:
+    """By a default for each of its cells, or by a condition on the rows that are meant."""
+    made = mapped({"items": form}, {**NO_LINE, "UNIT": ""})["items"]
+    assert [each["number"] for each in made] == [1]
+
+
 def test_a_bad_cell_in_a_later_row_names_its_line() -> None:
     """Whoever looks for the cell finds it."""
     forms = {"items": {"each": {"quantity": {"from": "Q", "as": "decimal"}}}}

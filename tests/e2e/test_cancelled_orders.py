@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from tests.e2e.folder_project import FolderProject, table
 
 from crossdock.config.project import project
 from crossdock.runs import sync_and_replay
+from crossdock.sandbox import SandboxServer
 from crossdock.testing.demo.shop import shop_demo_folder_and_servers
 from crossdock.values.clock import SystemClock
 from crossdock.values.progress import SilentProgress
@@ -54,3 +57,71 @@ def test_the_3pl_is_told_of_a_cancellation(
             cancel(shipped)
             assert sync("erp") == 1
             assert at_depot() == [shipped, *others]
+
+
+TYPES = {
+    "order": {"code": "H", "names": ["HEAD", "NO", "CHANGE", "BUYER"]},
+    "line": {"code": "L", "parent": "order", "names": ["LINE", "QTY"]},
+}
+ITEM = {
+    "productId": {"ref": "product", "key": "BUYER"},  # as a fee that is the same for all lines
+    "quantity": {"from": "QTY", "as": "decimal", "default": 1},
+    "unitPrice": {"const": 1},
+}
+ORDER = {
+    "customerId": {"ref": "customer", "key": "BUYER"},
+    "currency": {"const": "EUR"},
+    "placedAt": {"const": "2026-01-01T00:00:00Z"},
+    "items": {"each": ITEM},
+}
+HEADERS = {"kind": "delimited", "delimiter": ";", "record_type": 0, "record_types": TYPES, "records": "line"}
+ELEMENTS = {
+    "kind": "xml",
+    "record": "/all/H",
+    "rows": "L",
+    "columns": {"NO": "@no", "CHANGE": "@change", "BUYER": "@buyer", "QTY": "L"},
+}
+
+
+def written(orders: list[tuple[str, str, list[int]]], kind: str) -> str:
+    if kind == "delimited":
+        rows = [[f"H;{no};{change};1", *(f"L;{quantity}" for quantity in lines)] for no, change, lines in orders]
+        return "".join(f"{row}\n" for each in rows for row in each)
+    elements = [
+        f'<H no="{no}" change="{change}" buyer="1">{"".join(f"<L>{each}</L>" for each in lines)}</H>'
+        for no, change, lines in orders
+    ]
+    return f"<all>{''.join(elements)}</all>"
+
+
+@pytest.mark.parametrize("layout", [HEADERS, ELEMENTS], ids=["headers", "elements"])
+def test_an_order_without_lines_in_a_file_is_cancelled_or_rejected(tmp_path: Path, layout: dict[str, Any]) -> None:
+    """Its header or element says what became of it; no line is made for it of what is the same for all lines."""
+    orders = {
+        "mode": "append",
+        "files": "out/O*",
+        "format": layout,
+        "key": ["NO"],
+        "group_by": ["NO"],
+        "deleted": {"field": "CHANGE", "equals": "D"},
+        "on_gone": "delete",
+        "gone": {"at_most_percent": 100},
+        "resource": "order",
+        "map": ORDER,
+    }
+    buyers = table("out/B*", ["ID"], resource="customer", map={"name": "ID"})
+    fees = table("out/B*", ["ID"], resource="product", map={"sku": "ID", "name": "ID"})
+    with SandboxServer(tmp_path / "sandbox") as platform:
+        streams = {"buyers": buyers, "fees": fees, "orders": orders}
+        wms = {"kind": "folder_warehouse", "path": ".", "settle_s": 0, "streams": streams}
+        made = FolderProject(tmp_path, platform, {"wms": wms})
+        assert made.run("init").exit_code == 0
+        made.write("B1", "ID\n1\n")
+        made.write("O1", written([("1", "", [2, 3]), ("2", "", [1])], layout["kind"]))
+        made.sync()
+        before = len(made.effects())
+        made.write("O2", written([("1", "D", []), ("3", "", []), ("2", "", [1])], layout["kind"]))
+        report = made.sync(exit_code=1)
+        assert [each["operation"] for each in made.effects()[before:]] == ["delete"]
+        found = {name: number for name, number in report["streams"]["wms.orders"]["records"].items() if number}
+        assert found == {"read": 3, "unchanged": 1, "delivered": 1, "deleted": 1, "rejected": 1}

@@ -121,6 +121,7 @@ class WarehouseStream(DeclaredStream[W]):
             wrapped=config.wrapped or (),
             empty=self.empty if config is self._source_config else "refuse",
             groups={tuple(peer.group_by) for peer in self.peers if peer.group_by and config is self._source_config},
+            keeps_empty_groups=all(peer.group_by for peer in self.peers),
         )
 
     def _shared_file_source(self, ctx: Context[W]) -> FileSource:

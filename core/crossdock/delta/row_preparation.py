@@ -17,6 +17,7 @@ from crossdock.mapping.repairs_and_filters import Repair, name_of_first_matching
 from crossdock.mapping.row_order_columns import OrderBy, as_order_by
 from crossdock.state import DeadLetter, RecordIdentity
 from crossdock.values.raw_rows_and_records import (
+    ELEMENT,
     JSON,
     LINE,
     REFUSED,
@@ -61,7 +62,7 @@ def prepare(
     """
     _check_types(source, frame)
     frame = _add_and_require_used_columns(stream, source, frame)
-    text = [name for name in frame.columns if not is_added_column(name)]
+    text = _columns_of_source(frame)
     frame = _with_keys_from_external_ids(stream.ours, frame)
     (frame, plain), order_by = _repaired(stream, frame, report_trimmed_count), as_order_by(stream.order_by)
     everything = [JSON] if JSON in text else sorted(text)
@@ -125,6 +126,10 @@ def compute_keys(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.Da
 def is_added_column(column: str) -> bool:
     """Return whether a column of prepared rows does not come from their source."""
     return column == LINE or is_internal_column(column)
+
+
+def _columns_of_source(frame: pl.DataFrame) -> list[str]:
+    return [name for name in frame.columns if name != ELEMENT and not is_added_column(name)]
 
 
 def split_into_parts_by_key(*frames: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, ...]]:
@@ -223,7 +228,7 @@ def _percent_encoded(column: pl.Series) -> pl.Series:
 
 def missing_columns_hint(needed: Collection[str], frame: pl.DataFrame) -> str:
     """Return the hint of an error about missing columns. It lists no cells of a first line that may be a record."""
-    present = [name for name in frame.columns if not is_added_column(name)]
+    present = _columns_of_source(frame)
     if set(needed) & set(present) or _has_plausible_column_names(present, needed, frame):
         return f"its columns: {_shortened_list(present)}"
     count = f"{len(present):,} columns" if len(present) != 1 else "1 column"

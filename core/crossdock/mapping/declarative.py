@@ -322,8 +322,8 @@ _TotalForm = Discriminator(lambda value: "column" if isinstance(value, str) else
 class Each(ConfigModel):
     """One object for each row of a grouped record or of a join, or each element of a list, in their order.
 
-    A row of the record itself has none if all columns of ``each`` are empty, as that of an order without lines in XML,
-    in EDI or of a LEFT JOIN, unless all have a default; with ``where``, that alone decides.
+    The row of an order without lines in XML, EDI or a file with headers has none. In others, such as those of a LEFT
+    JOIN, a row has none if all columns of ``each`` are empty, unless all have a default or ``where`` is given.
     """
 
     each: Mapping[str, Simple]
@@ -448,13 +448,16 @@ class _CompiledEach(Struct, frozen=True):
     single: bool
     given: Sequence[str]
 
-    def rows_with_content(self, rows: Sequence[Row], places: Sequence[int], record: Record) -> Sequence[int]:
-        """Return those of *places* whose row has an object: in some formats, an order without lines is a row."""
-        found = [at for at in places if any((rows[at].get(name) or "").strip(BLANKS) for name in self.given)]
-        if not self.given or len(found) == len(places):
-            return places
-        record.count(f"row without anything that map reads for {self.member}")
+    def rows_with_objects(self, rows: Sequence[Row], places: Sequence[int], record: Record) -> Sequence[int]:
+        """Return those of *places* whose row has an object: that of an order without lines has none."""
+        found = [at for at in places if self._has_object(rows[at])]
+        if len(found) < len(places):
+            record.count(f"row without anything that map reads for {self.member}")
         return found
+
+    def _has_object(self, row: Row) -> bool:
+        is_given = not self.given or any((row.get(name) or "").strip(BLANKS) for name in self.given)
+        return is_given and row.get(ELEMENT, "") is not None
 
     def objects_under_member_name(self, objects: list[Any]) -> dict[str, Any]:
         """Return the member that has *objects*, or nothing."""
@@ -578,7 +581,7 @@ class RecordMap:
             wanted = [
                 place for place in range(len(rows)) if self._build_with_error_line(record, rows, place, form.wanted)
             ]
-            found = form.rows_with_content(rows, wanted, record)
+            found = form.rows_with_objects(rows, wanted, record)
             return [self._build_with_error_line(record, rows, place, form.build) for place in found]
         if isinstance(rows[0], JsonCells):
             documents = [row.document for row in rows if isinstance(row, JsonCells)]

@@ -12,6 +12,7 @@ from crossdock.migration.column_profile import ColumnProfile, pack_source_and_li
 from crossdock.values import exact_json
 from crossdock.values.json_paths import column_text
 from crossdock.values.raw_rows_and_records import (
+    ELEMENT,
     JSON,
     LINE,
     RawBatch,
@@ -80,7 +81,7 @@ def _without_joined_rows_and_columns(rows: pl.DataFrame, joined: Collection[str]
     for name in joined:
         if (problem := f"{name}.problem") in rows.columns:
             rows = rows.filter(pl.col(problem).ne_missing(pl.lit(NO_MAIN_ROW)))
-    present = [each for each in rows.columns if not is_internal_column(each)]
+    present = [each for each in rows.columns if each != ELEMENT and not is_internal_column(each)]
     own = [each for each in present if each not in joined and each.partition(".")[0] not in joined]
     return rows.select(column_expressions_by_exact_names(own))
 

@@ -42,7 +42,9 @@ REASONS: frozenset[str] = frozenset(get_args(Reason))
 
 LINE = "_line"  # line or position in its file or page, from 1
 JSON = "_json"  # canonical text of a record that was read as JSON
-ELEMENT = "_element"  # JSON pointer of the list element that a row was made of, in the object as it was read
+ELEMENT = "_element"
+"""JSON pointer of the list element that a row was made of, in the object as it was read; for a row of a file, an empty
+text. Null in a row that stands for an object or record without elements."""
 RESERVED = (LINE, JSON, ELEMENT)
 """Columns of rows beside those of their source, which therefore cannot have these names."""
 _OWN = "\x1d"

@@ -10,9 +10,10 @@ from pydantic import ValidationError
 from tests.unit.formats.edi import X12
 from tests.unit.formats.layouts import GOOD, ORDERS, Content, layout, lines
 
+from crossdock.reading.formats import delimited_files
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
 from crossdock.reading.formats.file_formats import looks_cut, read_rows, read_rows_at_lines
-from crossdock.values.raw_rows_and_records import record_number_column
+from crossdock.values.raw_rows_and_records import ELEMENT, LINE, record_number_column
 
 ITEMS = {"kind": "fixed_width", "columns": {"SKU": {"at": 1, "length": 4}}}
 
@@ -126,3 +127,51 @@ def test_records_of_several_rows_are_numbered(
     name = record_number_column(key)
     assert (rows[name].to_list() if name in rows.columns else None) == numbers
     assert rows.drop(name, strict=False).equals(plain)
+
+
+@pytest.mark.parametrize("chunk", [1, 8, 1 << 20])
+@pytest.mark.parametrize(
+    ("data", "rows"),
+    [
+        ("O,1\nL,A\nO,2\nO,3\nL,A\nL,B\nO,4\n", [("1", "A"), ("2", ""), ("3", "A"), ("3", "B"), ("4", "")]),
+        ("O,1\nO,2\n", [("1", ""), ("2", "")]),
+        ("", []),
+    ],
+)
+def test_a_record_without_rows_is_one_row_unless_rows_are_records(
+    chunk: int, data: str, rows: list[tuple[str, str]]
+) -> None:
+    """A header that cancels an order has no lines; wherever the file is cut into pieces, it is a row of its own."""
+    form = layout(record_types=TYPES, records="line")
+    content = Content(f"F,S\n{data}".encode())
+
+    def read(kept: DelimitedFormat) -> pl.DataFrame:
+        return pl.concat(delimited_files.read_rows(content, kept, name="f", _chunk=chunk))
+
+    assert isinstance(form, DelimitedFormat)
+    kept = read(form.with_groups([("NO",)], keeps_empty=True))
+    assert kept[["NO", "SKU"]].rows() == rows
+    assert kept[LINE].is_sorted()
+    assert [mark is not None for mark in kept[ELEMENT]] == [bool(row[1]) for row in rows]
+    with_lines = [row for row in rows if row[1]]
+    assert read(form.with_groups([("NO",)]))[["NO", "SKU"]].rows() == with_lines
+    for groups in ([("SKU",)], [("NO",), ("SHOP", "NO"), ("SKU",)]):
+        assert read(form.with_groups(groups, keeps_empty=True))[["NO", "SKU"]].rows() == with_lines
+
+
+@pytest.mark.parametrize(
+    ("config", "data", "marks"),
+    [
+        (XML, '<Order no="1"><Line sku="A"/><Line sku="B"/></Order><Order no="2"/>', ["", "", None]),
+        (
+            SETS,
+            X12().file([[["W06", "F", "1"], ["LX", "1"], ["W12", *[""] * 7, "A"]], [["W06", "F", "2"]]]),
+            ["", None],
+        ),
+    ],
+)
+def test_a_row_of_a_record_without_rows_is_marked(config: dict[str, Any], data: str, marks: list[str | None]) -> None:
+    """Its own cells may look like those of a line, so that a map could not tell it from one."""
+    content = Content((f"<Shops><Shop>{data}</Shop></Shops>" if data.startswith("<") else data).encode())
+    form = layout(**config).with_groups([("NO",)], keeps_empty=True)
+    assert pl.concat(read_rows(content, form, name="f", batch_rows=1))[ELEMENT].to_list() == marks

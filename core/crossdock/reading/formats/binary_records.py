@@ -89,7 +89,13 @@ def read_binary_records(
             )
         counted = leniencies if leniencies is not None else Leniencies()
         file = BinaryRecords(layout, name, counted)
-        hierarchy = RecordHierarchy(name, layout.complete_record_types, layout.type_to_read, layout.groups)
+        hierarchy = RecordHierarchy(
+            name,
+            layout.complete_record_types,
+            layout.type_to_read,
+            layout.groups,
+            keeps_empty=layout.keeps_empty_groups and layout.row_making_occurs_table_name is None,
+        )
         frames = check_and_select_rows(
             map_in_parallel(file.data_frames_by_record_type, file.batches_of_raw_records(stream)), hierarchy, batch_rows
         )

@@ -341,7 +341,9 @@ def read_rows(
     with open_and_unpack_if_gzip(path, name=name) as stream:
         if layout.record_types and layout.records:
             parts = _frames_by_type(stream, layout, name, _chunk, counted)
-            hierarchy = RecordHierarchy(name, layout.record_types, layout.records, layout.groups)
+            hierarchy = RecordHierarchy(
+                name, layout.record_types, layout.records, layout.groups, keeps_empty=layout.keeps_empty_groups
+            )
             yield from check_and_select_rows(parts, hierarchy, batch_rows)
             return
         file, rest = _prepare_parser_and_pieces(stream, layout, name, _chunk, counted)

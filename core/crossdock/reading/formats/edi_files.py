@@ -38,7 +38,7 @@ from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.formats.original_record_bytes import bytes_of_records_at_segments
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable
-from crossdock.values.raw_rows_and_records import LINE, REFUSED, record_number_column
+from crossdock.values.raw_rows_and_records import ELEMENT, LINE, REFUSED, record_number_column
 
 _LEVELS = {"HL": (1, 2), "CPS": (1, 2)}
 """Segments that begin levels of a hierarchy, with the elements of their own number and that of the level around."""
@@ -96,6 +96,7 @@ class EdiRows:
         names = list(layout.columns)
         keys = [each for each in layout.groups if self._rows != SET and {*each} <= {*names}]
         self.numbered = {record_number_column(key): frozenset(map(names.index, key)) for key in keys}
+        self.added = [*self.numbered, *([ELEMENT] if layout.keeps_empty_groups and self._rows != SET else [])]
         self._columns = [_Column(*each, number) for number, each in enumerate(layout.columns.items())]
         self._by_tag: defaultdict[str, list[_Column]] = defaultdict(list)
         self._beside: defaultdict[str, list[_Column]] = defaultdict(list)  # by the loop that is not around rows
@@ -109,21 +110,22 @@ class EdiRows:
         for name, loop in layout.loops.items():
             self._starts[loop.starts].append(_Loop(name, loop))
 
-    def rows_of_set(self, found: EdiSet) -> list[tuple[int, list[str]]]:
+    def rows_of_set(self, found: EdiSet) -> list[tuple[int, list[str | None]]]:
         """Return the cells of each row, with the number of its first segment. Raises RefusedSetError.
 
-        The number of the set follows for each of `numbered`, if the set itself has all cells of the key for all rows.
+        Those of the columns `added` follow: for each of `numbered` the number of the set, if the set itself has all
+        cells of the key for all rows.
         """
         if found.error is not None:
             raise found.error
         values, number = _Values(found.separators, is_x12=self._is_x12), str(found.header_segment.number)
         frames = self._build_loops_that_make_rows(found, values)
         rows = [(frame.start.number, self._cells_of_loop_and_parents(frame, values)) for frame in frames]
-        if not self.numbered:
-            return rows
-        own = frozenset[int]().union(*(frame.own for frame in frames))
-        numbers = [number if own.isdisjoint(key) else "" for key in self.numbered.values()]
-        return [(start, cells + numbers) for start, cells in rows]
+        own = frozenset[int]().union(*(frame.own for frame in frames)) if self.numbered else frozenset()
+        added: list[str | None] = [number if own.isdisjoint(key) else "" for key in self.numbered.values()]
+        if len(added) < len(self.added):
+            added.append("" if frames[0].name == self._rows else None)
+        return [(start, [*cells, *added]) for start, cells in rows]
 
     # ---- loops
 
@@ -380,10 +382,10 @@ class EdifactReader(_EdiReader[EdifactFormat]):
 def _frames_of_sets(
     sets: EdiSets, rows: EdiRows, layout: EdiFormat, kind: str, batch_rows: int
 ) -> Iterator[pl.DataFrame]:
-    names = [*layout.columns, *rows.numbered]
+    names = [*layout.columns, *rows.added]
     schema = {**dict.fromkeys(names, pl.String), REFUSED: pl.String, LINE: pl.UInt64}
-    nothing = [""] * len(names)
-    held: list[tuple[int, list[str], str]] = []
+    nothing: list[str | None] = [""] * len(names)
+    held: list[tuple[int, list[str | None], str]] = []
     size, is_begun = 0, False
 
     def frame() -> pl.DataFrame:
@@ -392,7 +394,7 @@ def _frames_of_sets(
         added = {REFUSED: [each for _, _, each in held], LINE: [number for number, _, _ in held]}
         return pl.DataFrame({**columns, **added}, schema=schema)
 
-    def of(found: EdiSet) -> Iterator[tuple[int, list[str], str]]:
+    def of(found: EdiSet) -> Iterator[tuple[int, list[str | None], str]]:
         try:
             yield from ((number, cells, "") for number, cells in rows.rows_of_set(found))
         except RefusedSetError as error:
@@ -401,7 +403,7 @@ def _frames_of_sets(
     for found in sets:
         for row in of(found):
             held.append(row)
-            size += sum(map(len, row[1]))
+            size += sum(len(cell or "") for cell in row[1])
             if len(held) >= batch_rows or size >= _FRAME_CHARACTERS:
                 yield frame()
                 held, size, is_begun = [], 0, True

@@ -70,7 +70,13 @@ def read_fixed_width(
                 "the file is empty", where=name, hint="Fetch it again, or ask the sender.", code="file_empty"
             )
         file = _FixedWidthRows(layout, RecordLines(name, crlf=first.data.endswith(b"\r\n")), counted)
-        hierarchy = RecordHierarchy(name, layout.complete_record_types, layout.type_to_read, layout.groups)
+        hierarchy = RecordHierarchy(
+            name,
+            layout.complete_record_types,
+            layout.type_to_read,
+            layout.groups,
+            keeps_empty=layout.keeps_empty_groups,
+        )
 
         def bodies() -> Iterator[Piece]:
             yield from file.small_pieces(first)

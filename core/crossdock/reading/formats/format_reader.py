@@ -19,15 +19,21 @@ class FileLayout(ConfigModel):
     """How the bytes of a file become rows. A subclass has a `kind`."""
 
     _groups: Collection[tuple[str, ...]] = PrivateAttr(())
+    _keeps_empty_groups: bool = PrivateAttr(default=False)
 
     @property
     def groups(self) -> Collection[tuple[str, ...]]:
         """The keys of records made of several rows, which have their `record_number_column` if the format knows it."""
         return self._groups
 
-    def with_groups(self, groups: Collection[tuple[str, ...]]) -> Self:
+    @property
+    def keeps_empty_groups(self) -> bool:
+        """Whether such a record without a row is one row all the same: no stream reads single rows."""
+        return self._keeps_empty_groups
+
+    def with_groups(self, groups: Collection[tuple[str, ...]], *, keeps_empty: bool = False) -> Self:
         copied = self.model_copy()
-        copied._groups = groups  # noqa: SLF001  of the same class
+        copied._groups, copied._keeps_empty_groups = groups, keeps_empty  # noqa: SLF001  of the same class
         return copied
 
     @property

@@ -10,7 +10,9 @@ import polars as pl
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.control_totals import ControlTotals, first_record_line_after
 from crossdock.reading.formats.record_type_declarations import RecordType, ancestors, columns_with_ancestors
-from crossdock.values.raw_rows_and_records import LINE, record_number_column
+from crossdock.values.raw_rows_and_records import ELEMENT, LINE, internal_column_name, record_number_column
+
+_NUMBER = internal_column_name("number")
 
 
 def check_and_select_rows(
@@ -20,19 +22,27 @@ def check_and_select_rows(
         for rows in hierarchy.check_and_select_records(frames):
             yield from rows.iter_slices(batch_rows)
     hierarchy.check_last_record_and_totals()
+    yield from hierarchy.last_record_without_rows()
     if not hierarchy.count:
-        yield pl.DataFrame(schema={**dict.fromkeys(hierarchy.names, pl.String()), LINE: pl.UInt64()})
+        yield pl.DataFrame(schema={**dict.fromkeys(hierarchy.selected, pl.String()), LINE: pl.UInt64()})
 
 
 class RecordHierarchy:
     """Checks the records of one file in their order, and selects the wanted ones, with the columns of parents first.
 
     A record of several rows begins with the parent that has the last columns of its key, one of *groups*. Below another
-    parent that the file may repeat, it could be a part of the record only.
+    parent that the file may repeat, it could be a part of the record only. With *keeps_empty*, such a parent without a
+    row is one row, in which the columns of the others are empty.
     """
 
     def __init__(
-        self, name: str, types: Mapping[str, RecordType], chosen: str, groups: Collection[tuple[str, ...]] = ()
+        self,
+        name: str,
+        types: Mapping[str, RecordType],
+        chosen: str,
+        groups: Collection[tuple[str, ...]] = (),
+        *,
+        keeps_empty: bool = False,
     ) -> None:
         self._name, self._types, self._chosen = name, types, chosen
         self._order = sorted(types, key=lambda each: len(ancestors(each, types)))  # parents first
@@ -45,6 +55,9 @@ class RecordHierarchy:
         self._begun, self._ended_at, self._end = False, 0, 0
         self.names = columns_with_ancestors(chosen, types)
         self._numbered = [(record_number_column(key), each) for key in groups if (each := self._type_of_key(key))]
+        begins = {kind for _, kind in self._numbered} if keeps_empty and len(self._numbered) == len(groups) else set()
+        self._record_type = begins.pop() if len(begins) == 1 else None
+        self._without_rows: pl.DataFrame | None = None  # the last record so far, as long as it has no row
         self.count = 0
 
     def check_and_select_records(self, frames: Mapping[str, pl.DataFrame]) -> Iterator[pl.DataFrame]:
@@ -53,9 +66,50 @@ class RecordHierarchy:
             frames = self._with_parents(frames)
         for totals in self._totals:
             totals.add_records_and_compare_totals(frames)
-        if (found := frames.get(self._chosen)) is not None:
+        found = frames.get(self._chosen)
+        if found is not None and self._record_type is not None:
+            found = found.with_columns(pl.lit("").alias(ELEMENT))
+        if found is not None:
+            found = found[self.selected]
+        if self._record_type is not None:
+            found = self._with_records_without_rows(found, frames.get(self._record_type))
+        if found is not None:
             self.count += found.height
-            yield found[[*self.names, *(column for column, _ in self._numbered), LINE]]
+            yield found
+
+    def last_record_without_rows(self) -> Iterator[pl.DataFrame]:
+        if (last := self._without_rows) is not None:
+            self.count += 1
+            yield self._as_rows(last)
+
+    @property
+    def selected(self) -> list[str]:
+        added = [] if self._record_type is None else [ELEMENT]
+        return [*self.names, *(column for column, _ in self._numbered), *added, LINE]
+
+    def _as_rows(self, parents: pl.DataFrame) -> pl.DataFrame:
+        """Return *parents* as rows that have only their columns."""
+        empty = (pl.lit("").alias(name) for name in self.names if name not in parents.columns)
+        return parents.with_columns(*empty, pl.lit(None, pl.String).alias(ELEMENT))[self.selected]
+
+    def _with_records_without_rows(
+        self, found: pl.DataFrame | None, parents: pl.DataFrame | None
+    ) -> pl.DataFrame | None:
+        """Return *found*, the rows of a part, with one for each of the *parents* that has none. A later part may have
+        rows of the last one.
+        """
+        begun = [each for each in (self._without_rows, parents) if each is not None and each.height]
+        if not begun:
+            return found
+        records, lines = pl.concat(begun), pl.Series(LINE, [], pl.UInt64) if found is None else found[LINE]
+        has_rows = records[LINE].search_sorted(lines, side="right").cast(pl.Int64) - 1
+        lacking = records.with_row_index(_NUMBER).filter(~pl.col(_NUMBER).is_in(has_rows.unique().implode()))
+        is_last = lacking[_NUMBER] == records.height - 1
+        last, ended = (lacking.filter(each).drop(_NUMBER) for each in (is_last, ~is_last))
+        self._without_rows = last if last.height else None
+        if not ended.height:
+            return found
+        return pl.concat([*([] if found is None else [found]), self._as_rows(ended)]).sort(LINE)
 
     def _type_of_key(self, key: Collection[str]) -> str | None:
         """Return the parent that begins the records of *key*; None if each row may, or a part of a record."""

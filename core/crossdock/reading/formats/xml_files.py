@@ -21,7 +21,7 @@ from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
 from crossdock.reading.formats.xml_layout import BETWEEN, XmlFormat, XmlPath
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
-from crossdock.values.raw_rows_and_records import LINE, MAX_EXPLODED, record_number_column
+from crossdock.values.raw_rows_and_records import ELEMENT, LINE, MAX_EXPLODED, record_number_column
 
 MAX_DEPTH = 64
 """Levels of elements."""
@@ -124,6 +124,7 @@ class _RowPlan:
         self.cells = self._cells
         self.places = tuple(places[name] for name in self.names)
         self.numbered = [record_number_column(key) for key in layout.groups if self._is_of_record(key, places)]
+        self.marks_elements = layout.keeps_empty_groups and self._row is not None
         self._collect_cells_to_reset()
 
     def _is_of_record(self, key: Sequence[str], places: Mapping[str, int]) -> bool:
@@ -231,6 +232,7 @@ class _RowCollector:
         self.records, self.repeated = 0, 0
         self.rows = list[list[str | None]]()
         self.numbers = list[str]()  # of the records of `rows`, if they are asked for
+        self.elements = list[str | None]()  # null for those of `rows` that stand for a record without rows
 
     def feed_bytes(self, data: bytes, *, is_last: bool) -> None:
         try:
@@ -346,8 +348,10 @@ class _RowCollector:
         elif role is _Role.RECORD:
             self._check_missing(0, self._plan.inner)
             if self._lines:
+                self.elements += [""] * len(self._lines)
                 self._repeat_cells_in_rows()
             else:
+                self.elements.append(None)
                 self.rows.append(self._cells)
                 self.repeated += self._checked_size_of_repeated_cells(self._plan.around)
             self.records += 1
@@ -471,12 +475,12 @@ class XmlReader(FormatReader[XmlFormat]):
                     continue
                 at_once = max(1, min(batch_rows, len(made.rows) * _FRAME_BYTES // max(1, size)))
                 for start in range(0, len(made.rows), at_once):
-                    numbers = made.numbers[start : start + at_once]
+                    numbers, elements = (each[start : start + at_once] for each in (made.numbers, made.elements))
                     rows = made.rows[start : start + at_once]
-                    yield _frame(rows, numbers, plan, first + start, found, trim=layout.trim)
+                    yield _frame(rows, numbers, elements, plan, first + start, found, trim=layout.trim)
                 first += len(made.rows)
-                made.rows, made.numbers, made.repeated, fed = [], [], 0, 0
-        last = _frame(made.rows, made.numbers, plan, first, found, trim=layout.trim)
+                made.rows, made.numbers, made.elements, made.repeated, fed = [], [], [], 0, 0
+        last = _frame(made.rows, made.numbers, made.elements, plan, first, found, trim=layout.trim)
         made.check_record_count_and_namespaces(found)
         if leniencies is not None and made.records:
             leniencies.add("absent", len(set(plan.places) - found))
@@ -518,7 +522,14 @@ def _blocks_transcoded_if_configured(
 
 
 def _frame(
-    rows: list[list[str | None]], numbers: list[str], plan: _RowPlan, first: int, found: set[int], *, trim: bool
+    rows: list[list[str | None]],
+    numbers: Sequence[str | None],
+    elements: Sequence[str | None],
+    plan: _RowPlan,
+    first: int,
+    found: set[int],
+    *,
+    trim: bool,
 ) -> pl.DataFrame:
     cells = list(zip(*rows, strict=True)) or [()] * plan.cells
     made = dict[str, pl.Series]()
@@ -528,4 +539,6 @@ def _frame(
             found.add(slot)
         made[name] = (series.str.strip_chars(_BLANK) if trim else series).fill_null("")
     lines = pl.int_range(first, first + len(rows), dtype=pl.UInt64, eager=True)
-    return pl.DataFrame({**made, **dict.fromkeys(plan.numbered, pl.Series(numbers, dtype=pl.String)), LINE: lines})
+    added = dict.fromkeys(plan.numbered, pl.Series(numbers, dtype=pl.String))
+    added |= {ELEMENT: pl.Series(elements, dtype=pl.String)} if plan.marks_elements else {}
+    return pl.DataFrame({**made, **added, LINE: lines})

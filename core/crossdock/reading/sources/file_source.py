@@ -76,6 +76,7 @@ class FileSource:
         ignore_case: Whether files match in upper and lower case alike.
         wrapped: What each file is wrapped in, the outermost first. Without it, it may be gzip.
         groups: The keys of the streams whose records are made of several rows.
+        keeps_empty_groups: Whether such a record without a row is one row: no stream reads single rows.
 
     Raises:
         ConfigError: If *ready*, *manifest* or *archive_to* cannot be used with *files*, such as with several folders.
@@ -104,10 +105,15 @@ class FileSource:
         ignore_case: bool = False,
         wrapped: Sequence[WrapperSettings] = (),
         groups: Collection[tuple[str, ...]] = (),
+        keeps_empty_groups: bool = False,
     ) -> None:
         check_intake(files, ready=ready, manifest=manifest, archive=archive_to)
         self._files_pattern, self._empty = files, empty
-        self._layout, self._open_store, self._run = layout.with_groups(groups), open_store, run
+        self._layout, self._open_store, self._run = (
+            layout.with_groups(groups, keeps_empty=keeps_empty_groups),
+            open_store,
+            run,
+        )
         self._wrapped, self._unwrapped = wrapped, dict[str, Sequence[Part]]()  # by content hash
         self._passed_over = dict[str, PassedOver]()  # by content hash
         self._stream_ids = stream_ids

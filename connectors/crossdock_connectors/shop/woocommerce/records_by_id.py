@@ -29,6 +29,8 @@ WITHOUT_REFUNDS = (
     "the shop has no list of refunds, as those before WooCommerce 9.0: a credit note is fetched by the key of its order"
 )
 
+_NO_ROUTE = "rest_no_route"
+"""The code by which WordPress says that its API has no such list."""
 _UNLISTED_HINT = "switch the extension on that has their status, or give them another status"
 
 
@@ -72,7 +74,9 @@ def order_ids_of_refunds(ctx: WooContext, refunds: Sequence[str]) -> list[str]:
             for records, _ in pages(ctx, "refunds", include=",".join(refunds), _fields="id,parent_id")
             for record in records
         ]
-    except NotFoundError:
+    except NotFoundError as error:
+        if error.code_in_answer != _NO_ROUTE:  # it may be that of a server before the shop
+            raise
         ctx.run.note(ctx.connection, WITHOUT_REFUNDS)
         return []
     return _distinct_id_texts(at_path(record, "parent_id") for record in found)

@@ -22,6 +22,7 @@ from tests.partners.woocommerce.shop_settings import ShopSettings
 
 from crossdock import Context
 from crossdock.config.connector_registry import load_connector
+from crossdock.sources import NotFoundError
 from crossdock.testing import context
 from crossdock_connectors.shop.woocommerce.records_by_id import WITHOUT_REFUNDS
 
@@ -152,6 +153,21 @@ def test_a_shop_before_9_0_has_no_list_of_refunds() -> None:
     assert ctx.run.notes == {"woocommerce": [WITHOUT_REFUNDS]}
     names = [f"credit-note-{refund.id}", str(order.id)]
     assert fetched(shop, "invoices", names).latest == pulled(shop, "invoices").latest
+
+
+@pytest.mark.parametrize("body", [None, {"code": "not_found", "message": "Not found"}])
+def test_a_404_that_is_not_of_the_shop_does_not_say_that_it_has_no_list_of_refunds(body: Any) -> None:
+    """A rule of a server before it answers so: the credit note is asked for again, and not left to another run."""
+    shop = FakeShop()
+    order = shop.orders.place((shop.catalog.add("Lamp", "10"), 3))
+    refund = shop.orders.refund(order, "1.00")
+    answer = shop.answer
+
+    def refusing(request: PartnerRequest) -> PartnerAnswer:
+        return PartnerAnswer(404, body) if request.path.endswith("/v3/refunds") else answer(request)
+
+    with mock.patch.object(shop, "answer", refusing), pytest.raises(NotFoundError):
+        fetched(shop, "invoices", [f"credit-note-{refund.id}"])
 
 
 @pytest.mark.parametrize("stream", STREAMS)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from crossdock.errors import CrossdockError, UnauthorizedError
-from crossdock.reading.sources.retried_requests import ThrottledError
 from crossdock.sources import UnavailableError
 
 _UNPROVED = 3  # records that may fail before one is answered
@@ -17,7 +16,7 @@ Ask = Callable[[Any], tuple[Any, bool]]
 
 
 class FailingRecords:
-    """Tells a record for which the API fails from an API that fails for all.
+    """Tells a record for which the API fails, or only answers 429, from an API that does so for all.
 
     A record is set aside if its requests failed, those of another record were answered after that, and its own failed
     once more. Without another record, or with too many that fail, the first error ends the reading.
@@ -39,8 +38,6 @@ class FailingRecords:
         for number, item in enumerate(items):
             try:
                 made[number], is_answered = ask(item)
-            except ThrottledError:
-                raise
             except (UnauthorizedError, UnavailableError) as error:
                 left[number] = error
                 if self._answered is not None:
@@ -63,8 +60,6 @@ class FailingRecords:
     def _retry_or_set_aside(self, item: Any, ask: Ask, failed: Callable[[Any, CrossdockError], Any]) -> Any:
         try:
             return ask(item)[0]
-        except ThrottledError:
-            raise
         except (UnauthorizedError, UnavailableError) as error:
             self._set_aside += 1
             if self._set_aside > _MOST:

@@ -296,7 +296,7 @@ class Failing:
         return found, trial.error
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 500, 503])
+@pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
 @pytest.mark.parametrize("failing", [1, 2, 4])
 def test_a_record_for_which_the_api_always_fails_is_a_dead_letter(status: int, failing: int) -> None:
     """The members of others are read before and after it, so that it keeps none of them from delivery."""
@@ -305,7 +305,9 @@ def test_a_record_for_which_the_api_always_fails_is_a_dead_letter(status: int, f
     assert found == ["unmatched" if number == failing else f"S{number}" for number in range(1, 5)]
 
 
-@pytest.mark.parametrize(("status", "down_from"), [(401, 1), (401, 3), (500, 1), (500, 3), (404, 3), (410, 3)])
+@pytest.mark.parametrize(
+    ("status", "down_from"), [(401, 1), (401, 3), (429, 1), (429, 3), (500, 1), (500, 3), (404, 3), (410, 3)]
+)
 def test_an_api_that_is_down_makes_no_dead_letters(status: int, down_from: int) -> None:
     """From the beginning or in the middle of a list, it fails for the records that it answered for, too."""
     found, error = Failing(6, set(), status, down_from).read()

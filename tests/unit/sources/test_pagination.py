@@ -269,6 +269,14 @@ def test_a_list_by_id_without_progress_is_refused(items: list[dict[str, Any]], m
         list(api.pages("/items", paginator=AfterId("/items", "since_id")))
 
 
+@pytest.mark.parametrize("at", [[5, 6, 6], ["2026-03-01", "2026-03-02", "2026-03-02"]])
+def test_a_list_by_a_member_that_records_share_is_refused(at: list[int | str]) -> None:
+    """What follows the last record may begin after others that have its time, so that they would be passed over."""
+    api = client(lambda _: httpx.Response(200, json=[{"id": number, "at": each} for number, each in enumerate(at)]))
+    with pytest.raises(RefusedError, match="several records with the same at"):
+        list(api.pages("/items", paginator=AfterId("", "changed_after", "at")))
+
+
 def test_parameters_that_a_cursor_replaces() -> None:
     """With `repeat_params=False` the cursor stands alone where the parameters are; a body of another use stays."""
     paginator = CursorInBody("/next", repeat_params=False)

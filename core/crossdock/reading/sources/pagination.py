@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest, PagePlace
 from crossdock.reading.sources.list_completeness_evidence import decoded_cursor
+from crossdock.values.json_paths import find_at_pointer
 
 _parts = re.compile(r"[\w-]+").findall
 """What a cursor may be composed of, such as the id in ``{"id": 17}``."""
@@ -245,6 +246,15 @@ class AfterId(SizedPages):
         if last is None:
             raise RefusedError(
                 f"the last record of the page has no member {self.id}", where=answer.address, code="answer_misplaced"
+            )
+        ids = [each for record in found if isinstance(each := find_at_pointer(record, f"/{self.id}"), str | int)]
+        if self.sorted and len({*ids}) < len(ids):
+            message = f"has several records with the same {self.id}, so that asking for what follows the last one"
+            raise RefusedError(
+                f"{message} may pass over others of this {self.id}",
+                where=answer.address,
+                hint="name a member that each record has alone, or read the list with another pagination of the API",
+                code="list_unsorted",
             )
         numbers = [number for each in found if (number := _whole_number_in_member(each, self.id)) is not None]
         if self.sorted and numbers not in (sorted(numbers), sorted(numbers, reverse=True)):

@@ -22,7 +22,7 @@ from crossdock.sources import AfterId, CursorInBody, LinkHeader, NextUrl, Offset
 ITEMS = [{"id": number} for number in range(1, 10)]
 
 
-def page(ids: Sequence[int], total: int | str | None = None, **members: Any) -> dict[str, Any]:
+def page(ids: Sequence[int | str], total: int | str | None = None, **members: Any) -> dict[str, Any]:
     """A body whose records say when they were shown."""
     shown = [{"id": each, "shown_at": members.get("at", 0)} for each in ids]
     return {"items": shown, **({} if total is None else {"total": total}), **members}
@@ -30,7 +30,7 @@ def page(ids: Sequence[int], total: int | str | None = None, **members: Any) -> 
 
 def read(
     paginator: Paginator, *bodies: dict[str, Any] | int, key: str | tuple[str, ...] = "id"
-) -> tuple[list[int], int]:
+) -> tuple[list[Any], int]:
     """The ids that are read of these answers in turn, the last one for ever, and the number of requests.
 
     A whole number is the status of an answer.
@@ -241,6 +241,17 @@ def test_a_record_that_changed_may_be_listed_again() -> None:
     ):
         with pytest.raises(IncompleteListError, match="only records that earlier pages had"):
             read(cursor, *bodies)
+
+
+def test_a_list_that_is_not_in_the_order_of_its_ids_is_in_doubt() -> None:
+    """A record that comes again, after the id that was asked from, shows that others were passed over."""
+    after = AfterId("/items", "after")
+    with pytest.raises(DoubtfulListError, match="1 records came again unchanged after later ones"):
+        read(after, page(["f", "c"]), page(["f", "e"]), page(["g"]), page([]))
+    last = page(["c", "e"])  # of some APIs, each page begins with the record that is asked from
+    assert read(after, page(["f", "c"]), last, page([]), last)[0] == ["f", "c", "c", "e"]
+    last = {"items": [*page(["a"], at=7)["items"], *page(["c"])["items"]]}  # one of them has changed meanwhile
+    assert read(after, page(["a", "b"]), last, page([]), last)[0] == ["a", "b", "a", "c"]
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,11 @@ _MOVED_ROWS = (
     "nothing of it is delivered, and the next run reads the list again; request it sorted by id or creation, in smaller"
     " parts, or with a cursor of the API that names a record"
 )
+_UNSORTED = ": the list is not in the order of what the client asks from, so that records may have been passed over"
+_IN_ORDER = (
+    "what was read is delivered, nothing counts as gone, and the next run reads the list again; request it sorted by"
+    " the id of the pagination, or use another pagination of the API"
+)
 
 
 class IncompleteListError(RefusedError):
@@ -170,6 +175,7 @@ class ListEvidence:
         self._contents, self._orders, self._order = IdSet(), IdSet(), ""  # for records that may be listed again
         self._alike = 0  # records that may differ despite equal keys, such as two on one page
         self._again = 0  # records that an earlier page had
+        self._unchanged, self._last = 0, ""  # of these, and the content of the last record so far
         self._idle = 0  # records since a page had a new one: a list that begins again under other cursors is a loop
         self.read = 0
         self._totals: tuple[int, int] | None = None  # lowest and highest
@@ -239,7 +245,10 @@ class ListEvidence:
             return False
         order, before = "\n".join(names), self._order
         self._order, is_other_order = order, bool(self._orders.add([order]))
-        changed = self._contents.add([exact_json.dumps(record).decode() for record in records])
+        contents = [exact_json.dumps(record).decode() for record in records]
+        changed = self._contents.add(contents)
+        self._unchanged += len(set(contents) - {self._last}) - changed  # some APIs begin a page with the last record
+        self._last = contents[-1] if contents else self._last
         return bool(changed) and (is_other_order or (len(names) == 1 and order != before))
 
     def detect_paging_by_position(self, request: ApiRequest, following: ApiRequest) -> None:
@@ -278,6 +287,9 @@ class ListEvidence:
                     _CHANGED.format(sign), where=page.address, hint=_MOVED_ROWS, code="list_changed"
                 )
             raise list_changed_error(sign, page.address)
+        if self._by_record and self._unchanged:
+            message = f"{self._unchanged:,} records came again unchanged after later ones{_UNSORTED}"
+            raise DoubtfulListError(message, where=page.address, hint=_IN_ORDER, code="list_unsorted")
         if self._totals is None or any(map(self._agrees_with_total, {*self._totals, self._total or 0})):
             return
         low, high = self._totals

@@ -80,7 +80,10 @@ def test_forms_queries_and_other_methods() -> None:
 
 
 def test_parameters_of_each_request_are_added_where_an_address_lacks_them() -> None:
-    """Also to the address of a following page, which the API may give without them, and to what is delivered."""
+    """Also to the address of a following page, which the API may give without them, and to what is delivered.
+
+    What the request itself had is not replaced there.
+    """
     link = {"link": f'<{BASE}/orders?page=2>; rel="next"'}
     shop = Shop(
         httpx.Response(200, json=[{"id": 1}], headers=link),
@@ -93,7 +96,7 @@ def test_parameters_of_each_request_are_added_where_an_address_lacks_them() -> N
     shop.sender.send_operation_once("GET", "/orders?name=x")
     assert [request.url.query.decode() for request in shop.requests] == [
         "lang=de&organization=a+b",
-        "page=2&organization=a+b&lang=en",
+        "page=2&lang=de&organization=a+b",
         "organization=a+b&lang=en",
         "name=x&organization=a+b&lang=en",
     ]

@@ -238,6 +238,36 @@ def test_parameters_are_repeated_or_left_out() -> None:
     assert seen[0].url.query == b"tag=a&tag=b&n=2"
 
 
+@pytest.mark.parametrize(
+    ("links", "asked"),
+    [
+        (["?page=2", "?page=3"], ["page=2&depot=7&sort=id&tag=a&tag=b", "page=3&depot=7&sort=id&tag=a&tag=b"]),
+        (
+            ["?sort=id&page=2", "?sort=id&page=3"],
+            ["sort=id&page=2&depot=7&tag=a&tag=b", "sort=id&page=3&depot=7&tag=a&tag=b"],
+        ),
+        (["?offset=1&limit=1&depot=7"], ["offset=1&limit=1&depot=7&sort=id&tag=a&tag=b"]),
+        (["?after=Ym9va21hcms", "?after=x"], ["after=Ym9va21hcms", "after=x"]),
+        (["?search=918&page=2"], ["search=918&page=2"]),
+        (["/918?page=2"], ["page=2"]),
+    ],
+)
+@pytest.mark.parametrize("paginator", [NextUrl("/next"), LinkHeader()])
+def test_a_link_to_a_numbered_page_keeps_the_filters(links: list[str], asked: list[str], paginator: Paginator) -> None:
+    """A link with nothing but the number of a page, as Laravel's, lacks parameters; a cursor may have them inside."""
+    seen, left = list[httpx.Request](), [*links]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        following = f"{BASE}/items{left.pop(0)}" if left else None
+        header = {"link": f'<{following}>; rel="next"'} if following else {}
+        return httpx.Response(200, json={"items": [{"id": len(seen)}], "next": following}, headers=header)
+
+    params = {"depot": 7, "sort": "id", "tag": ["a", "b"]}
+    list(client(answer).pages("/items", params, paginator=paginator, records="/items", key="id"))
+    assert [str(request.url.query, "ascii") for request in seen] == ["depot=7&sort=id&tag=a&tag=b", *asked]
+
+
 @pytest.mark.parametrize("path", ["/items:search", "items:search", "/v1/items:search", "/items"])
 def test_a_path_may_have_a_colon(path: str) -> None:
     """Such as the custom methods of Google's APIs (AIP-136); it is below the base URL like any other path."""

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from crossdock.errors import RefusedError
-from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest, parameter_pairs
+from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest, Params, parameter_pairs
 from crossdock.reading.sources.compact_id_set import IdSet
 from crossdock.values import exact_json, pagination_members_and_cut_lists
 from crossdock.values.json_paths import at_path, column_text, names_in_path
@@ -386,6 +386,28 @@ def names_a_page_number(name: str) -> bool:
 
 def _names_a_position(name: str) -> bool:
     return names_a_page_number(name) or _PLACE.search(name) is not None
+
+
+def params_that_link_lacks(request: ApiRequest, address: str) -> Params:
+    """Return the parameters of *request* that are not in *address* of its next page, if that only counts on.
+
+    A link with a cursor may have them inside. The number of a page has none: such a link, as of Laravel, is to the same
+    page of a list without its filters.
+    """
+    link, before = urlsplit(address), urlsplit(request.path)
+    pairs, known = parse_qsl(link.query), {*parse_qsl(before.query), *parameter_pairs(request.params)}
+    changed = [(name, value) for name, value in pairs if (name, value) not in known]
+    counts_on = any(_names_a_position(name) for name, _ in changed) and all(
+        _is_number(value) and (_names_a_position(name) or _SIZE.search(name)) for name, value in changed
+    )
+    if link.path != before.path or not counts_on:
+        return {}
+    names, values = {name for name, _ in pairs}, {value for _, value in pairs}
+    return {
+        name: value
+        for name, value in request.params.items()
+        if name not in names and not values.issuperset(each for _, each in parameter_pairs({name: value}))
+    }
 
 
 def _numbers_changed_in_request(request: ApiRequest, following: ApiRequest) -> Iterator[tuple[_Place, int]]:

@@ -30,6 +30,7 @@ from crossdock.reading.sources.list_completeness_evidence import (
     IncompleteListError,
     ListEvidence,
     list_changed_error,
+    params_that_link_lacks,
     repeated_page_error,
 )
 from crossdock.reading.sources.pagination import AT_FIRST, LinkHeader, Offset, PageNumber, Paginator
@@ -531,8 +532,9 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         """Return the request for the page after *page*, which must be on the same host."""
         following = paginator.following(request, page)
         if following is not None and following.path != request.path:
-            address = _absolute_next_page_address(page, self._request_address(request), following.path)
-            following = following.following(self._own_address(address, page.address))
+            before = replace(request, path=self._request_address(request))
+            address = self._own_address(_absolute_next_page_address(page, before.path, following.path), page.address)
+            following = replace(following.following(address), params=params_that_link_lacks(before, address))
         return following
 
     def download(self, url: str, path: Path) -> int:

@@ -90,11 +90,13 @@ class ApiRequestSender:
         elif request.form is not None:
             body["data"] = dict(request.form)
         with httpx_errors_as_unavailable(self._client.base_url.host):
-            url = quote(self._with_configured_params(address + request.query), safe=UNQUOTED)
+            query = request.query.replace("?", "&", 1) if "?" in address else request.query
+            url = quote(self._with_configured_params(address + query), safe=UNQUOTED)
             made = self._client.build_request(request.method, url, headers=headers, **body)
             made.headers.setdefault("cache-control", "no-cache")  # asks caches for what the API has now, RFC 9111
             self._before_auth, self._added_by_auth = _header_and_query_values(made), set()
-            self._sent = _texts_to_redact(request) or self._sent
+            sent = _texts_to_redact(request)
+            self._sent = self._sent | sent if "?" in address else sent or self._sent
             answer = _answer_from_response(self._client.send(made))
             self.digest = hash(answer.body)
             return answer

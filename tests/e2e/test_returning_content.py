@@ -125,3 +125,38 @@ def test_a_file_that_is_rewritten_with_the_content_of_a_newer_one(tmp_path: Path
     renewed = FolderProject(tmp_path, platform, connection("out/ITEM_*.csv", is_renewed=True))
     renewed.sync()
     assert held(renewed) == ["D", "D"]
+
+
+BY_NAME = {"name": "{text}_{date:%Y%m%d}.csv"}
+
+
+@pytest.mark.nightly(but=["derived", "by time"])
+@pytest.mark.parametrize(
+    ("order", "left"),
+    [
+        pytest.param(None, 4, id="derived"),
+        pytest.param(None, 3, id="derived, older backup"),
+        pytest.param(BY_NAME, 4, id="by name"),
+        pytest.param(BY_NAME, 3, id="by name, older backup"),
+        pytest.param("modified", 4, id="by time"),
+    ],
+)
+def test_a_copied_folder_brings_nothing(tmp_path: Path, platform: SandboxServer, order: Any, left: int) -> None:
+    """A move to another server or a restored backup gives known files new times, in whatever order they were copied."""
+    more = {"order": order} if order else {}
+    project = FolderProject(tmp_path, platform, connection("out/*.csv", **more))
+    assert project.run("init").exit_code == 0
+    names = ["BRE_20261124.csv", "HAM_20261124.csv", "HAM_20261125.csv", "BRE_20261125.csv"]
+    for number, (name, text) in enumerate(zip(names, "ABCD", strict=True)):
+        write(project, name, {"P": text}, number * 60)
+        project.sync()
+    for number, (name, text) in enumerate(sorted(zip(names, "ABCD", strict=True))):
+        write(project, name, {"P": text}, 86_400 + number * 60)
+    for name in names[left:]:
+        (project.folder / "out" / name).unlink()
+    before = project.effects()
+    project.sync()
+    assert project.effects() == before
+    write(project, "HAM_20261126.csv", {"P": "A"}, 2 * 86_400)
+    project.sync()
+    assert held(project) == ["A", "A"]

@@ -89,6 +89,10 @@ class FileOrder:
             else None
         )
 
+    @property
+    def goes_by_times_alone(self) -> bool:
+        return self.declared == "modified"
+
     def rank_by_templates(self, name: str) -> Rank | None:
         ranks = (template.rank(name, number) for number, template in enumerate(self._templates or ()))
         return next((rank for rank in ranks if rank is not None), None)

@@ -202,10 +202,14 @@ class KnownFiles:
             dict(self._finished_files_by_name(stream_id)),
             self._passed_over_files(stream_id),
         )
+        is_last_redated = last is not None and any(_is_redated(facts, last) for facts in files)
         for facts in self._order.sorted_oldest_first(files, self._run.clock.now()):
             if self._is_same_finished_file(stream_id, facts):
                 continue
             if self._has_finished(stream_id, facts):
+                is_redated = _is_redated(facts, by_name.get(facts.name))
+                if is_redated and (is_last_redated or not self._order.goes_by_times_alone):
+                    continue  # copies and restored backups have new times, which say nothing of their rows
                 is_rewritten = known_file_description(facts) not in passed and _is_rewritten(
                     facts, by_name.get(facts.name)
                 )
@@ -412,6 +416,15 @@ def _is_rewritten(facts: FileFacts, before: FileFacts | None) -> bool:
         before is not None
         and before.content_hash != facts.content_hash
         and before.modified_epoch_s < facts.modified_epoch_s
+    )
+
+
+def _is_redated(facts: FileFacts, before: FileFacts | None) -> bool:
+    """Return whether the time of change is all that tells *facts* from *before*."""
+    return (
+        before is not None
+        and (facts.name, facts.content_hash) == (before.name, before.content_hash)
+        and facts.modified_epoch_s != before.modified_epoch_s
     )
 
 

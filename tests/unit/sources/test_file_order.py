@@ -108,6 +108,42 @@ def test_names_that_say_the_same_have_no_order() -> None:
         order("modified").refuse_older(files("S_1", "S_2"), [], NOW)
 
 
+@pytest.mark.parametrize("name", ["S_{number}", "S_{date:%Y%m%d}_{number}"])
+def test_a_counter_that_begins_anew_is_not_taken_for_an_older_file(name: str) -> None:
+    """Files after the last number would count as older for a whole round; the times show it, and then decide."""
+    last, first = (name.format(number=number, date=datetime(2026, 11, 25, tzinfo=UTC)) for number in ("9999", "0001"))
+    older, newer = files(last, first, times="01")
+    for snapshot in (False, True):
+        declared = order({"name": name}, snapshot=snapshot)
+        for unread, known in (([newer], [older]), (declared.sorted_oldest_first([older, newer], NOW), [])):
+            with pytest.raises(RefusedError, match="by its time of change") as refused:
+                declared.refuse_older(unread, known, NOW)
+            assert "declare order: modified" in str(refused.value.hint)
+        assert not declared.is_older(newer, older, NOW)
+        order("modified", snapshot=snapshot).refuse_older([newer], [older], NOW)
+    with pytest.raises(RefusedError, match="by its time of change"):
+        order({"name": name}, snapshot=True).newest([remote(older), remote(newer)], NOW)
+
+
+@pytest.mark.parametrize(
+    ("names", "times"),
+    [
+        (("S_0001", "S_9999"), "01"),  # a whole round is kept
+        (("S_0042", "S_0043"), "10"),  # the former one was written again
+        (("S_7", "S_1200"), "10"),  # a number without leading zeros has no last one
+        (("S_0001", "S_9999"), "00"),
+    ],
+)
+def test_other_names_decide_whatever_the_times_are(names: tuple[str, str], times: str) -> None:
+    """A file that is written again keeps its place."""
+    older, newer = files(*names, times=times)
+    declared = order({"name": "S_{number}"}, snapshot=True)
+    assert declared.newest([remote(older), remote(newer)], NOW).name == newer.name
+    declared.refuse_older([newer], [older], NOW)
+    with pytest.raises(RefusedError, match="is older than"):
+        declared.refuse_older([older], [newer], NOW)
+
+
 def test_files_that_are_read_again_have_only_to_be_the_newest() -> None:
     """After a change of the mapping they keep the order in which they came, unless a newer one is there no more."""
     first, second, third = known = files("HAM_20261125", "BRE_20261125", "BRE_20261126", times="001")

@@ -46,6 +46,8 @@ def test_other_names_say_nothing(name: str) -> None:
         (["S_{date:%m%d}.csv"], "'modified' for such names"),
         (["S_{date:%Y}.csv"], "is not a date with its year and month"),
         (["S_{time:%d}.csv"], "is not a time"),
+        (["S_{time:%H%M}.csv"], "does not say which day is the later one"),
+        (["S_{number}_{time:%H%M}.csv"], "write {text} for the time"),
         (["S_{date:%Y%m%d%I}.csv"], "add %p, or use %H"),
         (["S_{time:%H%p}.csv"], "use %I with %p"),
         (["S_{date}.csv"], "is not a field"),

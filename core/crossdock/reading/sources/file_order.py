@@ -97,6 +97,13 @@ class FileOrder:
         ranks = (template.rank(name, number) for number, template in enumerate(self._templates or ()))
         return next((rank for rank in ranks if rank is not None), None)
 
+    def may_have_begun_anew(self, one: str, other: str) -> bool:
+        """Return whether two names of one form, with the same dates and times, may be from two rounds of a counter."""
+        first, second = self.rank_by_templates(one), self.rank_by_templates(other)
+        if first is None or second is None or (*first[:2], first[3]) != (*second[:2], second[3]):
+            return False
+        return (self._templates or ())[first[3]].may_have_begun_anew(one, other)
+
     def fits_no_template(self, name: str) -> bool:
         return self._templates is not None and self.rank_by_templates(name) is None
 
@@ -289,6 +296,11 @@ def _name_order_example(file: Dated, now: datetime) -> str:
     return f"ask the sender for names with a date, and declare their form, {_EXAMPLE}"
 
 
+def _later_by_time(first: Dated, second: Dated) -> int:
+    """Return whether *second* was changed after *first* (1), before it (-1), or in the same second (0)."""
+    return (second.modified_epoch_s > first.modified_epoch_s) - (second.modified_epoch_s < first.modified_epoch_s)
+
+
 class _ByTime:
     def sort_key(self, file: Dated) -> Any:
         return file.modified_epoch_s
@@ -330,13 +342,18 @@ class _ByRank(_ByTime):
     def why_not_newer(self, first: Dated, second: Dated, *, taken: bool = False) -> Fault | None:
         one, other = (self._order.rank_by_templates(file.name) or _NO_RANK for file in (first, second))
         if one != other:
+            later = _later_by_time(first, second)
+            if later == (-1 if one < other else 1) and self._order.may_have_begun_anew(first.name, second.name):
+                return "disagree"
             return "older" if other < one else None
         if first.name == second.name:
             return None  # the same file, written again
         return "tie" if self._order.snapshot else super().why_not_newer(first, second, taken=taken)
 
     def advice(self, one: str, other: str, fault: Fault) -> str:
-        del one, other, fault
+        del one, other
+        if fault == "disagree":
+            return f"if the numbers have begun anew, declare {_BY_TIME}; if one of them is only a copy, move it away"
         return "use a template in which they differ, or a pattern for `files` that matches one of them"
 
 
@@ -349,7 +366,7 @@ class _ByNameAndTime(_ByTime):
         return file.modified_epoch_s, self._names.shape(file.name), self._names.position_in_first_reading(file.name)
 
     def why_not_newer(self, first: Dated, second: Dated, *, taken: bool = False) -> Fault | None:
-        later = (second.modified_epoch_s > first.modified_epoch_s) - (second.modified_epoch_s < first.modified_epoch_s)
+        later = _later_by_time(first, second)
         if first.name == second.name:
             return "older" if later < 0 else None
         turns = (

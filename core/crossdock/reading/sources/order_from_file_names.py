@@ -320,7 +320,14 @@ class NameTemplate(Struct, frozen=True):
             group = f"{kind}{number}"
             kinds[group] = form
             pattern += f"(?P<{group}>{_field_pattern(kind, form)})"
-        return cls(text, re.compile(pattern + _literal_pattern(text[end:]), flags), kinds)
+        found = cls(text, re.compile(pattern + _literal_pattern(text[end:]), flags), kinds)
+        dates, times = found.date_and_time_field_counts()
+        if times and not dates:
+            raise ValueError(
+                "a time without a date does not say which day is the later one; add {date:...}, write {text} for the"
+                " time, or use 'modified'"
+            )
+        return found
 
     @property
     def has_order_field(self) -> bool:
@@ -330,6 +337,18 @@ class NameTemplate(Struct, frozen=True):
         return sum(group.startswith("date") for group in self.kinds), sum(
             group.startswith("time") for group in self.kinds
         )
+
+    def may_have_begun_anew(self, one: str, other: str) -> bool:
+        """Return whether a counter may have passed its last number between two names, such as from 9999 to 0001.
+
+        As for the serial numbers of RFC 1982, they are then more than half of all numbers of their length apart.
+        """
+        found, others = self.regex.fullmatch(one), self.regex.fullmatch(other)
+        if found is None or others is None:
+            return False
+        numbers = ((found[group], others[group]) for group in self.kinds if group.startswith("number"))
+        first, second = next((pair for pair in numbers if int(pair[0]) != int(pair[1])), ("", ""))
+        return len(first) == len(second) > 0 and 2 * abs(int(first) - int(second)) > 10 ** len(first)
 
     def rank(self, name: str, number: int) -> Rank | None:
         """Return what *name* says, or None if it does not match. *number* is that of this template."""

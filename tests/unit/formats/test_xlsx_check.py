@@ -67,6 +67,17 @@ def test_what_is_there_twice_is_found(rows: str, place: str) -> None:
     assert found.value.cell == place
 
 
+@pytest.mark.parametrize("value", [" 1 ", "\n1\n", "1.0", "+1", "-1", "x"])
+def test_a_shared_text_has_a_whole_number(value: str) -> None:
+    """Its reader takes any other number for that of the first text of the file, such as the name of a column."""
+    rows = f'<x:row><x:c t="s"><x:v>0</x:v></x:c><x:c t="s"><x:v>{value}</x:v></x:c></x:row>'
+    with pytest.raises(CellError, match="the number of a shared text") as found:
+        check_and_find_formatted_cells(archive(rows), "Items", finds_errors=False)
+    assert found.value.cell == "B1"
+    rows = '<x:row><x:c t="s"><x:v>12</x:v></x:c><x:c t="s"><x:v/></x:c><x:c t="s"/></x:row>'
+    assert check_and_find_formatted_cells(archive(rows), "Items", finds_errors=True) is not None
+
+
 STYLES = (
     f'<styleSheet xmlns="{MAIN}"><numFmts><numFmt numFmtId="164" formatCode="[$-407]d/m/yy"/>'
     '<numFmt numFmtId="165" formatCode="[hh]:mm"/><numFmt numFmtId="166" formatCode="0.00&quot; days&quot;\\h"/>'

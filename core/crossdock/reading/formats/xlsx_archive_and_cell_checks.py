@@ -41,6 +41,7 @@ _BUILT_IN_DURATION = 46
 _NO_CODE = re.compile(r'"[^"]*"|[\\_*].|\[[^]]*\]', re.DOTALL)
 """What says nothing of the kind of a number format."""
 _DURATION = re.compile(r"\[(h+|m+|s+)\]", re.IGNORECASE)
+_SHARED_TEXT = re.compile("[0-9]+")
 _MAX_DAYS = timedelta.max.days
 _AGAIN = "It is damaged or still being written: fetch it again."
 _NO_PROGRAM = "No program that writes sheets does so: do not use it."
@@ -242,8 +243,8 @@ class _CellChecks:
     def __init__(self, formatted: FormattedCells, kinds: Mapping[int, _Kind], *, finds_errors: bool) -> None:
         self.formatted, self._kinds, self._finds_errors = formatted, kinds, finds_errors
         self._row = self._column = self._style = 0
-        self._has_formula = self._has_value = self._in_value = self._is_number = False
-        self._cell = self._number = ""
+        self._has_formula = self._has_value = self._in_value = False
+        self._cell = self._type = self._value = ""  # the value of a number, or of the number of a shared text
         self._count = 0
         self._last_row = self._last_column = (0, "")  # the number, and the cell there
 
@@ -267,7 +268,7 @@ class _CellChecks:
                 if row != self._row or self._column <= before:
                     raise CellError("cells are not in their order, or one is there twice", self._cell, _AGAIN)
                 self._has_formula, self._has_value = False, attributes.get("t") == "str"  # a text may be empty
-                self._is_number, self._number = attributes.get("t", "n") == "n", ""
+                self._type, self._value = attributes.get("t", "n"), ""
                 self._style = int(attributes.get("s", 0))
                 if attributes.get("t") == "e" and self._finds_errors:
                     hint = "Correct the formula, and export the sheet again."
@@ -289,8 +290,8 @@ class _CellChecks:
     def add_text(self, text: str) -> None:
         if self._in_value:
             self._has_value = True
-            if self._is_number:
-                self._number += text
+            if self._type in {"n", "s"}:
+                self._value += text
 
     def refuse_comment_or_cdata(self, *_: object) -> None:
         if self._in_value:  # its reader passes over them, and over what follows a comment
@@ -302,19 +303,23 @@ class _CellChecks:
             return
         if self._has_value:
             self._record_cell(self._cell)
-            self._check_number()
+            if self._type == "n":
+                self._check_number()
+            elif self._type == "s" and not _SHARED_TEXT.fullmatch(self._value):  # its reader takes the first text
+                hint = "Ask the sender to correct the program that writes the file."
+                raise CellError("the number of a shared text is not a whole number", self._cell, hint)
         elif self._has_formula and self._finds_errors:
             hint = "Open and save the file in a spreadsheet program, which calculates it."
             raise CellError("the formula was never calculated", self._cell, hint)
 
     def _check_number(self) -> None:
-        if loses_digits_as_double(self._number):
+        if loses_digits_as_double(self._value):
             hint = "Excel keeps 15 digits: ask for a cell that is text."
             raise CellError("a number of more than 15 digits", self._cell, hint)
         kind = self._kinds.get(self._style)
-        if kind is None or not NUMBER.fullmatch(self._number):
+        if kind is None or not NUMBER.fullmatch(self._value):
             return
-        days = Decimal(self._number)
+        days = Decimal(self._value)
         if kind != "duration" and days < 0:  # its reader leaves out the sign
             raise CellError("a date or time before the first one", self._cell, "Correct the cell, or ask the sender.")
         if kind == "duration" and abs(days) >= _MAX_DAYS:  # its reader fails

@@ -24,7 +24,8 @@ _USUAL = (
     "^(?<day>(?:19|20)[0-9]{2}-[0-9]{2}-[0-9]{2})[T ](?<clock>[0-9]{2}:[0-9]{2}:[0-5][0-9])"
     "(?:[.,](?<fraction>[0-9]{1,9}))?(?:Z|(?<sign>[+-])(?<hours>[01][0-9]):?(?<minutes>[0-5][0-9]))$"
 )
-_DIGITS = "0*[1-9][0-9]*"  # zero comes first as text, too
+_NUMBER = r"([^0-9\x00-\x1f]{0,8})(0*[1-9][0-9]*)(?:[.,][0-9]+)?"  # zero comes first as text, too
+"""A number, also behind letters or with decimals: R10, 10.5. Its groups are what is before it, and its whole digits."""
 _MONTH = (
     "(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?"
     "|nov(?:ember)?|dec(?:ember)?)"
@@ -41,7 +42,7 @@ _UNSORTABLE = "|".join(
 """Times that do not sort as text, whatever the others are."""
 _HINT = (
     "declare what the column holds: order_by: [{column: COLUMN, as: instant}], with format and timezone if it is not in"
-    " ISO 8601, or as: integer"
+    " ISO 8601, or as: integer or decimal; columns: {COLUMN: {strip_prefix: R}} removes what precedes a number"
 )
 
 
@@ -98,12 +99,14 @@ def differing_notations_expression(one: str, other: str) -> pl.Expr:
         times = pl.col(name).str.extract_all(_CLOCK + _ZONE)
         return times.list.eval(pl.element().str.extract(f"({_ZONE})$")).list.join(" ")
 
-    def digits(name: str) -> pl.Expr:
+    def number(name: str, group: int) -> pl.Expr:
         kind = f"(?:\x1e[0-9a-f]{{{KIND_LENGTH}}}{_SEPARATOR})?"
-        return pl.col(name).str.extract(f"^{kind}({_DIGITS})(?:{_SEPARATOR}|$)").str.len_bytes()
+        return pl.col(name).str.extract(f"^{kind}{_NUMBER}(?:{_SEPARATOR}|$)", group)
 
     differing_zones = (zones(one) != zones(other)) & (zones(one) != "") & (zones(other) != "")
-    return differing_zones | (digits(one) != digits(other)).fill_null(value=False)
+    differing_lengths = number(one, 2).str.len_bytes() != number(other, 2).str.len_bytes()
+    is_alike = number(one, 1) == number(other, 1)
+    return differing_zones | (is_alike & differing_lengths).fill_null(value=False)
 
 
 def notation_differs_from_stored_error(where: str) -> RefusedError:
@@ -118,7 +121,7 @@ class TextNotations:
 
     def __init__(self, columns: Sequence[OrderBy]) -> None:
         self._columns = [item.column for item in columns if item.as_ == "text"]
-        self._first: dict[tuple[str, str], tuple[str, str]] = {}  # notation and place, by column and kind
+        self._first: dict[tuple[str, str, str], tuple[str, str]] = {}  # by column, kind and text before it
 
     def check(self, source: str, frame: pl.DataFrame) -> None:
         for column in self._columns:
@@ -127,15 +130,17 @@ class TextNotations:
                 message = f"column {column!r} has a time that does not sort as text"
                 self._refuse(message, f"{source}:{line}")
             self._check_kind("times", column, source, frame.filter(text.str.contains(_TIME)), _time_notation(text))
-            numbers = frame.filter(text.str.contains(f"^{_DIGITS}$"))
-            self._check_kind("numbers", column, source, numbers, text.str.replace_all("[0-9]", "0"))
+            numbers = frame.filter(text.str.contains(f"^{_NUMBER}$"))
+            written = text.str.replace("[.,][0-9]+$", "").str.replace_all("[0-9]", "0")
+            self._check_kind("numbers", column, source, numbers, written)
 
     def _check_kind(self, kind: str, column: str, source: str, found: pl.DataFrame, notation: pl.Expr) -> None:
         notations = found.select(notation.alias(column), LINE)
         for written, line in notations.unique(
             column_expressions_by_exact_names([column]), keep="first", maintain_order=True
         ).iter_rows():
-            first, place = self._first.setdefault((column, kind), (written, f"{source}:{line}"))
+            before = written.rstrip("0") if kind == "numbers" else ""  # only alike numbers are compared as such
+            first, place = self._first.setdefault((column, kind, before), (written, f"{source}:{line}"))
             if first != written:
                 message = f"column {column!r} has {kind} written as {written} and, at {place}, as {first}"
                 self._refuse(message, f"{source}:{line}")

@@ -16,6 +16,7 @@ from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import FP, KEY_HASH, POSITION
 from crossdock.delta.sortable_row_positions import sortable_text_of_rows
 from crossdock.errors import RecordError, RefusedError
+from crossdock.mapping.repairs_and_filters import Repair
 from crossdock.mapping.row_order_columns import OrderBy, position_prefix_from_order_hash
 from crossdock.state.sidecar_files.known_fingerprints_by_key import KNOWN_FP, KNOWN_POSITION
 
@@ -133,7 +134,11 @@ def test_a_time_whose_text_does_not_sort_is_refused(text: str, tmp_path: Path) -
     ("texts", "refused"),
     [
         (["9", "10"], True),
+        (["9.5", "10.25"], True),
+        (["9", "10.0"], True),
         (["0", "9", "8", ""], False),
+        (["0.5", "9.25", "8.125", "7"], False),
+        (["R9", "A10", "r11", "R8.5"], False),
         (["20261130", "20261201", "20261130-2"], False),
         (["2026-11-30", "2026-12-01", "2026.11.30", "2026-11-30 09:05", "12-2026", "Marble 9", "12:05"], False),
     ],
@@ -149,14 +154,28 @@ def test_numbers_that_do_not_sort_as_text_are_refused(texts: list[str], refused:
     assert (error.value.where, "as: integer" in str(error.value)) == ("1.csv:2", True)
 
 
+def test_numbers_behind_letters_are_compared_with_their_like(tmp_path: Path) -> None:
+    """The tenth revision R10 would be older than R9; without their letters, they are numbers."""
+    rows = [batch([{"K": "1", "T": text}], f"{n}.csv") for n, text in enumerate(["R9", "R10"])]
+    with pytest.raises(RefusedError, match="numbers written as R00 and, at 0.csv:2, as R0") as error:
+        scanned(Things(order_by=("T",)), rows, tmp_path)
+    assert "strip_prefix" in str(error.value)
+    by_number = Things(order_by=(OrderBy(column="T", as_="integer"),), columns={"T": Repair(strip_prefix="R")})
+    scan, _ = scanned(by_number, rows, tmp_path)
+    assert [record.row["T"] for record in records(scan)] == ["10"]
+
+
 def test_a_number_of_another_length_than_the_stored_one_is_found(tmp_path: Path) -> None:
     """Alone in its file, too; the record is neither ignored nor delivered."""
-    scan, _ = scanned(Things(order_by=("T", "V")), [batch([{"K": "1", "T": "10", "V": "x"}])], tmp_path)
-    compared = {
-        stored: state_comparison.compare(scan.latest, _known(scan, stored), waiting=[], unsettled=[], snapshot=False)
-        for stored in ("9\x1fx", "09\x1fx", "99\x1fx", "", "v9\x1fx")
-    }
-    assert [found.incomparable.height for found in compared.values()] == [1, 0, 0, 0, 0]
+    for text, differing, others in (
+        ("10", ["9\x1fx", "9.5\x1fx"], ["09\x1fx", "99\x1fx", "", "v9\x1fx"]),
+        ("v10", ["v9\x1fx", "v9"], ["v09\x1fx", "9\x1fx", "w9", "v", "v9-1"]),
+    ):
+        scan, _ = scanned(Things(order_by=("T", "V")), [batch([{"K": "1", "T": text, "V": "x"}])], tmp_path)
+        for stored in (*differing, *others):
+            known = _known(scan, stored)
+            found = state_comparison.compare(scan.latest, known, waiting=[], unsettled=[], snapshot=False)
+            assert found.incomparable.height == (stored in differing), stored
 
 
 def _known(scan: LatestRecords, position: str) -> pl.DataFrame:

@@ -121,7 +121,15 @@ def test_an_archive_proves_a_snapshot_only_as_a_whole(depot: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("older", "newer"), [("P_9", "P_10"), ("P_30112026", "P_01122026"), ("P 2 Nov 2026", "P 10 Nov 2026")]
+    ("older", "newer"),
+    [
+        ("P_9", "P_10"),
+        ("P_30112026", "P_01122026"),
+        ("P 2 Nov 2026", "P 10 Nov 2026"),
+        ("P.csv", "P-CORR.csv"),
+        ("P_20261125_2.csv", "P_20261126.csv"),
+        ("HAM_20261125.csv", "BRE_20261126.csv"),
+    ],
 )
 def test_the_newest_member_of_an_archive_counts(depot: Site, older: str, newer: str) -> None:
     """Names are read as those of files are: as text, the older one would come last."""

@@ -237,9 +237,19 @@ class FileOrder:
                     raise self._order_refusal_error(fault, last, facts, compared, now, taken=True)
 
     def member_sort_key(self, names: Iterable[str], archive: FileFacts, now: datetime) -> Callable[[str], Any]:
-        """Return the key that sorts the members *names* of an archive: the newest of alike ones is the last."""
+        """Return the key that sorts the members *names* of an archive, which have no times of their own.
+
+        Dates count first, and then numbers; a member with the mark of a version follows the one without it.
+        """
         read = NaturalNames([TimedName(name, archive.modified_epoch_s) for name in names], now)
-        return lambda name: (read.shape(name), read.position_in_first_reading(name), name)
+        bases = {other: base for base, other in pairs_with_version_mark(read)}
+
+        def key(name: str) -> tuple[Any, ...]:
+            dates, numbers = read.position_in_first_reading(name)
+            around = key(bases[name]) if name in bases else ()
+            return (*around, (dates, read.shape(name), numbers, name))
+
+        return key
 
     def _comparison_strategy(self, files: Iterable[Dated], now: datetime) -> _ByTime | _ByRank | _ByNameAndTime:
         if self._templates is not None:

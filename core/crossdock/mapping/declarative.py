@@ -323,7 +323,7 @@ class Each(ConfigModel):
     """One object for each row of a grouped record or of a join, or each element of a list, in their order.
 
     The row of an order without lines in XML, EDI or a file with headers has none. In others, such as those of a LEFT
-    JOIN, a row has none if all columns of ``each`` are empty, unless all have a default or ``where`` is given.
+    JOIN, the only row has none if all columns of ``each`` are empty, unless all have a default or ``where`` is given.
     """
 
     each: Mapping[str, Simple]
@@ -450,14 +450,16 @@ class _CompiledEach(Struct, frozen=True):
 
     def rows_with_objects(self, rows: Sequence[Row], places: Sequence[int], record: Record) -> Sequence[int]:
         """Return those of *places* whose row has an object: that of an order without lines has none."""
-        found = [at for at in places if self._has_object(rows[at])]
+        found = [at for at in places if self._has_object(rows[at], is_only=len(rows) == 1)]
         if len(found) < len(places):
             record.count(f"row without anything that map reads for {self.member}")
         return found
 
-    def _has_object(self, row: Row) -> bool:
-        is_given = not self.given or any((row.get(name) or "").strip(BLANKS) for name in self.given)
-        return is_given and row.get(ELEMENT, "") is not None
+    def _has_object(self, row: Row, *, is_only: bool) -> bool:
+        if row.get(ELEMENT, "") is None:
+            return False
+        is_empty = self.given and not any((row.get(name) or "").strip(BLANKS) for name in self.given)
+        return not (is_only and is_empty)  # among others, it is a line whose cells are lost
 
     def objects_under_member_name(self, objects: list[Any]) -> dict[str, Any]:
         """Return the member that has *objects*, or nothing."""

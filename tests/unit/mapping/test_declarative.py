@@ -199,7 +199,8 @@ def test_a_row_without_a_line_makes_no_object_of_constants() -> None:
     assert compiled(lacking) == {"items": [], "currency": "EUR"}
     assert lacking.parts == {"row without anything that map reads for items": 1}
     number = [{"unit": "EA", "number": 5}]
-    assert compiled(record(NO_LINE, {**NO_LINE, "QTY": "5"}))["items"] == number, "a line whose SKU is missing stays"
+    assert compiled(record({**NO_LINE, "QTY": "5"}))["items"] == number, "a line whose SKU is missing stays"
+    assert len(compiled(record(NO_LINE, NO_LINE))["items"]) == 2, "lines whose cells are lost are not left out"
 
 
 @pytest.mark.parametrize(

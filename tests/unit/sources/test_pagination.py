@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError, UnavailableError
+from crossdock.reading.sources.api_requests_and_answers import Params
 from crossdock.reading.sources.retried_requests import ATTEMPTS, LESSENED_AT_MOST
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.imported_file_log import NoIntake
@@ -263,7 +264,7 @@ def test_a_link_to_a_numbered_page_keeps_the_filters(links: list[str], asked: li
         header = {"link": f'<{following}>; rel="next"'} if following else {}
         return httpx.Response(200, json={"items": [{"id": len(seen)}], "next": following}, headers=header)
 
-    params = {"depot": 7, "sort": "id", "tag": ["a", "b"]}
+    params: Params = {"depot": 7, "sort": "id", "tag": ["a", "b"]}
     list(client(answer).pages("/items", params, paginator=paginator, records="/items", key="id"))
     assert [str(request.url.query, "ascii") for request in seen] == ["depot=7&sort=id&tag=a&tag=b", *asked]
 

@@ -32,6 +32,16 @@ def test_the_latest_snapshots_come_newest_first(state: State) -> None:
         assert (tx.snapshots.was_read_before("wms.p", "b"), tx.snapshots.was_read_before("wms.q", "b")) == (True, False)
 
 
+def test_a_snapshot_replaces_its_unproved_export(state: State) -> None:
+    """The export counts once among the latest snapshots, and that of another stream stays."""
+    with state.begin() as tx:
+        for stream in ("wms.p", "wms.q"):
+            tx.snapshots.record_snapshot(stream, "export", PastSnapshot(5, 5), at=AT)
+        tx.snapshots.record_snapshot("wms.p", "content", PastSnapshot(6, 6), at=AT, instead_of="export")
+        assert tx.snapshots.latest_snapshots("wms.p", 9) == [PastSnapshot(6, 6)]
+        assert tx.snapshots.latest_snapshots("wms.q", 9) == [PastSnapshot(5, 5)]
+
+
 def test_only_live_records_count(state: State) -> None:
     """What was deleted is nowhere, and what was archived when it went is not present."""
     with state.begin() as tx:

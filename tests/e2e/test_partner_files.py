@@ -175,6 +175,32 @@ def test_a_reopened_record_is_acknowledged(tmp_path: Path) -> None:
     assert list(stage.files()) == ["ord_00001.csv"]
 
 
+def test_an_acknowledgement_of_one_of_two_records(tmp_path: Path) -> None:
+    """An order and a receipt with the same number are told apart by their files; the number alone settles neither."""
+    stage = PartnerFiles(tmp_path)
+    config = yaml.safe_load(stage.config.read_text())
+    wms, asn = config["connections"]["wms"], json.loads(json.dumps(config["connections"]["shop"]))
+    asn["path"], asn["streams"]["orders"]["to"] = "asn", "wms.receipts"
+    config["connections"]["asn"] = asn
+    resources = wms["target"]["resources"]
+    resources["receipts"] = resources["orders"] | {"file": "asn_{number:5}.csv"}
+    stage.config.write_text(yaml.safe_dump(config, sort_keys=False))
+    (tmp_path / "asn").mkdir()
+    (tmp_path / "asn" / "orders_1.csv").write_text("number,customer,qty,version,gone\n17,Ann,9,,\n")
+    stage.export("17,Bob,1")
+    stage.sync()
+    stage.acknowledge(",,,17,OK,")
+    stage.sync(1)
+    (dead,) = stage.listed("rejected")
+    assert dead["why"].startswith(
+        "ambiguous_match: record '17' was handed over to wms as orders and as receipts: the file"
+    )
+    assert len(stage.listed("handed-over")) == 2
+    stage.acknowledge("ord_00001.csv,,,17,OK,")
+    stage.sync(1)
+    assert [each["stream"] for each in stage.listed("handed-over")] == ["asn.orders"]
+
+
 def test_a_restored_backup_uses_no_number_again(tmp_path: Path) -> None:
     """Its files have other names than any since the backup, and what it has forgotten is in doubt, not sent twice."""
     stage = PartnerFiles(tmp_path, acknowledged=None)

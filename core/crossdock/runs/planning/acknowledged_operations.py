@@ -45,7 +45,8 @@ class AcknowledgedOperations:
             ``acknowledged`` with them, or ``ignored`` for one that came before.
 
         Raises:
-            RecordError: If nothing was handed over that it can be about, or it contradicts an earlier one.
+            RecordError: If nothing was handed over that it can be about, if it may be about one of several records, or
+                if it contradicts an earlier one.
         """
         batch = self._named_batch(said)
         named = self._operations_handed_over.operations_named_by_acknowledgement(said, batch)
@@ -54,6 +55,7 @@ class AcknowledgedOperations:
         if not found:
             self._refuse_unless_repeating_acknowledgement(said, batch, about, first_read_at)
             return "ignored", []
+        self._refuse_if_about_several_resources(said, found)
         return "acknowledged", [self._settle_intent(intent, said) for intent in found]
 
     def settlements_with_operation_data(self, settled: Sequence[Settlement]) -> list[Settlement]:
@@ -130,6 +132,16 @@ class AcknowledgedOperations:
         ever = {intent.status for intent in found.values()}
         if said["accepted"] and not is_about_whole_file(said) and "rejected" in held and "delivered" not in ever:
             self._raise_contradiction("accepts what it has refused before: a replay would hand it over again")
+
+    def _refuse_if_about_several_resources(self, said: Mapping[str, Any], found: Sequence[Intent]) -> None:
+        """Raise RecordError if *said* names a record alone, and several resources have one of that name."""
+        names = sorted({intent.resource for intent in found})
+        if len(names) > 1 and said.get("file") is None and said.get("number") is None:
+            message = (
+                f"record {said['record']!r} was handed over to {self._target.title} as {' and as '.join(names)}: the"
+            )
+            message = f"{message} file or its number must say which is meant, or another name_form of one resource"
+            raise RecordError("ambiguous_match", message, pointer="/record")
 
     def _raise_contradiction(self, what: str) -> None:
         raise RecordError("conflict", f"{self._target.title} {what}", pointer="/accepted")

@@ -175,6 +175,25 @@ def test_a_reopened_record_is_acknowledged(tmp_path: Path) -> None:
     assert list(stage.files()) == ["ord_00001.csv"]
 
 
+def test_an_acknowledgement_of_a_file_that_counts_as_not_delivered(tmp_path: Path) -> None:
+    """The partner may have the order twice, and the dead letter says so, for a file and for a record in it."""
+    stage = PartnerFiles(tmp_path)
+    stage.export("SO-1,Ann,1")
+    stage.sync()
+    assert stage.run("records", "resolve", "shop.orders", "SO-1", "--not-delivered").exit_code == 0
+    stage.sync()
+    stage.acknowledge("ord_00001.csv,,,SO-1,OK,", "ord_00001.csv,,,,OK,")
+    stage.sync(1)
+    of_record, of_file = [each["why"] for each in stage.listed("rejected")]
+    assert of_record == (
+        "unmatched: record 'SO-1' counts as handed over in ord_00002.csv, and not in this file: if wms has accepted"
+        " both, it has the record twice"
+    )
+    assert of_file.startswith("unmatched: nothing counts as handed over to wms in this file any more: if a person has")
+    stage.acknowledge("ord_00002.csv,,,,OK,")
+    assert stage.records(stage.sync(1))["created"] == 1
+
+
 def test_an_acknowledgement_of_one_of_two_records(tmp_path: Path) -> None:
     """An order and a receipt with the same number are told apart by their files; the number alone settles neither."""
     stage = PartnerFiles(tmp_path)

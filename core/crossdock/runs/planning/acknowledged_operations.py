@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from pathlib import PureWindowsPath
-from typing import Any
+from typing import Any, NoReturn
 
 from msgspec import structs
 
@@ -118,12 +118,8 @@ class AcknowledgedOperations:
         found = {intent.id: intent for intent in settled} | {each.id: each for each in now}
         for _, intent in sorted(found.items()):
             latest[intent.scope, intent.identity.key_hash] = intent
-        record, control = said.get("record"), said.get("control")
         if not latest:
-            what = f"set {control[:_SHOWN]!r}" if record is None and control is not None else f"record {record!r}"
-            in_file = "" if batch is None else " in this file"
-            message = f"nothing was handed over to {self._target.title} as {what}{in_file}"
-            raise RecordError("unmatched", message, pointer="/control" if record is None else "/record")
+            self._raise_unmatched(said, batch)
         held = {intent.status for intent in latest.values()}
         if not said["accepted"] and "delivered" in held:
             self._raise_contradiction(
@@ -132,6 +128,32 @@ class AcknowledgedOperations:
         ever = {intent.status for intent in found.values()}
         if said["accepted"] and not is_about_whole_file(said) and "rejected" in held and "delivered" not in ever:
             self._raise_contradiction("accepts what it has refused before: a replay would hand it over again")
+
+    def _raise_unmatched(self, said: Mapping[str, Any], batch: int | None) -> NoReturn:
+        """Raise RecordError. What a person has settled as not delivered is in another file than the one it was in."""
+        record, control, title = said.get("record"), said.get("control"), self._target.title
+        if record is not None and (others := self._names_of_batches_with(record)):
+            message = (
+                f"record {record!r} counts as handed over in {others}, and not in this file: if {title} has accepted"
+            )
+            raise RecordError("unmatched", f"{message} both, it has the record twice", pointer="/record")
+        if record is None and control is None:
+            message = (
+                f"nothing counts as handed over to {title} in this file any more: if a person has settled it as not"
+            )
+            message = f"{message} delivered, and {title} has accepted it, the partner may have it twice"
+            raise RecordError("unmatched", message, pointer="/number" if said.get("file") is None else "/file")
+        what = f"set {(control or '')[:_SHOWN]!r}" if record is None else f"record {record!r}"
+        in_file = "" if batch is None else " in this file"
+        message = f"nothing was handed over to {title} as {what}{in_file}"
+        raise RecordError("unmatched", message, pointer="/control" if record is None else "/record")
+
+    def _names_of_batches_with(self, record: str) -> str:
+        waiting = self._operations_handed_over.operations_named_by_acknowledgement({"record": record}, None)
+        with self._state.begin_read_only() as tx:
+            known = (*waiting, *tx.intents.settled_on_record(self._target.name, record))
+            facts = tx.batches.facts_by_id({each.batch_id for each in known if each.batch_id is not None})
+        return ", ".join(each.name for each in facts.values())
 
     def _refuse_if_about_several_resources(self, said: Mapping[str, Any], found: Sequence[Intent]) -> None:
         """Raise RecordError if *said* names a record alone, and several resources have one of that name."""

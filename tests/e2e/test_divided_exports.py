@@ -183,3 +183,20 @@ def test_lines_that_an_update_takes_away_are_counted(tmp_path: Path) -> None:
         (project.out / "2.csv").write_text("ID,NAME,QTY\n8,C,1\n7,A,2\n", "utf-8")
         found = json.loads(project.run("sync", "--json").stdout)["streams"]["wms.records"]
         assert (found["records"]["updated"], found["parts"]) == (2, {"element of lines taken away": 2})
+
+
+def test_the_other_half_of_a_delivered_record_is_noticed(tmp_path: Path) -> None:
+    """In a file of another run, it has none of the lines that the target has; an order that was changed has some."""
+
+    def answer(request: PartnerRequest) -> PartnerAnswer:
+        return created(request) if request.method == "POST" else PartnerAnswer(200, request.json())
+
+    resource = RESOURCE | {"update": "PATCH /records/{id}", "read": "GET /records/{id}"}
+    stream = {"group_by": ["ID"], "map": {"lines": {"each": {"sku": "NAME"}}}}
+    with declared_writes(tmp_path, answer, resource, stream=stream) as project:
+        project.export("7,A", "8,A", "8,B", "9,A", "9,B")
+        assert "before" not in project.sync().stderr
+        project.export("7,B", "8,A", "8,C", "9,A")
+        assert "before" not in project.sync().stderr
+        project.export("7,C", "9,B", "9,C")
+        assert "the record at 0003.csv:3 has none of the lines that were delivered before" in project.sync().stderr

@@ -13,6 +13,10 @@ from crossdock.delta.second_pass_for_changed_records import KeyedRecord
 from crossdock.errors import RefusedError
 from crossdock.values.raw_rows_and_records import LINE
 
+KEEP_TOGETHER = (
+    "if these are parts of it, let the sender keep its rows together,"
+    " or add to 'key' what tells them apart, such as the number of a shipment"
+)
 EXAMPLES = 5
 _PLACES = 3  # of each example
 

@@ -13,6 +13,7 @@ from msgspec import structs
 from crossdock.config.project.connections import BoundStream
 from crossdock.delta import state_comparison
 from crossdock.delta.latest_records import LatestRecords
+from crossdock.delta.repeated_keys import KEEP_TOGETHER
 from crossdock.delta.row_preparation import KEY_HASH, UNIT, rows_with_given_keys, split_into_parts_by_key
 from crossdock.delta.second_pass_for_changed_records import (
     KeyedRecord,
@@ -723,11 +724,7 @@ def report_doubtful_rows(bound: BoundStream, scan: LatestRecords) -> None:
         bound.context.run.warn(bound.name, f"{text}: {hint}", code="records_repeated")
     if scan.disjoint_versions is not None:
         text = f"a record is at {scan.disjoint_versions} without a row in common, and only the last one counts"
-        hint = (
-            "if these are parts of it, let the sender keep its rows together,"
-            " or add to 'key' what tells them apart, such as the number of a shipment"
-        )
-        bound.context.run.warn(bound.name, f"{text}: {hint}", code="records_repeated")
+        bound.context.run.warn(bound.name, f"{text}: {KEEP_TOGETHER}", code="records_repeated")
     for found in scan.suspicious.found:
         note(bound.name, str(found))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from crossdock.config.project.connections import guard_author_code_of_stream
+from crossdock.delta.repeated_keys import KEEP_TOGETHER
 from crossdock.delta.second_pass_for_changed_records import KeyedRecord, in_chunks
 from crossdock.errors import CrossdockError, RecordError, StateError
 from crossdock.runs.planning.acknowledged_operations import AcknowledgedOperations, is_about_whole_file
@@ -62,6 +63,7 @@ class Planner:
     ) -> None:
         self.stopped: CrossdockError | None = None
         self.updates = 0  # those that the limits of the stream count
+        self._is_division_told = False
         self._held, self._bound, self._target = held, held.bound, held.bound.target
         self._state, self._references, self._tally = held.state, held.references, tally
         self._run, self._failing, self._at_once, self._matches = run, failing, at_once, matches
@@ -263,6 +265,7 @@ class Planner:
             operation = self._check_request_can_be_made(self._new_operation(read, after, binding))
             self.updates += operation.counts_against_update_limits
             self._tally.parts.update(_parts_taken_away(binding.payload, operation.changes))
+            self._warn_if_only_a_part_is_new(binding.payload, operation)
             planned.operations.append(operation)
 
     def _refresh_matches(self, undecided_count: int) -> bool:
@@ -393,6 +396,18 @@ class Planner:
         except AuthorCodeError as error:
             raise rejection_by_target_code(error, read.record) from None
 
+    def _warn_if_only_a_part_is_new(self, before: Mapping[str, Any], operation: Operation) -> None:
+        """Warn once of a record of several rows of which nothing is as in the file before: each may have a half."""
+        stream = self._bound.stream
+        if self._is_division_told or not stream.group_by or not stream.reads_files or stream.mode == "snapshot":
+            return
+        name = None if stream.order_by else _list_without_common_element(before, operation.changes)
+        if name is not None:
+            self._is_division_told = True
+            place = f"{operation.identity.source}:{operation.identity.line}"
+            text = f"the record at {place} has none of the {name} that were delivered before, and takes their place"
+            self._bound.context.run.warn(self._bound.name, f"{text}: {KEEP_TOGETHER}", code="records_repeated")
+
     def _new_operation(
         self, read: KeyedRecord, after: dict[str, Any], binding: Binding | None, *, step: Step = "whole"
     ) -> Operation:
@@ -407,6 +422,16 @@ class Planner:
             except AuthorCodeError as error:
                 raise rejection_by_target_code(error, operation.record) from None
         return operation
+
+
+def _list_without_common_element(before: Mapping[str, Any], changes: Mapping[str, Any]) -> str | None:
+    """Return the name of a list of several elements of which an update takes all away and brings others."""
+    for name, value in changes.items():
+        if isinstance(value, list) and isinstance(was := before.get(name), list) and len(was) + len(value) > 2:
+            was_texts, texts = ({*map(_texts_of_element, each)} for each in (was, value))
+            if was_texts and texts and was_texts.isdisjoint(texts):
+                return name
+    return None
 
 
 def _parts_taken_away(before: Mapping[str, Any], changes: Mapping[str, Any]) -> Iterator[str]:

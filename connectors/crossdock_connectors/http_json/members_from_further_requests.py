@@ -114,7 +114,7 @@ def add_requested_members(
 
 def mark_as_failed(item: Any, members: Mapping[str, ExpandedMember], error: CrossdockError) -> Any:
     """Return *item* as one of which *members* could not be read: `error_of_expansion` finds *error*."""
-    return {**item, next(iter(members)): {FAILED: str(error)}}
+    return {**item, **{name: {FAILED: str(error)} for name in members}}
 
 
 def error_of_expansion(item: Any, paths: Iterable[str]) -> RecordError | None:

@@ -270,9 +270,8 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             return made, whole is not item or any(at_path(made, name) is not None for name in members)
 
         def failed(item: Any, error: CrossdockError) -> Any:
-            if members:
-                return members_from_further_requests.mark_as_failed(item, members, error)
-            return mark_connections_as_failed(item, self._config.rest, error)
+            marked = members_from_further_requests.mark_as_failed(item, members, error)
+            return mark_connections_as_failed(marked, self._config.rest, error)
 
         answers = ctx.shared(
             f"{key} answers", lambda: {name: members_from_further_requests.LatestAnswers() for name in members}

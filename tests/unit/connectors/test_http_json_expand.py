@@ -315,6 +315,15 @@ def test_an_api_that_is_down_makes_no_dead_letters(status: int, down_from: int) 
     assert not found
 
 
+def test_a_record_that_is_set_aside_has_none_of_its_members() -> None:
+    """A filter that tests another one than that whose request failed does not take it for an empty one."""
+    expand = {"lines": LINES, "made": {"path": "/items/{id}/makers", "records": ""}}
+    skip = {"none": {"not": {"field": "made.0.sku", "empty": False}}}
+    form = {"expand": expand, "skip": skip, "map": {"sku": "id", "name": "lines.0.sku"}}
+    trial = Api(Failing(3, {2})).read(form, pagination={"kind": "single_page"})
+    assert [each.problem and each.problem.code for each in trial.records] == [None, "unmatched", None]
+
+
 def test_an_api_that_fails_for_many_records_ends_the_reading() -> None:
     """A part of it is out of order, and no record is to blame."""
     assert Failing(40, {*range(2, 12)}, 403).read()[1] is None

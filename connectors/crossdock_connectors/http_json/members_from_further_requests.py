@@ -223,15 +223,16 @@ class _MemberRequest:
         ]
 
     def _is_answered_alike(self, values: Mapping[str, str], found: Any) -> bool:
-        """Return whether the answer for *values* is *found*, or the first page of it."""
+        """Return whether the answer for *values*, which no record has, is *found*, or the first page of it.
+
+        Some APIs fail for such values, or refuse the credentials: then they do not ignore them.
+        """
         sent = self._sent(values)
         assert sent is not None
         try:
             if self.member.records is None:
                 return bool(self._record(sent)[0] == found)
             first = next(iter(self._pages(sent)), None)
-        except (UnauthorizedError, UnavailableError):
-            raise
         except (RefusedError, RemoteError):
             return False
         elements = [] if first is None else first.items(self.member.records)

@@ -147,6 +147,14 @@ def test_two_records_may_have_the_same_lines(none: Any, place: dict[str, str]) -
     assert asked == ["1", "2", "2147483647", "3"]
 
 
+@pytest.mark.parametrize("status", [401, 403, 429, 500])
+def test_an_api_that_fails_for_a_value_that_no_record_has_does_not_ignore_the_parameter(status: int) -> None:
+    """Some answer 403 or 500 in place of 404; two records with the same lines would end each run at the same place."""
+    api = Api(filtered(lambda value: [{"sku": "A"}] if value in {"1", "2", "3"} else httpx.Response(status), "item"))
+    form = {"expand": {"lines": OF_ITEM[0] | {"records": ""}}, "map": {"sku": "id", "name": {"const": "n"}}}
+    assert skus(api.read(form, pagination={"kind": "single_page"})) == ["1", "2", "3"]
+
+
 def test_a_later_member_may_use_an_earlier_one() -> None:
     """They are read in the order of the config."""
     api = Api(lambda request: {"items": LISTED[:1]} if request.url.path == "/api/items" else {"next": "9", "name": "N"})

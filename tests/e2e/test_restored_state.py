@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -12,7 +14,20 @@ from typing import Any
 
 import pytest
 from tests.e2e.test_reconcile import call, held
-from tests.e2e.warehouse import INVOICES, PERSON, PRODUCTS, Site, expected, pass_time
+from tests.e2e.warehouse import (
+    FORWARD,
+    INVOICES,
+    PERSON,
+    PRODUCTS,
+    Fate,
+    Front,
+    Reply,
+    Seen,
+    Site,
+    ask,
+    expected,
+    pass_time,
+)
 from tests.plan_and_sync import differences
 
 from crossdock.values.clock import SystemClock
@@ -420,3 +435,77 @@ def test_a_backup_that_is_restored_under_another_name_is_old(site: Site) -> None
     site.edit("sqlite:///restored.db", "sqlite:///state.db")
     site.export("INV_3.csv", INVOICES + "5;C1;P1;3;0.05;EUR\n")
     assert site.sync().code == 0, "nothing was sent since by the other one"
+
+
+def _numbers_as_text(of_list: dict[str, Any]) -> None:
+    for line in of_list["items"]:
+        line |= {"quantity": f"{line['quantity']}.0", "unitPrice": f"{line['unitPrice']}0"}
+
+
+def _lines_in_another_order(of_list: dict[str, Any]) -> None:
+    of_list["items"].reverse()
+
+
+def _without_lines(of_list: dict[str, Any]) -> None:
+    of_list["items"] = []  # as the list of invoices of Xero, without page
+
+
+def _of_expanded_customer(of_list: dict[str, Any]) -> None:
+    of_list["customer"] = {"id": of_list.pop("customerId")}
+
+
+def _showing_invoices(front: Front, site: Site, change: Callable[[dict[str, Any]], None]) -> None:
+    """Have the platform answer lists of invoices in a form of its own."""
+    upstream = site.platform.base_url.removeprefix("http://")
+    headers = {"authorization": f"Bearer {site.api_key}", "x-tenant-slug": site.tenant}
+
+    def answer(seen: Seen) -> Fate:
+        if seen.method != "GET" or not seen.path.startswith("/api/v1/finance/invoices?"):
+            return FORWARD
+        reply = ask(upstream, "GET", seen.path, headers=headers)
+        body = json.loads(reply.body)
+        for each in body["data"]:
+            change(each)
+        return Reply(reply.status, json.dumps(body).encode(), reply.headers)
+
+    front.fate = answer
+
+
+@pytest.mark.parametrize("change", [_numbers_as_text, _lines_in_another_order])
+def test_an_invoice_is_found_in_the_form_of_the_platform(
+    site: Site, front: Front, change: Callable[[dict[str, Any]], None]
+) -> None:
+    """A platform may write numbers as text, or sort the lines: invoice 4 is not sent again."""
+    _restored_without_invoice_4(site)
+    _showing_invoices(front, site, change)
+    assert (site.sync().code, site.listed()) == (0, [])
+    assert len(site.effects("invoice")) == 4
+
+
+@pytest.mark.parametrize("change", [_without_lines, _of_expanded_customer])
+def test_invoices_that_a_list_does_not_show_whole_are_in_doubt(
+    site: Site, front: Front, change: Callable[[dict[str, Any]], None]
+) -> None:
+    """Nothing shows whether invoice 4, and the new invoice 5, were sent after the backup: a person decides."""
+    _restored_without_invoice_4(site)
+    _showing_invoices(front, site, change)
+    site.export("INV_3.csv", INVOICES + "5;C1;P1;3;0.05;EUR\n")
+    assert site.sync().code == 1
+    assert {(each["key"], each["state"]) for each in site.listed()} == {("4", "in-doubt"), ("5", "in-doubt")}
+    assert len(site.effects("invoice")) == 4
+
+
+def _restored_without_invoice_4(site: Site) -> None:
+    site.init()
+    site.fill()
+    assert site.sync().code == 0
+    backup = site.folder / "backup.db"
+    shutil.copy2(site.folder / "state.db", backup)
+    site.export("INV_2.csv", INVOICES + "4;C1;P1;1;0.05;EUR\n4;C1;P2;2;0.05;EUR\n")
+    assert site.sync().code == 0
+    for file in site.folder.glob("state.db-*"):
+        if file.is_file():
+            file.unlink()
+    shutil.copy2(backup, site.folder / "state.db")
+    pass_time(site.platform.base_url, 2 * 86_400)  # the platform has forgotten the idempotency key
+    assert site.run("state", "restored").code == 0

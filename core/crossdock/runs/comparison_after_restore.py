@@ -70,7 +70,7 @@ class RecordsForgottenByState:
     """Sent records of the platform that a restored state may have forgotten.
 
     Once a list was compared, the state has a binding for each record with an external id, unless an operation on it is
-    unsettled. Records without an external id are recognized by their content.
+    unsettled. Records without an external id are recognized by their content, if the list shows it.
     """
 
     def __init__(self) -> None:
@@ -80,6 +80,8 @@ class RecordsForgottenByState:
         self._last_restored = 0
 
     def add_from_comparison(self, resource: str, comparison: LiveComparison) -> None:
+        if not comparison.shows_contents:
+            return
         self._named[resource], self._unnamed[resource] = (
             comparison.target_id_by_unsettled_record,
             comparison.unbound_ids_by_content,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
@@ -29,6 +30,7 @@ _CLOCKS_DIFFER = timedelta(minutes=10)
 _ANOTHER, _OTHER_ID = "the state has the id of another record", "the state has another id"
 _NO_LONGER = "the platform no longer has it"
 _COPY = "holds the same as a record that was delivered"
+_NUMBER = re.compile(r"-?[0-9]{1,15}\.[0-9]{1,15}|-?[1-9][0-9]{0,14}|0")
 _VERIFIED_AT_MOST = 500  # records that seem to be missing; each takes a request
 
 
@@ -77,6 +79,7 @@ class LiveComparison:
         self._named: dict[str, str] = {}  # external ids of unbound records -> their ids
         self._unnamed = defaultdict[str, list[str]](list)  # contents of unbound records without a name -> their ids
         self._of_unsettled: dict[tuple[Scope, int], Held] = {}
+        self._shown = Counter[bool]()  # records without a name, by whether the list shows their customer and items
         self._lost: list[tuple[Scope, Binding]] = []  # without a name, whose id is missing or another record's
         self._moves: dict[str, tuple[Held | None, Held | None]] = {}  # by id: what the state says, what is held
         self.differences: dict[tuple[Scope, str], Difference] = {}
@@ -134,7 +137,10 @@ class LiveComparison:
             self._compare_binding(each, part, held, {})
         self._compare_binding(scope, binding, held, contributed)
         if not self._resource.has_external_ids:
-            self._contents.add([customer_and_items_hash(binding.payload)])
+            content = customer_and_items_hash(binding.payload)
+            self._contents.add([content])
+            is_shown = customer_and_items_hash(held) == content if binding.payload else _shows_customer_and_items(held)
+            self._shown[is_shown] += 1
 
     def _find_right_owner(self, held: Held, owners: list[tuple[Scope, Binding]]) -> tuple[Scope, Binding] | None:
         """Find the record that *held* is, by its external id or else its content; None if it has the id of another."""
@@ -181,6 +187,7 @@ class LiveComparison:
             is_old = self._until is None or not is_changed_since(held, self._until, "createdAt")
             if is_old and (self._remembered is None or is_changed_since(held, self._remembered, "createdAt")):
                 self._unnamed[customer_and_items_hash(held)].append(target_id)
+                self._shown[_shows_customer_and_items(held)] += 1
             return
         name = held.get("externalId")
         if isinstance(name, str) and name.partition(":")[0] in self._namespaces:
@@ -322,7 +329,7 @@ class LiveComparison:
             return (
                 InDoubtResult("delivered", ids.pop())
                 if len(ids) == 1
-                else InDoubtResult("unknown" if ids else "not delivered")
+                else InDoubtResult("unknown" if ids or not self.shows_contents else "not delivered")
             )
         if intent.operation == "create":
             return InDoubtResult("delivered", held["id"]) if held else InDoubtResult("not delivered")
@@ -335,6 +342,14 @@ class LiveComparison:
         return InDoubtResult("not delivered" if has_wanted_members(held, intent.before or {}) else "unknown")
 
     # ---- results
+
+    @property
+    def shows_contents(self) -> bool:
+        """Whether most records without an external id are recognized by what the list shows of them.
+
+        A list may leave out the lines of its records, or show them in another form than they were sent in.
+        """
+        return self._shown[False] <= self._shown[True]
 
     @property
     def unbound_ids_by_content(self) -> Mapping[str, list[str]]:
@@ -373,19 +388,34 @@ class LiveComparison:
 
 
 def customer_and_items_hash(payload: Mapping[str, Any]) -> str:
-    """Return a text that is equal for records of the same customer with the same items."""
+    """Return a text that is equal for records of the same customer with the same items.
+
+    A platform may write numbers as text, and the items in another order.
+    """
     items = payload.get("items")
     lines = [
-        [_value_text_to_hash(each.get(name)) for name in ("productId", "quantity", "unitPrice")]
+        [str(each.get("productId")), *(_number_text(each.get(name)) for name in ("quantity", "unitPrice"))]
         for each in (items if isinstance(items, list) else [])
         if isinstance(each, Mapping)
     ]
-    facts = [payload.get("customerId"), payload.get("currency"), lines]
+    facts = [payload.get("customerId"), payload.get("currency"), sorted(lines)]
     return hashlib.blake2b(exact_json.dumps(facts), digest_size=16).hexdigest()
 
 
-def _value_text_to_hash(value: Any) -> str:
+def _number_text(value: Any) -> str:
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        value = Decimal(value)
     return exact_json.decimal_text(value) if isinstance(value, Decimal) else str(value)
+
+
+def _shows_customer_and_items(held: Held) -> bool:
+    items = held.get("items")
+    return (
+        isinstance(held.get("customerId"), str)
+        and isinstance(items, list)
+        and bool(items)
+        and all(isinstance(each, Mapping) and each.keys() >= {"productId", "quantity", "unitPrice"} for each in items)
+    )
 
 
 def member_has_wanted_value(held: Mapping[str, Any], name: str, wanted: Any) -> bool:

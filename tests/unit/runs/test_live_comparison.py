@@ -147,6 +147,18 @@ def test_an_invoice_in_doubt_is_found_by_what_it_holds(state: State, copies: int
     assert compared.outcome_of_doubtful_operation(asked).outcome == outcome
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_a_list_without_items_does_not_show_what_was_carried_out(state: State, known: bool) -> None:
+    """The invoice in doubt may be one whose items are left out: it must not be sent again because of this list."""
+    key_hash = key_hashes(["9"])["9"]
+    compared = comparison(state, INVOICES, [invoice("1", 1)] if known else [], [(INVOICES, key_hash)])
+    compared.compare_page([{"id": "inv_1", "customerId": "c", "currency": "EUR", "items": []}])
+    compared.compare_unlisted_bindings(absent)
+    body = b'{"customerId":"c","currency":"EUR","items":[{"productId":"p","quantity":7.0,"unitPrice":0.50}]}'
+    asked = intent(key_hash, key="9", resource="invoice", body=body)
+    assert compared.outcome_of_doubtful_operation(asked).outcome == "unknown"
+
+
 _FATES = st.sampled_from(["same", "changed", "gone", "added"])
 
 

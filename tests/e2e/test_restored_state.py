@@ -246,6 +246,35 @@ def test_lists_that_may_be_read_are_compared(site: Site) -> None:
     assert {each["stream"] for each in site.listed()} == {"wms.customers"}
 
 
+def test_what_most_of_a_list_lacks_stays_unverified(site: Site) -> None:
+    """The credential was narrowed to one bin after the backup: the others are not forgotten, and updated later."""
+    site.edit("      invoices:", f"{BINS}      invoices:")
+    site.init()
+    site.export("BIN_1.csv", "CODE;ZONE\n" + "".join(f"A{number};east\n" for number in range(12)))
+    assert site.sync().code == 0
+    everything = [f"{each}:{does}" for each in ("customers", "products", "invoices") for does in ("read", "write")]
+    site.setenv("CROSSDOCK_API_KEY", site.platform.sandbox.new_key(site.tenant, "bins:wms:A0:write", *everything))
+    assert site.run("state", "restored").code == 0
+    narrowed = site.sync()
+    assert (narrowed.code, len(site.listed("--state", "unverified"))) == (1, 11)
+    assert "11 of 12 warehouse bins are not in the platform's list" in json.dumps(narrowed.json["messages"])
+    site.setenv("CROSSDOCK_API_KEY", site.api_key)
+    assert (site.sync().code, site.listed("--state", "unverified")) == (0, [])
+    site.export("BIN_2.csv", "CODE;ZONE\nA5;west\n")
+    assert site.sync().records("bins") == {"read": 1, "updated": 1}
+
+
+BINS = """\
+      bins:
+        mode: append
+        files: "out/BIN_*"
+        format: {kind: delimited, delimiter: ";"}
+        key: [CODE]
+        resource: warehouse_bin
+        map: {code: CODE, zone: ZONE, warehouse: {const: north}}
+"""
+
+
 def test_what_may_not_be_read_stays_unverified(site: Site) -> None:
     """A credential that may only write: the sync says so, exits 1, deletes nothing, and sends whole what it reads."""
     restored(site)

@@ -186,12 +186,26 @@ class BindingVerification:
             platform_references_missing_in_state.store_unrecorded_references(self._state, resource, page, bound)
             self._run.progress.advance(len(page))
         comparison.compare_unlisted_bindings(partial(live.record, cast("ResourceName", resource)))
+        missing = 0 if target.resources[resource].write_once else comparison.discard_missing_if_most_are()
         self._store_results(comparison, [])
+        self.forgotten.add_from_comparison(resource, comparison)
+        if missing:
+            self._warn_of_missing_records(resource, missing, comparison.state_totals.records)
+            return
         self._state.run_transaction(lambda tx: tx.unrecorded_references.complete_reading(PLATFORM, resource))
         self._verify_or_delete_contributions(comparison, resource)
-        self.forgotten.add_from_comparison(resource, comparison)
         if not target.resources[resource].write_once:
             self._state.run_transaction(partial(self._end_comparison_unless_operations_unsettled, resource))
+
+    def _warn_of_missing_records(self, resource: str, missing: int, known: int) -> None:
+        nouns = f"{resource.replace('_', ' ')}s"
+        self._run.warn(
+            "",
+            f"{missing:,} of {known:,} {nouns} are not in the platform's list, and stay unverified: check that the"
+            f" credential may read all {nouns}, and sync again; if the platform has lost them, repair the state:"
+            " crossdock reconcile -o PLAN",
+            code="records_unverified",
+        )
 
     def _end_comparison_unless_operations_unsettled(self, resource: str, tx: Transaction) -> None:
         """Stop reading *resource*, unless its list may still show the result of an operation of the backup."""

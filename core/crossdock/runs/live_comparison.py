@@ -31,6 +31,7 @@ _ANOTHER, _OTHER_ID = "the state has the id of another record", "the state has a
 _NO_LONGER = "the platform no longer has it"
 _COPY = "holds the same as a record that was delivered"
 _NUMBER = re.compile(r"-?[0-9]{1,15}\.[0-9]{1,15}|-?[1-9][0-9]{0,14}|0")
+_MISSING_AT_MOST = 10  # records, however many the state has
 _VERIFIED_AT_MOST = 500  # records that seem to be missing; each takes a request
 
 
@@ -309,6 +310,18 @@ class LiveComparison:
             self._moves[target_id] = None, look_up(target_id)
 
     # ---- results of a part
+
+    def discard_missing_if_most_are(self) -> int:
+        """Discard the corrections of missing records if most that the state knows are missing; return how many.
+
+        The list may be that of a credential that was narrowed to some records, to which the others do not exist.
+        """
+        missing = [place for place, each in self.corrections.items() if each.binding is None]
+        if len(missing) <= _MISSING_AT_MOST or 2 * len(missing) <= self.state_totals.records:
+            return 0
+        for place in missing:
+            del self.corrections[place]
+        return len(missing)
 
     def is_unsettled(self, scope: Scope, binding: Binding) -> bool:
         return (scope, binding.key_hash) in self._unsettled

@@ -399,6 +399,8 @@ def test_a_new_state_that_takes_records_over_sends_no_invoice_of_a_lost_one(
         assert {(item["key"], item["state"]) for item in site.listed()} == {(key, "in-doubt") for key in "123"}
     assert "that this state has not sent" in site.listed()[0]["why"]
     assert len(site.effects("invoice")) == 4
+    asked = site.run("records", "resolve", "wms.invoices", "3", "--json").json
+    assert [each["same_content"] for each in asked["candidates"]] == [True], "who decides by hand sees it"
     assert site.run("state", "restored").code == 0
     assert site.sync().code == 0
     assert site.listed() == []
@@ -522,6 +524,13 @@ def test_invoices_that_a_list_does_not_show_whole_are_in_doubt(
     assert site.sync().code == 1
     assert {(each["key"], each["state"]) for each in site.listed()} == {("4", "in-doubt"), ("5", "in-doubt")}
     assert len(site.effects("invoice")) == 4
+    sent = site.effects("invoice")[-1]["id"]
+    asked = site.run("records", "resolve", "wms.invoices", "4", "--json").json
+    assert sent in {each["id"] for each in asked["candidates"]}, "nothing shows that it is another one"
+    resolve = "records", "resolve", "wms.invoices"
+    assert site.run(*resolve, "4", "--delivered-as", sent, "--yes").code == 0
+    assert site.run(*resolve, "5", "--not-delivered", "--yes").code == 0
+    assert (site.sync().code, len(site.effects("invoice"))) == (0, 5)
 
 
 def _restored_without_invoice_4(site: Site) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -32,8 +32,9 @@ from crossdock.writing.targets.target import GONE, Client, Request, Target, reas
 
 ATTEMPTS = 3  # of one request that the rate limit refuses
 PAGES = 20
-PAGE_SIZE = 100
+PAGE_SIZE = 1_000
 BEFORE = timedelta(minutes=10)  # before the first attempt, whose time is not exact
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 OTHERS = 3  # records that are looked up before a 404 is believed, since one may have been deleted meanwhile
 _NO_LOOK_UP = "to record it without a look-up, add --no-lookup"
 
@@ -135,8 +136,8 @@ class LookUps:
     def find_possibly_created_records(self, intent: Intent) -> tuple[list[Candidate], bool]:
         """Find records that may be the result of a create, the most similar first, and whether all were examined.
 
-        A record with an external id is looked up by it. For an invoice, those of the same customer, currency and amount
-        that were created since shortly before the first attempt are candidates.
+        A record with an external id is looked up by it. For an invoice, those of the same customer, currency and
+        amount, as far as the list shows them, that were created since shortly before the first attempt are candidates.
         """
         resource, target = intent.resource, self._target
         if target.resources[resource].endpoint.look_up:
@@ -150,9 +151,7 @@ class LookUps:
             return [] if found.held is None else [self._candidate_from_found_record(intent, found)], True
         if not isinstance(target, PlatformTarget):
             return [], False
-        ping = self._send(resource, target.ping(resource))
-        behind_s = server_clock_lag_s(ping.headers, self._clock.now().timestamp()) or 0
-        since = (intent.first_sent_at or self._clock.now()) - BEFORE - timedelta(seconds=behind_s)
+        since = self._earliest_creation_time(intent, target)
         cursor, similar = None, list[Candidate]()
         for _ in range(PAGES):
             text = time_text(since)
@@ -164,9 +163,23 @@ class LookUps:
             ]
             if cursor is None:
                 break
+        similar = [each for each in similar if each.total is not None or each.bound_to is None]
         return sorted(
             similar, key=lambda each: (not each.is_same, each.bound_to is not None, each.created_at)
         ), cursor is None
+
+    def _earliest_creation_time(self, intent: Intent, target: PlatformTarget) -> datetime:
+        """Return when the platform can have made the record of *intent* at the earliest, by its own clock.
+
+        One that this state has not sent may be of another state, or of this one before it was restored.
+        """
+        if not intent.attempts:
+            with self._state.begin_read_only() as tx:
+                remembered = tx.runs.newest_change_in_backup() if tx.runs.is_state_restored() else None
+            return EARLIEST if remembered is None else remembered
+        ping = self._send(intent.resource, target.ping(intent.resource))
+        behind_s = server_clock_lag_s(ping.headers, self._clock.now().timestamp()) or 0
+        return (intent.first_sent_at or self._clock.now()) - BEFORE - timedelta(seconds=behind_s)
 
     def _candidate_from_found_record(self, intent: Intent, found: Outcome) -> Candidate:
         held, target_id = found.held or {}, found.target_id or ""
@@ -243,20 +256,24 @@ def _resource_noun(intent: Intent) -> str:
 
 
 def _is_similar_invoice(intent: Intent, held: dict[str, Any], since: datetime) -> bool:
-    """Return whether *held* has the same customer, currency and amount, and was not created before *since*."""
-    wanted = payload_after(intent)
-    if held.get("customerId") != wanted.get("customerId") or held.get("currency") != wanted.get("currency"):
-        return False
+    """Return whether *held* may have the same customer, currency and amount, and was not created before *since*.
+
+    What a list does not show of its records is no difference.
+    """
+    wanted, total = payload_after(intent), _invoice_total(held)
+    for name in ("customerId", "currency"):
+        if isinstance(held.get(name), str) and held[name] != wanted.get(name):
+            return False
     try:
         created = datetime.fromisoformat(held["createdAt"])
     except (KeyError, TypeError, ValueError):
         created = since
-    return (created.tzinfo is None or created >= since) and _invoice_total(held) == _invoice_total(wanted)
+    return (created.tzinfo is None or created >= since) and total in {None, _invoice_total(wanted)}
 
 
 def _invoice_total(payload: dict[str, Any]) -> Decimal | None:
     items = payload.get("items")
-    if not isinstance(items, list):
+    if not isinstance(items, list) or not items:
         return None
     try:
         return exact_sum(EXACT.multiply(Decimal(item["quantity"]), Decimal(item["unitPrice"])) for item in items)

@@ -16,6 +16,7 @@ from crossdock.mapping.incremental_cursors import ANY_TIME_ZONE, format_iso_inst
 from crossdock.reading.sources import path_filling_and_answered_records
 from crossdock.reading.sources.list_completeness_evidence import list_changed_error
 from crossdock.reading.sources.pagination import SizedPages
+from crossdock.reading.sources.retried_requests import ForbiddenError
 from crossdock.reading.sources.signs_of_unread_records import sign_of_incomplete_record
 from crossdock.resources import ResourceModel
 from crossdock.sources import (
@@ -354,6 +355,11 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             if sent is None:
                 continue
             answer = self._answer_with_record(ctx, fetch, sent, other)
+            if isinstance(answer, ForbiddenError):
+                if other is None and not self._first_found_key(ctx, fetch, self._listed_keys(ctx)[:_COMPARED]):
+                    raise answer
+                yield RawBatch.json([], source=sent["path"], key=self.key)  # it is not shown, which deletes nothing
+                continue
             if isinstance(answer, NotFoundError):
                 why = answer
                 missing.setdefault(sent["path"], []).extend(own)
@@ -376,11 +382,11 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
     def _answer_with_record(
         self, ctx: Context[HttpJsonSettings], fetch: FetchedRecord, sent: Mapping[str, Any], other: ApiAnswer | None
-    ) -> ApiAnswer | NotFoundError:
-        """Return the answer with a record, or that there is none. *other* is an answer with another one."""
+    ) -> ApiAnswer | NotFoundError | ForbiddenError:
+        """Return the answer with a record, or that none is shown. *other* is an answer with another one."""
         try:
             answer = ctx.api.request("POST" if fetch.is_post else "GET", **sent)
-        except NotFoundError as error:
+        except (NotFoundError, ForbiddenError) as error:
             return error
         if sign := sign_of_incomplete_record(
             answer, fetch.record, self._pagination.members_and_headers_to_ignore, other
@@ -429,7 +435,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         """Return one of the listed *keys* whose record is found, or none. Refuses *why* if none of several is."""
         for key in keys:
             sent = self._fetch_request_of_key(fetch, key)
-            if sent is None or not isinstance(self._answer_with_record(ctx, fetch, sent, None), NotFoundError):
+            if sent is None or isinstance(self._answer_with_record(ctx, fetch, sent, None), ApiAnswer):
                 return [key]
         if keys and why is not None:
             message = f"{why.message}, and so it is for records that the list has"

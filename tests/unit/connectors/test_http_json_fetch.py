@@ -15,7 +15,7 @@ from tests.partners.fetched_rows import Rows
 from tests.unit.connectors.test_http_json import ITEMS, Api
 from tests.unit.connectors.test_http_json import TestContract as Contract
 
-from crossdock.errors import RefusedError, RemoteError
+from crossdock.errors import RefusedError, RemoteError, UnauthorizedError
 from crossdock.reading.sources import path_filling_and_answered_records
 from crossdock_connectors.http_json import CONNECTOR
 
@@ -210,6 +210,26 @@ def test_a_record_that_is_followed_is_not_missed_while_a_gateway_finds_none(
     else:
         with pytest.raises(RefusedError, match="and so it is for records that the list has"):
             fetched(Api(answer), ["9"], **followed)
+
+
+@pytest.mark.parametrize(("shown", "is_permitted"), [({"1"}, True), (set(), False)], ids=str)
+@pytest.mark.parametrize("keys", [["9"], ["9", "1"]])
+def test_a_record_that_is_forbidden_is_not_shown_if_others_are(
+    keys: list[str], shown: set[str], *, is_permitted: bool
+) -> None:
+    """Some APIs, such as Directus, answer 403 for a record that does not exist; it does not count as deleted."""
+
+    def answer(request: httpx.Request) -> Any:
+        name = request.url.path.removeprefix("/api/items").removeprefix("/")
+        return answered(request) if not name or name in shown else httpx.Response(403)
+
+    if is_permitted:
+        found = fetched(Api(answer), keys, **MARKED)
+        assert found.by_key.keys() == {(each,) for each in keys if each in shown}
+        assert found.deleted == set()
+    else:
+        with pytest.raises(UnauthorizedError, match="HTTP 403"):
+            fetched(Api(answer), keys, **MARKED)
 
 
 def test_a_list_without_content_says_nothing_about_others() -> None:

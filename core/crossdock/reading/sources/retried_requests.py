@@ -49,6 +49,12 @@ class ThrottledError(UnavailableError):
     code = "api_throttled"
 
 
+class ForbiddenError(UnauthorizedError):
+    """An answer of 403: what was asked for is not permitted, or some APIs do not say that it is not there."""
+
+    code = "credential_refused"
+
+
 class RequestRefusedError(RemoteError):
     """An answer of 400, 404, 410, 416 or 422: what was asked for is not there, or cannot be."""
 
@@ -175,19 +181,16 @@ class RetriedRequests(Struct, frozen=True):
             reason = api_error_messages.error_reason(answer.body, answer.headers.get("content-type", ""), self.redacted)
             suffix = f": {reason}" if reason else ""
             if status in {401, 403}:
-                raise UnauthorizedError(
-                    f"refused the credentials ({said}){suffix}",
-                    where=shown,
-                    hint=_CREDENTIALS,
-                    code="credential_refused",
-                )
+                kind = ForbiddenError if status == 403 else UnauthorizedError
+                message = f"refused the credentials ({said}){suffix}"
+                raise kind(message, where=shown, hint=_CREDENTIALS, code="credential_refused")
             if 300 <= status < 400 and (target := _shown_redirect_target(answer)):
                 message = f"redirects to {self.redacted(target)} (HTTP {status})"
                 raise RemoteError(message, where=shown, hint=_REDIRECTED, code="redirect_refused")
             is_refused = status in {400, 416, 422} and answered == status
-            kind = NotFoundError if status in {404, 410} else RequestRefusedError if is_refused else RemoteError
+            other = NotFoundError if status in {404, 410} else RequestRefusedError if is_refused else RemoteError
             hint = _NOT_FOUND if status in {404, 410} else None
-            error = kind(f"responded with {said}{suffix}", where=shown, hint=hint)
+            error = other(f"responded with {said}{suffix}", where=shown, hint=hint)
             if isinstance(error, NotFoundError):
                 code = at_path(body, "code")
                 error.code_in_answer = code if isinstance(code, str) else None

@@ -444,15 +444,18 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
     def _listed_keys(self, ctx: Context[HttpJsonSettings]) -> Sequence[tuple[str, ...]]:
         """Return the keys of records of a first page that are not marked as deleted, as the API has them."""
-        asked = next(self._request_values_by_window(ctx, None), None)
-        if asked is None or self.own_keys is not None:
+        if self.own_keys is not None:
             return ()
-        page = next(self.pages(ctx, asked[0]), None)
-        if page is None:
-            return ()
-        rows = with_path_columns(self.batch_of_page(ctx, page, page.address).load(), self.used_columns)
-        kept = rows if self.deleted is None else rows.filter(~self.deleted.expression())
-        return kept.select(self.key).drop_nulls().unique(maintain_order=True).rows()
+        windows_of_list = [*self._request_values_by_window(ctx, None)]
+        for values, _ in windows_of_list[: -_COMPARED - 1 : -1]:  # the first ones may be long before any record
+            page = next(self.pages(ctx, values), None)
+            if page is None:
+                continue
+            rows = with_path_columns(self.batch_of_page(ctx, page, page.address).load(), self.used_columns)
+            kept = rows if self.deleted is None else rows.filter(~self.deleted.expression())
+            if kept.height:
+                return kept.select(self.key).drop_nulls().unique(maintain_order=True).rows()
+        return ()
 
     def _refuse_other_records(
         self, batch: RawBatch, fetch: FetchedRecord, key: tuple[str, ...], answer: ApiAnswer

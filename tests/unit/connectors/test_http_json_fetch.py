@@ -232,6 +232,23 @@ def test_a_record_that_is_forbidden_is_not_shown_if_others_are(
             fetched(Api(answer), keys, **MARKED)
 
 
+def test_a_window_without_records_says_nothing_about_others() -> None:
+    """The first windows may be long before any record: those of the latest ones must be found."""
+
+    def answer(request: httpx.Request) -> Any:
+        if request.url.path != "/api/items":
+            return httpx.Response(404, text="default backend - 404")
+        return {"items": [] if request.url.params["from"].startswith("2025-12-01") else ITEMS}
+
+    stream = {
+        "windows": {"size": "7d"},
+        "first": "2025-12-01T00:00:00Z",
+        "params": {"from": "{start}", "to": "{end}"},
+    }
+    with pytest.raises(RefusedError, match="and so it is for records that the list has"):
+        fetched(Api(answer), ["9"], **MARKED | stream)
+
+
 def test_a_list_without_content_says_nothing_about_others() -> None:
     """A list that is answered 204 has no record that could be compared: the one that is not found was deleted."""
 

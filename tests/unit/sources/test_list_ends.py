@@ -14,7 +14,7 @@ from tests.unit.sources.test_pagination import client
 from crossdock.errors import CrossdockError, RefusedError, RemoteError
 from crossdock.reading.sources import list_completeness_evidence, paginated_api_client
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, IncompleteListError
-from crossdock.sources import AfterId, CursorInBody, NextUrl, Offset, PageNumber, Paginator, Stop
+from crossdock.sources import AfterId, CursorInBody, LinkHeader, NextUrl, Offset, PageNumber, Paginator, Stop
 
 Handler = Callable[[httpx.Request], httpx.Response]
 NUMBERED = PageNumber("/items")
@@ -293,6 +293,45 @@ def test_a_list_whose_only_page_the_server_has_cut_is_in_doubt(
     assert (error is None) is is_whole
     assert not is_whole or given == records
     assert is_whole or "the server gives 100 of the 250 records that limit asks for" in str(error)
+
+
+@pytest.mark.parametrize("paginator", [Paginator(), LinkHeader(), NextUrl("/next"), CursorInBody("/next")], ids=type)
+@pytest.mark.parametrize(
+    ("records", "param", "beside", "is_whole"),
+    [
+        (250, "limit", {}, False),
+        (250, "per_page", {}, False),
+        (100, "limit", {}, True),
+        (99, "limit", {}, True),
+        (250, "how_many", {}, True),  # by no usual name, so that nothing shows it
+        (250, "limit", {"has_more": False}, True),  # the API says that it is whole
+    ],
+    ids=str,
+)
+def test_a_list_that_a_server_cuts_by_default_is_in_doubt(
+    paginator: Paginator, records: int, param: str, beside: dict[str, Any], *, is_whole: bool
+) -> None:
+    """Directus and Parse Server list 100 records where no size is asked for, and tell of no other."""
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        given = request.url.params
+        if unknown := {*given} - {param}:
+            return httpx.Response(400, json={"message": f"unknown: {unknown}"})
+        return httpx.Response(200, json={"items": ids(1, min(records, int(given.get(param, 100)))), **beside})
+
+    pages = client(handle).pages("/items", paginator=paginator, records="/items", key="id")
+    if is_whole:
+        assert len(list(pages)) == 1
+    else:
+        with pytest.raises(DoubtfulListError, match=f"its only page has 100 records, and has others if {param} asks"):
+            list(pages)
+
+
+@pytest.mark.parametrize("answer", [httpx.Response(500), httpx.Response(200, json={"items": ids(1, 101)})])
+def test_a_parameter_that_an_api_does_not_know_shows_no_cut(answer: httpx.Response) -> None:
+    """An API that fails with it is not out of order, and one that ignores it may have a new record meanwhile."""
+    pages = client(lambda request: answer if request.url.query else httpx.Response(200, json={"items": ids(1, 100)}))
+    assert len(list(pages.pages("/items", paginator=Paginator(), records="/items", key="id"))) == 1
 
 
 def whole_by_offset(records: int) -> Handler:

@@ -139,6 +139,8 @@ USUAL_CAPS = frozenset({1_000, 2_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1
 """Numbers of records at which known APIs cut lists silently, even in the total that they state."""
 USUAL_PAGE_LIMITS = frozenset({20, 25, 30, 50, 100, 200, 250, 500})
 """Numbers of records that known APIs give at most in a page, however many were asked for."""
+USUAL_DEFAULT_SIZES = USUAL_PAGE_LIMITS | {1_000}
+"""Numbers of records that known APIs give if none is asked for."""
 
 
 class ListEvidence:

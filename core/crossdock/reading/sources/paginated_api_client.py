@@ -25,6 +25,7 @@ from crossdock.reading.sources import api_error_messages, graphql_errors, path_f
 from crossdock.reading.sources.api_declaration import Api
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest, Params, parameter_pairs
 from crossdock.reading.sources.list_completeness_evidence import (
+    USUAL_DEFAULT_SIZES,
     USUAL_PAGE_LIMITS,
     DoubtfulListError,
     IncompleteListError,
@@ -62,6 +63,7 @@ _NO_LIST = {  # RFC 9110, 15.3.3, and RFC 4918, 11.1
     202: "is not ready: the API has only accepted the request",
     207: "has several answers, of which some may be errors",
 }
+_SIZE_PARAMS = "limit", "per_page", "page_size", "pageSize", "size", "$top", "$limit", "limit_page_length"
 MAX_ADDRESS = 8_000  # characters; RFC 9110 section 4.1 recommends to support at least this many
 
 
@@ -441,7 +443,9 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         Proxies drop the header of a next page: asked for smaller pages, the API must announce one; asked for more than
         one record, it has no other. Of an answer that is declared to be the whole list, it must ignore the size.
         """
-        if read.signs.size is None or not read.signs.may_be_cut:
+        if read.signs.size is None:
+            return self._why_default_size_may_cut_list(read)
+        if not read.signs.may_be_cut:
             return None
         param, size = read.signs.size
         header, other = read.paginator.next_header, size - 1 or 2
@@ -459,6 +463,38 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         if found == min(other, size) and is_announced == (other < size):
             return None
         return f"its only page is full, and has no header {header} which would tell of a next page"
+
+    def _why_default_size_may_cut_list(self, read: _ListReading) -> str | None:
+        """Return why an only page, of which no size was asked for, may not be the whole list, or None.
+
+        Many servers then give as many records as in a page, and say nothing of others. If one follows a usual parameter
+        for the size, asked for one more record it must have no other.
+        """
+        number, evidence = read.first_length, read.evidence
+        is_usual = number in USUAL_DEFAULT_SIZES and not read.paginator.ends_empty and read.first.method == "GET"
+        if evidence is None or evidence.pages != 1 or not is_usual:
+            return None
+        if evidence.has_all_stated_records or read.signs.is_last_page_stated or read.signs.has_all_stated_records:
+            return None
+        try:
+            for param in _SIZE_PARAMS:
+                if len(self._records_of_size(read, param, number - 1)) == number - 1:
+                    is_whole = not evidence.has_new_records(self._records_of_size(read, param, number + 1))
+                    more = f"and has others if {param} asks for more: send it in params, or declare the pagination"
+                    return None if is_whole else f"its only page has {number:,} records, {more}"
+        except UnavailableError:  # of a parameter that no one has declared
+            return None
+        return None
+
+    def _records_of_size(self, read: _ListReading, param: str, size: int) -> Sequence[Any]:
+        """Return the records of the first page if it has at most *size*, or none if that is refused."""
+        try:
+            _, answer = self._request_list_page(read.first.with_param(param, size), lambda _: None, read.sent)
+            return _records_in(answer, read.paginator, read.records) or ()
+        except UnavailableError:
+            raise
+        except (RefusedError, RemoteError):
+            return ()
 
     def _why_server_may_cut_pages(self, read: _ListReading, evidence: ListEvidence) -> str | None:
         """Return why the server may give smaller pages than were asked for, and not tell of the others, or None.

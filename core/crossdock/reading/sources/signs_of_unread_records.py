@@ -248,7 +248,7 @@ class SignsOfUnreadRecords:
     @property
     def sign_of_next_page(self) -> str | None:
         """What in the latest page tells of a next one, or None."""
-        following = self._next or (None if self._has_all_stated_records else self._cursor)
+        following = self._next or (None if self.has_all_stated_records else self._cursor)
         return None if following is None else f"{following} tells of a next page"
 
     @property
@@ -259,10 +259,10 @@ class SignsOfUnreadRecords:
     @property
     def may_be_cut(self) -> bool:
         """Whether the only page is as long as was asked for, and no sign says whether there are more records."""
-        return self._is_cut and not self._has_all_stated_records
+        return self._is_cut and not self.has_all_stated_records
 
     @property
-    def _has_all_stated_records(self) -> bool:
+    def has_all_stated_records(self) -> bool:
         return any(kind == "total" and number == self._read for kind, number in (self._numbers or {}).values())
 
     def _signs_in_answer(self, answer: ApiAnswer) -> Iterator[tuple[str, str, Any]]:

@@ -26,6 +26,7 @@ from crossdock.values.raw_rows_and_records import (
     column_expression_by_exact_name,
     internal_column_name,
     is_internal_column,
+    letters_of_column_name,
     with_path_columns,
 )
 from crossdock.values.record_keys import MAX_KEY_BYTES
@@ -236,15 +237,11 @@ def missing_columns_hint(needed: Collection[str], frame: pl.DataFrame) -> str:
 
 
 def _has_plausible_column_names(present: Sequence[str], needed: Collection[str], frame: pl.DataFrame) -> bool:
-    if {_normalized_column_name(name) for name in needed} & {_normalized_column_name(name) for name in present} - {""}:
+    if {*map(letters_of_column_name, needed)} & {*map(letters_of_column_name, present)} - {""}:
         return True
     if not all(_COLUMN_NAME.fullmatch(name) for name in present) or frame.height < _FEWEST_ROWS:
         return False
     return any(frame[name].str.contains(_NUMBER).all() for name in present)  # below a name that is not a number
-
-
-def _normalized_column_name(name: str) -> str:
-    return re.sub(r"[\W_]", "", name).casefold()
 
 
 def _shortened_list(names: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,6 +81,11 @@ def is_internal_column(column: str) -> bool:
 def is_reserved_column(name: str) -> bool:
     """Return whether no column of a source, and no path in JSON, may have this name."""
     return name in RESERVED or is_internal_column(name)
+
+
+def letters_of_column_name(name: str) -> str:
+    """Return the letters and digits of *name*, by which its notations are recognized."""
+    return re.sub(r"[\W_]", "", name).casefold()
 
 
 def column_expression_by_exact_name(name: str) -> pl.Expr:

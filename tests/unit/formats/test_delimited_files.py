@@ -366,6 +366,18 @@ def test_a_count_that_may_include_other_lines_is_not_called_right(stated: int, a
     assert ("count_includes" in str(refused.value.hint)) is advised
 
 
+@pytest.mark.parametrize("rows", [1, 2_000])
+@pytest.mark.parametrize("line", ["sku,name", "SKU,Name", '"S.K.U.", name '])
+def test_a_header_that_a_sender_adds_is_no_row(line: str, rows: int) -> None:
+    """In whatever notation it has the declared names, it would be a record with the key SKU."""
+    content, names = Content(f"{line}\n".encode() + b"17,Bolt\n" * rows), ("sku", "name")
+    with pytest.raises(RefusedError, match="^f:1: the first line is a header") as refused:
+        list(read_rows(content, DelimitedFormat(header=False, names=names), name="f"))
+    assert "declare header: true" in str(refused.value.hint)
+    found = list(read_rows(Content(b"17,Bolt\nsku,Name\n"), DelimitedFormat(header=False, names=names), name="f"))
+    assert pl.concat(found)["sku"].to_list() == ["17", "sku"]
+
+
 def test_the_advice_for_a_wrong_header_makes_no_row_of_it() -> None:
     """Followed in part, without ``skip_lines``, the header is refused among the rows."""
     with pytest.raises(RefusedError, match="header: column 3 has no name") as refused:

@@ -268,6 +268,14 @@ def test_an_opendocument_sheet_is_read() -> None:
         read(data, {**SHEET, "skip_rows": 2, "names": ["A"]})
 
 
+def test_a_header_that_a_sender_adds_is_no_row() -> None:
+    """In whatever notation it has the declared names, it would be a record with the key SKU."""
+    config = {**SHEET, "header": False, "skip_rows": 1, "names": ["sku", "unit_price"]}
+    with pytest.raises(RefusedError, match="^f:Items!A2: the first row is a header"):
+        read(written([["Stock"], ["SKU", "Unit price"], ["17", 5]]), config)
+    assert read(written([["Stock"], ["17", 5], ["SKU", "Unit price"]]), config).height == 2
+
+
 def test_a_sheet_without_a_header_needs_names() -> None:
     """Columns are never numbered."""
     with pytest.raises(ValidationError, match="needs names"):

@@ -25,7 +25,12 @@ from crossdock.reading.formats.decoding_into_record_pieces import (
 )
 from crossdock.reading.formats.delimited_layout import DelimitedFormat, DelimitedRecordType
 from crossdock.reading.formats.format_reader import FormatReader
-from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names, is_header_again
+from crossdock.reading.formats.invalid_or_repeated_column_names import (
+    HEADER_HINT,
+    check_column_names,
+    is_header_again,
+    is_header_in_other_notation,
+)
 from crossdock.reading.formats.leniency_counts import FittingCells, Leniencies
 from crossdock.reading.formats.misdeclared_files import refuse_edi_message
 from crossdock.reading.formats.original_record_bytes import bytes_of_records_at_lines
@@ -71,6 +76,10 @@ class DelimitedRows:
         line, cells = next(self._strict_parser.records(self._decoded_text(first), first.line))
         cells = [row_ends.restore_line_breaks(cell) for cell in cells] if row_ends else cells
         self._names = self._checked_header(cells, layout.names, line) if layout.header else layout.names or ()
+        if not layout.header and is_header_in_other_notation(cells, self._names):
+            self._strict_parser.refuse(
+                "the first line is a header, and header: false is declared", line, hint=HEADER_HINT
+            )
         self.schema = {**dict.fromkeys(self._names, pl.String()), LINE: pl.UInt64()}
         self._tail: Piece | None = None
         self.rows = 0

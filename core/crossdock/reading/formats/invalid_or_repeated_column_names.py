@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
-from crossdock.values.raw_rows_and_records import RESERVED, is_reserved_column
+from crossdock.values.raw_rows_and_records import RESERVED, is_reserved_column, letters_of_column_name
 
+HEADER_HINT = "If files have a header now, declare header: true, and names as the header has them, or none."
 _TELLING = 2  # this many matching names show a header; with more names, the last one may differ
 
 
@@ -18,6 +19,12 @@ def is_header_again(cells: Sequence[str], names: Sequence[str]) -> bool:
     """Return whether a row is the header, or has all its names in another order, as that of a file that was joined."""
     begin = names_that_identify_header(names)
     return list(cells[: len(begin)]) == list(begin) or sorted(cells) == sorted(names)
+
+
+def is_header_in_other_notation(cells: Sequence[str], names: Sequence[str]) -> bool:
+    """Return whether the first row of a file without a header is one: the names but for case, blanks and marks."""
+    letters = [*map(letters_of_column_name, names)]
+    return all(letters) and [*map(letters_of_column_name, cells)] == letters
 
 
 def check_column_names(names: Sequence[str]) -> Sequence[str]:

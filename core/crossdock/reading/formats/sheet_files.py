@@ -13,7 +13,12 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
-from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names, is_header_again
+from crossdock.reading.formats.invalid_or_repeated_column_names import (
+    HEADER_HINT,
+    check_column_names,
+    is_header_again,
+    is_header_in_other_notation,
+)
 from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.formats.limited_process import cell_errors_as_file_refusals
 from crossdock.reading.formats.lost_digits_of_doubles import exact_number_text
@@ -138,6 +143,7 @@ class _Sheet:
             self.row += 1
         first = self.row + 1
         self.names: Sequence[str] = self._checked_header(names) if layout.header else names or ()
+        self._first = 0 if layout.header else first  # the row that may be an undeclared header
         self._refuse_merged_cells(first)
 
     def rows(self, before: int) -> Iterator[tuple[str | int, ...]]:
@@ -150,6 +156,8 @@ class _Sheet:
                 continue
             if blank:
                 self._refuse("a blank row among the rows", f"A{blank}", "Ask the sender not to leave rows blank.")
+            if self.row == self._first and is_header_in_other_notation(texts, self.names):
+                self._refuse("the first row is a header, and header: false is declared", f"A{self.row}", HEADER_HINT)
             if texts[0] in self.names and is_header_again(texts, self.names):
                 hint = "Ask the sender for one table with one header, such as without the headers of printed pages."
                 self._refuse("the header again among the rows", cell_name(self.row, 1), hint)

@@ -52,6 +52,16 @@ def test_the_last_line_may_lack_its_end() -> None:
     assert read(lines(*WRITTEN).rstrip("\n"), ITEMS).rows() == ROWS
 
 
+def test_a_header_that_a_sender_adds_is_no_row() -> None:
+    """In whatever notation it has the names of the columns, it would be a record with the key SKU."""
+    columns = {"name": {"at": 7, "length": 6}, "sku": {"at": 1, "length": 6}}
+    config = {"kind": "fixed_width", "columns": columns}
+    with pytest.raises(RefusedError, match="^f:1: the first line is a header") as refused:
+        read(b"SKU   Name  \n000017Bolt  \n", config)
+    assert "skip_lines" in str(refused.value.hint)
+    assert read(b"SKU   Name  \n000017Bolt  \n", {**config, "skip_lines": 1}).rows() == [("000017", "Bolt", 2)]
+
+
 def test_short_lines_are_padded_if_that_is_declared() -> None:
     """Editors and some programs leave out the last blanks."""
     config = {"kind": "fixed_width", "columns": {"SKU": {"at": 1, "length": 4}, "NAME": {"at": 5, "length": 6}}}

@@ -30,6 +30,7 @@ from crossdock.reading.formats.encoding_names_and_byte_widths import FILLER, Byt
 from crossdock.reading.formats.fixed_columns import TEXT, FixedColumn, cell_expression, is_invalid_cell
 from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 from crossdock.reading.formats.format_reader import FormatReader
+from crossdock.reading.formats.invalid_or_repeated_column_names import is_header_in_other_notation
 from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.formats.original_record_bytes import bytes_of_records_at_lines
 from crossdock.reading.formats.parallel_map import map_in_parallel
@@ -69,7 +70,11 @@ def read_fixed_width(
             raise RefusedError(
                 "the file is empty", where=name, hint="Fetch it again, or ask the sender.", code="file_empty"
             )
-        file = _FixedWidthRows(layout, RecordLines(name, crlf=first.data.endswith(b"\r\n")), counted)
+        lines = RecordLines(name, crlf=first.data.endswith(b"\r\n"))
+        if layout.type_code_place is None and _is_header(first, layout):
+            hint = "If all files have it now, declare skip_lines; else ask the sender for files without it."
+            lines.refuse("the first line is a header", first.line, hint=hint)
+        file = _FixedWidthRows(layout, lines, counted)
         hierarchy = RecordHierarchy(
             name,
             layout.complete_record_types,
@@ -86,6 +91,13 @@ def read_fixed_width(
         yield from check_and_select_rows(
             map_in_parallel(file.data_frames_by_record_type, bodies()), hierarchy, batch_rows
         )
+
+
+def _is_header(first: Piece, layout: FixedWidthFormat) -> bool:
+    """Return whether the first line has the names of the columns, in whatever notation, as no row has."""
+    columns = layout.complete_record_types[layout.type_to_read].columns
+    names = sorted(columns, key=lambda name: columns[name].at)
+    return is_header_in_other_notation([first.data.decode(errors="replace")], ["".join(names)])
 
 
 class _FixedWidthRows:

@@ -140,6 +140,27 @@ def test_the_newest_member_of_an_archive_counts(depot: Site, older: str, newer: 
     assert [effect["body"]["name"] for effect in depot.effects()] == [newer]
 
 
+@pytest.mark.parametrize(
+    ("wrapped", "nothing"),
+    [
+        ("", gzip.compress(b"")),
+        ("wrapped: [gzip]", gzip.compress(b"")),
+        ("wrapped: [zip]", zipped({"A": ""})),
+    ],
+    ids=["undeclared gzip", "gzip", "zip"],
+)
+def test_a_packed_file_without_a_byte_is_no_change_as_any_other(depot: Site, wrapped: str, nothing: bytes) -> None:
+    """Programs that pack what an export writes make bytes of nothing; undeclared, such a file is refused."""
+    declare(depot, wrapped)
+    depot.export("PROD_1", nothing)
+    refused = depot.sync("wms.products")
+    assert (refused.code, "the file is empty" in refused.err) == (4, True)
+    declare(depot, "empty: no_change")
+    done = depot.sync("wms.products")
+    assert (done.code, done.records("products")) == (0, {})
+    assert "PROD_1: has no byte, which means no change" in str(done.json)
+
+
 def test_a_member_that_is_passed_over_proves_no_removal(depot: Site) -> None:
     """The report names it; if its name is like those of the others, what it lacks is not gone, whatever they count."""
     depot.edit('delimiter: ";"', f'delimiter: ";", {TRAILER}', within="products:")

@@ -32,6 +32,7 @@ from crossdock.reading.sources.shared_growth_check_pauses import Look
 from crossdock.reading.sources.stream_input_report import ReadFile, listed_names_text, passed_over_text
 from crossdock.reading.sources.waiting_for_late_files import LateError, LateFileWatch, Wait
 from crossdock.reading.transport.file_store import FileStore, RemoteFile
+from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Part, PassedOver, WrapperSettings
 from crossdock.state import FileFacts
 from crossdock.values.fixed_decimal_contexts import EXACT
@@ -376,7 +377,7 @@ class FileSource:
         sums = StatedSums(facts.name, entry.where, entry.sums) if entry else None
         try:
             self._run.reading.mark_file_being_read(facts.name, facts.content_hash)
-            is_no_change = self._empty == "no_change" and not facts.size
+            is_no_change = self._empty == "no_change" and self._has_no_byte(facts)
             for name, frame in () if is_no_change else self._read_frames(facts, leniencies):
                 if len(self._stream_ids) > 1:
                     path = self._run.work / f"{secrets.token_hex(16)}.arrow"  # the folder is shared
@@ -399,6 +400,10 @@ class FileSource:
         file.parts, file.rows = parts, rows
         if leniencies or is_no_change:
             self._note_for_all_streams(f"{facts.name}: {leniencies or 'has no byte, which means no change'}")
+
+    def _has_no_byte(self, facts: FileFacts) -> bool:
+        """Return whether a file is empty, also where programs have packed nothing: gzip makes 20 bytes of it."""
+        return not facts.size or not any(map(_has_content, self._unwrapped_contents(facts)))
 
     def _row_rereader(self, facts: FileFacts, name: str) -> Again:
         layout = self._layout
@@ -429,6 +434,11 @@ class FileSource:
             self._run.reading.mark_file_being_read(facts.name, facts.content_hash)
             self._unwrapped_contents(facts)
         return listed_names_text(self._passed_over[facts.content_hash].lookalikes)
+
+
+def _has_content(part: Part) -> bool:
+    with open_and_unpack_if_gzip(part.content, name=part.name) as stream:
+        return bool(stream.read(1))
 
 
 class StatedSums:

@@ -92,6 +92,20 @@ def test_encodings_are_declared_in_the_file_or_in_the_layout(declared: str, writ
     assert read(data, FORM if set_to is None else {**FORM, "encoding": set_to}).rows() == ROWS
 
 
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("declared", ["ISO-8859-1", "windows-1252", "us-ascii"])
+def test_utf_8_under_another_name_is_refused(declared: str, mark: str) -> None:
+    """Programs write a fixed declaration above text in UTF-8: Müller would become MÃ¼ller at the platform."""
+    text = "".join(f"<I><N>{number} Müller, größer</N></I>" for number in range(5_000))
+    data = f'{mark}<?xml version="1.0" encoding="{declared}"?><P>{text}</P>'.encode()
+    form = {"kind": "xml", "record": "/P/I", "columns": {"N": "N"}}
+    with pytest.raises(RefusedError) as refused:
+        read(data, form)
+    if declared != "us-ascii":  # which no byte of them is
+        assert "f:1: the file is in UTF-8, and declares" in str(refused.value)
+    assert read(data, {**form, "encoding": "utf-8"})["N"][7] == "7 Müller, größer"
+
+
 def test_an_encoding_with_characters_of_several_bytes_is_set() -> None:
     """The parser cannot read such an encoding by its declaration, and the refusal says what to do."""
     data = items("<Item sku='1'><Name>カ</Name></Item>").encode("shift_jis")

@@ -6,6 +6,8 @@ https://libexpat.github.io/doc/xml-security/ and https://docs.python.org/3/libra
 
 from __future__ import annotations
 
+import codecs
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import NoReturn
@@ -18,6 +20,7 @@ from crossdock.reading.formats.decoding_into_record_pieces import MAX_RECORD_BYT
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
+from crossdock.reading.formats.utf_8_under_another_name import HINT, Utf8Search
 from crossdock.reading.formats.xml_layout import BETWEEN, XmlFormat, XmlPath
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
@@ -39,6 +42,9 @@ MAX_ROWS = 100_000
 _CHUNK_BYTES = 64 << 10
 _FRAME_BYTES = 32 << 20
 _BLANK = " \t\r\n"
+_DECLARED_ENCODING = re.compile(
+    rb"""(?:\xef\xbb\xbf)?<\?xml\s[^>]*?\bencoding\s*=\s*["']([A-Za-z][\w.\-]*)["']""", re.ASCII
+)
 _CODES = expat.errors.codes
 _CUT = {
     _CODES[each]
@@ -511,14 +517,33 @@ def _blocks_transcoded_if_configured(
         block = stream.read(_CHUNK_BYTES)
         is_begun = bool(block)
         refuse_other_kind(block[:HEAD], "utf-8", name=name, expected="XML")
-        while block:
-            yield block
-            block = stream.read(_CHUNK_BYTES)
+        yield from _blocks_refusing_undeclared_utf_8(block, stream, name)
     if not is_begun:
         raise RefusedError(
             "the file is empty", where=name, hint="Fetch it again, or ask the sender.", code="file_empty"
         )
     yield b""
+
+
+def _blocks_refusing_undeclared_utf_8(block: bytes, stream: Readable, name: str) -> Iterator[bytes]:
+    """Yield *block* and what follows it; UTF-8 of a file that declares another encoding is refused at its end."""
+    found = _DECLARED_ENCODING.match(block)
+    if found is None:
+        while block:
+            yield block
+            block = stream.read(_CHUNK_BYTES)
+        return
+    yield block  # after this, the parser has accepted the encoding
+    encoding = found[1].decode()
+    search, decoder = Utf8Search(encoding), codecs.getincrementaldecoder(encoding)("replace")
+    while block:
+        search.add(block, decoder.decode(block), final=False)
+        if block := stream.read(_CHUNK_BYTES):
+            yield block
+    search.add(b"", decoder.decode(b"", final=True), final=True)
+    if search.is_found:
+        message = f"the file is in UTF-8, and declares {encoding}"
+        raise RefusedError(message, where=f"{name}:1", hint=HINT, code="encoding_wrong")
 
 
 def _frame(

@@ -8,10 +8,12 @@ from datetime import date, datetime, time, timedelta
 from io import BytesIO
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openpyxl import Workbook
+from openpyxl.worksheet.table import Table
 from openpyxl.worksheet.worksheet import Worksheet
 from pydantic import ValidationError
 from tests.examples import examples
@@ -266,6 +268,21 @@ def test_an_opendocument_sheet_is_read() -> None:
     assert read(data, {**SHEET, "skip_rows": 2}).rows() == [("0017", "12.5", 4)]
     with pytest.raises(RefusedError, match="^f:Items!A3: the header is not the declared one"):
         read(data, {**SHEET, "skip_rows": 2, "names": ["A"]})
+
+
+def test_the_total_row_of_a_table_is_no_row() -> None:
+    """Excel adds up the rows above it: it would be a record with the key Total and all of the stock."""
+    rows: list[list[Any]] = [["SKU", "QTY"], ["a", 1], ["b", 2], ["Total", 3]]
+
+    def as_table(sheet: Worksheet) -> None:
+        sheet.add_table(Table(displayName="Stock", ref="A1:B4", totalsRowCount=1))
+
+    counted = Leniencies()
+    content = Content(written(rows, as_table, More="visible"))
+    found = read_rows(content, layout(**SHEET, sheet="Items"), name="f", leniencies=counted)
+    assert pl.concat(found).rows() == [("a", "1", 2), ("b", "2", 3)]
+    assert "1 total row of tables left out" in str(counted)
+    assert read(written(rows, More="visible"), {**SHEET, "sheet": "Items"}).height == 3
 
 
 def test_a_header_that_a_sender_adds_is_no_row() -> None:

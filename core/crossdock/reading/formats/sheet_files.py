@@ -120,6 +120,7 @@ def _read_chosen_sheets(
             for batch in _batches(sheet.rows(before), batch_rows):
                 yield pl.DataFrame(batch, schema=schema, orient="row")
             before += sheet.row
+            leniencies.add("total_row", sheet.total_rows)
 
 
 def _batches(rows: Iterator[tuple[Any, ...]], most: int) -> Iterator[list[tuple[Any, ...]]]:
@@ -137,7 +138,7 @@ class _Sheet:
     def __init__(self, sheet: SheetCells, layout: SheetFormat, names: Sequence[str] | None, name: str) -> None:
         self._place, self._sheet = f"{name}:{sheet.title}", sheet
         self._cells = sheet.rows
-        self.row = 0
+        self.row = self.total_rows = 0
         for _ in range(layout.skip_rows or 0):
             next(self._cells, None)
             self.row += 1
@@ -153,6 +154,9 @@ class _Sheet:
             texts = self._row_texts(cells)
             if not any(texts):
                 blank = blank or self.row
+                continue
+            if self.row in self._sheet.total_rows:
+                self.total_rows += 1
                 continue
             if blank:
                 self._refuse("a blank row among the rows", f"A{blank}", "Ask the sender not to leave rows blank.")

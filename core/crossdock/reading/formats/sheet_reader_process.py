@@ -31,6 +31,7 @@ from crossdock.reading.formats.xlsx_archive_and_cell_checks import (
     no_sheet_error,
     verify_archive_parts,
 )
+from crossdock.reading.formats.xlsx_total_rows import find_total_rows
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
@@ -53,13 +54,16 @@ _TIMES = {"d": date.fromisoformat, "s": datetime.fromisoformat, "t": time.fromis
 
 
 class SheetCells(Struct, frozen=True):
-    """One sheet, with its cells from A1 on. `merged` has the first and the last of merged cells, counted from 0."""
+    """One sheet, with its cells from A1 on. `merged` has the first and the last of merged cells, counted from 0;
+    `total_rows` those below the tables of Excel, counted from 1.
+    """
 
     title: str
     visible_sheet_count: int
     hidden_sheet_count: int
     is_empty: bool
     merged: Sequence[Range]
+    total_rows: Sequence[int]
     rows: Iterator[list[Any]]
 
 
@@ -87,7 +91,8 @@ def opened_sheet(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_
         first = next(answers)
         merged = [((row, column), (last, end)) for (row, column), (last, end) in first["merged"]]
         rows = (list(map(_cell_from_json_answer, row)) for row in answers)
-        yield SheetCells(first["title"], first["visible"], first["hidden"], first["empty"], merged, rows)
+        totals = first.get("totals", ())
+        yield SheetCells(first["title"], first["visible"], first["hidden"], first["empty"], merged, totals, rows)
 
 
 def _cell_from_json_answer(cell: Any) -> Any:
@@ -142,12 +147,13 @@ def _read_with_library(file: BinaryIO, sheet: str | int, *, finds_errors: bool, 
         formatted = _check_and_find_formatted_cells(file, title, finds_errors=finds_errors, shows_zeros=shows_zeros)
         found = workbook.get_sheet_by_name(title)
         merged = found.merged_cell_ranges or read_merged_cells(file, title)
+        totals = find_total_rows(file, title)
     except PasswordError as error:
         raise CellError("is protected by a password", "", "Ask for a file without one.") from error
     except (CalamineError, OSError) as error:
         raise CellError("cannot be read as a sheet file", "", _DAMAGED) from error
     counts = {"visible": len(visible), "hidden": len(hidden), "empty": not found.height}
-    yield {"title": title, "merged": merged, **counts}
+    yield {"title": title, "merged": merged, "totals": totals, **counts}
     yield from _rows_as_shown(found, formatted)
 
 

@@ -32,7 +32,7 @@ _END, _END_BYTES = b"PK\5\6", 22
 _CELLS_APART, _FREE_CELLS = 32, 2_000_000
 """The limit for the rectangle around all cells, as a multiple of their number: the sheet reader stores all of it."""
 _BLOCK = 1 << 20
-_WORKBOOK, _RELATIONS, _STYLES = "xl/workbook.xml", "xl/_rels/workbook.xml.rels", "xl/styles.xml"
+WORKBOOK, _RELATIONS, _STYLES = "xl/workbook.xml", "xl/_rels/workbook.xml.rels", "xl/styles.xml"
 _BUILT_IN_DATES = {*range(14, 23), *range(27, 37), 45, 47, *range(50, 59)}
 """Numbers of formats of dates that a file need not define (ECMA-376, part 1, 18.8.30)."""
 _BUILT_IN_TIMES = {*range(18, 23), 32, 33, 45, 47}
@@ -96,13 +96,13 @@ def check_and_find_formatted_cells(
     if not zipfile.is_zipfile(file):
         return None
     with opened_archive(file) as archive:
-        if _WORKBOOK not in archive.namelist():
+        if WORKBOOK not in archive.namelist():
             return None
         shown_values, kinds = _read_styles(archive, shows_zeros=shows_zeros)
         cells = _CellChecks(FormattedCells(shown_values), kinds, finds_errors=finds_errors)
         parse_xml_part(
             archive,
-            _part_of_sheet(archive, title),
+            part_of_sheet(archive, title),
             cells.start_element,
             cells.end_element,
             cells.add_text,
@@ -121,15 +121,15 @@ def _read_styles(archive: zipfile.ZipFile, *, shows_zeros: bool) -> tuple[dict[i
     kinds[str(_BUILT_IN_DURATION)] = "duration"
 
     def start(name: str, attributes: dict[str, str]) -> None:
-        if _local_name(name) == "numFmt":
+        if local_name(name) == "numFmt":
             number, code = attributes.get("numFmtId", ""), attributes.get("formatCode", "")
             if shows_zeros and (sections := parse_number_format(code)):
                 shown_values[number] = partial(with_leading_zeros, sections=sections)
             if kind := _kind_of_number_format(code):
                 kinds[number] = kind
-        if _local_name(name) == "xf" and above[-1:] == ["cellXfs"]:
+        if local_name(name) == "xf" and above[-1:] == ["cellXfs"]:
             styles.append(attributes.get("numFmtId", ""))
-        above.append(_local_name(name))
+        above.append(local_name(name))
 
     parse_xml_part(archive, _STYLES, start, lambda _: above.pop())
     shown_values |= {number: with_midnight for number, kind in kinds.items() if kind == "time"}
@@ -198,18 +198,18 @@ def parse_xml_part(
     parser.Parse(b"", True)
 
 
-def _local_name(name: str) -> str:
+def local_name(name: str) -> str:
     return name.rpartition(" ")[2]
 
 
-def _part_of_sheet(archive: zipfile.ZipFile, title: str) -> str:
+def part_of_sheet(archive: zipfile.ZipFile, title: str) -> str:
     relations = list[str]()
 
     def sheet(name: str, attributes: dict[str, str]) -> None:
-        if _local_name(name) == "sheet" and attributes.get("name") == title:
-            relations.extend(value for key, value in attributes.items() if key != "id" and _local_name(key) == "id")
+        if local_name(name) == "sheet" and attributes.get("name") == title:
+            relations.extend(value for key, value in attributes.items() if key != "id" and local_name(key) == "id")
 
-    parse_xml_part(archive, _WORKBOOK, sheet)
+    parse_xml_part(archive, WORKBOOK, sheet)
     return part_of_relation(archive, _RELATIONS, relations)
 
 
@@ -217,7 +217,7 @@ def part_of_relation(archive: zipfile.ZipFile, listed: str, relations: Sequence[
     targets = dict[str, str]()
 
     def relation(name: str, attributes: dict[str, str]) -> None:
-        if _local_name(name) == "Relationship":
+        if local_name(name) == "Relationship":
             targets[attributes.get("Id", "")] = attributes.get("Target", "")
 
     if listed in archive.namelist():
@@ -256,7 +256,7 @@ class _CellChecks:
             raise CellError("a cell far from the others", cell, hint)
 
     def start_element(self, name: str, attributes: dict[str, str]) -> None:
-        match _local_name(name):
+        match local_name(name):
             case "row":
                 before, self._column = self._row, 0
                 self._row = int(attributes.get("r", before + 1))
@@ -299,7 +299,7 @@ class _CellChecks:
 
     def end_element(self, name: str) -> None:
         self._in_value = False
-        if _local_name(name) != "c":
+        if local_name(name) != "c":
             return
         if self._has_value:
             self._record_cell(self._cell)

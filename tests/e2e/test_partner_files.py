@@ -5,11 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from tests.e2e.partner_files import PartnerFiles, later
+from tests.servers import served
 
 from crossdock.reading.transport.folder_store import FolderStore
 
@@ -192,6 +195,87 @@ def test_an_acknowledgement_of_a_file_that_counts_as_not_delivered(tmp_path: Pat
     assert of_file.startswith("unmatched: nothing counts as handed over to wms in this file any more: if a person has")
     stage.acknowledge("ord_00002.csv,,,,OK,")
     assert stage.records(stage.sync(1))["created"] == 1
+
+
+class _Acknowledgements(ThreadingHTTPServer):
+    """An API with acknowledgements, which a run reads again from ten minutes before the last one."""
+
+    def __init__(self) -> None:
+        self.listed: list[dict[str, str]] = []
+        super().__init__(("127.0.0.1", 0), _AcknowledgementsHandler)
+
+
+class _AcknowledgementsHandler(BaseHTTPRequestHandler):
+    server: _Acknowledgements
+
+    def do_GET(self) -> None:
+        body = json.dumps({"data": self.server.listed}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name in the standard library
+        """Stay silent."""
+
+
+def test_an_acknowledgement_that_an_api_lists_again(tmp_path: Path) -> None:
+    """It says nothing of what was handed over since, be it a change of an accepted order or a refused one again."""
+    stage = PartnerFiles(tmp_path)
+    with served(_Acknowledgements()) as api:
+        config = yaml.safe_load(stage.config.read_text())
+        stream = {
+            "path": "/acks",
+            "records": "data",
+            "mode": "incremental",
+            "params": {"since": "{since}"},
+            "pagination": {"kind": "single_page"},
+            "cursor": {"column": "at", "as": "instant"},
+            "key": ["id"],
+            "to": "wms.acknowledgements",
+            "map": {"record": "order", "accepted": {"from": "status", "table": {"OK": True, "NO": False}}},
+        }
+        address = f"http://127.0.0.1:{api.server_port}"
+        config["connections"]["api"] = {"kind": "http_json", "base_url": address, "streams": {"acks": stream}}
+        stage.config.write_text(yaml.safe_dump(config, sort_keys=False))
+        stage.export("SO-1,Ann,1", "SO-2,Bob,2")
+        stage.sync()
+        api.listed += [
+            {"id": "a1", "order": "SO-1", "status": "OK", "at": "2026-01-05T10:00:00Z"},
+            {"id": "a2", "order": "SO-2", "status": "NO", "at": "2026-01-05T10:00:01Z"},
+        ]
+        stage.export("SO-1,Ann,5,2")
+        stage.sync(1)
+        stage.export("SO-2,Bob,9,2")
+        report = stage.sync()
+        assert stage.records(report, "api.acks") == {"read": 2, "ignored": 2}
+        assert list(stage.files().values())[1:] == [["C,SO-1,Ann,5"], ["N,SO-2,Bob,9"]]
+        assert stage.records(stage.sync(), "api.acks") == {"read": 2, "ignored": 2}
+        assert {each["key"] for each in stage.listed("handed-over")} == {"SO-1", "SO-2"}
+        api.listed.append({"id": "a3", "order": "SO-1", "status": "OK", "at": "2026-01-05T11:00:00Z"})
+        api.listed.append({"id": "a4", "order": "SO-2", "status": "OK", "at": "2026-01-05T11:00:00Z"})
+        report = stage.sync()
+        assert stage.records(report)["delivered"] == 2
+        assert "acknowledged by row " in stage.run("trace", "SO-1").stdout
+
+
+def test_a_file_of_acknowledgements_that_grows(tmp_path: Path) -> None:
+    """Its rows of before say nothing of what was handed over since they were read."""
+    stage = PartnerFiles(tmp_path)
+    stage.export("SO-1,Ann,1")
+    stage.sync()
+    row = "1,,,,SO-1,OK,"
+    growing = stage.partner / "out" / "ack_today.csv"
+    growing.write_text(f"id,file,number,set,order_no,status,text\n{row}\n")
+    stage.export("SO-1,Ann,5,2", "SO-3,Cyd,3")
+    stage.sync()
+    growing.write_text(f"{growing.read_text()}2,,,,SO-3,OK,\n")
+    report = stage.sync()
+    assert stage.records(report, "wms.acknowledgements") == {"read": 2, "ignored": 1, "acknowledged": 1}
+    assert [each["key"] for each in stage.listed("handed-over")] == ["SO-1"]
+    growing.write_text(f"{growing.read_text()}3,,,,SO-1,OK,\n")
+    assert stage.records(stage.sync())["updated"] == 1
 
 
 def test_an_acknowledgement_of_one_of_two_records(tmp_path: Path) -> None:

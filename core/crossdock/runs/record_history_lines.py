@@ -12,6 +12,7 @@ from crossdock.config.project.project import Project
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.record_history_search import RecordHistory
 from crossdock.state import Transaction
+from crossdock.state.tables.delivery_intents import ACKNOWLEDGED
 from crossdock.values import exact_json
 from crossdock.values.texts_of_numbers_and_times import awaited_records_text, instant_text, place_text
 from crossdock.writing.targets.payload_comparison import member_differences
@@ -120,7 +121,8 @@ def events_of_operation(row: Row) -> Iterator[Event]:
     text = f"run {row['run_id']}: {row['operation']} {row['resource']} no. {row['counter']}"
     text += f" from {place_text(row)}, key {row['idempotency_key']}"
     yield Event(row["created_at"], text, row, is_first=True)
-    for attempt in row["sendings"]:
+    acknowledged = [each for each in row["sendings"] if each["outcome"] == ACKNOWLEDGED]
+    for attempt in (each for each in row["sendings"] if each not in acknowledged):
         result = f"{attempt['outcome']}{_http_status_text(attempt)} {attempt['message']}".rstrip()
         yield Event(attempt["ended_at"], f"attempt {attempt['number']}: {result}", row)
     if file := row["file"]:
@@ -129,6 +131,8 @@ def events_of_operation(row: Row) -> Iterator[Event]:
         if file.handed_over_at:
             due = f", to be acknowledged by {instant_text(file.due_at)}" if file.due_at else ""
             yield Event(file.handed_over_at, f"handed over{due}", row)
+    for each in acknowledged:
+        yield Event(each["ended_at"], f"{ACKNOWLEDGED} {each['message']}", row)
     if row["resolved_at"]:
         was = "" if row["settled_at"] == row["resolved_at"] else "not "
         yield Event(row["resolved_at"], f"resolved as {was}delivered", row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -13,6 +14,8 @@ from msgspec import structs
 
 from crossdock.errors import RecordError
 from crossdock.state import Intent, State
+from crossdock.values import exact_json
+from crossdock.values.raw_rows_and_records import Record
 from crossdock.values.tally import Term
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets.answer_outcomes import Outcome
@@ -27,6 +30,13 @@ def is_about_whole_file(said: Mapping[str, Any]) -> bool:
     return said.get("record") is None and said.get("control") is None
 
 
+def row_of_acknowledgement(record: Record, file: str | None) -> str:
+    """Return what tells the row of an acknowledgement again that comes again, in *file* or from an API."""
+    raw = record.raw()
+    content = [file, raw.get("columns"), raw.get("rows")]
+    return f"by row {hashlib.sha256(exact_json.dumps(content)).hexdigest()[:32]}"
+
+
 class AcknowledgedOperations:
     """The operations on *target* that wait for an acknowledgement, from the first one on."""
 
@@ -35,11 +45,15 @@ class AcknowledgedOperations:
         self._batches = dict[str | int, int | None]()  # ids by name or number
         self._settled_batch: tuple[int, _OperationIndex] | None = None  # the last one that was asked for
 
-    def settle(self, said: Mapping[str, Any], first_read_at: datetime | None = None) -> tuple[Term, list[Settlement]]:
+    def settle(
+        self, said: Mapping[str, Any], first_read_at: datetime | None = None, said_by: str = ""
+    ) -> tuple[Term, list[Settlement]]:
         """Return the settlements that an `Acknowledgement`, as a payload, decides, for `read_again_with_data`.
 
         Args:
             first_read_at: When an earlier run has read it: it says nothing about what was handed over since.
+            said_by: Its row, by `row_of_acknowledgement`. One that names a record alone says nothing about what
+                was handed over since it has settled an earlier operation.
 
         Returns:
             ``acknowledged`` with them, or ``ignored`` for one that came before.
@@ -56,7 +70,16 @@ class AcknowledgedOperations:
             self._refuse_unless_repeating_acknowledgement(said, batch, about, first_read_at)
             return "ignored", []
         self._refuse_if_about_several_resources(said, found)
-        return "acknowledged", [self._settle_intent(intent, said) for intent in found]
+        if batch is not None:
+            said_by = ""
+        elif self._has_settled_before(said["record"], said_by):
+            return "ignored", []
+        settled = [self._settle_intent(intent, said) for intent in found]
+        return "acknowledged", [structs.replace(item, said_by=said_by) for item in settled]
+
+    def _has_settled_before(self, record: str, said_by: str) -> bool:
+        with self._state.begin_read_only() as tx:
+            return bool(said_by) and tx.intents.was_acknowledged_by(self._target.name, record, said_by)
 
     def settlements_with_operation_data(self, settled: Sequence[Settlement]) -> list[Settlement]:
         """Return settlements of `settle` with the data of their operations, which are not kept in memory."""

@@ -13,7 +13,11 @@ from crossdock.config.project.connections import guard_author_code_of_stream
 from crossdock.delta.repeated_keys import KEEP_TOGETHER
 from crossdock.delta.second_pass_for_changed_records import KeyedRecord, in_chunks
 from crossdock.errors import CrossdockError, RecordError, StateError
-from crossdock.runs.planning.acknowledged_operations import AcknowledgedOperations, is_about_whole_file
+from crossdock.runs.planning.acknowledged_operations import (
+    AcknowledgedOperations,
+    is_about_whole_file,
+    row_of_acknowledgement,
+)
 from crossdock.runs.planning.adoptable_records import LiveMatches
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.contributions_to_other_streams_records import Contributions
@@ -166,7 +170,8 @@ class Planner:
         for read, said, _ in sorted(self._draft_records(planned, chunk), key=lambda each: is_about_whole_file(each[1])):
             try:
                 first_read_at = None if files is None else files.first_reading_of(read.identity.source)
-                term, decided = self._acknowledged.settle(said, first_read_at)
+                said_by = row_of_acknowledgement(read.record, None if files is None else read.identity.source)
+                term, decided = self._acknowledged.settle(said, first_read_at, said_by)
             except RecordError as error:
                 self._reject(planned, read, "plan", error, said)
                 continue

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, func, literal, select, update
 
 from crossdock.errors import InternalError
 from crossdock.state.db import bulk_writes_and_key_queries
@@ -28,6 +28,8 @@ Status = Literal[
 ]
 Unchanged = Literal["record", "members"]
 TO_SEND: tuple[Status, ...] = ("pending", "sending", "in_doubt")
+ACKNOWLEDGED = "acknowledged"
+"""The outcome of an attempt whose message says which row has acknowledged it."""
 AWAITED: tuple[Status, ...] = ("handed_over", "overdue")
 """Operations that the target has, and has not acknowledged yet."""
 UNSETTLED: tuple[Status, ...] = (*TO_SEND, *AWAITED)
@@ -206,6 +208,13 @@ class Intents:
         """Return the settled intents of stored batches of *target* on the record with this id, without their data."""
         of_record = table.c.target == target, table.c.target_id == target_id, table.c.batch_id.is_not(None)
         return self._read(select(*_BARE).where(*of_record, table.c.status.not_in(UNSETTLED)))
+
+    def was_acknowledged_by(self, target: str, target_id: str, said_by: str) -> bool:
+        """Return whether this row has acknowledged an earlier operation on the record of *target* with this id."""
+        query = select(literal(1)).join(attempts, attempts.c.intent_id == table.c.id)
+        query = query.where(table.c.target == target, table.c.target_id == target_id)
+        query = query.where(attempts.c.outcome == ACKNOWLEDGED, attempts.c.message == said_by).limit(1)
+        return self._connection.execute(query).first() is not None
 
     def _intents_of_target(
         self, target: str, statuses: Iterable[Status], fields: Sequence[ColumnElement[Any]]

@@ -180,7 +180,8 @@ class Dispatcher:
             chunk, fresh = self._next_chunk_and_new_intents(chunks, decisions)
             if chunk is None:
                 self._own_records.end_planning()  # nothing was planned: others need not wait until an answer comes
-        decisions.settled += chunk.acknowledged_settlements if chunk is not None else ()
+        if chunk is not None:
+            decisions.add_acknowledged(chunk.acknowledged_settlements, at=self._clock.now())
         for intent in fresh:
             if intent.status != "rejected":
                 self._policy.queue_new_intent(intent, decisions)

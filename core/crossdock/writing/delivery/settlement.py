@@ -16,12 +16,18 @@ from crossdock.writing.targets.target import Answers, Target
 
 
 class Settlement(Struct, frozen=True):
-    """What became of an intent: *acknowledged* after it had been handed over, in this run or an earlier one."""
+    """What became of an intent: *acknowledged* after it had been handed over, in this run or an earlier one.
+
+    Attributes:
+        said_by: The row that has acknowledged it, for `Attempt.message`; empty if that row cannot be about another
+            operation.
+    """
 
     intent: Intent
     outcome: Outcome
     untouched: bool = False
     acknowledged: bool = False
+    said_by: str = ""
 
 
 def store_outcomes_and_bindings(

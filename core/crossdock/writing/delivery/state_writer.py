@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from crossdock.errors import RecordError, RefusedError, add_code_to_first_line
 from crossdock.pacing.request_allowance import Allowance
 from crossdock.state import Attempt, Intent, Scope, StoredBatch, Transaction
-from crossdock.state.tables.delivery_intents import Status
+from crossdock.state.tables.delivery_intents import ACKNOWLEDGED, Status
 from crossdock.values.author_code_errors import AuthorCodeError
 from crossdock.writing.delivery import settlement
 from crossdock.writing.delivery.delivery_context import DeliveringRun
@@ -221,6 +221,11 @@ class DispatchDecisions(Struct):
     def settle(self, status: Status, intent: Intent, outcome: Outcome, *, untouched: bool = False) -> None:
         intent.status = status
         self.settled.append(Settlement(intent, outcome, untouched=untouched))
+
+    def add_acknowledged(self, settled: Sequence[Settlement], *, at: datetime) -> None:
+        self.settled += settled
+        for intent, said_by in ((item.intent, item.said_by) for item in settled if item.said_by):
+            self.attempts.append(Attempt(intent.id, intent.attempts + 1, at, ACKNOWLEDGED, None, said_by))
 
     def keep_batch_receipt(self, task: SendTask, outcome: Outcome) -> None:
         """Keep what the target answered to a part of the stored batch of *task*."""

@@ -273,3 +273,20 @@ def test_what_was_to_be_sent_to_a_former_address_stays(tmp_path: Path) -> None:
     done = stage.run("sync")
     assert "1 unsettled operations are left: they are for" in " ".join((done.stdout + done.stderr).split())
     assert orders_in(inbox) == [["N,SO-3,Cyd,3"]]
+
+
+def test_an_undo_cancels_nothing_at_another_address(tmp_path: Path) -> None:
+    """It is refused and does not count as done; at the former address it still can be."""
+    stage = PartnerFiles(tmp_path, acknowledged=None)
+    stage.export("SO-1,Ann,1", "SO-2,Bob,2")
+    stage.sync()
+    assert stage.run("undo", "1", "-o", str(tmp_path / "undo.plan")).exit_code == 0
+    former = stage.config.read_text()
+    inbox = move(stage)
+    refused = stage.run("apply", str(tmp_path / "undo.plan"))
+    assert (refused.exit_code, "2 records of shop.orders were sent to wms at" in refused.stderr) == (4, True)
+    assert orders_in(inbox) == []
+    stage.config.write_text(former, encoding="utf-8")
+    assert stage.run("undo", "1", "-o", str(tmp_path / "again.plan")).exit_code == 0
+    assert stage.run("apply", str(tmp_path / "again.plan")).exit_code == 0
+    assert sorted(list(stage.files().values())[1]) == ["X,SO-1,Ann,1", "X,SO-2,Bob,2"]

@@ -255,7 +255,10 @@ class ActiveRun:
         moved = moved_targets.store_addresses(
             session.state, session.project.scope_by_stream, session.targets, at=session.clock.now()
         )
-        self.refused = {**{name: each for name, each in moved.items() if name in names}, **self.refused}
+        moved = {name: each for name, each in moved.items() if name in names}
+        if moved and self._purpose is not SYNC:
+            raise next(iter(moved.values()))  # it does all that was approved, or nothing
+        self.refused = {**moved, **self.refused}
         self._run = DeliveringRun(
             session.state,
             report.run,

@@ -293,22 +293,29 @@ class Total(ConfigModel):
         rounding = None if self.rounding is None else _compile_members(self.rounding)
 
         def compare(objects: Sequence[Any], record: Record, row: Row) -> list[Any]:
+            if not wanted(row):
+                return []
             amounts = [[each.get(name) for name in _AMOUNT] for each in objects if each is not None]
-            if not wanted(row) or any(None in each for each in amounts):
-                return []  # the draft is not valid without an amount
+            lacking = [name for name in _AMOUNT if any(each.get(name) is None for each in objects if each is not None)]
             if (given := total(row)) is None:
                 raise RecordError(
                     "bad_value", f"is empty, and should be the total of {member}", pointer=self.column_with_stated_total
                 )
-            exact = [[exact_number(each, self.column_with_stated_total, 0) for each in amount] for amount in amounts]
+            exact = [
+                [exact_number(each, self.column_with_stated_total, 0) for each in amount]
+                for amount in amounts
+                if None not in amount
+            ]
             found = sum((units * price for units, price in exact), Decimal())
             stated = exact_number(given, self.column_with_stated_total, 0)
             difference = stated - found
             if not difference:
                 return []
-            if rounding is None or abs(difference) > self.per_unit * sum(abs(units) for units, _ in exact):
+            most = self.per_unit * sum(abs(units) for units, _ in exact)
+            if rounding is None or lacking or abs(difference) > most:
                 sums = exact_json.decimal_text(stated), exact_json.decimal_text(found)
                 message = f"is {sums[0]}, but {' times '.join(_AMOUNT)} of {member} add up to {sums[1]}"
+                message += f"; some have no {' or '.join(lacking)}" if lacking else ""
                 raise RecordError("bad_value", message, pointer=self.column_with_stated_total)
             record.count("rounding in a line of its own")
             return [{**rounding(row), "quantity": Decimal(1), "unitPrice": difference}]
@@ -566,6 +573,8 @@ class RecordMap:
         for form in self._each:
             objects = self._build_objects(record, rows, form)
             if objects is None:
+                if form.total is not None:
+                    self._build_with_error_line(record, rows, 0, partial(form.total, [], record))
                 continue
             for further in form.also:
                 objects += self._objects_of_also(record, rows, further)

@@ -677,6 +677,23 @@ def test_a_sum_that_is_not_the_total_is_a_dead_letter_with_both() -> None:
     assert mapped({"items": {"each": LINE, "total": where}}, rows[0])
 
 
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([{"n": 1, "price": 5}, {"n": 2}], "add up to 5; some have no unitPrice"),
+        ([{"n": 1, "price": 5}, {"price": 10}], "add up to 5; some have no quantity"),
+        (None, "add up to 0"),
+    ],
+)
+@pytest.mark.parametrize("rounding", [{}, {"rounding": {"productId": {"const": "R"}}, "per_unit": 100}])
+def test_what_has_no_amount_is_nothing_of_the_total(lines: Any, message: str, rounding: dict[str, Any]) -> None:
+    """A partner may take a line without a price, or a record without lines, which the total was to find."""
+    forms = {"items": {"of": "lines", "each": LINE, "total": {"equals": "sum", **rounding}}}
+    with pytest.raises(RecordError, match=message):
+        of_json({"lines": lines, "sum": 25}, forms)
+    assert of_json({"lines": lines, "sum": 5 if lines else 0}, forms)
+
+
 def test_a_rounding_of_the_total_may_be_an_object_of_its_own() -> None:
     """Of at most half a cent for each unit, by default; it is counted, and a larger difference is refused."""
     total = {"equals": "sum", "rounding": {"productId": {"const": "R"}}}

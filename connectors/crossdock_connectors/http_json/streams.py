@@ -14,9 +14,13 @@ import polars as pl
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RecordError, RefusedError
 from crossdock.mapping.incremental_cursors import ANY_TIME_ZONE, format_iso_instant_cursor, format_stored_instant
 from crossdock.reading.sources import path_filling_and_answered_records
-from crossdock.reading.sources.list_completeness_evidence import list_changed_error
+from crossdock.reading.sources.list_completeness_evidence import (
+    USUAL_PAGE_LIMITS,
+    IncompleteListError,
+    list_changed_error,
+)
 from crossdock.reading.sources.pagination import SizedPages
-from crossdock.reading.sources.retried_requests import ForbiddenError
+from crossdock.reading.sources.retried_requests import ForbiddenError, RequestRefusedError
 from crossdock.reading.sources.signs_of_unread_records import sign_of_incomplete_record
 from crossdock.resources import ResourceModel
 from crossdock.sources import (
@@ -365,7 +369,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 missing.setdefault(sent["path"], []).extend(own)
                 continue
             other = answer if answer.at(fetch.record) else other
-            rows = self._rows_of_fetch_answer(ctx, answer, fetch.record)
+            rows = self._rows_of_fetch_answer(ctx, answer, sent)
             self._refuse_other_records(rows, fetch, own[0], answer)
             found += own
             yield rows
@@ -488,7 +492,11 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         found = {"path": path, "params": params, "json": body, "graphql": fetch.graphql, "variables": variables}
         return None if path is None else found
 
-    def _rows_of_fetch_answer(self, ctx: Context[HttpJsonSettings], answer: ApiAnswer, place: str) -> RawBatch:
+    def _rows_of_fetch_answer(
+        self, ctx: Context[HttpJsonSettings], answer: ApiAnswer, sent: Mapping[str, Any]
+    ) -> RawBatch:
+        assert self._config.fetch is not None
+        place = self._config.fetch.record
         found = answer.at(place)
         if not isinstance(found, dict | list):
             key = f"connections.{ctx.connection}.streams.{self.name}.fetch.record"
@@ -496,8 +504,37 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             raise RefusedError(
                 message, where=answer.address, hint=_members_at_path_text(answer, place), code="answer_misplaced"
             )
-        found = found if isinstance(found, list) else [found]
+        found = self._all_rows_if_cut(ctx, found, place, sent) if isinstance(found, list) else [found]
         return self._items_as_batch(self._with_connections_and_members(ctx, found), answer.address)
+
+    def _all_rows_if_cut(
+        self, ctx: Context[HttpJsonSettings], found: Sequence[Any], place: str, sent: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Return the rows of one record, of which *found* may be a first page: as many as APIs give without a word.
+
+        An API that refuses the parameters of pages, or ignores them, has given all.
+        """
+        if len(found) not in USUAL_PAGE_LIMITS or not self.group_by or sent["json"] is not None or sent["graphql"]:
+            return found
+        paginator = self._pagination.paginator(place)
+        listed = {
+            "path": sent["path"],
+            "params": sent["params"],
+            "ignore": self._pagination.members_and_headers_to_ignore,
+        }
+        try:
+            return path_filling_and_answered_records.read_whole_list(
+                lambda: ctx.api.pages(paginator=paginator, records=place, **listed),
+                place,
+                sent["path"],
+                by_record=paginator.by_record,
+            )
+        except RequestRefusedError:
+            return found
+        except IncompleteListError as error:
+            if error.code == "list_without_end":
+                return found
+            raise
 
     def check(self, ctx: Context[HttpJsonSettings]) -> Finding:
         """Request the first two pages as the first run does, describe them, and request from a record's time on."""

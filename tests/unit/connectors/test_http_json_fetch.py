@@ -368,6 +368,35 @@ def test_an_answer_with_other_records_is_refused(listed: list[Any], stream: dict
         assert len(fetched(api, ["1"], **form).by_key) == len(listed)
 
 
+LINES = [{"order": 5, "id": number} for number in range(130)]
+ROWS_OF_ORDER: dict[str, Any] = {
+    "path": "/lines",
+    "records": "",
+    "mode": "snapshot",
+    "key": ["order"],
+    "group_by": ["order"],
+    "fetch": {"path": "/orders/{order}/lines"},
+    "map": {"sku": "order", "name": "order"},
+}
+
+
+@pytest.mark.parametrize(
+    ("paging", "rows"), [("heeded", 130), ("ignored", 50), (400, 50)], ids=["heeded", "ignored", "refused"]
+)
+def test_the_rows_of_a_record_are_not_only_those_of_a_first_page(paging: str | int, rows: int) -> None:
+    """An API may give 50 of them without a word that there are more; one without pages has given all."""
+
+    def answer(request: httpx.Request) -> Any:
+        if paging == 400 and "page" in request.url.params:
+            return httpx.Response(400)
+        first = int(request.url.params.get("page", "1")) if paging == "heeded" else 1
+        return LINES[50 * first - 50 : 50 * first]
+
+    pagination = {"kind": "page_number", "size": 50, "size_param": "limit"}
+    ctx = Api(answer).context(ROWS_OF_ORDER, pagination=pagination)
+    assert len(fetched_rows.fetched(CONNECTOR, ctx, "items", ["5"]).by_key["5",]) == rows
+
+
 @given(st.text(min_size=1).filter(lambda text: text not in {".", ".."} and text.isprintable()))
 def test_a_key_stays_in_its_place(key: str) -> None:
     """It is percent-encoded, so it cannot become another path or a query."""

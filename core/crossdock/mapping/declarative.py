@@ -26,6 +26,7 @@ from crossdock.mapping.from_column import (
     Value,
     common_parent_path,
     element_indexes_by_list_path,
+    has_content,
     value_text,
 )
 from crossdock.mapping.repairs_and_filters import Filter
@@ -331,6 +332,7 @@ class Each(ConfigModel):
 
     The row of an order without lines in XML, EDI or a file with headers has none. In others, such as those of a LEFT
     JOIN, the only row has none if all columns of ``each`` are empty, unless all have a default or ``where`` is given.
+    So it is with the only element of a list if it is null, or all in it is, and it would have constants alone.
     """
 
     each: Mapping[str, Simple]
@@ -388,7 +390,7 @@ class Each(ConfigModel):
             each.compile_each(member) if isinstance(each, Each) else _compile_form(each) for each in self.also or ()
         ]
         total = None if self._declared_total is None else self._declared_total.compile_comparison(member)
-        given = self._columns_with_content if self.of is None and self.where is None else ()
+        given = self._columns_with_content if self.where is None else ()
         return _CompiledEach(
             member, self.of, wanted, _compile_members(self.each), also, total, bool(self.single), given
         )
@@ -613,10 +615,15 @@ class RecordMap:
             cells |= {ELEMENT: _json_pointer(place)} if ELEMENT in cells else {}
             row = JsonCells(cells, record.count, element)
             try:
-                members += [form.build(row)] if form.wanted(row) else []
+                made = [form.build(row)] if form.wanted(row) else []
                 row.count_unread_elements(self._lists_of_elements[path])
             except RecordError as error:
                 raise RecordError(error.code, error.message, pointer=f"{place}.{error.pointer}") from None
+            is_empty = len(found) == 1 and form.given and not has_content(element)
+            if made != [{}] and is_empty:  # it would have constants alone
+                record.count(f"empty element of {path} left out")
+            else:
+                members += made
         return members
 
     def _objects_of_also(self, record: Record, rows: Sequence[Row], form: Value | _CompiledEach) -> list[Any]:

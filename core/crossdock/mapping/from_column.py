@@ -85,7 +85,7 @@ class JsonCells(dict[str, str | None]):
 
     def count_left_out_object(self, around: str | None) -> None:
         """Count an object that is left out although *around*, which all its members are in, has some content."""
-        if around is not None and _has_content(at_path(self.document, around)):
+        if around is not None and has_content(at_path(self.document, around)):
             self._count(f"object of {around} left out, which has no member that map reads")
 
     def count_unread_elements(self, lists: Mapping[str, Collection[int]]) -> None:
@@ -93,7 +93,7 @@ class JsonCells(dict[str, str | None]):
         for path, numbers in lists.items():
             found = at_path(self.document, path)
             if isinstance(found, list) and any(
-                number not in numbers and _has_content(each) for number, each in enumerate(found)
+                number not in numbers and has_content(each) for number, each in enumerate(found)
             ):
                 self._count(f"elements of {path} left out, which map does not read")
 
@@ -133,9 +133,10 @@ def _list_paths_with_indexes(columns: Iterable[str]) -> Iterator[tuple[str, int]
                 yield path_of_names(names[:place]), int(name)
 
 
-def _has_content(value: Any) -> bool:
+def has_content(value: Any) -> bool:
+    """Return whether *value* is not null, false or empty, nor made of such values alone."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    return not is_null_false_or_empty(value) if inner is None else any(_has_content(each) for each in inner)
+    return not is_null_false_or_empty(value) if inner is None else any(has_content(each) for each in inner)
 
 
 Value = Callable[[Row], Any]  # None leaves the member out

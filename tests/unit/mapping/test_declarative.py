@@ -203,6 +203,17 @@ def test_a_row_without_a_line_makes_no_object_of_constants() -> None:
     assert len(compiled(record(NO_LINE, NO_LINE))["items"]) == 2, "lines whose cells are lost are not left out"
 
 
+@pytest.mark.parametrize("nothing", [None, {}, [], {"sku": None, "qty": None}, {"sku": "", "of": {"n": None}}])
+def test_an_element_that_is_nothing_makes_no_object_of_constants(nothing: Any) -> None:
+    """As json_agg of PostgreSQL gives for a LEFT JOIN without lines, and lists of GraphQL may have."""
+    forms = {"items": {"of": "lines", "each": {"sku": "sku", "unit": {"const": "EA"}}}}
+    assert of_json({"lines": [nothing]}, forms) == ({"items": []}, {"empty element of lines left out": 1})
+    made, _ = of_json({"lines": [nothing, {"sku": "A"}]}, forms)
+    assert len(made["items"]) == 2, "a line that was not read is not left out"
+    forms["items"]["each"] = {"number": {"from": "n", "default": 1}}
+    assert of_json({"lines": [nothing]}, forms) == ({"items": [{"number": 1}]}, {})
+
+
 @pytest.mark.parametrize(
     "form",
     [

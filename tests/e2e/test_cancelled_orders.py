@@ -118,6 +118,7 @@ def test_an_order_without_lines_in_a_file_is_cancelled_or_rejected(tmp_path: Pat
         assert made.run("init").exit_code == 0
         made.write("B1", "ID\n1\n")
         made.write("O1", written([("1", "", [2, 3]), ("2", "", [1])], layout["kind"]))
+        assert "_element" not in made.run("try", "wms.orders", "--raw").stdout
         made.sync()
         before = len(made.effects())
         made.write("O2", written([("1", "D", []), ("3", "", []), ("2", "", [1])], layout["kind"]))

@@ -9,7 +9,7 @@ from crossdock.resources import Reference
 from crossdock.runs.planning.target_ids_of_references import references_in
 from crossdock.runs.stream_trial import TriedRecord
 from crossdock.values import exact_json
-from crossdock.values.raw_rows_and_records import JSON
+from crossdock.values.raw_rows_and_records import ELEMENT, JSON
 from crossdock.values.texts_of_numbers_and_times import count_with_noun
 from crossdock.writing.targets.payload_comparison import PERSONAL
 
@@ -49,7 +49,7 @@ def _values_by_column(rows: tuple[dict[str, str | None], ...]) -> Iterator[tuple
                 yield from (
                     (f"{prefix}{pointer}", value) for pointer, value in leaf_values(exact_json.loads(cell or "{}"))
                 )
-            elif JSON not in row:
+            elif JSON not in row and name != ELEMENT:
                 yield f"{prefix}{name}", cell
 
 

@@ -193,6 +193,7 @@ class State:
         self._folder = keys
         self._fence_files: FenceFiles | None = None  # while the lease is held
         self._marked_at: float | None = None  # when something was last sent under the lease
+        self._mark = 0  # that the database has had under the lease
         self._lease: run_lease.Lease | None = None
         self._expected: ExpectedDeliveries | None = None
         self._write_lock = _write_lock_between_threads(url)
@@ -238,7 +239,7 @@ class State:
             except StateBusyError as error:
                 self._add_blocking_run_to_error(error)
                 raise
-            self._lease, self._fence_files, self._marked_at = held, files, None
+            self._lease, self._fence_files, self._marked_at, self._mark = held, files, None, 0
             try:
                 yield
                 if above.mark:  # once the block has declared it
@@ -303,17 +304,30 @@ class State:
         """
         if self._marked_at is not None and SystemClock().monotonic() < self._marked_at + MARK_EVERY_S:
             return self.run_transaction(work)
-        mark, result = self.run_transaction(lambda tx: (raise_mark(tx.connection), work(tx)))
-        self._marked_at = SystemClock().monotonic()
+        mark, result = self.run_transaction(lambda tx: (self._raise_mark_unless_lost(tx), work(tx)))
+        self._marked_at, self._mark = SystemClock().monotonic(), mark
         self._write_fence_to_files(mark)
         return result
+
+    def _raise_mark_unless_lost(self, tx: Transaction) -> int:
+        """Raise the mark. Raises StateError if the database has lost an earlier one that it had committed.
+
+        A failover to a standby that lags loses commits, and so does a backup that is restored while a run goes on.
+        """
+        if mark_of_state(tx.connection) < self._mark:
+            message = (
+                "the database was replaced by an older one while it was in use: it lacks what this run has written"
+            )
+            hint = "after a failover or a restored backup, run 'crossdock state restored', then sync"
+            raise StateError(message, where=url_without_password(self._url), hint=hint, code="state_replaced")
+        return raise_mark(tx.connection)
 
     def _mark_end_of_sending(self) -> None:
         """Mark a state that has sent something, so that a copy which was made before that is older."""
         if self._marked_at is not None:
             with suppress(DBAPIError, StateError):  # taken over, or lost: the last mark stays
                 with self._write_transaction() as tx:
-                    mark = raise_mark(tx.connection)
+                    mark = self._raise_mark_unless_lost(tx)
                 self._write_fence_to_files(mark)
 
     def _write_fence_to_files(self, mark: int) -> None:

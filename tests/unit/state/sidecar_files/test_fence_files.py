@@ -12,11 +12,13 @@ import pytest
 from sqlalchemy import update
 from tests.conftest import PIN
 
-from crossdock.errors import RefusedError
-from crossdock.state import State, StateUrl, create_or_upgrade, parse_url
+from crossdock.errors import RefusedError, StateError
+from crossdock.state import State, StateUrl, create_or_upgrade, open_state, parse_url
 from crossdock.state.db.database_creation_and_opening import open_engine
 from crossdock.state.db.schema import meta
 from crossdock.state.sidecar_files.restored_state_detection import Fence, FenceFiles, path_in_user_folder
+
+IS_MARK = meta.c.name == "sent_mark"
 
 
 @contextmanager
@@ -62,7 +64,7 @@ def test_a_copy_that_was_made_during_a_run_is_refused(state_url: StateUrl, tmp_p
     assert marks == [1, 3]
     engine = open_engine(state_url, PIN, read_only=False)
     with engine.begin() as connection:  # as the copy has it
-        connection.execute(update(meta).where(meta.c.name == "sent_mark").values(value=str(marks[-1])))
+        connection.execute(update(meta).where(IS_MARK).values(value=str(marks[-1])))
     engine.dispose()
     with pytest.raises(RefusedError, match="older than the last run here"), opened(state_url, keys):
         pass
@@ -70,6 +72,29 @@ def test_a_copy_that_was_made_during_a_run_is_refused(state_url: StateUrl, tmp_p
         pass
     with opened(state_url, keys):
         pass
+
+
+def test_a_database_that_loses_commits_is_noticed_before_the_next_request(
+    state_url: StateUrl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a failover to a standby that lags, or with a backup that is restored below a running service."""
+    monkeypatch.setattr(open_state, "MARK_EVERY_S", 0)
+    create_or_upgrade(state_url, PIN)
+    keys, sent = tmp_path / "keys", list[str]()
+    with opened(state_url, keys) as state:
+        for _ in range(3):
+            state.run_transaction_before_sending(lambda _: sent.append("sent"))
+        state.run_transaction(lambda tx: tx.connection.execute(update(meta).where(IS_MARK).values(value="1")))
+        with pytest.raises(StateError, match="it lacks what this run has written") as lost:
+            state.run_transaction_before_sending(lambda _: sent.append("sent on"))
+        assert "crossdock state restored" in str(lost.value)
+    assert sent == ["sent"] * 3
+    with pytest.raises(RefusedError, match="older than the last run here"), opened(state_url, keys):
+        pass
+    with opened(state_url, keys, restored=True):
+        pass
+    with opened(state_url, keys) as state:
+        state.run_transaction_before_sending(lambda _: None)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"state": "a"}', b'{"state": "a", "fence": "x"}', b"\xff"])

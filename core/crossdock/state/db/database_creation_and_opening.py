@@ -95,6 +95,9 @@ logging.getLogger("sqlalchemy.engine.Engine").addFilter(lambda record: record.le
 DRIVER = "sqlite+crossdock"
 COMPILED: LRUCache[Any, Any] = LRUCache(1_000)  # safe for several threads
 """The value of the engine option ``compiled_cache``, keyed by dialect and statement."""
+_SYNCHRONOUS = (
+    "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+)
 _SEEK_BYTES = 100_000  # bytes that a disk reads in sequence in the time of one random read
 _REQUEST_BYTES = 128 << 10  # Linux may ignore the rest of a larger request
 
@@ -255,7 +258,21 @@ def _engine(url: URL, *, read_only: bool, waits_s: float = BUSY_S) -> Engine:
         settings.append(f"-c lock_timeout={waits_s * 1_000:.0f} -c statement_timeout={waits_s * 1_000:.0f}")
     arguments = {"options": " ".join(settings), "connect_timeout": 10}
     with translated_database_errors(url):
-        return create_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=arguments)
+        engine = create_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=arguments)
+    if not read_only:
+        event.listen(engine, "connect", _commit_to_disk)
+    return engine
+
+
+def _commit_to_disk(connection: Any, _record: Any) -> None:
+    """Have commits wait for the disk, as those to a SQLite file do, if the server is set up not to.
+
+    An intent must outlive a crash of the server, since its request is sent after the commit. Other settings than "off",
+    such as "remote_apply", do that.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_SYNCHRONOUS)
+    connection.commit()
 
 
 def _given_settings(url: URL) -> list[str]:

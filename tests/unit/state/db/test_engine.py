@@ -43,6 +43,23 @@ def test_a_state_of_another_tenant_is_refused(state_url: StateUrl, pin: PinnedTe
         create_or_upgrade(state_url, pin)
 
 
+@pytest.mark.postgres
+@pytest.mark.parametrize(("of_server", "used"), [("off", "on"), ("local", "local")])
+def test_what_is_committed_outlives_a_crash_of_the_server(
+    new_database: Callable[..., StateUrl], of_server: str, used: str
+) -> None:
+    """Its commits wait for the disk also on a server that is set up not to wait; a request is sent after each."""
+    url = new_database()
+    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f'ALTER DATABASE "{url.database}" SET synchronous_commit = {of_server}'))
+    engine.dispose()
+    create_or_upgrade(url, PIN)
+    with closing(State(url, PIN)) as state:
+        found = state.run_transaction(lambda tx: tx.connection.execute(text("SHOW synchronous_commit")).scalar())
+    assert found == used
+
+
 @pytest.mark.parametrize("is_in_address", [True, False], ids=["address", "PGOPTIONS"])
 def test_states_in_two_schemas_of_a_database_are_two_states(
     new_database: Callable[..., StateUrl], monkeypatch: pytest.MonkeyPatch, is_in_address: bool

@@ -88,6 +88,23 @@ def test_files_are_read_again_in_the_order_in_which_they_arrived(site: Site) -> 
     assert orders(site)["wms:1"][0] == "wms:S2"
 
 
+def test_rows_of_a_copied_folder_keep_their_order(site: Site) -> None:
+    """Copies have new times: the row of an older file does not replace the newer one of its record."""
+    begin(site)
+    site.export("HEAD_1.csv", HEADERS)
+    site.export("LINE_HAM_20260101.csv", LINES)
+    assert site.sync().code == 0
+    site.export("LINE_BRE_20260102.csv", LINE + "1;1;P1;7;1.50\n")
+    assert site.sync().code == 0
+    for path in sorted(site.out.iterdir()):
+        site.export(path.name, path.read_bytes())
+    site.export("HEAD_2.csv", HEAD + "3;S1;2026-01-03\n")
+    site.export("LINE_BRE_20260103.csv", LINE + "3;1;P2;9;0.30\n")
+    assert site.sync().code == 0
+    assert orders(site)["wms:1"][2] == (line("P2", "1", "0.30"), line("P1", "7", "1.50"))
+    assert len(orders(site)) == 3
+
+
 def test_joined_rows_without_any_file_of_records_are_refused(site: Site) -> None:
     """They are not taken in silently; once the other file has arrived, everything is delivered."""
     begin(site)

@@ -191,7 +191,7 @@ class FileSource:
         return taken, [file for file in taken if file.facts.content_hash in wanted]
 
     def in_order(self, files: Sequence[TakenFile]) -> list[TakenFile]:
-        by_facts = {file.facts: file for file in files}
+        by_facts = dict(zip(self._known.as_they_were_known([file.facts for file in files]), files, strict=True))
         return [by_facts[facts] for facts in self._order.sorted_oldest_first([*by_facts], self._run.clock.now())]
 
     def finished_before(self, stream_id: StreamId) -> Collection[str]:

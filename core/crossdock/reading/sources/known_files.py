@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -218,6 +219,20 @@ class KnownFiles:
                 returned.add(facts)
             last = by_name[facts.name] = facts
         return returned
+
+    def as_they_were_known(self, files: Sequence[FileFacts]) -> list[FileFacts]:
+        """Return *files*, those of which only the time has changed with the time that they had before.
+
+        A new time counts as in `_files_with_returned_content`.
+        """
+        before, names = dict[str, FileFacts](), Counter(facts.name for facts in files)
+        for stream_id in self._stream_ids:
+            finished = list(self.files_finished_under_any_version(stream_id).values())
+            by_name = {facts.name: facts for facts in finished}
+            is_last_redated = bool(finished) and any(_is_redated(facts, finished[-1]) for facts in files)
+            if is_last_redated or not self._order.goes_by_times_alone:
+                before |= {name: known for name, known in by_name.items() if names[name] == 1}
+        return [before[facts.name] if _is_redated(facts, before.get(facts.name)) else facts for facts in files]
 
     def _follows(self, stream_id: StreamId, facts: FileFacts, last: FileFacts | None) -> bool:
         if last is None or last.content_hash == facts.content_hash:

@@ -191,6 +191,18 @@ def test_columns_that_no_record_has_are_counted() -> None:
         assert str(counted) == shown
 
 
+def test_elements_with_the_name_of_a_record_elsewhere_are_counted() -> None:
+    """Records in another case of letters, or in a group of their own, are missing without a sign of it otherwise."""
+    for inside, shown in (
+        ("<Item sku='1'><Name/></Item><item sku='2'/>", "1 element with the name of a record not read"),
+        ("<New><Item/><Item/></New><Item sku='1'><Name/></Item>", "2 elements with the name of a record not read"),
+        ("<Item sku='1'><Name/><Part><Item/></Part></Item><Items/>", ""),
+    ):
+        counted = Leniencies()
+        rows = pl.concat(read_rows(Content(items(inside).encode()), layout(**PLAIN), name="f", leniencies=counted))
+        assert (rows.height, str(counted)) == (1, shown)
+
+
 def test_a_file_without_records_has_no_rows() -> None:
     """One empty frame with the columns, if the root is the declared one and the stated number is 0."""
     assert read("<Orders><Trailer><Count>0</Count></Trailer></Orders>", FORM).schema == read(ORDERS, FORM).schema

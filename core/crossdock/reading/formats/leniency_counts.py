@@ -24,6 +24,7 @@ Leniency = Literal[
     "without_elements",
     "set",
     "absent",
+    "elsewhere",
 ]
 _SENTENCES: dict[Leniency, str] = {
     "short": "{} filled up",
@@ -38,6 +39,7 @@ _SENTENCES: dict[Leniency, str] = {
     "without_elements": "{} gave no row",
     "set": "{} not read",
     "absent": "{} found in no record",
+    "elsewhere": "{} with the name of a record not read",
 }
 _LINES: dict[Leniency, str] = {
     "short": "short line",
@@ -52,6 +54,7 @@ _LINES: dict[Leniency, str] = {
     "without_elements": "empty table",
     "set": "other EDI message",
     "absent": "column",
+    "elsewhere": "element",
 }
 
 

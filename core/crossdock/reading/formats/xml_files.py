@@ -235,6 +235,8 @@ class _RowCollector:
         self._in_other_namespace = dict[int, str]()  # cells, and where an element of their name was
         self._record, self._name_of_record = layout.record, _local_name(layout.record_path[-1]).lower()
         self._elsewhere = ""  # where an element like a record was before the first one
+        self._alike_names: dict[str, bool] = {}
+        self.elsewhere = 0  # elements like a record that are none
         self.records, self.repeated = 0, 0
         self.rows = list[list[str | None]]()
         self.numbers = list[str]()  # of the records of `rows`, if they are asked for
@@ -408,9 +410,14 @@ class _RowCollector:
                 self._in_other_namespace.setdefault(slot, place)
 
     def _remember_record_elsewhere(self, name: str) -> None:
-        if self.records or self._elsewhere:
+        if self._begun:  # inside of a record, it is a part of it
             return
-        if _local_name(name).lower() == self._name_of_record:
+        if (is_alike := self._alike_names.get(name)) is None:
+            is_alike = self._alike_names[name] = _local_name(name).lower() == self._name_of_record
+        if not is_alike:
+            return
+        self.elsewhere += 1
+        if not self.records and not self._elsewhere:
             self._elsewhere = f"{self._file}:{self.parser.CurrentLineNumber}:{self.parser.CurrentColumnNumber + 1}"
 
     def _leads_to_row(self, node: _Node) -> bool:
@@ -490,6 +497,7 @@ class XmlReader(FormatReader[XmlFormat]):
         made.check_record_count_and_namespaces(found)
         if leniencies is not None and made.records:
             leniencies.add("absent", len(set(plan.places) - found))
+            leniencies.add("elsewhere", made.elsewhere)
         if last.height or first == 1:
             yield last
 

@@ -161,6 +161,8 @@ def test_missing_folder_is_named(place: Place) -> None:
     """A folder that does not exist is an error of the configuration, with its name."""
     with pytest.raises(ConfigError, match=r"folder '.*no/such' does not exist"):
         place.store.list("no/such", "*")
+    with pytest.raises(ConfigError, match=r"folder '.*no/such' does not exist"):
+        place.store.described(f"{place.name}/no/such/file.txt")
 
 
 def test_missing_file_is_named(place: Place) -> None:

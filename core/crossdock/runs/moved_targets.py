@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -10,6 +11,8 @@ from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.state import PendingApproval, Scope, State, Transaction
 from crossdock.state.tables.pending_approvals import packed_key_hashes
 from crossdock.writing.targets.target import Target
+
+_VERSION = re.compile(r"v\d+(\.\d+)*|\d+(\.\d+)+|20\d\d-\d\d(-\d\d)?")  # in the path of an API, such as v2 or 2026-01
 
 
 def moved_target_refusals(
@@ -69,11 +72,18 @@ def store_addresses(
 
 
 def current_address(targets: Mapping[str, Target], scope: Scope) -> str | None:
-    """Return where the config has the target of *scope*; None for the platform, and if it cannot be told."""
+    """Return where the config has the target of *scope*: `Target.address` and `Target.account_at_address`.
+
+    The version of an API does not count: its next one has the records. None for the platform, and if it cannot be told.
+    """
     if scope.target == PLATFORM or scope.target not in targets:
         return None
     try:
-        return targets[scope.target].address.rstrip("/")
+        address, account = targets[scope.target].address, targets[scope.target].account_at_address
+        if address.startswith(("http://", "https://")):
+            scheme, _, host, *path = address.split("/")
+            address = "/".join([scheme, "", host, *(part for part in path if part and not _VERSION.fullmatch(part))])
+        return f"{address}, {account}" if account else address
     except CrossdockError:  # the run reports it where it uses the target
         return None
 

@@ -11,6 +11,8 @@ from tests.partners import threepl_vendors
 from tests.partners.plain_3pl import API_KEY
 
 from crossdock.config.connector_registry import load_connector
+from crossdock.runs.moved_targets import current_address
+from crossdock.state import Scope
 from crossdock.targets import Answer, ExpectedRecord
 from crossdock.testing.target_contract import TargetContract
 from crossdock.testing.target_under_test import TargetUnderTest
@@ -60,6 +62,18 @@ def test_shipbob_cancels_an_order_as_a_whole_or_not(monkeypatch: pytest.MonkeyPa
     outcome = ShipBobExample().new_target().outcome("orders", answer, ExpectedRecord("/order/7:cancel", "7", "a:1"))
     assert outcome.kind == kind
     assert outcome.message == ("The shipment is Completed." if kind == "rejected" else "")
+
+
+def test_another_channel_of_shipbob_does_not_have_the_orders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A channel belongs to one merchant, and the address is that of all. The version of the API does not matter."""
+    monkeypatch.setenv("SHIPBOB_TOKEN", "token-of-ours")
+
+    class Other(ShipBobExample):
+        settings = {**ShipBobExample.settings, "channel": 77, "base_url": "https://192.168.0.9"}
+
+    scope = Scope("shipbob", "orders", "erp")
+    first, other = (current_address({"shipbob": each.new_target()}, scope) for each in (ShipBobExample(), Other()))
+    assert (first, other) == ("https://api.shipbob.example, channel 1", "https://192.168.0.9, channel 77")
 
 
 class AmazonExample(TargetUnderTest):

@@ -51,6 +51,7 @@ class ShipBobTarget(ApiTarget):
 
     def __init__(self, channel: int) -> None:
         self._channel = str(channel)
+        self.account_at_address = f"channel {channel}"
 
     def headers(self, resource: str, idempotency_key: str | None, if_match: str | None) -> dict[str, str]:
         return {**super().headers(resource, idempotency_key, if_match), "shipbob_channel_id": self._channel}

@@ -489,6 +489,8 @@ class Target(Requests, Answers):
         settle_s: Seconds after which an unanswered request has either taken effect or never will.
         is_of_author: Whether an author has written it, so that its code may fail.
         first_number: The number of its first stored batch, or of the next one if that is higher.
+        account_at_address: What tells accounts at one address apart, such as a channel: records of one are not those of
+            another. Empty if the address tells it.
     """
 
     name: str
@@ -501,6 +503,7 @@ class Target(Requests, Answers):
     settle_s: float
     is_of_author: bool = True
     first_number: int = 1
+    account_at_address: str = ""
 
     @property
     @abstractmethod

@@ -394,6 +394,7 @@ def test_a_new_state_that_takes_records_over_sends_no_invoice_of_a_lost_one(
     site.edit("resource: customer", "resource: customer\n        adopt: external_id")
     site.edit("resource: product", "resource: product\n        adopt: external_id")
     site.export("INV_1.csv", INVOICES + "4;C1;P1;7;1.50;EUR\n")
+    assert "wms.invoices: a sync compares 4 new records with those that the platform has" in site.run("plan").err
     for _ in range(2):
         assert site.sync().code == 1
         assert {(item["key"], item["state"]) for item in site.listed()} == {(key, "in-doubt") for key in "123"}

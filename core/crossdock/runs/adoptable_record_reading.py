@@ -10,11 +10,12 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 
 from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.project import Project
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import RefusedError, StoppedError
 from crossdock.mapping.incremental_cursors import OVERLAP_S, latest_time_of_change
 from crossdock.mapping.resource_types import CHANGED, make_platform_external_id
-from crossdock.mapping.stream_declaration import AdoptBy
+from crossdock.mapping.stream_declaration import PLATFORM, AdoptBy
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
@@ -160,3 +161,27 @@ def note_possible_adoptions(bound: BoundStream, new: int) -> None:
         text = f"adopt: {{by: {adopt.by}}}: the platform is asked about {records} at delivery, and may have them"
         hint = "'crossdock migrate rehearse --against-platform' shows which ones"
         bound.context.run.note(bound.name, f"{text}; {hint}")
+
+
+def may_replace_lost_state(tx: Transaction, project: Project, target: str) -> bool:
+    """Return whether a state without records takes those of *target* over, as one in place of a lost state does."""
+    scopes = {each.whole_record_scope for each in project.scope_by_stream.values() if each.target == target}
+    return bool(project.streams_adopting_by_external_id) and not any(map(tx.bindings.has_any, scopes))
+
+
+def note_possible_doubts(bound: BoundStream, project: Project, state: State, new: int) -> None:
+    """Note in a plan, which calls no platform, that some of the *new* records may be in doubt: a lost state may have
+    sent them.
+    """
+    scope = bound.scope
+    if not new or scope.target != PLATFORM or not bound.resource_type.write_once:
+        return
+    with state.begin_read_only() as tx:
+        is_compared = scope.resource in tx.unverified.marked_resources(scope.target)
+        if not is_compared and not may_replace_lost_state(tx, project, scope.target):
+            return
+    records = "1 new record" if new == 1 else f"{new:,} new records"
+    text = (
+        f"a sync compares {records} with those that the platform has: one of the same content is in doubt, or not sent"
+    )
+    bound.context.run.note(bound.name, text)

@@ -27,6 +27,7 @@ from crossdock.pacing.request_allowance import Allowance
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs import platform_references_missing_in_state
+from crossdock.runs.adoptable_record_reading import may_replace_lost_state
 from crossdock.runs.difference_and_correction_types import Correction
 from crossdock.runs.doubtful_operation_look_ups import LookUps
 from crossdock.runs.live_comparison import ComparedResource, LiveComparison, customer_and_items_hash
@@ -148,15 +149,12 @@ class BindingVerification:
     def _require_lists_if_state_may_replace_lost_one(self, target: Target) -> None:
         """Have lists of records that are written once read for a new state that takes others over."""
         project = self._session.project
-        if not project.streams_adopting_by_external_id:
-            return
         written = resources_written_by_streams(project, target)
         written_once = [
             name for name in written if target.resources[name].write_once and target.resources[name].endpoint.reads
         ]
-        scopes = {each.whole_record_scope for each in project.scope_by_stream.values() if each.target == target.name}
         with self._state.begin_read_only() as tx:
-            is_new = not any(map(tx.bindings.has_any, scopes))
+            is_new = may_replace_lost_state(tx, project, target.name)
 
         def require(tx: Transaction) -> None:
             for name in written_once:

@@ -19,7 +19,7 @@ from crossdock.pacing.request_batch_duration_forecast import Forecast, forecast
 from crossdock.pacing.token_bucket_store import BucketState
 from crossdock.reading.sources.run_context import ClosingStack, SourceContext, create_run_folder
 from crossdock.runs import moved_targets, stored_rate_limits
-from crossdock.runs.adoptable_record_reading import note_possible_adoptions
+from crossdock.runs.adoptable_record_reading import note_possible_adoptions, note_possible_doubts
 from crossdock.runs.forecast_of_unsettled_operations import (
     UnsettledOperations,
     assumed_delivery,
@@ -120,7 +120,9 @@ def plan_with_state(
             preview.decide_held_records_and_deletes()
         # A rehearsal, which observes, says it in its own words.
         for bound in streams if listener.observe is None else ():
-            note_possible_adoptions(bound, preview.result.tallies.get(bound.name, Tally()).records["created"])
+            new = preview.result.tallies.get(bound.name, Tally()).records["created"]
+            note_possible_adoptions(bound, new)
+            note_possible_doubts(bound, project, state, new)
             _note_unverified_records(bound, state)
         planned = preview.finish()
     for error in left:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.e2e.partner_files import PartnerFiles, later
+from tests.e2e.project_folder import balance
 from tests.servers import served
 
 from crossdock.reading.transport.folder_store import FolderStore
@@ -176,6 +177,24 @@ def test_a_reopened_record_is_acknowledged(tmp_path: Path) -> None:
     stage.acknowledge(",,,SO-1,OK,")
     assert stage.records(stage.sync())["created"] == 1
     assert list(stage.files()) == ["ord_00001.csv"]
+
+
+@pytest.mark.parametrize("status", ["OK", "NO"])
+def test_an_acknowledgement_that_comes_after_a_person_has_decided(tmp_path: Path, status: str) -> None:
+    """An order that counts as not delivered is not handed over again if the partner has answered meanwhile."""
+    stage = PartnerFiles(tmp_path)
+    stage.export("SO-1,Ann,1", "SO-2,Bob,2")
+    stage.sync()
+    for key in ("SO-1", "SO-2"):
+        assert stage.run("records", "resolve", "shop.orders", key, "--not-delivered").exit_code == 0
+    stage.acknowledge(f"ord_00001.csv,,,SO-1,{status},late")
+    done = stage.run("sync", "--json")
+    balance(done.document)
+    term = "created" if status == "OK" else "rejected"
+    assert stage.records(done.document) == {"carried_over": 2, "handed_over": 1, term: 1} | (
+        {"delivered": 1} if status == "OK" else {}
+    )
+    assert list(stage.files().values())[1:] == [["N,SO-2,Bob,2"]]
 
 
 def test_an_acknowledgement_of_a_file_that_counts_as_not_delivered(tmp_path: Path) -> None:

@@ -397,6 +397,8 @@ class _Preview:
         for binding in decided.suppressed:
             self._listener.suppressed(decided.bound.scope, binding)
         for item in decided.acknowledged_settlements:
+            if not item.acknowledged:
+                continue  # it is planned as sent again
             tally = self._tally_of_stream(item.intent.identity.stream)
             tally.count("carried_over")
             tally.count(settled_tally_term(item, first_time=item.intent.operation == "create"))

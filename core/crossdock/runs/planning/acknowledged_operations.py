@@ -65,7 +65,7 @@ class AcknowledgedOperations:
         batch = self._named_batch(said)
         named = self._operations_handed_over.operations_named_by_acknowledgement(said, batch)
         about = self._handed_over_before(named, first_read_at)
-        found = [intent for intent in about if intent.awaits_acknowledgement]
+        found = [intent for intent in about if intent.awaits_acknowledgement or intent.is_to_be_sent_again]
         if not found:
             self._refuse_unless_repeating_acknowledgement(said, batch, about, first_read_at)
             return "ignored", []
@@ -203,13 +203,13 @@ class AcknowledgedOperations:
         return self._settled_batch[1].operations_named_by_acknowledgement(said, batch)
 
     def _settle_intent(self, intent: Intent, said: Mapping[str, Any]) -> Settlement:
-        intent.target_id = self._name_at_target(intent)
+        intent.target_id, was_handed_over = self._name_at_target(intent), not intent.is_to_be_sent_again
         if said["accepted"]:
             intent.status = "delivered"
-            return Settlement(intent, Outcome("delivered", target_id=intent.target_id), acknowledged=True)
+            return Settlement(intent, Outcome("delivered", target_id=intent.target_id), acknowledged=was_handed_over)
         intent.status = "rejected"
         outcome = Outcome("rejected", f"{self._target.title} refused it: {_refusal_reason(said)}", reason="rejected")
-        return Settlement(intent, outcome, acknowledged=True)
+        return Settlement(intent, outcome, acknowledged=was_handed_over)
 
 
 class _OperationIndex:

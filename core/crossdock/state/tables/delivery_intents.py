@@ -84,6 +84,11 @@ class Intent(Struct):
         """Whether it is one of a stored batch that was, or may have been, handed over, and is not acknowledged."""
         return self.status in AWAITED or (self.status == "in_doubt" and self.batch_id is not None)
 
+    @property
+    def is_to_be_sent_again(self) -> bool:
+        """Whether a person has settled that its batch was not delivered, so that it goes into another one."""
+        return self.status == "pending" and self.batch_id is not None and self.place is None
+
     def mark_sending(self, at: datetime) -> None:
         self.status, self.attempts, self.http_status = "sending", self.attempts + 1, None
         self.first_sent_at = self.first_sent_at or at
@@ -192,12 +197,13 @@ class Intents:
     def awaiting_acknowledgement(self, target: str) -> list[Intent]:
         """Return the intents of *target* whose batch was, or may have been, handed over, oldest first.
 
-        There may be many of them, so they come without their data; see `read_again_with_data`.
+        Those that a person has settled as not delivered are among them, until they are sent again. There may be many of
+        them, so they come without their data; see `read_again_with_data`.
         """
         return [
             each
-            for each in self._intents_of_target(target, (*AWAITED, "in_doubt"), _BARE)
-            if each.awaits_acknowledgement
+            for each in self._intents_of_target(target, (*AWAITED, "in_doubt", "pending"), _BARE)
+            if each.awaits_acknowledgement or each.is_to_be_sent_again
         ]
 
     def settled_in_batch(self, batch: int) -> list[Intent]:

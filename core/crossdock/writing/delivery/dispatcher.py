@@ -181,7 +181,7 @@ class Dispatcher:
             if chunk is None:
                 self._own_records.end_planning()  # nothing was planned: others need not wait until an answer comes
         if chunk is not None:
-            decisions.add_acknowledged(chunk.acknowledged_settlements, at=self._clock.now())
+            decisions.add_acknowledged(self._unless_sent_again(chunk.acknowledged_settlements), at=self._clock.now())
         for intent in fresh:
             if intent.status != "rejected":
                 self._policy.queue_new_intent(intent, decisions)
@@ -197,6 +197,12 @@ class Dispatcher:
             self._commit_outcomes_and_new_intents(decisions, chunk, fresh, leaving)
         self._give_to_senders(leaving)
         return bool(chunk or self._in_flight or (self._delivery.stop is None and self._queue))
+
+    def _unless_sent_again(self, settled: Sequence[Settlement]) -> list[Settlement]:
+        """Return *settled* without operations that are sent again already; the others of them are not sent any more."""
+        again = {item.intent.id for item in settled if not item.acknowledged}
+        kept = again - self._queue.remove_held_back(again)
+        return [item for item in settled if item.intent.id not in kept]
 
     def _give_to_senders(self, leaving: Sequence[SendBatch]) -> None:
         for batch in leaving:

@@ -87,6 +87,12 @@ class SendQueue:
         self._ready.extend(task for task in self._held if task.intent.identity.stream not in but)
         self._held = [task for task in self._held if task.intent.identity.stream in but]
 
+    def remove_held_back(self, ids: AbstractSet[int]) -> set[int]:
+        """Take out the operations with these ids that are held back. Return the ids of those that were."""
+        removed = {task.intent.id for task in self._held} & ids
+        self._held = [task for task in self._held if task.intent.id not in removed]
+        return removed
+
     def take_batches(self, number: int, *, only_full: bool = False) -> list[list[SendTask]]:
         """Take the operations of at most *number* requests. *only_full* leaves those that others could still join."""
         taken, left = list[list[SendTask]](), list[list[SendTask]]()

@@ -16,7 +16,8 @@ from crossdock.writing.targets.target import Answers, Target
 
 
 class Settlement(Struct, frozen=True):
-    """What became of an intent: *acknowledged* after it had been handed over, in this run or an earlier one.
+    """What became of an intent: *acknowledged* after it had been handed over, in this run or an earlier one, unless a
+    person has settled it as not delivered since.
 
     Attributes:
         said_by: The row that has acknowledged it, for `Attempt.message`; empty if that row cannot be about another

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from crossdock.errors import CrossdockError, UnauthorizedError
+from crossdock.reading.sources.request_allowance_of_run import SourceAllowance
+from crossdock.reading.sources.retried_requests import ThrottledError
 from crossdock.sources import UnavailableError
 
 _UNPROVED = 3  # records that may fail before one is answered
@@ -19,10 +21,12 @@ class FailingRecords:
     """Tells a record for which the API fails, or only answers 429, from an API that does so for all.
 
     A record is set aside if its requests failed, those of another record were answered after that, and its own failed
-    once more. Without another record, or with too many that fail, the first error ends the reading.
+    once more. Without another record, or with too many that fail, the first error ends the reading. What its own 429s
+    have taught of the rate limit is forgotten.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, allowance: SourceAllowance) -> None:
+        self._allowance, self._before = allowance, allowance.bucket_state
         self._answered: Any = None
         self._set_aside = 0
 
@@ -36,6 +40,8 @@ class FailingRecords:
         """
         made, left = list(items), dict[int, CrossdockError]()
         for number, item in enumerate(items):
+            if not left:
+                self._before = self._allowance.bucket_state
             try:
                 made[number], is_answered = ask(item)
             except (UnauthorizedError, UnavailableError) as error:
@@ -64,4 +70,6 @@ class FailingRecords:
             self._set_aside += 1
             if self._set_aside > _MOST:
                 raise
+            if isinstance(error, ThrottledError):
+                self._allowance.forget_refusals_since(self._before)
             return failed(item, error)

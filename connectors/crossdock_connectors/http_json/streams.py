@@ -281,7 +281,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         answers = ctx.shared(
             f"{key} answers", lambda: {name: members_from_further_requests.LatestAnswers() for name in members}
         )
-        failing = ctx.shared(key, FailingRecords)
+        failing = ctx.shared(key, lambda: FailingRecords(ctx.api.allowance))
         return failing.request_each_or_set_aside(items, asked, failed)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -13,7 +14,7 @@ from tests.unit.connectors.test_http_json import Api, settings, skus
 
 from crossdock.errors import RefusedError, RemoteError, StoppedError, UnauthorizedError
 from crossdock.sources import UnavailableError
-from crossdock.testing import context
+from crossdock.testing import context, read
 from crossdock_connectors.http_json import CONNECTOR
 
 LINES = {"path": "/items/{id}/lines", "records": ""}
@@ -321,6 +322,19 @@ def test_an_api_that_is_down_makes_no_dead_letters(status: int, down_from: int) 
     found, error = Failing(6, set(), status, down_from).read()
     assert isinstance(error, RemoteError)
     assert not found
+
+
+def test_a_record_that_is_always_answered_429_slows_no_others() -> None:
+    """The rate that was learned from its refusals is not that of the API: other requests go on as before."""
+    api = Api(Failing(300, {5}, 429))
+    form = {"expand": {"lines": LINES}, "map": {"sku": "id", "name": "lines.0.sku"}}
+    ctx = api.context(form, pagination={"kind": "single_page"})
+    began, rate = ctx.run.clock.now(), ctx.api.allowance.bucket_state.estimate
+    trial = read(CONNECTOR, ctx, "items")
+    assert trial.error is None
+    assert len(trial.records) == 300
+    assert ctx.run.clock.now() - began < timedelta(hours=2), "twice half an hour, and the wait before another record"
+    assert ctx.api.allowance.bucket_state.estimate == rate
 
 
 def test_a_record_that_is_set_aside_has_none_of_its_members() -> None:

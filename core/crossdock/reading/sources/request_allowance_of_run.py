@@ -81,6 +81,10 @@ class SourceAllowance:
         self.usage.throttled += throttled
         self._bucket.record_answer(sent, answer, throttled=throttled, wait_s=wait_s, body=body)
 
+    def forget_refusals_since(self, earlier: BucketState) -> None:
+        """Go on with `bucket_state` as it was *earlier*: what was refused since then was not the rate of requests."""
+        self._bucket.forget_refusals_since(earlier)
+
     def record_unanswered_request(self, sent: SentRequest) -> None:
         self._bucket.record_unanswered_request(sent)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from crossdock.pacing import rate_limit_headers
 from crossdock.pacing.rate_limit_settings import LimitSettings
@@ -150,6 +150,14 @@ class ApiBucket:
                 if throttled
                 else None,
             )
+
+    def forget_refusals_since(self, earlier: BucketState) -> None:
+        """Go on with what was learned until *earlier*: what was refused since then was not the rate of requests."""
+        with self._lock:
+            now, state = self._clock.now().timestamp(), self._allowance.bucket_state
+            kept = earlier.carried_to_next_run(now, earlier.estimate)
+            kept = structs.replace(kept, spent=state.spent, refused=state.refused, frozen_until=0.0)
+            self._allowance = Allowance(self._clock, MemoryStore(self._clock, kept), one_by_one=True)
 
     def record_unanswered_request(self, sent: SentRequest) -> None:
         """Record that *sent* has no answer. Its token is spent."""

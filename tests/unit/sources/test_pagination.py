@@ -269,6 +269,25 @@ def test_a_link_to_a_numbered_page_keeps_the_filters(links: list[str], asked: li
     assert [str(request.url.query, "ascii") for request in seen] == ["depot=7&sort=id&tag=a&tag=b", *asked]
 
 
+@pytest.mark.parametrize(
+    "paginator",
+    [PageNumber("/items", size=2), Offset("/items", "page", start=1, size=2), CursorInBody("/next", "page")],
+)
+def test_a_parameter_for_pages_is_sent_once(paginator: Paginator) -> None:
+    """A request that is copied from the API's documentation has the first page; some servers take the first one."""
+    seen: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        first = int(request.url.params.get_list("page")[0])
+        items = [{"id": f"{first}-{number}"} for number in range(2)] if first < 3 else []
+        return httpx.Response(200, json={"items": items, "next": first + 2 if items else None})
+
+    list(client(answer).pages("/items", {"page": 1, "limit": 2}, paginator=paginator, records="/items"))
+    assert len(seen) > 1
+    assert all(len(request.url.params.get_list(name)) == 1 for request in seen for name in ("page", "limit"))
+
+
 @pytest.mark.parametrize("path", ["/items:search", "items:search", "/v1/items:search", "/items"])
 def test_a_path_may_have_a_colon(path: str) -> None:
     """Such as the custom methods of Google's APIs (AIP-136); it is below the base URL like any other path."""

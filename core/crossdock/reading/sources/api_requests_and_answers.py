@@ -52,7 +52,8 @@ class ApiRequest:
 
     @property
     def query(self) -> str:
-        text = urlencode([*parameter_pairs(self.params), *self.shown_params.items()])
+        own = (each for each in parameter_pairs(self.params) if each[0] not in self.shown_params)
+        text = urlencode([*own, *self.shown_params.items()])
         return f"?{text}" if text else ""
 
     @property

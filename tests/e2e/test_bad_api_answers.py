@@ -131,8 +131,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, installed: None) -> Itera
 
 
 @pytest.fixture
-def shop(prepared: Shops, tmp_path: Path) -> Shops:
-    """One shop, with an empty state."""
+def shop(prepared: Shops, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shops:
+    """One shop, with an empty state that knows nothing of the other copies."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
     shutil.copy2(prepared.folder / "state.db", tmp_path)
     return Shops(tmp_path, prepared.vendor, prepared.platform)
 

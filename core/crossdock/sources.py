@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from crossdock.reading.formats.file_formats import FileFormat
     from crossdock.reading.sources.api_declaration import Api
     from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest
+    from crossdock.reading.sources.damaged_cells_in_newest_file import warnings_about_newest
     from crossdock.reading.sources.expected_files import Expect, Expectation
     from crossdock.reading.sources.file_archiving import ArchiveFolder
     from crossdock.reading.sources.file_lookups_and_joins import Joined, JoinedFiles, Part, Rule
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from crossdock.reading.sources.retried_requests import NotFoundError
     from crossdock.reading.sources.run_context import SourceContext
     from crossdock.reading.sources.waiting_for_late_files import Wait
-    from crossdock.reading.sources.warnings_about_damaged_cells import warnings_about_newest
     from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
     from crossdock.reading.transport.client_assertions import ClientAssertion, SignatureAlgorithm
     from crossdock.reading.transport.file_store import FileStore, WritableStore, any_case, list_below, split_pattern
@@ -95,7 +95,7 @@ _NAMES = {
     "reading.sources.file_lookups_and_joins": "Joined JoinedFiles Part Rule",
     "reading.sources.waiting_for_late_files": "Wait",
     "reading.sources.manifests_and_done_markers": "Manifest MarkerTemplate",
-    "reading.sources.warnings_about_damaged_cells": "warnings_about_newest",
+    "reading.sources.damaged_cells_in_newest_file": "warnings_about_newest",
     "reading.sources.retried_requests": "NotFoundError",
     "reading.sources.run_context": "SourceContext",
     "reading.transport.file_store": "FileStore WritableStore any_case list_below split_pattern",

@@ -27,7 +27,7 @@ from tests.chaos.books import Platform, empty
 from tests.chaos.scripted import Scripted
 
 from crossdock.config.project import project
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.reading.sources import paginated_api_client
 from crossdock.reading.sources.run_context import SourceContext

@@ -61,7 +61,7 @@ def demo(
     It takes a few seconds and leaves a folder with the config, the state and the exports of a third day for you to
     try out.
     """
-    from crossdock.cli import demo_shop_sync, demo_warehouse_file_exchange, terminal_output
+    from crossdock.cli import demo_shop_and_3pl, demo_warehouse_file_exchange, terminal_output
     from crossdock.testing.demo.demo_folder_and_servers import serve_existing
 
     console = terminal_output.output_console()
@@ -69,7 +69,7 @@ def demo(
         raise click.UsageError(f"--warehouse cannot be used with {'--shop' if shop else '--serve'}", ctx)
     folder = folder or Path("crossdock-demo" + ("-shop" if shop else "-warehouse" if warehouse else ""))
     if serve and shop:
-        demo_shop_sync.serve_without_sync(console, folder, shop, as_json=as_json)
+        demo_shop_and_3pl.serve_without_sync(console, folder, shop, as_json=as_json)
         return
     if serve:
         serve_existing(
@@ -85,7 +85,9 @@ def demo(
     elif shop is None:
         document = _run_exports_demo(ctx, console, folder, as_json=as_json)
     else:
-        document = demo_shop_sync.run(ctx, console, folder, shop, _sync_or_raise_error, _print_heading, as_json=as_json)
+        document = demo_shop_and_3pl.run(
+            ctx, console, folder, shop, _sync_or_raise_error, _print_heading, as_json=as_json
+        )
     if as_json:
         terminal_output.print_json(document)
 
@@ -93,7 +95,7 @@ def demo(
 def _run_exports_demo(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -> dict[str, object]:
     from crossdock.cli import open_records_list, plan, terminal_output
     from crossdock.config.project import project
-    from crossdock.testing.demo import demo_folder_and_servers, effects_and_reports_comparison
+    from crossdock.testing.demo import check_effects_match_reports, demo_folder_and_servers
     from crossdock.writing.targets import platform_access_and_clock_checks
 
     with interruptible() as interrupt, demo_folder_and_servers.create_and_serve_demo(folder) as warehouse:
@@ -116,7 +118,7 @@ def _run_exports_demo(ctx: click.Context, console: Console, folder: Path, *, as_
                 ctx.invoke(open_records_list.list_, config=config)
                 terminal_output.print_lines(console, f"\n{_AFTER[day]}")
         demo_folder_and_servers.write_exports(3, folder / "day-3")
-        effects = effects_and_reports_comparison.check_and_count_effects(loaded, reports)
+        effects = check_effects_match_reports.check_and_count_effects(loaded, reports)
     _print_heading(console, "The sandbox's effects log", _CHECKED.format(all=effects.total(), **effects))
     _print_heading(console, "Next steps", _NEXT_STEPS.format(cd=quote(str(folder))))
     return {"folder": str(folder), "runs": [report.as_json() for report in reports], "effects": dict(effects)}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from crossdock.config.project.project import Project
     from crossdock.runs.audited_changes import Change
     from crossdock.state import Transaction
-    from crossdock.state.queries.state_size import StateContents
+    from crossdock.state.queries.state_size_and_contents import StateContents
     from crossdock.state.upkeep.retention_steps import PurgeResult
 
 _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1)}

@@ -115,7 +115,7 @@ def _drop_preview(visit: PageRequest, given: Fields) -> Preview:
 def _resolve_preview(visit: PageRequest, given: Fields) -> Preview:
     choice = _record_filter(given)
     with visit.read_transaction() as tx:
-        found = tx.intents.listed(("in_doubt", "overdue"), limit=5, choice=choice)
+        found = tx.intents.page_with_statuses(("in_doubt", "overdue"), limit=5, choice=choice)
         number = tx.intents.count(("in_doubt", "overdue"), choice)
         messages = tx.intents.latest_attempt_messages(found)
     if not number:

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from crossdock.config.project.connections import Connection, cursor_version
+from crossdock.config.project.connections_and_bound_streams import Connection, cursor_version
 from crossdock.config.project.project import Project
 from crossdock.connector import Stream
 from crossdock.errors import CrossdockError, add_code_to_first_line, text_with_code

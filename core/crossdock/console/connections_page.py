@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from starlette.responses import Response
 
-from crossdock.config.project.connections import Connection
+from crossdock.config.project.connections_and_bound_streams import Connection
 from crossdock.config.project.project import Project
 from crossdock.console import connection_facts_without_connecting
 from crossdock.console.action_definitions import permitted_action_links

@@ -128,7 +128,7 @@ class TextNotations:
             text = column_expression_by_exact_name(column)
             for line in frame.filter(text.str.contains(_UNSORTABLE))[LINE].head(1):
                 message = f"column {column!r} has a time that does not sort as text"
-                self._refuse(message, f"{source}:{line}")
+                self._raise_error(message, f"{source}:{line}")
             self._check_kind("times", column, source, frame.filter(text.str.contains(_TIME)), _time_notation(text))
             numbers = frame.filter(text.str.contains(f"^{_NUMBER}$"))
             written = text.str.replace("[.,][0-9]+$", "").str.replace_all("[0-9]", "0")
@@ -143,10 +143,10 @@ class TextNotations:
             first, place = self._first.setdefault((column, kind, before), (written, f"{source}:{line}"))
             if first != written:
                 message = f"column {column!r} has {kind} written as {written} and, at {place}, as {first}"
-                self._refuse(message, f"{source}:{line}")
+                self._raise_error(message, f"{source}:{line}")
 
     @staticmethod
-    def _refuse(message: str, where: str) -> NoReturn:
+    def _raise_error(message: str, where: str) -> NoReturn:
         message = f"{message}, and order_by compares text"
         raise RefusedError(message, where=where, hint=_HINT, code="order_incomparable")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
 from crossdock.migration.load_dry_run import dry_run_load

@@ -13,7 +13,7 @@ from types import TracebackType
 
 from msgspec import Struct, structs
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.errors import InternalError, RefusedError, StateError, add_code_to_first_line, as_crossdock_error
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.request_allowance import Allowance, Priority

@@ -10,7 +10,7 @@ from typing import Any, TypeGuard, TypeVar
 
 import polars as pl
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.connector import Stream
 from crossdock.delta.row_preparation import KEY_HASH, compute_keys
 from crossdock.delta.source_units_and_small_batches import PART_OF_PAGE

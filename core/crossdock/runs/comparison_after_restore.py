@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec import structs
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import StoppedError, UnauthorizedError
 from crossdock.mapping.stream_declaration import PLATFORM

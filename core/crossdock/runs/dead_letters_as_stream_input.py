@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec import structs
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.delta.second_pass_for_changed_records import KeyedRecord, stored_records_prepared_again
 from crossdock.runs import stream_reading_and_state_comparison
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter

@@ -10,7 +10,7 @@ from itertools import chain
 
 from msgspec import Struct, structs
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, strip_traceback_and_causes
 from crossdock.mapping.stream_declaration import PLATFORM

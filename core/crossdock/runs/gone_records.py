@@ -14,7 +14,7 @@ from typing import Literal
 import polars as pl
 from msgspec import Struct, field, structs
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import DELETED, FP, KEY, KEY_HASH, POSITION, compute_keys
 from crossdock.delta.sortable_row_positions import comparable_positions_expression

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 from msgspec import structs
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.delta.state_comparison import Delta, keys_not_listed
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import polars as pl
 from msgspec import structs
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.delta import fingerprint
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import KEY, KEY_HASH, rows_with_given_keys

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 from msgspec import Struct, field
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.row_preparation import KEY_HASH

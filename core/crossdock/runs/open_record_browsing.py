@@ -94,7 +94,7 @@ def _read_items(
     """Return items, and the place of each of them as texts."""
     if kind in STATUSES:
         last = _parse_page_position(after, lambda number: int(number[:18])) or 0
-        intents = tx.intents.listed(STATUSES[kind], limit=limit, choice=choice, after=last)
+        intents = tx.intents.page_with_statuses(STATUSES[kind], limit=limit, choice=choice, after=last)
         return open_record_lists.intent_items(tx, intents, kind), [[str(each.id)] for each in intents]
     if kind == _WAITING:
         start = _parse_page_position(

@@ -261,7 +261,7 @@ def _list_waiting(tx: Transaction, choice: RecordFilter, limit: int) -> list[Ite
 
 
 def _list_intents(tx: Transaction, choice: RecordFilter, limit: int, state: str) -> list[Item]:
-    return intent_items(tx, tx.intents.listed(STATUSES[state], limit=limit, choice=choice), state)
+    return intent_items(tx, tx.intents.page_with_statuses(STATUSES[state], limit=limit, choice=choice), state)
 
 
 def _list_inbox(tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.effective_config import effective_config_of_project
 from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError

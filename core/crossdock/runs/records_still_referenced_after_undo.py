@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.compact_id_set import IdSet
 from crossdock.runs.bindings_by_target_id import Bound

@@ -9,7 +9,7 @@ from functools import partial
 
 from msgspec import Struct
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.waiting_for_late_files import LateError

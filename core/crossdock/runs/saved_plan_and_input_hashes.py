@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 from pydantic import ValidationError
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.runs.stream_reading_and_state_comparison import StreamInput
 from crossdock.state import State

@@ -9,7 +9,7 @@ from datetime import date
 from functools import cached_property, partial
 from typing import Any
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.effective_config import effective_config_of_project
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, CrossdockError, as_crossdock_error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.delta.second_pass_for_changed_records import KeyedRecord
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.removals import Removals

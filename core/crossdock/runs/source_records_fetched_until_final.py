@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import polars as pl
 from msgspec import structs
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.row_preparation import KEY, KEY_HASH, compute_keys
 from crossdock.errors import CrossdockError, StateError, StoppedError

@@ -10,7 +10,7 @@ from typing import Literal
 import polars as pl
 from msgspec import structs
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.delta import state_comparison
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.repeated_keys import KEEP_TOGETHER

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 
-from crossdock.config.project.connections import BoundStream, guard_author_code_of_stream
+from crossdock.config.project.connections_and_bound_streams import BoundStream, guard_author_code_of_stream
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.reading.sources.waiting_for_late_files import LateError
 from crossdock.runs.adoptable_record_reading import RunAdoptions

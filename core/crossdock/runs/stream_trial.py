@@ -13,7 +13,7 @@ import polars as pl
 from msgspec import Struct, field
 
 from crossdock.config.declarative_streams import DeclaredStream
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, RowsWithoutKey, is_added_column, prepare
 from crossdock.delta.second_pass_for_changed_records import stored_records_prepared_again

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, RefusedError, add_code_to_first_line
 from crossdock.pacing.request_allowance import Priority

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from crossdock.config.project.connections import BoundStream, guard_author_code_of_stream
+from crossdock.config.project.connections_and_bound_streams import BoundStream, guard_author_code_of_stream
 from crossdock.delta.second_pass_for_changed_records import stored_records_prepared_again
 from crossdock.errors import RecordError
 from crossdock.runs.planning.mapping_to_drafts import draft_of_record

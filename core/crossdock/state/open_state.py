@@ -32,7 +32,7 @@ from crossdock.state.queries.migration_sign_off_facts import MigrationOutcome
 from crossdock.state.queries.record_counts import KnownRecordCounts, OpenRecordCounts, OpenRecordTotals
 from crossdock.state.queries.record_history import RecordHistory
 from crossdock.state.queries.run_details import RunDetails
-from crossdock.state.queries.state_size import StateSize
+from crossdock.state.queries.state_size_and_contents import StateSize
 from crossdock.state.sidecar_files import restored_state_detection
 from crossdock.state.sidecar_files.crash_marks import CrashMarks
 from crossdock.state.sidecar_files.restored_state_detection import (

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from crossdock.config.project import project
-from crossdock.config.project.connections import BoundStream, Connection
+from crossdock.config.project.connections_and_bound_streams import BoundStream, Connection
 from crossdock.config.project.stream_class_checks import check_and_complete_declaration
 from crossdock.connector import Connector, Context, Settings
 from crossdock.errors import ConfigError

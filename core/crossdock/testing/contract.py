@@ -13,7 +13,11 @@ from unittest import SkipTest
 
 import polars as pl
 
-from crossdock.config.project.connections import BoundStream, Connection, write_conflict_messages_and_hints
+from crossdock.config.project.connections_and_bound_streams import (
+    BoundStream,
+    Connection,
+    write_conflict_messages_and_hints,
+)
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, is_added_column, prepare
 from crossdock.errors import RecordError
 from crossdock.runs.checked_batches import fetched_batches

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from unittest import SkipTest
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.errors import CrossdockError
 from crossdock.mapping.incremental_cursors import Checkpoint, format_iso_instant_cursor
 from crossdock.runs.checked_batches import pulled_batches

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.errors import RecordError
 from crossdock.mapping.incremental_cursors import Checkpoint, Cursor
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError

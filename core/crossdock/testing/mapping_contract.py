@@ -16,7 +16,7 @@ from unittest import SkipTest, mock
 
 import polars as pl
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.delta.row_preparation import FP, KEY, prepare
 from crossdock.errors import RecordError
 from crossdock.runs.planning.mapping_to_drafts import draft_of_record

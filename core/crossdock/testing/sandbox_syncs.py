@@ -15,7 +15,7 @@ from unittest import mock
 
 from msgspec import structs
 
-from crossdock.config.project.connections import BoundStream, Connection
+from crossdock.config.project.connections_and_bound_streams import BoundStream, Connection
 from crossdock.config.project.project import Project
 from crossdock.connector import Connector, Context, Stream
 from crossdock.errors import UnavailableError

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest import SkipTest
 
-from crossdock.config.project.connections import BoundStream, Connection
+from crossdock.config.project.connections_and_bound_streams import BoundStream, Connection
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.run_report import Report
 from crossdock.runs.stream_trial import Trial

@@ -91,7 +91,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
         The same is true of a state that was restored from a backup, if forgotten records can be looked up.
         """
         self._check_rules_for_lost_creates()
-        if left_out := [name for name in self.new_target().resources if name not in self.created]:
+        if left_out := [name for name in self.new_target().resources if name not in self.resources_with_creates]:
             warnings.warn(f"not tested in syncs, since no stream creates them: {', '.join(left_out)}", stacklevel=2)
         with self._new_partner_syncs() as calm:
             self.ends_well("a sync that nothing disturbs", calm.sync(), calm.state_folder)
@@ -125,7 +125,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
         and the next sync sends nothing.
         """
         target = self.new_target()
-        deleted = [name for name in self.created if "delete" in self.operations(name)]
+        deleted = [name for name in self.resources_with_creates if "delete" in self.operations(name)]
         if not deleted:
             raise SkipTest("no stream deletes records of this target")
         with self._new_partner_syncs() as delivery:
@@ -148,15 +148,15 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
                 self._check_sends_nothing(delivery)
 
     @property
-    def created(self) -> list[str]:
+    def resources_with_creates(self) -> list[str]:
         """The resources whose records streams create."""
         return [name for name in self.new_target().resources if "create" in self.operations(name)]
 
     def _check_rules_for_lost_creates(self) -> None:
         target = self.new_target()
-        if not self.created:
+        if not self.resources_with_creates:
             raise SkipTest("no stream creates records of this target; test completing them with a partner of your own")
-        for resource in self.created:
+        for resource in self.resources_with_creates:
             rule = target.resources[resource].endpoint.rule("create")
             is_stated = resource in self.left_to_a_person
             text = f"{resource}: a create whose answer is lost is left to a person, so no sync can deliver all records"
@@ -170,7 +170,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
 
     def _can_look_up_all_created(self) -> bool:
         target = self.new_target()
-        return all(target.resources[name].endpoint.can_verify("create") for name in self.created)
+        return all(target.resources[name].endpoint.can_verify("create") for name in self.resources_with_creates)
 
     # ---- disturbances
 
@@ -324,7 +324,7 @@ class _PartnerSyncs:
         self, case: TargetAcceptance, folder: Path, section: Mapping[str, Any], served: TransportServer, held: Held
     ) -> None:
         self._case, self.served, self._held = case, served, held
-        self.resources = case.created
+        self.resources = case.resources_with_creates
         self.state_folder, packages = folder / "state", folder / "packages"
         self._examples, self._config = folder / "examples.json", folder / "crossdock.yaml"
         self.left_out = list[str]()

@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from crossdock.config.project.connections import Connection
+from crossdock.config.project.connections_and_bound_streams import Connection
 from crossdock.errors import RecordError
 from crossdock.resources import Reference
 from crossdock.targets import Answer, ConnectorTarget, ExpectedRecord, Request, Update

@@ -221,12 +221,14 @@ class _NodeReader:
 
     def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Any]:
         result: dict[str, Any] = {}
-        for key, (key_node, value_node) in self._member_nodes_by_key(node, len(place)).items():
+        for key, (key_node, value_node) in self._own_and_merged_member_nodes(node, len(place)).items():
             self._record_place((*place, key), key_node)
             result[key] = self._value(value_node, (*place, key))
         return result
 
-    def _member_nodes_by_key(self, node: yaml.MappingNode, depth: int) -> dict[str, tuple[yaml.Node, yaml.Node]]:
+    def _own_and_merged_member_nodes(
+        self, node: yaml.MappingNode, depth: int
+    ) -> dict[str, tuple[yaml.Node, yaml.Node]]:
         """Return the members of a mapping: its own, and those of a merge key that it lacks."""
         members: dict[str, tuple[yaml.Node, yaml.Node]] = {}
         own = set()
@@ -246,7 +248,7 @@ class _NodeReader:
         self._check_depth(node, depth)
         self._count_and_check_limits(node, "")
         if isinstance(node, yaml.MappingNode):
-            return self._member_nodes_by_key(node, depth + 1)
+            return self._own_and_merged_member_nodes(node, depth + 1)
         if not isinstance(node, yaml.SequenceNode):
             raise self._error(node, "a merge key takes a section or a list of sections: <<: *NAME")
         merged: dict[str, tuple[yaml.Node, yaml.Node]] = {}

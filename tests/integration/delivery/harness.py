@@ -364,7 +364,7 @@ class Bench:
         with self.state.begin() as tx:
             return [
                 (each.operation, each.status, each.counter)
-                for each in tx.intents.listed(get_args(Status), limit=1_000)
+                for each in tx.intents.page_with_statuses(get_args(Status), limit=1_000)
                 if (each.scope, each.identity.key_hash) == (scope, number)
             ]
 

@@ -33,7 +33,7 @@ def test_no_byte_leaves_before_its_intent_is_committed(bench: Bench, platform: P
 
     def look(seen: Seen) -> Answer:
         with platform.lock, witness.begin() as tx:
-            sending = {f'"{i.idempotency_key}"': i for i in tx.intents.listed(("sending",), limit=1000)}
+            sending = {f'"{i.idempotency_key}"': i for i in tx.intents.page_with_statuses(("sending",), limit=1000)}
         if seen.key not in sending or sending[seen.key].body != seen.body:
             wrong.append(seen.key)
         return created(seen)

@@ -66,7 +66,7 @@ def test_two_records_never_share_an_id(bench: Bench, platform: Platform) -> None
     bench.deliver(5)
     assert (bench.bound(), set(bench.unsettled().values())) == (1, {"in_doubt"})
     with bench.state.begin_read_only() as tx:
-        unsettled = tx.intents.listed(("in_doubt",), limit=10)
+        unsettled = tx.intents.page_with_statuses(("in_doubt",), limit=10)
         messages = tx.intents.latest_attempt_messages(unsettled)
     assert all("belongs to another record, wms:" in messages[intent.id] for intent in unsettled)
 

@@ -11,7 +11,7 @@ from urllib.request import urlopen
 import pytest
 from tests.unit.cli.conftest import CONFIG, CommandLine
 
-from crossdock.config.project.connections import Connection
+from crossdock.config.project.connections_and_bound_streams import Connection
 from crossdock.config.project.project import Project
 from crossdock.errors import RemoteError
 from crossdock.sandbox import SandboxServer

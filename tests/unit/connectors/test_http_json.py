@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock import RawBatch
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.connector import Context
 from crossdock.errors import RefusedError
 from crossdock.mapping.incremental_cursors import Checkpoint

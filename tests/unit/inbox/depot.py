@@ -10,7 +10,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from crossdock import Connector, Context, RawBatch, Record, Settings, Stream
-from crossdock.config.project.connections import Connection
+from crossdock.config.project.connections_and_bound_streams import Connection
 from crossdock.services.inbox.webhook_verification_and_parsing import WebhookEndpoint
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.config_base_types import Secret

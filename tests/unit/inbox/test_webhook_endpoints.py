@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.unit.inbox.depot import DepotSettings, endpoint, new_secret, raw, signed
 
 from crossdock import Connector
-from crossdock.config.project.connections import Connection
+from crossdock.config.project.connections_and_bound_streams import Connection
 from crossdock.errors import (
     ConfigError,
     CrossdockError,

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from tests.unit.platform_source.test_settings import loaded
 
-from crossdock.config.project.connections import Connection
+from crossdock.config.project.connections_and_bound_streams import Connection
 from crossdock.connector import Context
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.mapping.incremental_cursors import Checkpoint

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.testing.reference_connector import PAGES, TOKEN, Orders, OrdersContract, ShopSettings
 
 from crossdock import Connector, Finding
-from crossdock.config.project.connections import Connection
+from crossdock.config.project.connections_and_bound_streams import Connection
 from crossdock.errors import UnavailableError
 from crossdock.services.system_check.tests_of_state_platform_and_connections import findings_of_connection
 from crossdock.sources import BearerAuth

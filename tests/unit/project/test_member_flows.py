@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.conftest import PIN
 
-from crossdock.config.project.connections import MemberFlow, two_way_member_error
+from crossdock.config.project.connections_and_bound_streams import MemberFlow, two_way_member_error
 from crossdock.config.project.project import Project, load
 from crossdock.errors import ConfigError
 from crossdock.values import exact_json

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from crossdock.config.project.connections import Connection
+from crossdock.config.project.connections_and_bound_streams import Connection
 from crossdock.config.project.records_named_by_webhooks import checked_webhook_hints
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConnectorError, RecordError

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.testing.reference_connector import TOKEN, Orders, OrdersContract, ShopSettings, connector
 
 from crossdock import Context, RawBatch
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.errors import ConfigError, ConnectorError
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, IncompleteListError
 from crossdock.runs.checked_batches import fetched_batches, pulled_batches

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from tests.unit.state.samples import AT, binding, intent, start
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.mapping.resource_types import WRITTEN
 from crossdock.runs import records_still_referenced_after_undo
 from crossdock.runs.bindings_by_target_id import load_bindings_by_target_id

@@ -10,7 +10,7 @@ from typing import Any, cast, get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.connector import Stream
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.reading.sources.waiting_for_late_files import LateError

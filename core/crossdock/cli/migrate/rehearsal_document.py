@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from crossdock.migration.column_profile import Cell, ColumnProfile
     from crossdock.migration.planned_creates_already_on_platform import Match
     from crossdock.migration.planned_outcome_counts import PlanCounts, Rejected, StreamCounts
-    from crossdock.migration.rehearsal_plan_and_forecast import RehearsalResult, WaveForecast
+    from crossdock.migration.rehearsal_dry_run_of_waves import RehearsalResult, WaveForecast
     from crossdock.migration.source_profile import SourceProfile
 
 _EXAMPLES = 5

@@ -50,7 +50,7 @@ def rehearse(
     usage or config; 3 a source, the state or the platform cannot be read; 4 refused for safety.
     """
     from crossdock.cli.migrate import rehearsal_document, rehearsal_page, rehearsal_text
-    from crossdock.migration.rehearsal_plan_and_forecast import rehearse as rehearsed_migration
+    from crossdock.migration.rehearsal_dry_run_of_waves import rehearse as rehearsed_migration
 
     place, page = absolute_path(out), absolute_path(page)
     check_writable(place, page)

@@ -16,7 +16,7 @@ from msgspec import Struct, field, structs
 
 from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project.config_model import ConfigFile, ListenConfig
-from crossdock.config.project.connections import (
+from crossdock.config.project.connections_and_bound_streams import (
     BoundStream,
     Connection,
     OtherStreams,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crossdock.config.project.connections import Connection
+from crossdock.config.project.connections_and_bound_streams import Connection
 from crossdock.errors import ConnectorError, RecordError
 from crossdock.mapping.own_external_ids import Ours
 from crossdock.values.author_code_errors import AuthorCodeError, convert_author_errors, storable_copy_of_error

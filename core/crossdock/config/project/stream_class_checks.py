@@ -154,7 +154,7 @@ def _problems_found_while_completing(stream: Stream[Any], targets: Destinations)
         if member not in members:
             advice = unknown_key_message(member, members).removeprefix("unknown key; ")
             yield f"personal: {member!r} is not a member; {advice}"
-    _set_overrides_from_declared_map(stream, facts)
+    _set_member_overrides_and_uses(stream, facts)
 
 
 def _resource_problems(
@@ -185,7 +185,7 @@ def _declared_map_problems(stream: Stream[Any], facts: _Declaration, kind: Resou
         yield f"map.{other} is not one of contributes: {', '.join(facts.contributes)}"
 
 
-def _set_overrides_from_declared_map(stream: Stream[Any], facts: _Declaration) -> None:
+def _set_member_overrides_and_uses(stream: Stream[Any], facts: _Declaration) -> None:
     if facts.map:
         overrides = MemberOverrides(facts.map)
         object.__setattr__(stream, "member_overrides", overrides)  # the class may be a frozen dataclass

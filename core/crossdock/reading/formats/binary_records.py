@@ -210,7 +210,7 @@ class BinaryRecords:
         name = self._codes.get(data[place.at - 1 : place.at - 1 + place.length], self._otherwise)
         if name is None:
             hint = "Declare its type in record_types, or ask the sender what it is."
-            self._refuse("a record of no declared type", number, place.at, hint)
+            self._raise_error("a record of no declared type", number, place.at, hint)
         return name
 
     def _grouped_by_type_and_padded(self, batch: _Batch) -> dict[str, _RecordsOfType]:
@@ -270,10 +270,12 @@ class BinaryRecords:
         name, column = table.counter
         count = read_whole_number(column, data, self._layout.encoding)
         if count is None:
-            self._refuse_cell(name, column, data, number, offset)
+            self._raise_cell_error(name, column, data, number, offset)
         if not table.least <= count <= table.most:
             message = f"column {name!r} counts {count} elements of {table.name}, of {table.least} to {table.most}"
-            self._refuse(f"{message}, at byte {offset + column.at - 1} of the file (from 0)", number, column.at, _WRONG)
+            self._raise_error(
+                f"{message}, at byte {offset + column.at - 1} of the file (from 0)", number, column.at, _WRONG
+            )
         return count
 
     def _pad_cut_or_refuse_records(self, name: str, of_type: _RecordsOfType, least: int, most: int) -> None:
@@ -293,7 +295,7 @@ class BinaryRecords:
                 message += f" in a record of the type {name}" if len(layout.complete_record_types) > 1 else ""
                 hint = "Does the layout fit the file? short_lines: pad and long_lines allow other lengths."
                 where = f"{message}, at byte {of_type.offsets[row]} of the file (from 0)"
-                self._refuse(where, of_type.numbers[row], min(len(data), most) - padded + 1, hint)
+                self._raise_error(where, of_type.numbers[row], min(len(data), most) - padded + 1, hint)
         self._leniencies.add("short", short)
         self._leniencies.add("long", long)
         of_type.records = [data.ljust(most, space) if len(data) < least else data for data in of_type.records]
@@ -327,7 +329,7 @@ class BinaryRecords:
         cells = [each.cell.alias(each.name) for each in columns]
         found = records.lazy().select(checks[0].alias("_odd"), checks[1].alias("_unset"), LINE, *cells).collect()
         if found["_odd"][0]:
-            self._refuse_invalid_cell(name, records, odd)
+            self._raise_invalid_cell_error(name, records, odd)
         self._leniencies.add("unset", int(found["_unset"][0]))
         return found.drop("_odd", "_unset")
 
@@ -366,7 +368,7 @@ class BinaryRecords:
             return pl.col(TEXT).str.slice(column.at - 1, column.length).str.contains(_NO_TEXT)
         return is_invalid_cell(column, self._layout.encoding)
 
-    def _refuse_invalid_cell(self, name: str, records: pl.DataFrame, odd: Sequence[_Column]) -> NoReturn:
+    def _raise_invalid_cell_error(self, name: str, records: pl.DataFrame, odd: Sequence[_Column]) -> NoReturn:
         row = records.filter(_record_has_invalid_cell(odd)).head(1)
         found = next(each for each in odd if each.is_odd is not None and row.select(each.is_odd).item())
         filled = sum(
@@ -374,9 +376,9 @@ class BinaryRecords:
             for table in self._with_count[name]
             if self._layout.tables_omit_unused_elements and table.at + table.most * table.size <= found.column.at
         )
-        self._refuse_cell(found.name, found.column, row[RAW][0], row[LINE][0], row[_OFFSET][0] - filled, filled)
+        self._raise_cell_error(found.name, found.column, row[RAW][0], row[LINE][0], row[_OFFSET][0] - filled, filled)
 
-    def _refuse_cell(
+    def _raise_cell_error(
         self, name: str, column: FixedColumn, data: bytes, number: int, offset: int, filled: int = 0
     ) -> NoReturn:
         at = column.at - filled
@@ -390,9 +392,9 @@ class BinaryRecords:
         hint = _WRONG
         if b"" in {data[column.at - 1 : column.last_position].strip(fill) for fill in (b"\0", b"\xff")}:
             hint += " unset_cells: empty allows X'00' and X'FF' of cells without a value."
-        self._refuse(f"{message}, at byte {offset + column.at - 1} of the file (from 0)", number, at, hint)
+        self._raise_error(f"{message}, at byte {offset + column.at - 1} of the file (from 0)", number, at, hint)
 
-    def _refuse(self, message: str, number: int, position: int, hint: str) -> NoReturn:
+    def _raise_error(self, message: str, number: int, position: int, hint: str) -> NoReturn:
         raise RefusedError(message, where=f"{self._name}:{number}:{position}", hint=hint, code="file_damaged")
 
 

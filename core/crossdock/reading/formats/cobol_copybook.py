@@ -214,14 +214,16 @@ class _Entry:
     def parse_item(self) -> Item | None:
         first = self._next_word()
         if first.upper() in _REFUSED:
-            self._refuse(f"{first.upper()} is not executed: {_REFUSED[first.upper()]}")
+            self._raise_error(f"{first.upper()} is not executed: {_REFUSED[first.upper()]}")
         if not re.fullmatch("[0-9]{1,2}", first):
-            self._refuse(f"{first!r} where a level number is expected, which is in columns 8 to 72 in the fixed form")
+            self._raise_error(
+                f"{first!r} where a level number is expected, which is in columns 8 to 72 in the fixed form"
+            )
         level = int(first)
         if level in _IGNORED_LEVELS:
             return None
         if not (1 <= level <= _MAX_DEPTH or level == 77):
-            self._refuse(f"there is no level {level}")
+            self._raise_error(f"there is no level {level}")
         name = FILLER_NAME
         if self._peek() and self._peek() not in _CLAUSES:
             name = self._next_word_as_name()
@@ -262,15 +264,15 @@ class _Entry:
             case "EXTERNAL" | "GLOBAL" | "IS":
                 pass
             case _ if word in _REFUSED:
-                self._refuse(f"{word} is not executed: {_REFUSED[word]}")
+                self._raise_error(f"{word} is not executed: {_REFUSED[word]}")
             case _:
                 self._set_usage(item, word)
 
     def _set_usage(self, item: Item, word: str) -> None:
         if word in _OTHER_USAGES:
-            self._refuse(f"USAGE {word} is not read: ask for DISPLAY, COMP, COMP-5 or COMP-3, or make it FILLER")
+            self._raise_error(f"USAGE {word} is not read: ask for DISPLAY, COMP, COMP-5 or COMP-3, or make it FILLER")
         if word not in _USAGES:
-            self._refuse(f"{word!r} is not a clause that is known here")
+            self._raise_error(f"{word!r} is not a clause that is known here")
         item.usage = _USAGES[word]
 
     def _read_occurs(self, item: Item) -> None:
@@ -287,22 +289,22 @@ class _Entry:
         while self._skip_optional_word("ASCENDING", "DESCENDING", "INDEXED"):
             self._skip_to_next_clause("ASCENDING", "DESCENDING", "INDEXED")
         if not 0 < item.most <= _MOST_ELEMENTS or item.least > item.most:
-            self._refuse(f"OCCURS {item.least} TO {item.most} is impossible; the limit is {_MOST_ELEMENTS:,}")
+            self._raise_error(f"OCCURS {item.least} TO {item.most} is impossible; the limit is {_MOST_ELEMENTS:,}")
         if item.least != item.most and item.depending is None:
-            self._refuse("OCCURS with TO needs DEPENDING ON")
+            self._raise_error("OCCURS with TO needs DEPENDING ON")
 
     def _read_sign(self, item: Item, word: str) -> None:
         if word not in {"LEADING", "TRAILING"}:
-            self._refuse("SIGN is LEADING or TRAILING")
+            self._raise_error("SIGN is LEADING or TRAILING")
         item.sign = "leading" if word == "LEADING" else "trailing"
         item.separate = self._skip_optional_word("SEPARATE")
         self._skip_optional_word("CHARACTER")
 
     def _check_usage(self, item: Item) -> None:
         if item.picture and item.usage in _FLOATS:
-            self._refuse("a float has no picture")
+            self._raise_error("a float has no picture")
         if item.picture and item.usage in {"packed", "binary", "native"} and item.picture.decimals is None:
-            self._refuse(f"{item.name} is not a number by its picture, but by its usage")
+            self._raise_error(f"{item.name} is not a number by its picture, but by its usage")
 
     def _skip_to_next_clause(self, *ends: str) -> None:
         while self._at < len(self._words) and self._peek() not in _CLAUSES and self._peek() not in ends:
@@ -319,7 +321,7 @@ class _Entry:
 
     def _next_word(self) -> str:
         if self._at >= len(self._words):
-            self._refuse("the entry ends in the middle of a clause")
+            self._raise_error("the entry ends in the middle of a clause")
         line, word = self._words[self._at]
         self._line = line
         self._at += 1
@@ -328,16 +330,16 @@ class _Entry:
     def _next_word_as_name(self) -> str:
         word = self._next_word()
         if not _NAME.fullmatch(word):
-            self._refuse(f"{word!r} where a name is expected")
+            self._raise_error(f"{word!r} where a name is expected")
         return word
 
     def _next_number(self) -> int:
         word = self._next_word()
         if not re.fullmatch("[0-9]{1,6}", word):
-            self._refuse(f"{word!r} where a number is expected")
+            self._raise_error(f"{word!r} where a number is expected")
         return int(word)
 
-    def _refuse(self, message: str) -> NoReturn:
+    def _raise_error(self, message: str) -> NoReturn:
         raise CopybookError(message, self._line)
 
 

@@ -98,24 +98,26 @@ class ControlTotals:
         stated = self._stated.filter(ended)
         if (second := stated.filter(pl.struct(_GROUP, _ITEM).is_duplicated())).height:
             line = second.sort(LINE)[LINE][-1]
-            self._refuse(f"a second record of the type {self._name} where one is allowed", line, _HINT)
+            self._raise_error(f"a second record of the type {self._name} where one is allowed", line, _HINT)
         both = found.join(stated.rename({_VALUE: _STATED}), on=[_GROUP, _ITEM], how="left", suffix="_of").sort(_GROUP)
         for row in (
             both.filter(pl.col(_STATED).is_null() | (pl.col(_STATED) != pl.col(_VALUE))).head(1).rows(named=True)
         ):
             if row[_STATED] is None:
                 message = f"no record of the type {self._name} follows the records that it counts"
-                self._refuse(message, row[LINE], "The file is truncated or damaged: fetch it again.")
+                self._raise_error(message, row[LINE], "The file is truncated or damaged: fetch it again.")
             item = self._items[row[_ITEM]]
             what = "sum" if item in self._kind.sums else "number of records"
             stated_as, has = plain_decimal_text(row[_STATED]), plain_decimal_text(row[_VALUE])
-            self._refuse(
+            self._raise_error(
                 f"{self._name}.{item} states the {what} {stated_as}, the file has {has}", row[f"{LINE}_of"], _HINT
             )
         if self._ends_group and (late := both.filter(pl.col(LINE) > pl.col(f"{LINE}_of"))).height:
-            self._refuse(f"a record after that of the type {self._name}, which is the last one", late[LINE][0], _HINT)
+            self._raise_error(
+                f"a record after that of the type {self._name}, which is the last one", late[LINE][0], _HINT
+            )
 
-    def _refuse(self, message: str, line: int, hint: str) -> NoReturn:
+    def _raise_error(self, message: str, line: int, hint: str) -> NoReturn:
         raise RefusedError(message, where=f"{self._file}:{line}", hint=hint, code="control_total_differs")
 
 

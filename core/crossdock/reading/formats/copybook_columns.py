@@ -67,9 +67,9 @@ class Copybook(ConfigModel):
         try:
             return parse_copybook(self._copybook_file_bytes.decode(errors="replace"), self.source)
         except CopybookError as error:
-            self.refuse(error)
+            self.raise_error(error)
 
-    def refuse(self, error: CopybookError) -> NoReturn:
+    def raise_error(self, error: CopybookError) -> NoReturn:
         raise finding_about_key(("copybook", "file"), f"{Path(self.file).name}:{error.line}: {error.message}")
 
 
@@ -111,7 +111,7 @@ def build_record_layout(copybook: Copybook, roots: Sequence[Item], items: Collec
     try:
         return _LayoutBuilder(copybook, items).build_layout(roots)
     except CopybookError as error:
-        copybook.refuse(error)
+        copybook.raise_error(error)
 
 
 class _LayoutBuilder:

@@ -33,7 +33,6 @@ from crossdock.reading.formats.invalid_or_repeated_column_names import (
 )
 from crossdock.reading.formats.leniency_counts import FittingCells, Leniencies
 from crossdock.reading.formats.misdeclared_files import refuse_edi_message
-from crossdock.reading.formats.original_record_bytes import bytes_of_records_at_lines
 from crossdock.reading.formats.parallel_map import map_in_parallel
 from crossdock.reading.formats.polars_parser import MAX_CELLS, PolarsParser, RecordFormat
 from crossdock.reading.formats.preamble_comments_blank_lines import (
@@ -42,6 +41,7 @@ from crossdock.reading.formats.preamble_comments_blank_lines import (
     without_comments,
     without_preamble,
 )
+from crossdock.reading.formats.raw_bytes_of_shown_records import bytes_of_records_at_lines
 from crossdock.reading.formats.record_hierarchy_check_and_selection import RecordHierarchy, check_and_select_rows
 from crossdock.reading.formats.record_type_declarations import declared_type_code, field_places
 from crossdock.reading.formats.strict_parser import StrictParser
@@ -77,7 +77,7 @@ class DelimitedRows:
         cells = [row_ends.restore_line_breaks(cell) for cell in cells] if row_ends else cells
         self._names = self._checked_header(cells, layout.names, line) if layout.header else layout.names or ()
         if not layout.header and is_header_in_other_notation(cells, self._names):
-            self._strict_parser.refuse(
+            self._strict_parser.raise_error(
                 "the first line is a header, and header: false is declared", line, hint=HEADER_HINT
             )
         self.schema = {**dict.fromkeys(self._names, pl.String()), LINE: pl.UInt64()}
@@ -108,7 +108,7 @@ class DelimitedRows:
         if self._trailer and self._tail:
             self._check_trailer(self._trailer, self._tail)
         elif self._trailer:
-            self._refuse_missing_trailer(1)
+            self._raise_missing_trailer_error(1)
 
     def _pieces_without_trailer(self, rest: Iterator[Piece]) -> Iterator[Piece]:
         for piece in rest:
@@ -186,23 +186,23 @@ class DelimitedRows:
         width = len(self._names)
         for start, cells in self._strict_parser.records(text, line, crlf=self._crlf):
             if self._is_trailer(cells):
-                self._refuse_early_trailer(text.split("\n")[start - line + 1 :], start)
+                self._raise_early_trailer_error(text.split("\n")[start - line + 1 :], start)
             cells = self._fitting.pad_or_cut_cells(cells, width)  # noqa: PLW2901  as declared
             if len(cells) == width and is_header_again(cells, self._names):
                 hint = "Were files joined? Ask the sender to send them separately."
-                self._strict_parser.refuse("a header line among the rows", start, hint=hint)
+                self._strict_parser.raise_error("a header line among the rows", start, hint=hint)
             if len(cells) != width:
                 few = "the line is truncated, or a trailer that is not declared"
                 many = "a delimiter inside a field lacks quotes"
                 hint = f"Either the declared delimiter is wrong, or {few if len(cells) < width else many}."
                 hint = f"{_advice_about_empty_end(cells, width)}{hint}"
-                self._strict_parser.refuse(f"{_field_count_text(len(cells))} instead of {width}", start, hint=hint)
+                self._strict_parser.raise_error(f"{_field_count_text(len(cells))} instead of {width}", start, hint=hint)
             yield *cells, start
 
     def _checked_header(self, cells: list[str], names: Sequence[str] | None, line: int) -> Sequence[str]:
         if self._is_trailer(cells):
             hint = "The file begins with its trailer. Fetch it again; if it never has a header, declare header: false."
-            self._strict_parser.refuse("the header is missing", line, hint=hint)
+            self._strict_parser.raise_error("the header is missing", line, hint=hint)
         while self._fitting.allows_long_lines and len(cells) > 1 and not cells[-1]:
             cells = cells[:-1]
         try:
@@ -213,11 +213,11 @@ class DelimitedRows:
                 " header: false and names; without skip_lines only if this line is a row."
             )
             hint = f"{_advice_about_empty_end(cells, max(len(cells) - 1, 1))}{hint}"
-            self._strict_parser.refuse(f"header: {error}", line, hint=hint)
+            self._strict_parser.raise_error(f"header: {error}", line, hint=hint)
         if names is not None and tuple(cells) != tuple(names):
             missing = ", ".join(name for name in names if name not in cells) or "nothing"
             hint = "If the sender changed the layout, change names; their order counts."
-            self._strict_parser.refuse(f"the header is not the declared one; missing: {missing}", line, hint=hint)
+            self._strict_parser.raise_error(f"the header is not the declared one; missing: {missing}", line, hint=hint)
         return cells
 
     def _is_trailer(self, cells: Sequence[str]) -> bool:
@@ -230,30 +230,32 @@ class DelimitedRows:
         line = tail.line
         _, cells = next(self._strict_parser.records(self._decoded_text(tail), line, crlf=self._crlf))
         if not self._is_trailer(cells):
-            self._refuse_missing_trailer(line)
+            self._raise_missing_trailer_error(line)
         if trailer.count is None:
             return
         number = cells[trailer.count].strip(" ") if trailer.count < len(cells) else ""
         if not _COUNT.fullmatch(number):
             hint = "Set trailer.count to the field with the number of rows, counted from 0."
-            self._strict_parser.refuse(f"field {trailer.count} of the trailer is not a count", line, hint=hint)
+            self._strict_parser.raise_error(f"field {trailer.count} of the trailer is not a count", line, hint=hint)
         counted = self.rows + trailer.count_includes
         if int(number) != counted:
             hint = "The file is not whole: fetch it again."
             if 0 < int(number) - counted <= _OTHER_LINES:  # a file that lacks rows looks the same
                 hint += " Only if the sender says that it counts header or trailer too, declare count_includes."
-            self._strict_parser.refuse(f"the trailer counts {int(number)}, the file has {counted}", line, hint=hint)
+            self._strict_parser.raise_error(
+                f"the trailer counts {int(number)}, the file has {counted}", line, hint=hint
+            )
 
-    def _refuse_early_trailer(self, lines_behind: Sequence[str], line: int) -> NoReturn:
+    def _raise_early_trailer_error(self, lines_behind: Sequence[str], line: int) -> NoReturn:
         hint = "Were files joined? If it is a row, declare a longer prefix that includes the delimiter."
         tail = self._tail.data.decode(errors="replace") if self._tail else ""
         if not "".join([*lines_behind, tail]).strip():
             hint = "If only blank lines follow it, declare blank_lines: at_end."
-        self._strict_parser.refuse("a trailer that is not the last line", line, hint=hint)
+        self._strict_parser.raise_error("a trailer that is not the last line", line, hint=hint)
 
-    def _refuse_missing_trailer(self, line: int) -> NoReturn:
+    def _raise_missing_trailer_error(self, line: int) -> NoReturn:
         hint = "The file is truncated or still being written: fetch it again."
-        self._strict_parser.refuse("the last line is not the trailer", line, hint=hint)
+        self._strict_parser.raise_error("the last line is not the trailer", line, hint=hint)
 
 
 def _advice_about_empty_end(cells: Sequence[str], width: int) -> str:
@@ -543,7 +545,7 @@ class DelimitedRecords:
             if len(fitted) != len(names):
                 hint = "The line is truncated, a delimiter inside a field lacks quotes, or the names are not right."
                 hint = f"{_advice_about_empty_end(fitted, len(names))}{hint}"
-                self._refuse(f"{len(cells)} fields instead of {len(names)} in a record of {name}", line, hint)
+                self._raise_error(f"{len(cells)} fields instead of {len(names)} in a record of {name}", line, hint)
             rows.setdefault(name, []).append((*fitted, line))
         if fault:
             raise fault.error(self._strict.name)
@@ -559,8 +561,8 @@ class DelimitedRecords:
         name = name or self._otherwise
         if name is None:
             hint = "Declare its type in record_types, or ask the sender what it is."
-            self._refuse(f"a record of no declared type in field {self._field}", line, hint)
+            self._raise_error(f"a record of no declared type in field {self._field}", line, hint)
         return name
 
-    def _refuse(self, message: str, line: int, hint: str) -> NoReturn:
-        self._strict.refuse(message, line, hint=hint)
+    def _raise_error(self, message: str, line: int, hint: str) -> NoReturn:
+        self._strict.raise_error(message, line, hint=hint)

@@ -35,7 +35,7 @@ from crossdock.reading.formats.edi_sets_and_envelope_checks import (
 )
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniency_counts import Leniencies
-from crossdock.reading.formats.original_record_bytes import bytes_of_records_at_segments
+from crossdock.reading.formats.raw_bytes_of_shown_records import bytes_of_records_at_segments
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.raw_rows_and_records import ELEMENT, LINE, REFUSED, record_number_column

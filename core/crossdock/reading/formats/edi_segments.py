@@ -104,7 +104,7 @@ class Segments:
                 if segment.elements[0] == last:
                     break
 
-    def refuse(self, message: str, hint: str = _ASK, segment: Segment | None = None) -> NoReturn:
+    def raise_error(self, message: str, hint: str = _ASK, segment: Segment | None = None) -> NoReturn:
         """Refuse the file at *segment*, or at the segment that is read now."""
         if segment is None:
             rest = self._text[self._at : self._at + HEAD]
@@ -149,7 +149,9 @@ class Segments:
             named = re.match(rb"(?:\xef\xbb\xbf)?\s*(?:UNA.{6}\s*)?UNB.(UNO.)", head[:HEAD], re.DOTALL)
             encoding = CHARSETS.get(named[1].decode("latin-1"), "") if named else "ascii"
             if not encoding:
-                self.refuse("UNB names a character set that is not known", "Declare encoding, such as encoding: utf-8.")
+                self.raise_error(
+                    "UNB names a character set that is not known", "Declare encoding, such as encoding: utf-8."
+                )
             if named is None and not head.lstrip().startswith((b"UNA", b"UNB")):
                 encoding = "utf-8"  # of a file that is refused as another kind
         refuse_other_kind(head[:HEAD], encoding, name=self._name)
@@ -174,7 +176,7 @@ class Segments:
         )
         own = self.separators.all_characters
         if len(set(own)) < len(own) or any(each.isalnum() or each == " " for each in own):
-            self.refuse("the separators of the interchange are letters, digits, spaces or twice the same")
+            self.raise_error("the separators of the interchange are letters, digits, spaces or twice the same")
         allowed = "".join(map(re.escape, own))
         self._odd = re.compile(f"(?![{allowed}])[\x00-\x1f\x7f-\x9f\ufdd0-\ufdef]")
         self._held = self.separators.placeholders()
@@ -183,10 +185,10 @@ class Segments:
 
     def _separators_of_isa(self, head: str) -> Separators:
         if not head.startswith("ISA") or len(head) < len("ISA**") or head[3].isalnum():
-            self._refuse_start("ISA", "X12")
+            self._raise_start_error("ISA", "X12")
         elements = head.split(head[3], _ISA_ELEMENTS)
         if len(elements) <= _ISA_ELEMENTS or len(elements[-1]) < len(">~") or "\n" in head[: -len(elements[-1])]:
-            self.refuse("ISA has no 16 elements with a terminator: the file is cut, or its separators are unknown")
+            self.raise_error("ISA has no 16 elements with a terminator: the file is cut, or its separators are unknown")
         repetition = elements[11] if elements[12] >= REPETITION_SINCE and len(elements[11]) == 1 else ""
         repetition = "" if repetition.isalnum() or repetition == " " else repetition
         return Separators(head[3], elements[16][0], elements[16][1], repetition)
@@ -200,16 +202,16 @@ class Segments:
             self._line += head[9 : len(head) - len(after)].count("\n")
             head = after
         if not head.startswith(f"UNB{element}"):
-            self._refuse_start("UNB", "EDIFACT")
+            self._raise_start_error("UNB", "EDIFACT")
         version = head.partition(terminator)[0].split(element)[1].split(component)[1:2]
         if version < ["4"] or repetition == " ":
             repetition = ""
         return Separators(element, component, terminator, repetition, release.strip(" "), mark)
 
-    def _refuse_start(self, tag: str, kind: str) -> NoReturn:
+    def _raise_start_error(self, tag: str, kind: str) -> NoReturn:
         if self._number:
-            self.refuse(f"text that is no {tag} follows the end of an interchange")
-        self.refuse(f"the file does not begin with {tag}: it is not {kind}", "Check format.kind and the file.")
+            self.raise_error(f"text that is no {tag} follows the end of an interchange")
+        self.raise_error(f"the file does not begin with {tag}: it is not {kind}", "Check format.kind and the file.")
 
     # ---- segments
 
@@ -252,10 +254,10 @@ class Segments:
                 continue
             searched = len(self._text) - self._at
             if searched > MAX_SEGMENT:
-                self.refuse(f"a segment of more than {MAX_SEGMENT:,} characters", "Check its terminator. " + _ASK)
+                self.raise_error(f"a segment of more than {MAX_SEGMENT:,} characters", "Check its terminator. " + _ASK)
             if self._is_whole:
                 if self._text[self._at :].strip(_BLANK):
-                    self.refuse("the file ends inside of this segment, so it is cut")
+                    self.raise_error("the file ends inside of this segment, so it is cut")
                 return -1
             self._ensure_characters_ahead(searched + 1)
             start = self._at + searched

@@ -128,19 +128,19 @@ class EdiSets:
             role = roles.get(segment.elements[0])
             if role is None:
                 if state.current is None:
-                    self._refuse(
+                    self._raise_error(
                         segment, segment.problem or f"a segment outside of {self._set_header_and_trailer_tags}"
                     )
                 state.current.add_segment(segment)
                 continue
             if segment.problem and role != self._end_set:
-                self._refuse(segment, segment.problem)
+                self._raise_error(segment, segment.problem)
             role(segment)
             if state.done:
                 yield from (each for each in state.done if self._is_wanted_counting_others(each))
                 state.done = []
         if state.interchange is not None:
-            self._segments.refuse(f"the file ends without {self._envelope.interchange[2]}: it is cut")
+            self._segments.raise_error(f"the file ends without {self._envelope.interchange[2]}: it is cut")
 
     @property
     def _set_header_and_trailer_tags(self) -> str:
@@ -159,48 +159,48 @@ class EdiSets:
         mark = separators and separators.component
         return (text.partition(mark)[0] if mark else text).strip()
 
-    def _refuse(self, segment: Segment, message: str) -> NoReturn:
-        self._segments.refuse(message, segment=segment)
+    def _raise_error(self, segment: Segment, message: str) -> NoReturn:
+        self._segments.raise_error(message, segment=segment)
 
     # ---- headers and trailers
 
     def _begin_interchange(self, segment: Segment) -> None:
         if self._state.interchange is not None:
-            self._refuse(segment, f"no {self._envelope.interchange[2]} precedes this {segment.elements[0]}")
+            self._raise_error(segment, f"no {self._envelope.interchange[2]} precedes this {segment.elements[0]}")
         element, text = self._envelope.test
         if self._element_text(segment, element) == text and not self._test:
             hint = "Declare test: true to read it, or remove the file."
-            self._segments.refuse("the interchange says that it is a test", hint, segment)
+            self._segments.raise_error("the interchange says that it is a test", hint, segment)
         self._state.interchange, self._state.groups = _OpenEnvelope(segment), 0
 
     def _end_interchange(self, segment: Segment) -> None:
         self._end_set_without_trailer(segment)
         if self._state.interchange is None or self._state.group is not None:
             before = self._envelope.interchange[0] if self._state.interchange is None else self._envelope.group[2]
-            self._refuse(segment, f"no {before} precedes this {segment.elements[0]}")
+            self._raise_error(segment, f"no {before} precedes this {segment.elements[0]}")
         found = self._state.groups or self._state.interchange.count
         if problem := self._problem_of_trailer(
             segment, self._state.interchange.header, self._envelope.interchange[1], found
         ):
-            self._refuse(segment, problem)
+            self._raise_error(segment, problem)
         self._state.interchange = None
 
     def _begin_group(self, segment: Segment) -> None:
         self._end_set_without_trailer(segment)
         if self._state.interchange is None or self._state.group is not None:
             before = self._envelope.interchange[0] if self._state.interchange is None else self._envelope.group[2]
-            self._refuse(segment, f"no {before} precedes this {segment.elements[0]}")
+            self._raise_error(segment, f"no {before} precedes this {segment.elements[0]}")
         self._state.group = _OpenEnvelope(segment)
         self._state.groups += 1
 
     def _end_group(self, segment: Segment) -> None:
         self._end_set_without_trailer(segment)
         if self._state.group is None:
-            self._refuse(segment, f"no {self._envelope.group[0]} precedes this {segment.elements[0]}")
+            self._raise_error(segment, f"no {self._envelope.group[0]} precedes this {segment.elements[0]}")
         if problem := self._problem_of_trailer(
             segment, self._state.group.header, self._envelope.group[1], self._state.group.count
         ):
-            self._refuse(segment, problem)
+            self._raise_error(segment, problem)
         self._state.group = None
 
     def _begin_set(self, segment: Segment) -> None:
@@ -208,7 +208,7 @@ class EdiSets:
         state = self._state
         if state.interchange is None or (state.group is None and self._envelope.groups_are_required):
             before = self._envelope.interchange[0] if state.interchange is None else self._envelope.group[0]
-            self._refuse(segment, f"no {before} precedes this {segment.elements[0]}")
+            self._raise_error(segment, f"no {before} precedes this {segment.elements[0]}")
         around = [state.interchange, *([state.group] if state.group else [])]
         around[-1].count += 1
         state.current = EdiSet(tuple(each.header for each in around), [segment], self._segments.separators)
@@ -216,7 +216,7 @@ class EdiSets:
     def _end_set(self, segment: Segment) -> None:
         found = self._state.current
         if found is None:
-            self._refuse(segment, f"no {self._envelope.set[0]} precedes this {segment.elements[0]}")
+            self._raise_error(segment, f"no {self._envelope.set[0]} precedes this {segment.elements[0]}")
         found.add_segment(segment)
         if problem := self._problem_of_trailer(segment, found.header_segment, self._envelope.set[1], found.count):
             found.mark_wrong(segment, problem)

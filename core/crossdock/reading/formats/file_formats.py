@@ -25,7 +25,7 @@ FORMATS: Mapping[str, tuple[str, str]] = {  # kind -> module and reader
     "xml": ("xml_files", "XmlReader"),
     "x12": ("edi_files", "X12Reader"),
     "edifact": ("edi_files", "EdifactReader"),
-    "whole_file": ("file_names_as_records", "WholeFileReader"),
+    "whole_file": ("whole_file_as_one_record", "WholeFileReader"),
     "parquet": ("parquet_and_arrow_files", "ParquetReader"),
     "arrow": ("parquet_and_arrow_files", "ArrowReader"),
 }

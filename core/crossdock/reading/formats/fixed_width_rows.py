@@ -32,10 +32,10 @@ from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.invalid_or_repeated_column_names import is_header_in_other_notation
 from crossdock.reading.formats.leniency_counts import Leniencies
-from crossdock.reading.formats.original_record_bytes import bytes_of_records_at_lines
 from crossdock.reading.formats.parallel_map import map_in_parallel
 from crossdock.reading.formats.polars_parser import MAX_CELLS
 from crossdock.reading.formats.preamble_comments_blank_lines import without_blank_lines, without_preamble
+from crossdock.reading.formats.raw_bytes_of_shown_records import bytes_of_records_at_lines
 from crossdock.reading.formats.record_hierarchy_check_and_selection import RecordHierarchy, check_and_select_rows
 from crossdock.reading.formats.record_type_declarations import (
     ancestors_and_self_with_prefixes,
@@ -73,7 +73,7 @@ def read_fixed_width(
         lines = RecordLines(name, crlf=first.data.endswith(b"\r\n"))
         if layout.type_code_place is None and _is_header(first, layout):
             hint = "If all files have it now, declare skip_lines; else ask the sender for files without it."
-            lines.refuse("the first line is a header", first.line, hint=hint)
+            lines.raise_error("the first line is a header", first.line, hint=hint)
         file = _FixedWidthRows(layout, lines, counted)
         hierarchy = RecordHierarchy(
             name,
@@ -151,7 +151,7 @@ class _FixedWidthRows:
             unknown = lines.filter(~code.is_in(list(self._codes)))
             if unknown.height:
                 hint = "Declare its type in record_types, or ask the sender what it is."
-                self._lines.refuse("a record of no declared type", unknown[LINE][0], position.at, hint=hint)
+                self._lines.raise_error("a record of no declared type", unknown[LINE][0], position.at, hint=hint)
         told = lines.with_columns(
             code.replace_strict(list(self._codes), names, default=self._otherwise, return_dtype=pl.String).alias(
                 "_type"
@@ -186,7 +186,7 @@ class _FixedWidthRows:
         for row in pl.concat([bad, blank]).sort(LINE).head(1).iter_rows(named=True):
             size, line = len(row[TEXT]), row[LINE]
             if not row[TEXT].strip(" "):
-                self._lines.refuse("the line is blank", line, hint="Ask the sender not to write blank lines.")
+                self._lines.raise_error("the line is blank", line, hint="Ask the sender not to write blank lines.")
             if (
                 size < length
                 and not layout.count
@@ -202,7 +202,7 @@ class _FixedWidthRows:
             else:
                 hint = "Lines were joined, or length or the last column of the layout is wrong."
             characters = "1 character" if size == 1 else f"{size:,} characters"
-            self._lines.refuse(f"{characters} instead of {length:,}", line, min(size, length) + 1, hint=hint)
+            self._lines.raise_error(f"{characters} instead of {length:,}", line, min(size, length) + 1, hint=hint)
         short, long = lines.select(short=(sizes < length).sum(), long=(sizes > length).sum()).row(0)
         self._leniencies.add("short", short)
         self._leniencies.add("long", long)
@@ -225,7 +225,7 @@ class _FixedWidthRows:
                 hint = (
                     "Was a line shifted, or has the layout changed? Correct columns in the format, or ask the sender."
                 )
-                self._lines.refuse(message, row[LINE][0], column.at, hint=hint)
+                self._lines.raise_error(message, row[LINE][0], column.at, hint=hint)
 
 
 class FixedWidthReader(FormatReader[FixedWidthFormat]):
@@ -298,13 +298,13 @@ class RecordLines:
             self._check_line_ends(piece, text)
             text = text.replace("\r\n", "\n")
         elif "\r" in text:
-            self._refuse_different_line_end(piece, text.count("\n", 0, text.index("\r")), "CRLF", "LF")
+            self._raise_different_line_end_error(piece, text.count("\n", 0, text.index("\r")), "CRLF", "LF")
         lines = pl.Series(TEXT, [text.removesuffix("\n")], pl.String).str.split("\n").explode()
         frame = lines.head(len(lines) if text else 0).to_frame()
         numbers = pl.int_range(piece.line, piece.line + frame.height, dtype=pl.UInt64, eager=True)
         return frame.with_columns(numbers.alias(LINE)), fault.error(self._name) if fault else None
 
-    def refuse(self, message: str, line: int, column: int | None = None, *, hint: str) -> NoReturn:
+    def raise_error(self, message: str, line: int, column: int | None = None, *, hint: str) -> NoReturn:
         where = f"{self._name}:{line}" if column is None else f"{self._name}:{line}:{column}"
         raise RefusedError(message, where=where, hint=hint, code="file_damaged")
 
@@ -320,16 +320,16 @@ class RecordLines:
             elif odd.group() == "\ufeff":
                 found, hint = "a byte order mark inside the file", _TWO_SYSTEMS
             begin = text.rfind("\n", 0, odd.start()) + 1
-            self.refuse(found, piece.line + text.count("\n", 0, begin), odd.start() - begin + 1, hint=hint)
+            self.raise_error(found, piece.line + text.count("\n", 0, begin), odd.start() - begin + 1, hint=hint)
 
     def _check_line_ends(self, piece: Piece, text: str) -> None:
         if text.count("\r\n") == text.count("\n"):
             return
         ends = [line.endswith("\r") for line in text.split("\n")]
-        self._refuse_different_line_end(piece, ends.index(False), "LF", "CRLF")
+        self._raise_different_line_end_error(piece, ends.index(False), "LF", "CRLF")
 
-    def _refuse_different_line_end(self, piece: Piece, line: int, found: str, before: str) -> NoReturn:
-        self.refuse(
+    def _raise_different_line_end_error(self, piece: Piece, line: int, found: str, before: str) -> NoReturn:
+        self.raise_error(
             f"the line ends with {found}, the lines before it with {before}", piece.line + line, hint=_TWO_SYSTEMS
         )
 

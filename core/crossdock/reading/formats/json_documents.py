@@ -114,13 +114,15 @@ class _Document:
         """Yield number and canonical text of each record; what follows the list is read, too."""
         yield from self._records_below(0)
         if self._peek_after_blanks():
-            self._refuse("text follows the end of the document", "If each line is an object, it is kind: json_lines.")
+            self._raise_error(
+                "text follows the end of the document", "If each line is an object, it is kind: json_lines."
+            )
         if self._layout.count is not None:
             if type(self._stated) is not int:
-                self._refuse(f"{self._layout.count} states no number of records", _COUNT)
+                self._raise_error(f"{self._layout.count} states no number of records", _COUNT)
             if self._stated != self._number:
                 stated = f"{self._layout.count} states {self._stated:,} records"
-                self._refuse(f"{stated}, and the file has {self._number:,}", _COUNT)
+                self._raise_error(f"{stated}, and the file has {self._number:,}", _COUNT)
 
     def _records_below(self, depth: int) -> Iterator[tuple[int, str]]:
         if depth == len(self._path):
@@ -132,10 +134,10 @@ class _Document:
         while is_more:
             name = self._read_member_name()
             if name in seen:
-                self._refuse("an object repeats a member name", _HINT)
+                self._raise_error("an object repeats a member name", _HINT)
             seen.add(name)
             if len(seen) > MAX_MEMBERS:
-                self._refuse(f"an object around the records with more than {MAX_MEMBERS:,} members", _HINT)
+                self._raise_error(f"an object around the records with more than {MAX_MEMBERS:,} members", _HINT)
             if name == wanted:
                 yield from self._records_below(depth + 1)
             else:
@@ -145,7 +147,7 @@ class _Document:
             self._require_mark("}")
         if wanted not in seen:
             hint = "Correct records: the dotted path of the list, such as data.items."
-            self._refuse(f"the document has no member {'.'.join(self._path[: depth + 1])}", hint)
+            self._raise_error(f"the document has no member {'.'.join(self._path[: depth + 1])}", hint)
 
     def _list_elements(self) -> Iterator[tuple[int, str]]:
         self._enter_container("[", "a list", len(self._path))
@@ -156,7 +158,7 @@ class _Document:
         while is_more:
             self._number += 1
             if not self._text.startswith("{", self._at):
-                self._refuse_record_without_object()
+                self._raise_record_without_object_error()
             value = self._read_value()
             yield self._number, exact_json.dumps(value).decode()
             found = _next(self._text, self._at)
@@ -165,7 +167,7 @@ class _Document:
             else:
                 is_more = self._take_comma_or_end("]")
 
-    def _refuse_record_without_object(self) -> NoReturn:
+    def _raise_record_without_object_error(self) -> NoReturn:
         line, column = self._line_and_column(self._at)
         self._read_value()
         message, hint = f"record {self._number:,} is not an object", "Each element of the list must be an object."
@@ -180,10 +182,10 @@ class _Document:
 
     def _read_member_name(self) -> str:
         if self._peek_after_blanks() != '"':
-            self._refuse_wrong_or_truncated_text("is not JSON: expecting the name of a member in double quotes")
+            self._raise_wrong_or_truncated_text_error("is not JSON: expecting the name of a member in double quotes")
         name = self._read_value()
         if not isinstance(name, str):
-            self._refuse("the name of a member has a lone surrogate, which UTF-8 cannot represent", _HINT)
+            self._raise_error("the name of a member has a lone surrogate, which UTF-8 cannot represent", _HINT)
         self._require_mark(":")
         self._peek_after_blanks()
         return name
@@ -191,7 +193,9 @@ class _Document:
     def _enter_container(self, mark: str, what: str, depth: int) -> None:
         if (found := self._peek_after_blanks()) != mark and found:
             place = ".".join(self._path[:depth]) or "the document"
-            self._refuse(f"{place} is not {what}", "Correct records: the dotted path of the list, such as data.items.")
+            self._raise_error(
+                f"{place} is not {what}", "Correct records: the dotted path of the list, such as data.items."
+            )
         self._require_mark(mark)
         self._peek_after_blanks()
 
@@ -205,7 +209,7 @@ class _Document:
 
     def _require_mark(self, mark: str) -> None:
         if self._peek_after_blanks() != mark:
-            self._refuse_wrong_or_truncated_text(f"is not JSON: expecting {mark}")
+            self._raise_wrong_or_truncated_text_error(f"is not JSON: expecting {mark}")
         self._at += 1
 
     def _peek_after_blanks(self) -> str:
@@ -226,11 +230,11 @@ class _Document:
                 if self._text.startswith(("{", "[", '"'), self._at):
                     return self._read_long_value()
                 if len(self._text) - self._at > _LONGEST_WORD or not self._read_more():
-                    self._refuse_wrong_or_truncated_text(f"is not JSON: {error.msg}")
+                    self._raise_wrong_or_truncated_text_error(f"is not JSON: {error.msg}")
             except exact_json.LoneSurrogateError:
                 return self._read_long_value()
             except ValueError as error:
-                self._refuse(f"is not JSON: {error}", _HINT)
+                self._raise_error(f"is not JSON: {error}", _HINT)
             else:
                 if type(value) in _DELIMITED or len(self._text) - end > _LONGEST_WORD or not self._read_more():
                     self._at = end
@@ -242,18 +246,20 @@ class _Document:
         while end is None:
             held = len(self._text) - self._at
             if held > MAX_RECORD_BYTES:
-                self._refuse(f"a value of more than {MAX_RECORD_BYTES:,} characters", "Check that records is right.")
+                self._raise_error(
+                    f"a value of more than {MAX_RECORD_BYTES:,} characters", "Check that records is right."
+                )
             while self._read_more() and len(self._text) - self._at < 2 * held:
                 pass
             end = _end_of_value(self._text, self._at)
             if end is None and self._is_ended:
-                self._refuse_truncated_file()
+                self._raise_truncated_file_error()
         try:
             value = loads_marking_half_characters(self._text[self._at : end].encode())
         except JSONDecodeError as error:
-            self._refuse(f"is not JSON: {error.msg}", _HINT, self._at + error.pos)
+            self._raise_error(f"is not JSON: {error.msg}", _HINT, self._at + error.pos)
         except ValueError as error:
-            self._refuse(f"is not JSON: {error}", _HINT)
+            self._raise_error(f"is not JSON: {error}", _HINT)
         self._at = end
         return value
 
@@ -268,7 +274,7 @@ class _Document:
             text = self._decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
             if not block:
-                self._refuse_truncated_file()
+                self._raise_truncated_file_error()
             line = self._line_and_column(len(self._text))[0] + error.object[: error.start].count(b"\n")
             hint = "Ask the sender for UTF-8, the encoding of JSON, or fetch the file again."
             raise RefusedError(
@@ -286,15 +292,15 @@ class _Document:
         begin = self._text.rfind("\n", 0, at) + 1
         return line, at - begin + 1 + (0 if begin else self._column)
 
-    def _refuse_wrong_or_truncated_text(self, message: str) -> NoReturn:
+    def _raise_wrong_or_truncated_text_error(self, message: str) -> NoReturn:
         if self._at == len(self._text):  # only at the end of the file
-            self._refuse_truncated_file()
-        self._refuse(message, _HINT)
+            self._raise_truncated_file_error()
+        self._raise_error(message, _HINT)
 
-    def _refuse_truncated_file(self) -> NoReturn:
-        self._refuse("the file ends before its document does", _CUT, len(self._text))
+    def _raise_truncated_file_error(self) -> NoReturn:
+        self._raise_error("the file ends before its document does", _CUT, len(self._text))
 
-    def _refuse(self, message: str, hint: str, at: int | None = None) -> NoReturn:
+    def _raise_error(self, message: str, hint: str, at: int | None = None) -> NoReturn:
         line, column = self._line_and_column(self._at if at is None else at)
         raise RefusedError(message, where=f"{self._file}:{line}:{column}", hint=hint, code="file_damaged")
 

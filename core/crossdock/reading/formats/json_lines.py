@@ -13,7 +13,7 @@ from crossdock.reading.formats.decoding_into_record_pieces import MAX_RECORD_BYT
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.leniency_counts import Leniencies
 from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
-from crossdock.reading.formats.original_record_bytes import bytes_of_records_at_lines
+from crossdock.reading.formats.raw_bytes_of_shown_records import bytes_of_records_at_lines
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values import exact_json

@@ -84,17 +84,17 @@ def refuse_other_kind(head: bytes, encoding: str, *, name: str, expected: Litera
     is_ascii = "0".encode(encoding)[-1:] != b"\xf0"  # in EBCDIC, letters have the bytes of PGP packets
     found = next((kind for pattern, kind in _BINARY if pattern.match(head)), None)
     if found is not None and (is_ascii or found.what != _ENCRYPTED):
-        _refuse(found, name)
+        _raise_error(found, name)
     text = codecs.getincrementaldecoder(encoding)("replace").decode(head).lstrip("\ufeff")
     found = next((kind for pattern, kind in _TEXT if pattern.match(text)), None)
     if found is not None and found.what != expected:
-        _refuse(found, name)
+        _raise_error(found, name)
     if expected == "XML":
         return
     found_encoding = detect_unmarked_utf_16(head)
     if found_encoding is not None and not codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
         hint = "Ask the sender for UTF-8, the encoding of JSON." if expected else f"Declare encoding: {found_encoding}"
-        _refuse(OtherKind(f"in {found_encoding}", hint), name)
+        _raise_error(OtherKind(f"in {found_encoding}", hint), name)
 
 
 def detect_unmarked_utf_16(data: bytes) -> str | None:
@@ -107,7 +107,7 @@ def refuse_edi_message(text: bytes, *, name: str) -> None:
     """Refuse a table whose first record begins an EDI interchange: its segments are not rows of one table."""
     start = text[:HEAD].decode(errors="replace")
     if (found := next((kind for pattern, kind in _MESSAGES if pattern.match(start)), None)) is not None:
-        _refuse(found, name)
+        _raise_error(found, name)
 
 
 def refuse_other_than_sheet(head: bytes, *, name: str) -> None:
@@ -116,9 +116,9 @@ def refuse_other_than_sheet(head: bytes, *, name: str) -> None:
     text = head.decode("utf-8-sig", errors="replace")
     found = found or next((kind for pattern, kind in _TEXT if pattern.match(text)), None)
     if found is not None:
-        _refuse(found, name)
+        _raise_error(found, name)
     if head and not head.startswith((b"PK", b"\xd0\xcf\x11\xe0", b"\x09")) and _looks_like_text(text):
-        _refuse(OtherKind("text, and no sheet", "Declare format: {kind: delimited}, with its delimiter."), name)
+        _raise_error(OtherKind("text, and no sheet", "Declare format: {kind: delimited}, with its delimiter."), name)
 
 
 def raise_not_columnar_error(head: bytes, *, name: str, expected: str) -> NoReturn:
@@ -128,12 +128,12 @@ def raise_not_columnar_error(head: bytes, *, name: str, expected: str) -> NoRetu
     found = found or next((kind for pattern, kind in _TEXT if pattern.match(text)), None)
     if found is None:
         found = OtherKind(f"not {expected}", "Declare the format that it is in, or fetch it again in binary mode.")
-    _refuse(found, name)
+    _raise_error(found, name)
 
 
 def _looks_like_text(text: str) -> bool:
     return "\ufffd" not in text[:-4] and not re.search("[\x00-\x08\x0e-\x1f]", text)
 
 
-def _refuse(kind: OtherKind, name: str) -> NoReturn:
+def _raise_error(kind: OtherKind, name: str) -> NoReturn:
     raise RefusedError(f"the file is {kind.what}", where=name, hint=kind.hint, code="format_wrong")

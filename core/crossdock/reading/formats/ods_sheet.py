@@ -162,7 +162,7 @@ class _SheetContent:
 
     def _start_table(self, attributes: Mapping[str, str]) -> None:
         if self._is_table:
-            self._refuse("a table in a table", _ASK)
+            self._raise_error("a table in a table", _ASK)
         title = attributes.get(_NAME)
         is_visible = title is not None and attributes.get(f"{_TABLE}style-name") not in self._hidden
         self._visible += is_visible
@@ -190,7 +190,7 @@ class _SheetContent:
 
     def _write_row(self) -> None:
         if self._blank > _MAX_BLANK or self._row + self._row_repeats > _MAX_ROW:
-            self._refuse_far_cell(self._row + 1, len(self._cells))
+            self._raise_far_cell_error(self._row + 1, len(self._cells))
         line = json.dumps(self._cells).encode() + b"\n"
         self._limit_repeated_characters(len(line) * (self._row_repeats - 1))
         self._write(b"[]\n" * self._blank)
@@ -219,7 +219,7 @@ class _SheetContent:
         if value == "":
             return
         if self._column > _MAX_COLUMN:
-            self._refuse_far_cell(self._row + 1, self._column)
+            self._raise_far_cell_error(self._row + 1, self._column)
         if repeats > 1 and isinstance(value, str):
             self._limit_repeated_characters(len(value) * (repeats - 1))
         self._cells += [""] * (first - len(self._cells)) + [value] * repeats
@@ -243,7 +243,7 @@ class _SheetContent:
         if self._is_error(shown):
             if self._finds_errors:
                 hint = "Correct the formula, and export the sheet again."
-                self._refuse("the cell holds an error such as #N/A", hint)
+                self._raise_error("the cell holds an error such as #N/A", hint)
             return ""
         for name, text in attributes.items():
             if name == _DATE and _DAY_TEXT.fullmatch(text) and _SHOWN_TIME.search(shown):
@@ -252,10 +252,10 @@ class _SheetContent:
                 return read(text)
         kind = attributes.get(_TYPE)
         if shown and kind in _VALUE_TYPES:
-            self._refuse("a text without its value", _ASK)
+            self._raise_error("a text without its value", _ASK)
         if not shown and kind != "string" and _FORMULA in attributes and self._finds_errors:
             hint = "Open and save the file in a spreadsheet program, which calculates it."
-            self._refuse("the formula was never calculated", hint)
+            self._raise_error("the formula was never calculated", hint)
         return shown
 
     def _is_error(self, shown: str) -> bool:
@@ -268,34 +268,38 @@ class _SheetContent:
 
     def _parse_number(self, text: str) -> Any:
         if not NUMBER.fullmatch(text):
-            self._refuse("no number", _ASK)
+            self._raise_error("no number", _ASK)
         if loses_digits_as_double(text):
-            self._refuse("a number of more than 15 digits", "Programs keep 15 digits: ask for a cell that is text.")
+            self._raise_error(
+                "a number of more than 15 digits", "Programs keep 15 digits: ask for a cell that is text."
+            )
         return parse_double(text)
 
     def _parse_boolean(self, text: str) -> bool:
         if text.lower() not in {"true", "false"}:
-            self._refuse("neither true nor false", _ASK)
+            self._raise_error("neither true nor false", _ASK)
         return text.lower() == "true"
 
     def _positive_count(self, text: str) -> int:
         if text == "1":
             return 1
         if not (text.isdecimal() and len(text) <= _MAX_DIGITS and int(text)):
-            self._refuse("a number of repeats or merged cells that is not positive", _NO_PROGRAM)
+            self._raise_error("a number of repeats or merged cells that is not positive", _NO_PROGRAM)
         return int(text)
 
     def _limit_repeated_characters(self, characters: int) -> None:
         self._repeated += characters
         if self._repeated > self._most:
             message = "texts or rows are repeated too often for a file of its size"
-            self._refuse(message, "Delete all rows and columns beside the table, save the file, and send it again.")
+            self._raise_error(
+                message, "Delete all rows and columns beside the table, save the file, and send it again."
+            )
 
-    def _refuse_far_cell(self, row: int, column: int) -> NoReturn:
+    def _raise_far_cell_error(self, row: int, column: int) -> NoReturn:
         hint = "Delete all rows below the table and all columns beside it, save the file, and send it again."
         raise CellError("a cell far from the others", f"{self._title}!{cell_name(row, column)}", hint)
 
-    def _refuse(self, message: str, hint: str) -> NoReturn:
+    def _raise_error(self, message: str, hint: str) -> NoReturn:
         raise CellError(message, f"{self._title}!{cell_name(self._row + 1, self._column + 1)}", hint)
 
 

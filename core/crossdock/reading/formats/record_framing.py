@@ -57,7 +57,7 @@ class ByteStream:
         while (found := self._data.find(end, self._at + max(0, searched - len(end)))) < 0:
             size = len(self._data) - self._at
             if size > MAX_RECORD_BYTES:
-                self.refuse(f"a record of more than {MAX_RECORD_BYTES:,} bytes", self.offset, "Check line_end.")
+                self.raise_error(f"a record of more than {MAX_RECORD_BYTES:,} bytes", self.offset, "Check line_end.")
             self._fill(size + 1)
             if len(self._data) - self._at == size:
                 return self.take(size), False
@@ -65,7 +65,7 @@ class ByteStream:
         data, self._at = self._data[self._at : found], found + len(end)
         return data, True
 
-    def refuse(self, message: str, offset: int, hint: str = _CUT) -> NoReturn:
+    def raise_error(self, message: str, offset: int, hint: str = _CUT) -> NoReturn:
         where = f"{self._name}:{self.record_number}"
         raise RefusedError(
             f"{message}, at byte {offset} of the file (from 0)", where=where, hint=hint, code="file_damaged"
@@ -88,13 +88,13 @@ def records_of_fixed_length(stream: ByteStream, length: int, ends: Sequence[byte
         stream.record_number += 1
         offset = stream.offset - len(data)
         if len(data) < length:
-            stream.refuse(f"the file ends after {len(data):,} of the {length:,} bytes of a record", offset)
+            stream.raise_error(f"the file ends after {len(data):,} of the {length:,} bytes of a record", offset)
         if ends:
             end = end or next((each for each in ends if stream.peek(len(each)) == each), b"")
             found = stream.take(len(end))
             if (not end or found != end) and (found or stream.peek(1)):
                 hint = "The length of the copybook or of the layout is wrong, or line_end is."
-                stream.refuse(f"no line end after the {length:,} bytes of the record", offset + length, hint)
+                stream.raise_error(f"no line end after the {length:,} bytes of the record", offset + length, hint)
         yield offset, data
 
 
@@ -109,7 +109,7 @@ def records_before_line_ends(stream: ByteStream, ends: Sequence[bytes]) -> Itera
             returned = data.endswith(ends[0].removesuffix(plain))
             if has_return not in {None, returned}:
                 hint = "Were files of two systems joined? Ask the sender to send them separately."
-                stream.refuse("the line ends in another way than those before it", offset + len(data), hint)
+                stream.raise_error("the line ends in another way than those before it", offset + len(data), hint)
             has_return = returned
             data = data.removesuffix(ends[0].removesuffix(plain)) if returned else data
         yield offset, data
@@ -126,11 +126,11 @@ def records_in_blocks(stream: ByteStream) -> Iterator[FramedRecord]:
     while word := stream.take(_WORD):
         offset = stream.offset - len(word)
         if len(word) < _WORD:
-            stream.refuse("the file ends in the middle of a block descriptor word", offset)
+            stream.raise_error("the file ends in the middle of a block descriptor word", offset)
         is_extended = bool(word[0] & _EXTENDED)
         size = int.from_bytes(word, "big") & 0x7FFFFFFF if is_extended else int.from_bytes(word[:2], "big")
         if size < 2 * _WORD or (not is_extended and word[2:] != b"\0\0"):
-            stream.refuse(f"X'{word.hex().upper()}' is not a block descriptor word", offset, _WORDS)
+            stream.raise_error(f"X'{word.hex().upper()}' is not a block descriptor word", offset, _WORDS)
         end = offset + size
         while stream.offset < end:
             yield _record_after_descriptor_word(stream, stream.take(_WORD), end)
@@ -140,26 +140,26 @@ def _record_after_descriptor_word(stream: ByteStream, word: bytes, block_end: in
     stream.record_number += 1
     offset, size = stream.offset, int.from_bytes(word[:2], "big")
     if len(word) < _WORD or size < _WORD or word[2:] != b"\0\0" or (block_end and offset - _WORD + size > block_end):
-        _refuse_descriptor_word(stream, word, offset - len(word), size)
+        _raise_descriptor_word_error(stream, word, offset - len(word), size)
     data = stream.take(size - _WORD)
     if len(data) < size - _WORD:
         states = (
             f"{_descriptor_word_text(word)} states {size - _WORD:,} bytes, beyond the end of the file: {len(data):,} "
             "follow"
         )
-        stream.refuse(states, offset - _WORD)
+        stream.raise_error(states, offset - _WORD)
     return offset, data
 
 
-def _refuse_descriptor_word(stream: ByteStream, word: bytes, offset: int, size: int) -> NoReturn:
+def _raise_descriptor_word_error(stream: ByteStream, word: bytes, offset: int, size: int) -> NoReturn:
     if len(word) < _WORD:
-        stream.refuse("the file ends in the middle of a record descriptor word", offset)
+        stream.raise_error("the file ends in the middle of a record descriptor word", offset)
     if size > _WORD and word[3] == 0 and word[2] in _SPANNED:
         hint = "Ask for a file without spanned records (RECFM=VB, and not VBS)."
-        stream.refuse(f"{_descriptor_word_text(word)} is that of a segment of a spanned record", offset, hint)
+        stream.raise_error(f"{_descriptor_word_text(word)} is that of a segment of a spanned record", offset, hint)
     if size < _WORD or word[2:] != b"\0\0":
-        stream.refuse(f"X'{word.hex().upper()}' is not a record descriptor word", offset, _WORDS)
-    stream.refuse(f"{_descriptor_word_text(word)} states a record beyond the end of its block", offset, _WORDS)
+        stream.raise_error(f"X'{word.hex().upper()}' is not a record descriptor word", offset, _WORDS)
+    stream.raise_error(f"{_descriptor_word_text(word)} states a record beyond the end of its block", offset, _WORDS)
 
 
 def _descriptor_word_text(word: bytes) -> str:
@@ -173,5 +173,5 @@ def records_of_computed_size(stream: ByteStream, size_of: Callable[[ByteStream],
         offset, size = stream.offset, size_of(stream)
         data = stream.take(size)
         if len(data) < size:
-            stream.refuse(f"the file ends after {len(data):,} of the {size:,} bytes of a record", offset)
+            stream.raise_error(f"the file ends after {len(data):,} of the {size:,} bytes of a record", offset)
         yield offset, data

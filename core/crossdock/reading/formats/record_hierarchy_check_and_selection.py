@@ -123,7 +123,7 @@ class RecordHierarchy:
     def check_last_record_and_totals(self) -> None:
         if self._last is not None and not self._ended_at:
             hint = "The file is truncated or still being written: fetch it again."
-            self._refuse(f"the last record is not of the type {self._last}", self._end, hint)
+            self._raise_error(f"the last record is not of the type {self._last}", self._end, hint)
         for totals in self._totals:
             totals.compare_totals_at_end(self._end)
 
@@ -135,17 +135,19 @@ class RecordHierarchy:
         if self._first is not None:
             firsts = lines.get(self._first)
             if not self._begun and (firsts is None or firsts[0] != begin):
-                self._refuse(f"the first record is not of the type {self._first}", begin, "Fetch the file again.")
+                self._raise_error(f"the first record is not of the type {self._first}", begin, "Fetch the file again.")
             again = () if firsts is None else firsts.to_list()[0 if self._begun else 1 :]
             if again:
-                self._refuse(f"a second record of the type {self._first}", again[0], _JOINED)
+                self._raise_error(f"a second record of the type {self._first}", again[0], _JOINED)
         self._begun, self._end = True, end
         if self._ended_at:
-            self._refuse(f"a record after that of the type {self._last}, which is the last one", begin, _JOINED)
+            self._raise_error(f"a record after that of the type {self._last}, which is the last one", begin, _JOINED)
         if self._last in lines:
             self._ended_at = lines[self._last][0]
             if (after := first_record_line_after(lines, self._ended_at)) is not None:
-                self._refuse(f"a record after that of the type {self._last}, which is the last one", after, _JOINED)
+                self._raise_error(
+                    f"a record after that of the type {self._last}, which is the last one", after, _JOINED
+                )
 
     def _with_parents(self, frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
         found = dict[str, pl.DataFrame]()
@@ -171,23 +173,23 @@ class RecordHierarchy:
     ) -> pl.DataFrame:
         parents = known.get(parent)
         if parents is None:
-            self._refuse_orphan(name, parent, frame[LINE][0])
+            self._raise_orphan_error(name, parent, frame[LINE][0])
         places = parents[LINE].search_sorted(frame[LINE], side="right").cast(pl.Int64) - 1
         if (orphans := frame.filter(places < 0)).height:
-            self._refuse_orphan(name, parent, orphans[LINE][0])
+            self._raise_orphan_error(name, parent, orphans[LINE][0])
         own = parents[places]
         if (above := self._types[parent].parent) is not None:
             current = known[above][LINE]
             stale = current.search_sorted(own[LINE], side="right") != current.search_sorted(frame[LINE], side="right")
             if (orphans := frame.filter(stale)).height:
-                self._refuse_orphan(name, parent, orphans[LINE][0])
+                self._raise_orphan_error(name, parent, orphans[LINE][0])
         return pl.concat([own.drop(LINE), frame], how="horizontal")
 
-    def _refuse_orphan(self, name: str, parent: str, line: int) -> NoReturn:
+    def _raise_orphan_error(self, name: str, parent: str, line: int) -> NoReturn:
         hint = "Lines were lost or reordered: fetch the file again, or ask the sender."
-        self._refuse(f"a record of the type {name} before any {parent} that it belongs to", line, hint)
+        self._raise_error(f"a record of the type {name} before any {parent} that it belongs to", line, hint)
 
-    def _refuse(self, message: str, line: int, hint: str) -> NoReturn:
+    def _raise_error(self, message: str, line: int, hint: str) -> NoReturn:
         raise RefusedError(message, where=f"{self._name}:{line}", hint=hint, code="file_damaged")
 
 

@@ -159,15 +159,17 @@ class _Sheet:
                 self.total_rows += 1
                 continue
             if blank:
-                self._refuse("a blank row among the rows", f"A{blank}", "Ask the sender not to leave rows blank.")
+                self._raise_error("a blank row among the rows", f"A{blank}", "Ask the sender not to leave rows blank.")
             if self.row == self._first and is_header_in_other_notation(texts, self.names):
-                self._refuse("the first row is a header, and header: false is declared", f"A{self.row}", HEADER_HINT)
+                self._raise_error(
+                    "the first row is a header, and header: false is declared", f"A{self.row}", HEADER_HINT
+                )
             if texts[0] in self.names and is_header_again(texts, self.names):
                 hint = "Ask the sender for one table with one header, such as without the headers of printed pages."
-                self._refuse("the header again among the rows", cell_name(self.row, 1), hint)
+                self._raise_error("the header again among the rows", cell_name(self.row, 1), hint)
             width = len(self.names)
             if extra := next((n for n, text in enumerate(texts[width:], width) if text), None):
-                self._refuse("a cell beside the columns", cell_name(self.row, extra + 1), "Name its column.")
+                self._raise_error("a cell beside the columns", cell_name(self.row, extra + 1), "Name its column.")
             yield *(texts + [""] * (width - len(texts)))[:width], before + self.row
 
     def _checked_header(self, declared: Sequence[str] | None) -> Sequence[str]:
@@ -177,20 +179,22 @@ class _Sheet:
             names.pop()
         hint = "Correct skip_rows, header and names in the format, or ask the sender."
         if not names:
-            self._refuse("the header is empty", place, hint)
+            self._raise_error("the header is empty", place, hint)
         try:
             check_column_names(names)
         except ValueError as error:
-            self._refuse(f"header: {error}", place, hint)
+            self._raise_error(f"header: {error}", place, hint)
         if declared is not None and tuple(names) != tuple(declared):
-            self._refuse("the header is not the declared one, or not that of the sheet before", place, hint)
+            self._raise_error("the header is not the declared one, or not that of the sheet before", place, hint)
         return names
 
     def _refuse_merged_cells(self, first: int) -> None:
         """Refuse merged cells: only the first has the value, and the meaning of the others is not known."""
         for (row, column), (last, _) in self._sheet.merged:
             if last + 1 >= first:
-                self._refuse("merged cells", cell_name(row + 1, column + 1), "Ask for a table without merged cells.")
+                self._raise_error(
+                    "merged cells", cell_name(row + 1, column + 1), "Ask for a table without merged cells."
+                )
 
     def _row_texts(self, cells: Sequence[Any]) -> list[str]:
         return [cell if cell == "" else self._cell_text(cell, number) for number, cell in enumerate(cells, 1)]
@@ -199,7 +203,7 @@ class _Sheet:
         match cell:
             case str():
                 if _CONTROL.search(cell):
-                    self._refuse("a control character", cell_name(self.row, column), "Correct the text.")
+                    self._raise_error("a control character", cell_name(self.row, column), "Correct the text.")
                 return cell
             case bool():
                 return "TRUE" if cell else "FALSE"
@@ -209,10 +213,10 @@ class _Sheet:
                 return _duration_text(cell)
         if (text := exact_number_text(cell)) is None:
             hint = "Excel keeps 15 digits: ask for a cell that is text."
-            self._refuse("a number of more than 15 digits", cell_name(self.row, column), hint)
+            self._raise_error("a number of more than 15 digits", cell_name(self.row, column), hint)
         return text
 
-    def _refuse(self, message: str, cell: str, hint: str) -> NoReturn:
+    def _raise_error(self, message: str, cell: str, hint: str) -> NoReturn:
         raise RefusedError(message, where=f"{self._place}!{cell}", hint=hint, code="file_damaged")
 
 

@@ -34,17 +34,17 @@ class StrictParser:
             cells, end = self._parse_record(text, start, line)
             self._check_characters(text, start, end, line)
             if cells == [""] and text[start:end].strip("\r\n") == "":
-                self.refuse("the line is blank", line, hint="Ask the sender not to write blank lines.")
+                self.raise_error("the line is blank", line, hint="Ask the sender not to write blank lines.")
             if crlf is not None and text[end - 1] == "\n" and text.endswith("\r\n", start, end) != crlf:
                 found, before = ("LF", "CRLF") if crlf else ("CRLF", "LF")
                 line += text.count("\n", start, end) - 1
                 hint = "Were files of two systems joined? Ask the sender to send them separately."
-                self.refuse(f"the line ends with {found}, the lines before it with {before}", line, hint=hint)
+                self.raise_error(f"the line ends with {found}, the lines before it with {before}", line, hint=hint)
             yield line, cells
             line += text.count("\n", start, end)
             start = end
 
-    def refuse(self, message: str, line: int, column: int | None = None, *, hint: str) -> NoReturn:
+    def raise_error(self, message: str, line: int, column: int | None = None, *, hint: str) -> NoReturn:
         where = f"{self.name}:{line}" if column is None else f"{self.name}:{line}:{column}"
         raise RefusedError(message, where=where, hint=hint, code="file_damaged")
 
@@ -80,7 +80,7 @@ class StrictParser:
     def _refuse_too_many_cells(self, cells: int, line: int) -> None:
         if cells > MAX_COLUMNS:
             hint = "Check the declared delimiter and quote, and that the file is a table."
-            self.refuse(f"{cells} columns or more; the limit is {MAX_COLUMNS}", line, hint=hint)
+            self.raise_error(f"{cells} columns or more; the limit is {MAX_COLUMNS}", line, hint=hint)
 
     def _parse_unquoted(self, text: str, start: int, line: int, field: int) -> tuple[str, int]:
         stop = self._cell_end_pattern.search(text, start)
@@ -90,7 +90,7 @@ class StrictParser:
             if not re.search(f"(?:^|{re.escape(self.delimiter)}) *{re.escape(self.quote or '')}", text, re.MULTILINE):
                 hint += " If no field is ever quoted, and quotes are ordinary characters, declare quote: null."
             message = f"field {field + 1} contains a quote, but does not begin with one"
-            self.refuse(message, line, _column_in_line(text, stop.start()), hint=hint)
+            self.raise_error(message, line, _column_in_line(text, stop.start()), hint=hint)
         return text[start : stop.start()], stop.start()
 
     def _parse_quoted(self, text: str, start: int, line: int, field: int) -> tuple[str, int]:
@@ -100,7 +100,7 @@ class StrictParser:
         while end >= 0 and text.startswith(quote, end + 1):
             end = text.find(quote, end + 2)
         if end < 0:
-            self.refuse(
+            self.raise_error(
                 f"the quote that opens field {field + 1} is never closed",
                 line,
                 _column_in_line(text, start),
@@ -109,7 +109,7 @@ class StrictParser:
         cell, end = text[start + 1 : end].replace(quote * 2, quote), end + 1
         if end < len(text) and not text.startswith((self.delimiter, "\n", "\r\n"), end):
             message = f"text follows the closing quote of field {field + 1}, which was opened in line {line}"
-            self.refuse(message, line + cell.count("\n"), _column_in_line(text, end), hint=_DOUBLE)
+            self.raise_error(message, line + cell.count("\n"), _column_in_line(text, end), hint=_DOUBLE)
         return cell, end
 
     def _check_characters(self, text: str, start: int, end: int, line: int) -> None:
@@ -131,7 +131,9 @@ class StrictParser:
                 "a byte order mark inside the file",
                 "Were files joined? Ask the sender to send them separately.",
             )
-        self.refuse(found, line + text.count("\n", start, odd.start()), _column_in_line(text, odd.start()), hint=hint)
+        self.raise_error(
+            found, line + text.count("\n", start, odd.start()), _column_in_line(text, odd.start()), hint=hint
+        )
 
 
 def _column_in_line(text: str, at: int) -> int:

@@ -221,7 +221,7 @@ class _RowCollector:
         self.parser.buffer_text, self.parser.buffer_size = True, _CHUNK_BYTES
         self.parser.StartElementHandler, self.parser.EndElementHandler = self._start_element, self._end_element
         self.parser.CharacterDataHandler = self._add_text
-        self.parser.StartDoctypeDeclHandler = self._refuse_doctype
+        self.parser.StartDoctypeDeclHandler = self._raise_doctype_error
         self.parser.StartNamespaceDeclHandler = _ignore_event  # so that prefixes and namespaces are among the names
         self._node, self._depth = plan.top, 0
         self._ignored = 0  # elements that are not declared, one inside of the other
@@ -246,7 +246,7 @@ class _RowCollector:
         try:
             self.parser.Parse(data, is_last)
         except expat.ExpatError as error:
-            self._refuse_malformed(error)
+            self._raise_malformed_error(error)
         except (LookupError, ValueError) as error:
             if self._names:  # after the declaration, it is not an encoding
                 raise
@@ -259,18 +259,20 @@ class _RowCollector:
     def _check_sizes(self) -> None:
         index = self.parser.CurrentByteIndex
         if self._begun and self._fed - self._begun > MAX_RECORD_BYTES:
-            self._refuse(f"a record of more than {MAX_RECORD_BYTES:,} bytes", "Check that record names one record.")
+            self._raise_error(
+                f"a record of more than {MAX_RECORD_BYTES:,} bytes", "Check that record names one record."
+            )
         if 0 <= index < self._fed - MAX_TAG_BYTES:
-            self._refuse(f"a tag or comment of more than {MAX_TAG_BYTES:,} bytes", _WRONG)
+            self._raise_error(f"a tag or comment of more than {MAX_TAG_BYTES:,} bytes", _WRONG)
         if len(self._names) > MAX_NAMES:
-            self._refuse(f"more than {MAX_NAMES:,} different names", _WRONG)
+            self._raise_error(f"more than {MAX_NAMES:,} different names", _WRONG)
 
     def _start_element(self, name: str, attributes: dict[str, str]) -> None:
         self._depth += 1
         if self._ignored:
             self._ignored += 1
             if self._depth > MAX_DEPTH:
-                self._refuse(f"elements in more than {MAX_DEPTH} levels", _WRONG)
+                self._raise_error(f"elements in more than {MAX_DEPTH} levels", _WRONG)
             self._remember_record_elsewhere(name)
             return
         node = self._node.children.get(name)
@@ -285,18 +287,18 @@ class _RowCollector:
         cells = self._cells
         if (slot := node.slot) >= 0:
             if cells[slot] is not None:
-                self._refuse_repeated(f"the element {_local_name(name)}")
+                self._raise_repeated_error(f"the element {_local_name(name)}")
             cells[slot] = ""
         if attributes:
             self._take_attributes(node, attributes)
 
     def _take_attributes(self, node: _Node, attributes: dict[str, str]) -> None:
         if len(attributes) > MAX_ATTRIBUTES:
-            self._refuse(f"an element with more than {MAX_ATTRIBUTES:,} attributes", _WRONG)
+            self._raise_error(f"an element with more than {MAX_ATTRIBUTES:,} attributes", _WRONG)
         for attribute, slot in node.attributes:
             if (value := attributes.get(attribute)) is not None:
                 if self._cells[slot] is not None:
-                    self._refuse_repeated(f"the attribute {_local_name(attribute)}")
+                    self._raise_repeated_error(f"the attribute {_local_name(attribute)}")
                 self._cells[slot] = value
 
     def _add_text(self, text: str) -> None:
@@ -305,7 +307,7 @@ class _RowCollector:
             if first := self._cells[node.slot]:
                 self._length = len(text) + (self._length or len(first))
                 if self._length > MAX_TEXT:
-                    self._refuse(f"a text of more than {MAX_TEXT:,} characters", "Leave the column out.")
+                    self._raise_error(f"a text of more than {MAX_TEXT:,} characters", "Leave the column out.")
                 self._pieces.append(text)
             else:
                 self._cells[node.slot] = text
@@ -340,7 +342,7 @@ class _RowCollector:
                 slot for slot in (node.slot if node.is_text else -1, *(s for _, s in node.attributes)) if slot >= 0
             ]
             if is_late and any(slot != self._plan.count for slot in slots):
-                self._refuse(
+                self._raise_error(
                     f"the element {_local_name(node.name)} follows records that need its value",
                     "A value around records can be their column only if it precedes them: leave the column out.",
                 )
@@ -352,7 +354,7 @@ class _RowCollector:
             self._lines.append(self._cells[inner:])
             self._cells[inner:] = self._no_line
             if len(self._lines) > MAX_ROWS:
-                self._refuse(f"a record of more than {MAX_ROWS:,} rows", "Check that record and rows are right.")
+                self._raise_error(f"a record of more than {MAX_ROWS:,} rows", "Check that record and rows are right.")
         elif role is _Role.RECORD:
             self._check_missing(0, self._plan.inner)
             if self._lines:
@@ -379,24 +381,26 @@ class _RowCollector:
         size = sum(len(cell) for cell in self._cells[:cells] if cell)
         if self.repeated + size * max(1, len(self._lines)) > MAX_EXPLODED:
             message = f"the columns around rows exceed {MAX_EXPLODED >> 20:,} MiB, as they are repeated in each"
-            self._refuse(message, "Leave long values around the rows out of the columns.")
+            self._raise_error(message, "Leave long values around the rows out of the columns.")
         return size
 
     def _check_missing(self, first_slot: int, end_slot: int) -> None:
         if self._refuses_missing and None in self._cells[first_slot:end_slot]:
             for name, slot in zip(self._plan.names, self._plan.places, strict=True):
                 if first_slot <= slot < end_slot and self._cells[slot] is None:
-                    self._refuse(f"column {name} is missing", "Ask the sender, or declare missing: empty.")
+                    self._raise_error(f"column {name} is missing", "Ask the sender, or declare missing: empty.")
 
     def _refuse_conflicting_undeclared_element(self, name: str) -> None:
         node, local = self._node, _local_name(name)
         if node.is_text:
             hint = f"Declare paths inside of {_local_name(node.name)}, or leave its text out."
-            self._refuse(f"the element {local} inside of {_local_name(node.name)}, of which the text is read", hint)
+            self._raise_error(
+                f"the element {local} inside of {_local_name(node.name)}, of which the text is read", hint
+            )
         declared = node.local_names.get(local)
         if self._depth == 1 and declared is None:
             (root,) = node.children
-            self._refuse(
+            self._raise_error(
                 f"the root element is {_name_and_namespace_text(name)}, and not {_name_and_namespace_text(root)}",
                 "Correct record.",
             )
@@ -404,7 +408,7 @@ class _RowCollector:
             child = node.children[declared]
             if child.role is not None or self._leads_to_row(child):
                 found, wanted = _name_and_namespace_text(name), _name_and_namespace_text(declared)
-                self._refuse(f"an element is {found}, and {wanted} is declared", "Correct namespaces.")
+                self._raise_error(f"an element is {found}, and {wanted} is declared", "Correct namespaces.")
             place = f"{self._file}:{self.parser.CurrentLineNumber}:{self.parser.CurrentColumnNumber + 1}"
             for slot in _cell_slots_in_subtree(child):
                 self._in_other_namespace.setdefault(slot, place)
@@ -435,11 +439,11 @@ class _RowCollector:
         if self._plan.count is not None:
             stated = self._around[self._plan.count]
             if stated is None:
-                self._refuse("the number of records that the layout declares is missing", _COUNT_HINT)
+                self._raise_error("the number of records that the layout declares is missing", _COUNT_HINT)
             if not (text := stated.strip(_BLANK)).isdecimal() or len(text) > len(str(1 << 64)):
-                self._refuse("the stated number of records is not a number", _COUNT_HINT)
+                self._raise_error("the stated number of records is not a number", _COUNT_HINT)
             if int(text) != self.records:
-                self._refuse(f"the file states {int(text):,} records and has {self.records:,}", _COUNT_HINT)
+                self._raise_error(f"the file states {int(text):,} records and has {self.records:,}", _COUNT_HINT)
         for name, slot in zip(self._plan.names, self._plan.places, strict=True):
             if slot not in found and (where := self._in_other_namespace.get(slot)):
                 message = f"column {name} is in no record, and elements of its name are in another namespace"
@@ -447,15 +451,15 @@ class _RowCollector:
                     message, where=where, hint="Correct namespaces, or leave the column out.", code="column_missing"
                 )
 
-    def _refuse_doctype(self, *_: object) -> NoReturn:
+    def _raise_doctype_error(self, *_: object) -> NoReturn:
         hint = "A document type may define entities and name other files: ask the sender for a file without it."
-        self._refuse("a document type (DOCTYPE) is not read", hint)
+        self._raise_error("a document type (DOCTYPE) is not read", hint)
 
-    def _refuse_repeated(self, what: str) -> NoReturn:
+    def _raise_repeated_error(self, what: str) -> NoReturn:
         hint = "Declare rows with the path of what is repeated, to read each as a row; or leave the column out."
-        self._refuse(f"{what} is repeated, and a cell has one value", hint)
+        self._raise_error(f"{what} is repeated, and a cell has one value", hint)
 
-    def _refuse_malformed(self, error: expat.ExpatError) -> NoReturn:
+    def _raise_malformed_error(self, error: expat.ExpatError) -> NoReturn:
         is_cut = error.code in _CUT
         message = f"is not XML: {expat.ErrorString(error.code)}"
         if is_cut:
@@ -464,7 +468,7 @@ class _RowCollector:
         where = f"{self._file}:{error.lineno}:{error.offset + 1}"
         raise RefusedError(message, where=where, hint=hint, code="file_damaged") from None
 
-    def _refuse(self, message: str, hint: str) -> NoReturn:
+    def _raise_error(self, message: str, hint: str) -> NoReturn:
         where = f"{self._file}:{self.parser.CurrentLineNumber}:{self.parser.CurrentColumnNumber + 1}"
         raise RefusedError(message, where=where, hint=hint, code="file_damaged")
 

@@ -313,7 +313,7 @@ class FileSource:
             )
             hint = "their records are missing; they are read when they come: ask the sender for them"
             for stream_id in self._stream_ids:
-                self._warn_of_missing_files(stream_id, f"{found} not there, such as {name} in {where}: {hint}")
+                self._add_missing_file_warning(stream_id, f"{found} not there, such as {name} in {where}: {hint}")
         return entries
 
     def _warn_of_fewer_parts_than_before(self, parts: Sequence[FileFacts]) -> None:
@@ -324,9 +324,9 @@ class FileSource:
                 found = count_with_noun(len(parts), "file")
                 text = f"the snapshot of {parts[-1].name} has {found}, and the one before had {before:,}"
                 hint = "if a part is missing, records lose its rows until it arrives: run after the last upload"
-                self._warn_of_missing_files(stream_id, f"{text}: {hint}")
+                self._add_missing_file_warning(stream_id, f"{text}: {hint}")
 
-    def _warn_of_missing_files(self, stream_id: StreamId, text: str) -> None:
+    def _add_missing_file_warning(self, stream_id: StreamId, text: str) -> None:
         self._run.warn(stream_id.stream.partition(":")[0], text, code="file_missing")
 
     def _select_files_to_fetch(self, store: FileStore) -> list[RemoteFile]:

@@ -33,7 +33,7 @@ from crossdock.reading.wrappers.wrapper import (
     WrapperSettings,
     read_blocks,
 )
-from crossdock.reading.wrappers.zip_aes_encryption import (
+from crossdock.reading.wrappers.zip_aes_decryption_and_encryption import (
     MAC,
     METHOD,
     AesHeader,

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.second_pass_for_changed_records import KeyedRecord, stored_records_prepared_again
 from crossdock.runs.planning.target_ids_of_references import References, ScopedKey, references_in

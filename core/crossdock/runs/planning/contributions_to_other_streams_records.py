@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from msgspec import structs
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.delta.second_pass_for_changed_records import KeyedRecord
 from crossdock.runs.planning.own_writes_in_source import Origin
 from crossdock.runs.planning.target_ids_of_references import ScopedKey, placeholder

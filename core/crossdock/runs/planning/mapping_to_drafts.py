@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.errors import RecordError, RefusedError
 from crossdock.resources import Reference, ResourceModel
 from crossdock.runs.planning.target_ids_of_references import references_in

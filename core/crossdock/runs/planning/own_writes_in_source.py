@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.delta.second_pass_for_changed_records import KeyedRecord
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.state import Scope, State, Transaction

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from msgspec import Struct, field
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.delta.second_pass_for_changed_records import KeyedRecord
 from crossdock.runs.planning.target_ids_of_references import ScopedKey
 from crossdock.state import Binding, DeadLetter, NamedRecord, Transaction, WaitingRecord

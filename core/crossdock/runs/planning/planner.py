@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from crossdock.config.project.connections import guard_author_code_of_stream
+from crossdock.config.project.connections_and_bound_streams import guard_author_code_of_stream
 from crossdock.delta.repeated_keys import KEEP_TOGETHER
 from crossdock.delta.second_pass_for_changed_records import KeyedRecord, in_chunks
 from crossdock.errors import CrossdockError, RecordError, StateError
@@ -21,8 +21,8 @@ from crossdock.runs.planning.acknowledged_operations import (
 from crossdock.runs.planning.adoptable_records import LiveMatches
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.contributions_to_other_streams_records import Contributions
+from crossdock.runs.planning.external_ids_taken_by_other_namespaces import NamesOfOtherNamespaces
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter, draft_of_record, rejection_by_target_code
-from crossdock.runs.planning.names_of_other_namespaces import NamesOfOtherNamespaces
 from crossdock.runs.planning.own_writes_in_source import Origin, OwnWrites
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.removals import Removals, is_never_removed, removal_operation

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import polars as pl
 from msgspec import Struct, field, structs
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.delta import fingerprint
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.errors import CrossdockError, RefusedError

@@ -9,7 +9,7 @@ from typing import Literal
 import polars as pl
 from msgspec import Struct
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.errors import CrossdockError
 from crossdock.state import Intent, PastSnapshot, State, Transaction, Wait
 from crossdock.state.tables.history_of_read_snapshots import COMPARED_SNAPSHOTS

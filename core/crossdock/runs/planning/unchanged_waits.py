@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.delta.state_comparison import Delta

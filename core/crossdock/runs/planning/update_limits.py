@@ -13,7 +13,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.delta.second_pass_for_changed_records import KeyedRecord
 from crossdock.errors import RefusedError
 from crossdock.runs.planning.awaiting_parents import AwaitingParents

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.runs.active_run import REPAIR, ActiveRun

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import structs
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.mapping.resource_types import RESOURCES

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, cast
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.mapping.resource_types import CHANGED, RESOURCES
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.compact_id_set import IdSet

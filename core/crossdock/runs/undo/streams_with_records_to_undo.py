@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from msgspec import Struct, structs
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.runs.reconciliation.reconcile import new_platform_source_context
 from crossdock.runs.session_shared_by_runs import Session
 from crossdock.runs.undo.undo_decisions import Referred, UndoneRecord, decide_undo_of_records, nothing_referred

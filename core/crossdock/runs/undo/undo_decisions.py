@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, structs
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.state import Binding, RecordIdentity, Scope, State, Transaction
 from crossdock.state.queries.delivered_history import DeliveredOperation
 from crossdock.values.raw_rows_and_records import Record

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.runs.plan_and_apply import DecisionHash, PlanFile
 from crossdock.runs.plan_result import PlanListener

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from crossdock.config.project.connections import Connection
+from crossdock.config.project.connections_and_bound_streams import Connection
 from crossdock.config.project.project import Project
 from crossdock.connector import Context
 from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError

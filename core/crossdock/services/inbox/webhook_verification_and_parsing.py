@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-from crossdock.config.project.connections import Connection
+from crossdock.config.project.connections_and_bound_streams import Connection
 from crossdock.config.project.records_named_by_webhooks import checked_webhook_hints
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.printable import is_storable, printable

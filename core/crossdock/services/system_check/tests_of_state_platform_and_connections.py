@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from crossdock.config.project.connections import Connection
+from crossdock.config.project.connections_and_bound_streams import Connection
 from crossdock.config.project.project import Project
 from crossdock.connector import Context, Finding, Stream
 from crossdock.errors import CrossdockError, UnavailableError, add_code_to_first_line

@@ -255,9 +255,9 @@ class _SessionLock:
         return session
 
     def try_to_take(self) -> bool:
-        return self._is_own() and bool(self._session.execute(_TAKE_ADVISORY_LOCK).scalar())
+        return self._is_session_not_pooled() and bool(self._session.execute(_TAKE_ADVISORY_LOCK).scalar())
 
-    def _is_own(self) -> bool:
+    def _is_session_not_pooled(self) -> bool:
         """Return whether the session is that of this process alone.
 
         A pooler, such as PgBouncer, lends a session to several processes in turn, all of which get its lock. It tells

@@ -291,7 +291,7 @@ class Intents:
         """Return the highest counter of each of *key_hashes* that has intents."""
         return dict(_COUNTERS.rows(self._connection, scope.columns, key_hashes))
 
-    def listed(
+    def page_with_statuses(
         self, statuses: Iterable[Status], *, limit: int, choice: RecordFilter = ALL, after: int = 0
     ) -> list[Intent]:
         """Return at most *limit* intents of *choice* with an id *after* this one, oldest first."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.conftest import PIN
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.connector import Context, Settings, Stream
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.second_pass_for_changed_records import KeyedRecord

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 from tests.unit.runs.planning.accounts import account, bound_accounts
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.errors import InternalError, RecordError
 from crossdock.resources import CustomerDraft, Reference
 from crossdock.runs.planning import mapping_to_drafts

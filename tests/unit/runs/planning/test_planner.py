@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.conftest import PIN
 from tests.unit.runs.planning.accounts import account, bound_accounts, platform_target
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.second_pass_for_changed_records import KeyedRecord
 from crossdock.errors import RefusedError, UnavailableError

@@ -19,7 +19,7 @@ from tests.conftest import PIN
 from tests.examples import examples
 from tests.hashes import HASHES
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.connector import Context, Settings, Stream
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.stream_declaration import GoneLimits, OnGone

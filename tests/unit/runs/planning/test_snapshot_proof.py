@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.unit.delta.things import Things, batch
 from tests.unit.runs.planning.accounts import bound_accounts
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.mapping.stream_declaration import GoneLimits
 from crossdock.runs.planning.snapshot_proof import (

@@ -16,7 +16,7 @@ import pytest
 from msgspec import structs
 from tests.unit.runs.planning.accounts import Accounts, account, bound_accounts
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.connector import Settings
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.row_preparation import FP, KEY_HASH, SAME

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from crossdock.config.project.connections import BoundStream
+from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.errors import RecordError
 from crossdock.runs.planning.target_ids_of_references import References
 from crossdock.state import Transaction

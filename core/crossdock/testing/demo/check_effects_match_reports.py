@@ -20,7 +20,7 @@ def check_and_count_effects(project: Project, reports: list[Report]) -> Counter[
         raise InternalError("the tally does not balance", code="tally_unbalanced")
     effects = list(list_effects_of_tenant(project.platform))
     with project.read_state() as tx:
-        intents = tx.intents.listed(("delivered",), limit=len(effects) + 1)
+        intents = tx.intents.page_with_statuses(("delivered",), limit=len(effects) + 1)
     logged = Counter((effect["idempotencyKey"], effect["operation"], effect["id"]) for effect in effects)
     expected = Counter({(intent.idempotency_key, intent.operation, intent.target_id) for intent in intents})
     delivered = sum(tally.delivered for report in reports for tally in report.tallies.values())

@@ -7,7 +7,7 @@ from typing import Any
 
 from crossdock.errors import CrossdockError, UnauthorizedError
 from crossdock.reading.sources.request_allowance_of_run import SourceAllowance
-from crossdock.reading.sources.retried_requests import ThrottledError
+from crossdock.reading.sources.retried_requests import ForbiddenError, ThrottledError
 from crossdock.sources import UnavailableError
 
 _UNPROVED = 3  # records that may fail before one is answered
@@ -21,8 +21,8 @@ class FailingRecords:
     """Tells a record for which the API fails, or only answers 429, from an API that does so for all.
 
     A record is set aside if its requests failed, those of another record were answered after that, and its own failed
-    once more. Without another record, or with too many that fail, the first error ends the reading. What its own 429s
-    have taught of the rate limit is forgotten.
+    once more. Without another record, or with too many that fail and are not forbidden, the first error ends the
+    reading. What its own 429s have taught of the rate limit is forgotten.
     """
 
     def __init__(self, allowance: SourceAllowance) -> None:
@@ -67,7 +67,7 @@ class FailingRecords:
         try:
             return ask(item)[0]
         except (UnauthorizedError, UnavailableError) as error:
-            self._set_aside += 1
+            self._set_aside += not isinstance(error, ForbiddenError)  # some APIs say so of what does not exist
             if self._set_aside > _MOST:
                 raise
             if isinstance(error, ThrottledError):

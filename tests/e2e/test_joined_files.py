@@ -269,6 +269,31 @@ def test_a_file_of_a_look_up_proves_nothing(site: Site) -> None:
     assert [each["number"] for each in site.run("approve", "--json").json] == [20]
 
 
+@pytest.mark.parametrize("lookup", ["", " lookup: {store: {source: stores, on: {STORE: STOREID}}},"])
+def test_an_xml_record_that_is_elsewhere_is_not_gone(site: Site, lookup: str) -> None:
+    """A snapshot with elements like records that were not read proves no removal."""
+    begin(site)
+    sources = site.config.read_text().partition("      customers:")[0]
+    columns = "columns: {ORDERNO: '@no', STORE: '@store'}"
+    site.config.write_text(
+        sources.replace(
+            'headers: {files: "out/HEAD_*.csv", format: {kind: delimited, delimiter: ";"}}',
+            f'headers: {{files: "out/HEAD_*.xml", format: {{kind: xml, record: /all/order, {columns}}}}}',
+        )
+        + "      orders: {source: headers, mode: snapshot, key: [ORDERNO], resource: customer, on_gone: delete,"
+        f" gone: {{at_most_percent: 100, rows_within_percent: 100}},{lookup} map: {{name: STORE}}}}\n"
+    )
+    for night in range(6):
+        tag = "Order" if night == 4 else "order"
+        last = "" if night == 5 else f'<{tag} no="2" store="S1"/>'
+        site.export(f"HEAD_{night}.xml", f'<all><!--{night}--><order no="1" store="S1"/>{last}</all>')
+        done = site.run("sync", "wms.orders")
+        blocked = "may have more than was read: 1 element with the name of a record not read in HEAD_4.xml" in done.err
+        assert (done.code, blocked) == (4 if night == 4 else 0, night == 4)
+    operations = [each["operation"] for each in site.effects("customer")]
+    assert operations == ["create", "create", "delete"]
+
+
 def test_a_member_that_is_passed_over_proves_no_removal(site: Site) -> None:
     """Also of a snapshot that looks up columns, whose rows are counted."""
     begin(site)

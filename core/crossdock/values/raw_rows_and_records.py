@@ -114,7 +114,7 @@ class Proof:
         export: A text that distinguishes exports of the same content, such as the name and time of a file; may be
             empty.
         unread: What was not read and may belong to the snapshot, such as ``S_1.zip/BRE.CSV``; empty if there is nothing
-            of the kind. Nothing is gone then unless a person approves.
+            of the kind. Nothing is gone then unless a person approves. It may be known with the last batch only.
     """
 
     content: Callable[[], str]
@@ -132,7 +132,7 @@ class RawBatch:
         source: Name of the file or page; invisible characters are escaped.
         rows: Text columns and `LINE` (UInt64); for a file, it may be the path of an Arrow file with them.
         cursor: Where an incremental stream continues once this batch and all before it are settled.
-        proof: For a snapshot, the same in every batch of it.
+        proof: For a snapshot, the same in every batch of it, except for what was not read.
         again: Reads the source again, repeatedly until the run ends; the same in every batch of it. Without it, the
             engine keeps the rows that it may need later.
         deleted: The keys of records that the source has deleted, each as the texts of the key columns; None where there

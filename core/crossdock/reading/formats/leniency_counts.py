@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from threading import Lock
 from typing import Literal
 
@@ -69,11 +70,19 @@ class Leniencies:
             with self._lock:
                 self._counts[what] += count
 
+    @property
+    def elsewhere(self) -> str:
+        """What has the name of a record, and may be one that was not read; empty if there is nothing of the kind."""
+        return self._text(["elsewhere"])
+
     def __bool__(self) -> bool:
         return bool(self._counts)
 
     def __str__(self) -> str:
-        counted = ((what, self._counts[what]) for what in _SENTENCES if self._counts[what])
+        return self._text(_SENTENCES)
+
+    def _text(self, of: Iterable[Leniency]) -> str:
+        counted = ((what, self._counts[what]) for what in of if self._counts[what])
         return ", ".join(
             _SENTENCES[what].format(f"{number:,} {_LINES[what]}{'s' * (number != 1)}") for what, number in counted
         )

@@ -502,7 +502,7 @@ class XmlReader(FormatReader[XmlFormat]):
         if leniencies is not None and made.records:
             leniencies.add("absent", len(set(plan.places) - found))
             leniencies.add("elsewhere", made.elsewhere)
-        if last.height or first == 1:
+        if last.height or first == 1 or made.elsewhere:  # with the last rows, it is known what was not read
             yield last
 
     def describe_cell_places(self, layout: XmlFormat, names: Sequence[str], line: int) -> Mapping[str, str]:

@@ -14,7 +14,7 @@ import hashlib
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -395,6 +395,7 @@ class JoinedFiles:
             for name, rows in self._main.source.rows(file):
                 for chunk in joiner.add_columns(self._main.prepare(rows)):
                     columns = [name for name in chunk.columns if name != LINE]
+                    proof = replace(proof, unread=self._unread_text(read, others))  # more is known with each part
                     yield RawBatch(f"{name}{number}", chunk, proof=proof)
         for source, rows in joiner.orphans(columns):
             yield RawBatch(source, rows[[*columns, LINE]], proof=proof)
@@ -425,5 +426,10 @@ class JoinedFiles:
             return hashlib.sha256("\n".join(proof.content() for proof in own).encode()).hexdigest()
 
         counted, cut = all(proof.counted for proof in own), any(proof.cut for proof in proofs)
-        unread = ", ".join(dict.fromkeys(proof.unread for proof in proofs if proof.unread))
-        return Proof(content, counted=counted, cut=cut, export="\n".join(proof.export for proof in own), unread=unread)
+        export = "\n".join(proof.export for proof in own)
+        return Proof(content, counted=counted, cut=cut, export=export, unread=self._unread_text(read, others))
+
+    def _unread_text(self, read: Sequence[TakenFile], others: Mapping[str, Sequence[TakenFile]]) -> str:
+        proofs = [self._main.source.proof(file) for file in read]
+        proofs += [self._others[name].part.source.proof(file) for name, files in others.items() for file in files]
+        return ", ".join(dict.fromkeys(proof.unread for proof in proofs if proof.unread))

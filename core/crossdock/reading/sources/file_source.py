@@ -6,6 +6,7 @@ streams may share one source, which is then read once in a run.
 
 from __future__ import annotations
 
+import dataclasses
 import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -14,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 import polars as pl
-from msgspec import Struct
+from msgspec import Struct, field
 
 from crossdock.errors import CrossdockError, RefusedError
 from crossdock.reading.formats.control_totals import column_as_exact_decimals, plain_decimal_text
@@ -55,6 +56,7 @@ class TakenFile(Struct):
     parts: Sequence[tuple[str, Path]] = ()
     proof: Proof | None = None
     rows: int | None = None
+    leniencies: Leniencies = field(default_factory=Leniencies)
 
 
 class FileSource:
@@ -203,8 +205,12 @@ class FileSource:
         return ((name, read_arrow_file(part)) for name, part in file.parts) if file.parts else self._parse_file(file)
 
     def proof(self, file: TakenFile) -> Proof:
+        """Return the proof as far as the file was read: elements that may be records are known with its last rows."""
         file.proof = file.proof or self._make_proof(file.facts)
-        return file.proof
+        if file.proof.counted or not (elsewhere := file.leniencies.elsewhere):
+            return file.proof
+        unread = [file.proof.unread, f"{elsewhere} in {file.facts.name}"]
+        return dataclasses.replace(file.proof, unread=", ".join(filter(None, unread)))
 
     def accept(self, stream_id: StreamId) -> None:
         rows = {file.facts.name: file.rows for file in self._files or ()}
@@ -372,7 +378,8 @@ class FileSource:
 
     def _parse_file(self, file: TakenFile) -> Iterator[tuple[str, pl.DataFrame]]:
         """Yield the rows of *file*. Rows and failures are kept for the other streams."""
-        facts, parts, rows, leniencies = file.facts, list[tuple[str, Path]](), 0, Leniencies()
+        facts, parts, rows = file.facts, list[tuple[str, Path]](), 0
+        leniencies = file.leniencies = Leniencies()
         entry = self._entries.get(facts.content_hash)
         sums = StatedSums(facts.name, entry.where, entry.sums) if entry else None
         try:

@@ -269,6 +269,23 @@ def test_a_file_of_a_look_up_proves_nothing(site: Site) -> None:
     assert [each["number"] for each in site.run("approve", "--json").json] == [20]
 
 
+def test_a_look_up_that_finds_nothing_at_all_is_a_warning(site: Site) -> None:
+    """Lost zeros or a wrong file empty the columns in all records; a single row that is missing is no sign of it."""
+    begin(site)
+    sources = site.config.read_text().partition("      customers:")[0]
+    site.config.write_text(
+        sources + "      orders: {source: headers, mode: append, key: [ORDERNO], resource: customer,"
+        " lookup: {store: {source: stores, on: {STORE: STOREID}, optional: true}},"
+        " map: {name: ORDERNO, email: store.NAME}}\n"
+    )
+    warning = "wms.orders: look-up 'store' found no row for any of 2 keys"
+    for night, (stores, warned) in enumerate(((("s1", "s2"), True), (("s1", "S2"), False), (("s1",), False))):
+        rows = "".join(f"{night}{number};{store};2026-01-01\n" for number, store in enumerate(stores))
+        site.export(f"HEAD_{night}.csv", f"ORDERNO;STORE;AT\n{rows}")
+        done = site.run("sync", "wms.orders")
+        assert (done.code, warning in done.err) == (0, warned)
+
+
 @pytest.mark.parametrize("lookup", ["", " lookup: {store: {source: stores, on: {STORE: STOREID}}},"])
 def test_an_xml_record_that_is_elsewhere_is_not_gone(site: Site, lookup: str) -> None:
     """A snapshot with elements like records that were not read proves no removal."""

@@ -130,7 +130,8 @@ class Joiner:
     ) -> None:
         self._lookups, self._joins, self._stored, self._work = lookups, joins, stored, work
         self._seen: dict[str, list[pl.DataFrame]] = {name: [] for name in joins}  # keys of the main source
-        self._matched = dict.fromkeys(joins, False)
+        self._matched = dict.fromkeys([*joins, *lookups], False)
+        self._looked_up = dict.fromkeys(lookups, 0)  # how many keys, each once in a chunk
 
     def add_columns(self, rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
         """Yield *rows* with all columns, in chunks. A look-up file with different rows of one key is refused."""
@@ -158,6 +159,15 @@ class Joiner:
                 )
             yield from self._orphan_rows(rows, name, rule, columns)
 
+    def look_ups_without_any_row(self) -> Iterator[tuple[str, int]]:
+        """Yield the look-ups that have found none of several keys, and how many.
+
+        Nothing is wrong with a single one: the row of a look-up may be optional.
+        """
+        for name, number in self._looked_up.items():
+            if number > 1 and not self._matched[name]:
+                yield name, number
+
     def _orphan_rows(
         self, rows: pl.DataFrame, name: str, rule: Rule, columns: Sequence[str]
     ) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -173,7 +183,10 @@ class Joiner:
             yield str(file), part.drop(FILE)
 
     def _with_look_up(self, rows: pl.DataFrame, name: str, rule: Rule) -> pl.DataFrame:
-        found = self._stored[name].rows_matching(_distinct_keys(rows, rule), rule)
+        keys_of_rows = _distinct_keys(rows, rule)
+        found = self._stored[name].rows_matching(keys_of_rows, rule)
+        self._looked_up[name] += keys_of_rows.height
+        self._matched[name] = self._matched[name] or found.height > 0
         newest = found.unique(column_expressions_by_exact_names(rule.theirs), keep="last", maintain_order=True)
         _refuse_contradictory_lookup_rows(found, name, rule)
         text = [column for column in newest.columns if column not in {FILE, NUMBER, LINE}]
@@ -399,6 +412,12 @@ class JoinedFiles:
                     yield RawBatch(f"{name}{number}", chunk, proof=proof)
         for source, rows in joiner.orphans(columns):
             yield RawBatch(source, rows[[*columns, LINE]], proof=proof)
+        for name, keys in joiner.look_ups_without_any_row():
+            text = (
+                f"look-up {name!r} found no row for any of {keys:,} keys, so its columns are empty in all that was read"
+            )
+            hint = "check that 'on' names the right columns, and that the files belong together"
+            self._run.warn(self._main.stream_id.stream, f"{text}: {hint}", code="join_failed")
 
     def _store_rows(self, name: str, other: Joined, files: Sequence[TakenFile]) -> StoredRows:
         if not files:

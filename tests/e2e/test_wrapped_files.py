@@ -140,6 +140,24 @@ def test_the_newest_member_of_an_archive_counts(depot: Site, older: str, newer: 
     assert [effect["body"]["name"] for effect in depot.effects()] == [newer]
 
 
+@pytest.mark.parametrize("wrapped", ["[zip]", "[zip, gzip]"])
+@pytest.mark.parametrize(("older", "newer"), [("old.csv", "new.csv"), ("new.csv", "old.csv")])
+def test_times_of_members_count_where_their_names_tell_no_order(
+    depot: Site, older: str, newer: str, wrapped: str
+) -> None:
+    """The last one by its name would overwrite a newer one."""
+    declare(depot, f"wrapped: {wrapped}")
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, hour in ((newer, 9), (older, 8)):
+            data = f"{HEADER}P1;{name};1\n".encode()
+            info = zipfile.ZipInfo(name, (2026, 11, 25, hour, 0, 0))
+            archive.writestr(info, gzip.compress(data) if "gzip" in wrapped else data)
+    depot.export("PROD_1.zip", file.getvalue())
+    assert depot.sync("wms.products").code == 0
+    assert [effect["body"]["name"] for effect in depot.effects()] == [newer]
+
+
 @pytest.mark.parametrize(
     ("wrapped", "nothing"),
     [

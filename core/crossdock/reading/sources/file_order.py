@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeVar
@@ -236,18 +236,22 @@ class FileOrder:
                 if fault and (not late if fault == "older" else self.snapshot or not is_again):
                     raise self._order_refusal_error(fault, last, facts, compared, now, taken=True)
 
-    def member_sort_key(self, names: Iterable[str], archive: FileFacts, now: datetime) -> Callable[[str], Any]:
-        """Return the key that sorts the members *names* of an archive, which have no times of their own.
+    def member_sort_key(
+        self, times: Mapping[str, tuple[int, ...]], archive: FileFacts, now: datetime
+    ) -> Callable[[str], Any]:
+        """Return the key that sorts the members of an archive, by name with their *times*.
 
-        Dates count first, and then numbers; a member with the mark of a version follows the one without it.
+        Dates count first, and then numbers; a member with the mark of a version follows the one without it. Times count
+        only where all names have the same dates and numbers: those of members may be when they were packed.
         """
-        read = NaturalNames([TimedName(name, archive.modified_epoch_s) for name in names], now)
+        read = NaturalNames([TimedName(name, archive.modified_epoch_s) for name in times], now)
         bases = {other: base for base, other in pairs_with_version_mark(read)}
+        by_time = len({read.position_in_first_reading(name) for name in times}) == 1
 
         def key(name: str) -> tuple[Any, ...]:
             dates, numbers = read.position_in_first_reading(name)
             around = key(bases[name]) if name in bases else ()
-            return (*around, (dates, read.shape(name), numbers, name))
+            return (*around, (dates, times[name] if by_time else (), read.shape(name), numbers, name))
 
         return key
 

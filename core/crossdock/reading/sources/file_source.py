@@ -364,7 +364,8 @@ class FileSource:
                 found = unwrap_file(
                     delivered, self._wrapped, name=facts.name, folder=folder, clock=clock, passed_over=passed
                 )
-            key = self._order.member_sort_key((part.name for part in found), facts, self._run.clock.now())
+            times = {part.name: part.member_time for part in found}
+            key = self._order.member_sort_key(times, facts, self._run.clock.now())
             self._unwrapped[facts.content_hash] = sorted(found, key=lambda part: key(part.name))
             self._passed_over[facts.content_hash] = passed
             if passed.names:

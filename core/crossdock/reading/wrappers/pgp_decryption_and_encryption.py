@@ -9,6 +9,7 @@ import base64
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
 
@@ -131,7 +132,7 @@ class PgpWrapper:
                 if failure := _first_failure(keys.result, settings):
                     path.unlink()
                     raise _refusal(failure.message, part.name, failure.hint)
-        yield Part(part.name, path)
+        yield replace(part, content=path)
 
     def wrap(self, part: Part, settings: PgpSettings, work_folder: WorkFolder) -> Path:
         with Keyring(work_folder.folder) as keys, part.content.open("rb") as file:

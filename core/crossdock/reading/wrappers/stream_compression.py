@@ -10,6 +10,7 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -271,7 +272,7 @@ class StreamWrapper(Struct, frozen=True):
         with part.content.open("rb") as packed:
             stream = UnpackedStream(packed, self.packing, meter, name=part.name, max_members=settings.max_members)
             path = work_folder.write_file(read_blocks(stream))
-        yield Part(part.name, path)
+        yield replace(part, content=path)
 
     def wrap(self, part: Part, settings: StreamSettings, work_folder: WorkFolder) -> Path:
         del settings

@@ -42,10 +42,14 @@ class InMemoryFile:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A file, or one of the files that it holds; *name* is then ARCHIVE/MEMBER."""
+    """A file, or one of the files that it holds; *name* is then ARCHIVE/MEMBER.
+
+    *member_time* is the local time of change that an archive states, as numbers from the year on; it has no zone.
+    """
 
     name: str
     content: Openable
+    member_time: tuple[int, ...] = ()
 
 
 class PassedOver(msgspec.Struct):

@@ -99,7 +99,8 @@ class ZipWrapper:
             _refuse_overlapping_members(archive, part.name)
             for member in chosen:
                 opened = _Member(file, member, f"{part.name}/{member.filename}", password)
-                yield Part(opened.name, work_folder.write_file(opened.unpack_and_check(meter)))
+                content = work_folder.write_file(opened.unpack_and_check(meter))
+                yield Part(opened.name, content, member.date_time)
                 meter.before += member.compress_size
 
     def wrap(self, part: Part, settings: ZipSettings, work_folder: WorkFolder) -> Path:

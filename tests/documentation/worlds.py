@@ -113,7 +113,7 @@ class Worlds:
                 "--wait 30m": "--wait 1s",
                 "bindings import FILE": "bindings import bindings.csv",
             }
-            own = {"TMPDIR": str(folder), "XDG_STATE_HOME": str(folder / "home")}  # its state has others' identity
+            own = {"TMPDIR": str(folder), **_own_home(folder)}
             yield World(project, {**environment, **own}, {**names, **own_names})
 
     def _extended(self, name: str, folder: Path) -> dict[str, str]:
@@ -377,11 +377,18 @@ def _edited(project: Path) -> Iterator[dict[str, Any]]:
 
 
 def _runner(project: Path, environment: dict[str, str], config: str = "crossdock.yaml") -> Callable[..., None]:
+    environment = environment | _own_home(project.parent)
+
     def run(*arguments: str, code: int = 0) -> None:
         done = in_process(project / config, *arguments, environment=environment)
         assert done.exit_code == code, f"{arguments}: exit {done.exit_code}\n{done.stdout}{done.stderr}"
 
     return run
+
+
+def _own_home(folder: Path) -> dict[str, str]:
+    """Let the state of a world know nothing of its copies, which have the same identity."""
+    return {"XDG_STATE_HOME": str(folder / "home")}
 
 
 def _date(days: int) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import count
 from typing import Any
 
 from msgspec import Struct
@@ -153,7 +154,7 @@ class LookUps:
             return [], False
         since = self._earliest_creation_time(intent, target)
         cursor, similar = None, list[Candidate]()
-        for _ in range(PAGES):
+        for _ in range(PAGES) if intent.attempts else count():  # it may be as old as any
             text = time_text(since)
             listed, cursor = self._list_page(resource, target.list_page_request(resource, text, cursor, PAGE_SIZE))
             similar += [

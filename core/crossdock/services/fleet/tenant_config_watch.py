@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -183,12 +182,6 @@ def _values_to_keep_unique(tenant: Tenant | str | None) -> list[tuple[str, str]]
     if not isinstance(tenant, Tenant):
         return []
     return [("name", tenant.name), ("state", tenant.state), ("spool", str(tenant.spool))]
-
-
-def _require_readable_if_there(folder: Path) -> None:
-    """Raise OSError if *folder* cannot be read: `Path.glob` finds nothing in it, as if it had no file."""
-    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder):
-        pass
 
 
 def _may_be_config(path: Path) -> bool:

@@ -63,7 +63,7 @@ class Filling(Dispatcher):
         del allowance, senders  # nothing is sent
         self._run, self._target, self._settled, self._ids = run, target, settled, count(1)
 
-    def deliver_held_back(self, *, but: AbstractSet[str] = frozenset()) -> bool:
+    def deliver_held_back(self, *, but: AbstractSet[str] = frozenset(), at_end: bool = True) -> bool:
         """Nothing was held back."""
         del but
         return True

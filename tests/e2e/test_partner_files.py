@@ -197,6 +197,30 @@ def test_an_acknowledgement_that_comes_after_a_person_has_decided(tmp_path: Path
     assert list(stage.files().values())[1:] == [["N,SO-2,Bob,2"]]
 
 
+@pytest.mark.parametrize("restored", [False, True])
+def test_a_run_that_reads_acknowledgements_alone_hands_nothing_over_before_it(
+    tmp_path: Path, *, restored: bool
+) -> None:
+    """An order that counts as not delivered waits until they are read, though its own stream is not in the run."""
+    stage = PartnerFiles(tmp_path)
+    stage.export("SO-1,Ann,1", "SO-2,Bob,2")
+    stage.sync()
+    backup = stage.save()
+    if restored:
+        stage.export("SO-3,Cem,3")
+        stage.sync()
+        stage.restore(backup)
+        stage.run("state", "restored")
+    for key in ("SO-1", "SO-2"):
+        assert stage.run("records", "resolve", "shop.orders", key, "--not-delivered").exit_code == 0
+    before = stage.files().keys()
+    stage.acknowledge("ord_00001.csv,,,SO-1,OK,late")
+    done = stage.run("sync", "wms.acknowledgements", "--json")
+    balance(done.document)
+    assert stage.records(done.document, "wms.acknowledgements")["acknowledged"] == 1
+    assert [lines for name, lines in stage.files().items() if name not in before] == [["N,SO-2,Bob,2"]]
+
+
 def test_an_acknowledgement_of_a_file_that_counts_as_not_delivered(tmp_path: Path) -> None:
     """The partner may have the order twice, and the dead letter says so, for a file and for a record in it."""
     stage = PartnerFiles(tmp_path)

@@ -18,6 +18,7 @@ from crossdock.writing.delivery.in_doubt_and_refusal_rules import (
     is_held_back_as_unverifiable,
     may_be_executed_since_backup,
     sent_intent_rule,
+    waits_for_acknowledgements,
 )
 from crossdock.writing.delivery.operations_and_intents import payload_after
 from crossdock.writing.targets.target import Target
@@ -63,8 +64,9 @@ class UnsettledOperations(Struct):
                 is_in_doubt = cannot_be_verified_after_restore(intent.resource, intent.operation, target)
             elif intent.first_sent_at:
                 is_in_doubt = intent.place is None and sent_intent_rule(intent, target, now) == "park"
-            elif intent.identity.stream in streams and is_held_back_as_unverifiable(
-                intent, target, state_restored=state_restored
+            elif waits_for_acknowledgements(intent, target) or (
+                intent.identity.stream in streams
+                and is_held_back_as_unverifiable(intent, target, state_restored=state_restored)
             ):
                 left.held.append(intent)
                 continue

@@ -180,7 +180,8 @@ class RunningStreams:
         """
         if not left or not delivery.restored:
             return True
-        is_settled = yield from delivery.runner.repeat_dispatcher_work_until_done(delivery.dispatcher.deliver_held_back)
+        held_back = partial(delivery.dispatcher.deliver_held_back, at_end=False)
+        is_settled = yield from delivery.runner.repeat_dispatcher_work_until_done(held_back)
         return is_settled and self._verify_bindings_or_report(delivery)
 
     def _run_streams(self, delivery: TargetDelivery, source: RunInputFactory) -> Steps:
@@ -188,7 +189,7 @@ class RunningStreams:
         runner = delivery.runner
         order = StreamOrder(delivery.streams, self._session.clock, self._timings, self._interrupt)
         others = {bound.name for bound in delivery.streams if not bound.resource_type.write_once}
-        written_once = partial(delivery.dispatcher.deliver_held_back, but=others)
+        written_once = partial(delivery.dispatcher.deliver_held_back, but=others, at_end=False)
         for bound in order:
             if bound is None:
                 yield

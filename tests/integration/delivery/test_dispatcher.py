@@ -23,7 +23,10 @@ from crossdock.errors import StoppedError, UnauthorizedError, UnavailableError
 from crossdock.state import State, StateUrl
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import SystemClock
+from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations_and_intents import Operation
+from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.targets.answer_outcomes import Outcome
 
 
 def test_no_byte_leaves_before_its_intent_is_committed(bench: Bench, platform: Platform, state_url: StateUrl) -> None:
@@ -264,3 +267,29 @@ def test_an_update_is_a_patch_and_replaces_the_payload(bench: Bench, platform: P
     with bench.state.begin() as tx:
         now = tx.bindings.get(SCOPE, [0])[0]
     assert (now.payload, now.fingerprint, now.counter, now.target_id) == (after, 77, 2, binding.target_id)
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_an_acknowledgement_of_what_is_to_be_sent_again(bench: Bench, platform: Platform, *, busy: bool) -> None:
+    """It settles also what this run was not given, and a warning tells what another run sends meanwhile."""
+    bench.clock = ManualClock()
+    platform.script = lambda _: (429, {"retry-after": "60"}, b"{}")
+    with pytest.raises(UnavailableError):
+        bench.deliver(1)
+    with bench.state.begin() as tx:
+        (left,) = tx.intents.unsettled()
+    assert left.status == "pending"
+    left.status = "delivered"
+
+    def night(dispatcher: Dispatcher) -> None:
+        other = dispatcher._own_records._all.begin_run()
+        if busy:
+            other.begin_work_on([left])
+        said = Settlement(left, Outcome("delivered", target_id="1"))
+        assert dispatcher.deliver(iter([Batch([], [said])]))
+
+    bench.run(night)
+    assert bench.unsettled() == ({"0": "pending"} if busy else {})
+    assert [text.rpartition(": ")[0] for text in bench.warnings if "acknowledgement" in text] == (
+        ["wms.products 0: an acknowledgement of it came while another run hands it over again"] if busy else []
+    )

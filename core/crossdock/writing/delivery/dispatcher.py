@@ -69,7 +69,8 @@ class Dispatcher:
         """Settle what an earlier run left. Yields where `deliver` pauses, and fails as it does.
 
         Unsent records of *held_back_streams* that are written once are sent only when `deliver_held_back` is called. So
-        is once more what was refused, if that may concern every record: by then others were accepted, or none.
+        is what a person has settled as not delivered: an acknowledgement of it may be read before. So is once more what
+        was refused, if that may concern every record: by then others were accepted, or none.
         """
         decisions = DispatchDecisions()
         self._own_records.begin_work_on(intents)
@@ -82,7 +83,7 @@ class Dispatcher:
         self._delivery.resuming = self._delivery.holds_back = True
         try:
             yield from self._deliver_queued_yielding_at_pauses()
-            self._queue.release_held_back(but=held_back_streams)
+            self._queue.release_held_back(but=held_back_streams, at_end=False)
             yield from self._deliver_queued_yielding_at_pauses()
         except PostponedError as error:
             self._postpone_left(error)
@@ -108,12 +109,13 @@ class Dispatcher:
         """Return why stored batches were left out since the last call; they stay in the state."""
         return self._delivery.take_undelivered_batch_errors()
 
-    def deliver_held_back(self, *, but: AbstractSet[str] = frozenset()) -> bool:
+    def deliver_held_back(self, *, but: AbstractSet[str] = frozenset(), at_end: bool = True) -> bool:
         """Deliver what was held back, except of the streams *but*. Returns and fails as `deliver`.
 
+        What a person has settled as not delivered is sent *at_end* of a run, when all acknowledgements were read.
         A refusal that may concern all is an error, and does not end the run: new records will show whether it does.
         """
-        self._queue.release_held_back(but)
+        self._queue.release_held_back(but, at_end=at_end)
         self._delivery.resuming, self._delivery.left_refusal = True, None
         try:
             return self.deliver(iter(()))
@@ -199,10 +201,22 @@ class Dispatcher:
         return bool(chunk or self._in_flight or (self._delivery.stop is None and self._queue))
 
     def _unless_sent_again(self, settled: Sequence[Settlement]) -> list[Settlement]:
-        """Return *settled* without operations that are sent again already; the others of them are not sent any more."""
-        again = {item.intent.id for item in settled if not item.acknowledged}
-        kept = again - self._queue.remove_held_back(again)
-        return [item for item in settled if item.intent.id not in kept]
+        """Return *settled* without operations that another run sends again; this one sends the others no more."""
+        again = {item.intent.id: item.intent for item in settled if not item.acknowledged}
+        if not again:
+            return [*settled]
+        self._queue.remove_held_back(again.keys())
+        sent = [
+            each
+            for each in again.values()
+            if self._own_records.is_busy_in_other_run(each.scope, each.identity.key_hash)
+        ]
+        for intent in sent:
+            self._run.warn(
+                f"{intent.identity.stream} {intent.identity.key}: an acknowledgement of it came while another run hands"
+                f" it over again: {self._delivery.target.title} may have it twice"
+            )
+        return [item for item in settled if item.intent not in sent]
 
     def _give_to_senders(self, leaving: Sequence[SendBatch]) -> None:
         for batch in leaving:

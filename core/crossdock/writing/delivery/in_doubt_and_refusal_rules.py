@@ -52,6 +52,12 @@ def is_held_back_as_unverifiable(intent: Intent, target: Target, *, state_restor
     return not (state_restored or target.resources[intent.resource].endpoint.can_verify(intent.operation))
 
 
+def waits_for_acknowledgements(intent: Intent, target: Target) -> bool:
+    """Return whether *intent* waits until a run has read all: it counts as not delivered, and may be acknowledged."""
+    profile = target.resources[intent.resource].batch
+    return intent.is_to_be_sent_again and profile is not None and profile.acknowledged_within_s is not None
+
+
 def may_be_executed_since_backup(intent: Intent) -> bool:
     """Return whether *intent* of a restored state may have been executed after the backup was made."""
     was_sent = intent.first_sent_at is not None and intent.attempts

@@ -178,8 +178,9 @@ class OutcomePolicy:
         if intent.operation == "create":
             request = request_to_create(intent.resource, payload_after(intent), self._target)
             intent.method, intent.path = request.method, request.path
-        if in_doubt_and_refusal_rules.is_held_back_as_unverifiable(
-            intent, self._target, state_restored=self._run.doubts.restored
+        rules, restored = in_doubt_and_refusal_rules, self._run.doubts.restored
+        if rules.waits_for_acknowledgements(intent, self._target) or rules.is_held_back_as_unverifiable(
+            intent, self._target, state_restored=restored
         ):
             if self._take_like_record_of_lost_state(intent):
                 self._put_in_doubt_as_of_lost_state(intent, decisions)

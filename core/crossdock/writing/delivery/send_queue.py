@@ -83,15 +83,16 @@ class SendQueue:
         if not task.is_led:
             self._held.append(task)
 
-    def release_held_back(self, but: AbstractSet[str] = frozenset()) -> None:
-        self._ready.extend(task for task in self._held if task.intent.identity.stream not in but)
-        self._held = [task for task in self._held if task.intent.identity.stream in but]
+    def release_held_back(self, but: AbstractSet[str] = frozenset(), *, at_end: bool = True) -> None:
+        """Make ready what is held back, except of the streams *but*, and *at_end* of a run what is to be sent again."""
+        held, self._held = self._held, []
+        for task in held:
+            intent = task.intent
+            waits = intent.identity.stream in but or (intent.is_to_be_sent_again and not at_end)
+            (self._held if waits else self._ready).append(task)
 
-    def remove_held_back(self, ids: AbstractSet[int]) -> set[int]:
-        """Take out the operations with these ids that are held back. Return the ids of those that were."""
-        removed = {task.intent.id for task in self._held} & ids
-        self._held = [task for task in self._held if task.intent.id not in removed]
-        return removed
+    def remove_held_back(self, ids: AbstractSet[int]) -> None:
+        self._held = [task for task in self._held if task.intent.id not in ids]
 
     def take_batches(self, number: int, *, only_full: bool = False) -> list[list[SendTask]]:
         """Take the operations of at most *number* requests. *only_full* leaves those that others could still join."""

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, func, literal, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, bindparam, func, literal, or_, select, update
 
 from crossdock.errors import InternalError
 from crossdock.state.db import bulk_writes_and_key_queries
@@ -200,11 +200,9 @@ class Intents:
         Those that a person has settled as not delivered are among them, until they are sent again. There may be many of
         them, so they come without their data; see `read_again_with_data`.
         """
-        return [
-            each
-            for each in self._intents_of_target(target, (*AWAITED, "in_doubt", "pending"), _BARE)
-            if each.awaits_acknowledgement or each.is_to_be_sent_again
-        ]
+        of_batch = and_(table.c.batch_id.is_not(None), or_(table.c.status == "in_doubt", table.c.place.is_(None)))
+        wanted = or_(table.c.status.in_(AWAITED), of_batch)
+        return self._intents_of_target(target, (*AWAITED, "in_doubt", "pending"), _BARE, wanted)
 
     def settled_in_batch(self, batch: int) -> list[Intent]:
         """Return the settled intents of a stored batch, without their data."""
@@ -223,9 +221,13 @@ class Intents:
         return self._connection.execute(query).first() is not None
 
     def _intents_of_target(
-        self, target: str, statuses: Iterable[Status], fields: Sequence[ColumnElement[Any]]
+        self,
+        target: str,
+        statuses: Iterable[Status],
+        fields: Sequence[ColumnElement[Any]],
+        *conditions: ColumnElement[bool],
     ) -> list[Intent]:
-        query = select(*fields).where(table.c.status.in_(list(statuses)), table.c.target == target)
+        query = select(*fields).where(table.c.status.in_(list(statuses)), table.c.target == target, *conditions)
         return self._read(query.order_by(table.c.id))
 
     def to_send_counts_by_target(self) -> dict[str, int]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import product
+from typing import Any
 
 import pytest
+from sqlalchemy import Select, update
 from tests.unit.state.samples import AT, SCOPE, intent, start
 
 from crossdock.errors import InternalError
-from crossdock.state import (
-    State,
-)
+from crossdock.state import Intent, State
+from crossdock.state.db.schema import intents
+from crossdock.state.tables.delivery_intents import Intents
 
 
 def test_intents_move_and_are_found_again(state: State) -> None:
@@ -106,3 +109,30 @@ def test_a_key_of_another_record_is_found_among_new_ones(state: State) -> None:
         tx.intents.add([intent(1), intent(6, idempotency_key="key-5"), intent(2)], run_id=run, fence=1, at=AT)
     with state.begin() as tx:
         assert [each.identity.key for each in tx.intents.unsettled()] == ["K5"]
+
+
+def test_only_operations_of_stored_batches_are_read_for_acknowledgements(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing else that is pending or in doubt leaves the database: there may be many of them."""
+    run, of_batch, places = start(state), (None, 7), (None, 1)
+    kinds = list(product(("pending", "sending", "in_doubt", "handed_over"), of_batch, places))
+    items = [intent(number) for number in range(len(kinds))]
+    read, seen = Intents._read, list[int]()
+
+    def count(self: Intents, query: Select[Any]) -> list[Intent]:
+        found = read(self, query)
+        seen.append(len(found))
+        return found
+
+    monkeypatch.setattr(Intents, "_read", count)
+    with state.begin() as tx:
+        tx.intents.add(items, run_id=run, fence=1, at=AT)
+        for item, (status, batch, place) in zip(items, kinds, strict=True):
+            values = {"status": status, "batch_id": batch, "place": place}
+            tx.connection.execute(update(intents).where(intents.c.id == item.id).values(values))
+        found = tx.intents.awaiting_acknowledgement(SCOPE.target)
+    handed_over = [kind for kind in kinds if kind[0] == "handed_over"]
+    wanted = [("pending", 7, None), ("in_doubt", 7, None), ("in_doubt", 7, 1), *handed_over]
+    assert [(each.status, each.batch_id, each.place) for each in found] == wanted
+    assert seen == [len(wanted)]

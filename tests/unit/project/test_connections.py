@@ -114,6 +114,20 @@ def test_one_stream_creates_the_records_of_a_namespace(load_with: Load) -> None:
     assert [connection.namespace for connection in project.connections] == ["a", "b"]
 
 
+def test_another_namespace_of_a_connection_reads_everything_again(load_with: Load) -> None:
+    """Under it, nothing was sent; the name of the connection is what it has anyway, and other connections stay."""
+    project = load_with(
+        [InCode()],
+        "a: {kind: made}, b: {kind: made, namespace: b}, c: {kind: made, namespace: live}, d: {kind: made}",
+    )
+    default, same, other, after = [connection.streams[0].version for connection in project.connections]
+    assert default == same == after == InCode().version
+    assert other not in {
+        default,
+        load_with([InCode()], "c: {kind: made, namespace: x}").connections[0].streams[0].version,
+    }
+
+
 def test_two_streams_of_one_resource_have_two_namespaces(load_with: Load) -> None:
     """A reference without a namespace means the stream's own for its own resource, else the connection's."""
     first, second = InCode(), InCode()

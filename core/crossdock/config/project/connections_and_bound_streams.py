@@ -7,6 +7,7 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -485,10 +486,21 @@ def _load_connection(
     except ConfigError as error:
         raise ConfigError(error.message, where=document.where(section), hint=error.hint, code=error.code) from error
     settings, streams = settings_and_streams_with_overrides(document, section, data, settings, streams)
+    if settings.namespace not in {None, name}:
+        streams = tuple(_with_namespace(stream, settings.namespace) for stream in streams)
     for stream in streams:
         place = document.where((*section, "streams", stream.name))
         refuse_reserved_column_names(f"{name}.{stream.name}", stream, place)
     return Connection(name, connector, settings, streams)
+
+
+def _with_namespace(stream: Stream[Any], namespace: str | None) -> Stream[Any]:
+    """Return *stream* with its namespace, which its version depends on: under another one, nothing was sent."""
+    if stream.namespace is not None:
+        return stream
+    changed = copy(stream)
+    changed.namespace = namespace
+    return changed
 
 
 class MemberFlow(Struct, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -286,6 +286,16 @@ def test_states_of_two_tenants_share_no_folders(tmp_path: Path) -> None:
         assert refused.value.code == "state_of_another_tenant"
     (tmp_path / "acme.keys" / "state.json").write_text("damaged")
     claim("db1/acme", "acme")
+
+
+def test_sqlite_states_of_two_tenants_share_no_spool(tmp_path: Path) -> None:
+    """A run of one would replace the fence of the other, which shows that it was restored from a backup."""
+    for tenant in ("acme", "globex"):
+        path = edited(tmp_path, "state: sqlite:///acme.db", f"state: sqlite:///{tenant}.db\nspool: shared.spool")
+        path.write_text(path.read_text().replace("tenant: acme", f"tenant: {tenant}"))
+        loaded = project.load(path)
+        with pytest.raises(StateError) if tenant == "globex" else nullcontext():
+            loaded.claim_folders_beside_spool()
 
 
 def test_notify_is_part_of_the_project(tmp_path: Path) -> None:

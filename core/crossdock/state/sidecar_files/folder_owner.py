@@ -2,7 +2,8 @@
 
 The default folders of states in PostgreSQL are named after the database alone. If two configs in one folder name
 databases of one name, on two hosts or in two schemas, the tokens of an account that was connected for one would be used
-for the other.
+for the other. SQLite files that share a spool have their tokens apart. But a run of one replaces the fence of the other
+in the folder, and with it what shows that the other was restored from a backup; and the key index of a same scope.
 """
 
 from __future__ import annotations

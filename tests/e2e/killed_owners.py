@@ -116,7 +116,7 @@ class Owners:
     def _owner(self) -> int:
         with self._engine.connect() as connection:
             owner: str = connection.execute(select(schema.leases.c.owner)).scalar_one()
-        return int(owner.rpartition(":")[2] or 0)
+        return int(owner.rpartition(":")[2].partition("#")[0] or 0)
 
 
 @contextmanager

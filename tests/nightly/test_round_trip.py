@@ -44,7 +44,7 @@ def test_what_cannot_be_understood_is_told_and_not_guessed(tmp_path: Path) -> No
         assert (state, " is Void and " in why) == ("rejected", True)
         assert found == {
             ("plain.statuses", trip.orders[1]): ("rejected", "bad_value: is not in the table of the map"),
-            ("plain.statuses", "ord_unknown"): ("rejected", "missing: There is no such order."),
+            ("plain.statuses", "ord_unknown"): ("rejected", "missing: the target no longer has this record"),
             ("plain.stock", "0018|L1|Z-99|available"): ("waiting", "waits for warehouse_bin plain:Z-99"),
             ("plain.stock", "0099|L1|A-01|available"): ("waiting", "waits for product plain:0099"),
         }

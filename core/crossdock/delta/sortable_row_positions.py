@@ -131,7 +131,9 @@ class TextNotations:
                 self._raise_error(message, f"{source}:{line}")
             self._check_kind("times", column, source, frame.filter(text.str.contains(_TIME)), _time_notation(text))
             numbers = frame.filter(text.str.contains(f"^{_NUMBER}$"))
-            written = text.str.replace("[.,][0-9]+$", "").str.replace_all("[0-9]", "0")
+            written = pl.concat_str(
+                text.str.extract(f"^{_NUMBER}$", 1), text.str.extract(f"^{_NUMBER}$", 2).str.replace_all("[0-9]", "0")
+            )
             self._check_kind("numbers", column, source, numbers, written)
 
     def _check_kind(self, kind: str, column: str, source: str, found: pl.DataFrame, notation: pl.Expr) -> None:

@@ -154,13 +154,14 @@ def test_numbers_that_do_not_sort_as_text_are_refused(texts: list[str], refused:
     assert (error.value.where, "as: integer" in str(error.value)) == ("1.csv:2", True)
 
 
-def test_numbers_behind_letters_are_compared_with_their_like(tmp_path: Path) -> None:
+@pytest.mark.parametrize("prefix", ["R", "Nr."])
+def test_numbers_behind_letters_are_compared_with_their_like(prefix: str, tmp_path: Path) -> None:
     """The tenth revision R10 would be older than R9; without their letters, they are numbers."""
-    rows = [batch([{"K": "1", "T": text}], f"{n}.csv") for n, text in enumerate(["R9", "R10"])]
-    with pytest.raises(RefusedError, match="numbers written as R00 and, at 0.csv:2, as R0") as error:
+    rows = [batch([{"K": "1", "T": text}], f"{n}.csv") for n, text in enumerate([f"{prefix}9", f"{prefix}10"])]
+    with pytest.raises(RefusedError, match=f"numbers written as {prefix}00 and, at 0.csv:2, as {prefix}0") as error:
         scanned(Things(order_by=("T",)), rows, tmp_path)
     assert "strip_prefix" in str(error.value)
-    by_number = Things(order_by=(OrderBy(column="T", as_="integer"),), columns={"T": Repair(strip_prefix="R")})
+    by_number = Things(order_by=(OrderBy(column="T", as_="integer"),), columns={"T": Repair(strip_prefix=prefix)})
     scan, _ = scanned(by_number, rows, tmp_path)
     assert [record.row["T"] for record in records(scan)] == ["10"]
 

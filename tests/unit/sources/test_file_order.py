@@ -130,6 +130,8 @@ def test_a_counter_that_begins_anew_is_not_taken_for_an_older_file(name: str) ->
     [
         (("S_0001", "S_9999"), "01"),  # a whole round is kept
         (("S_0042", "S_0043"), "10"),  # the former one was written again
+        (("S_3", "S_9"), "10"),
+        (("S_0400", "S_9500"), "01"),
         (("S_7", "S_1200"), "10"),  # a number without leading zeros has no last one
         (("S_0001", "S_9999"), "00"),
     ],

@@ -367,7 +367,8 @@ class _ByRank(_ByTime):
     def advice(self, one: str, other: str, fault: Fault) -> str:
         del one, other
         if fault == "disagree":
-            return f"if the numbers have begun anew, declare {_BY_TIME}; if one of them is only a copy, move it away"
+            copied = "if the one of the lower number is only a copy with a new time, move it away"
+            return f"{copied}; if the numbers have begun anew, declare {_BY_TIME}"
         return "use a template in which they differ, or a pattern for `files` that matches one of them"
 
 

@@ -341,14 +341,14 @@ class NameTemplate(Struct, frozen=True):
     def may_have_begun_anew(self, one: str, other: str) -> bool:
         """Return whether a counter may have passed its last number between two names, such as from 9999 to 0001.
 
-        As for the serial numbers of RFC 1982, they are then more than half of all numbers of their length apart.
+        They have as many digits, and are among the first and the last tenth of all such numbers.
         """
         found, others = self.regex.fullmatch(one), self.regex.fullmatch(other)
         if found is None or others is None:
             return False
         numbers = ((found[group], others[group]) for group in self.kinds if group.startswith("number"))
-        first, second = next((pair for pair in numbers if int(pair[0]) != int(pair[1])), ("", ""))
-        return len(first) == len(second) > 0 and 2 * abs(int(first) - int(second)) > 10 ** len(first)
+        low, high = sorted(next((pair for pair in numbers if int(pair[0]) != int(pair[1])), ("", "")))
+        return len(low) == len(high) > 1 and low.startswith("0") and high.startswith("9")
 
     def rank(self, name: str, number: int) -> Rank | None:
         """Return what *name* says, or None if it does not match. *number* is that of this template."""

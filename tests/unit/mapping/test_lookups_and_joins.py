@@ -13,6 +13,7 @@ from crossdock.mapping.lookup_and_join_settings import (
     Lookup,
     count_missing_and_older_rows,
     joined_row_place,
+    missing_lookup_row_filter,
     refuse_failed_lookups_and_joins,
 )
 from crossdock.reading.sources.file_lookups_and_joins import PROBLEMS, Problem
@@ -122,3 +123,18 @@ def test_how_long_files_are_kept_is_bounded(within: str) -> None:
     """1h to 90d."""
     with pytest.raises(ValueError, match="must be a duration such as 12h or 7d, at most 90d"):
         Join(source="lines", on=("NO",), within=within)
+
+
+def test_a_column_is_unread_if_any_look_up_that_it_needs_has_no_row() -> None:
+    """Of look-ups in a chain, the later ones are asked for nothing then; an optional one may have no row."""
+    lookups = {
+        "store": LOOKUPS["store"],
+        "region": Lookup(source="regions", on={"store.REGION": "ID"}, optional=True),
+        "carrier": Lookup(source="carriers", on=("CARRIER",)),
+    }
+    for column in ("store.CUR", "region.NAME"):
+        found = missing_lookup_row_filter(column, lookups)
+        assert found is not None
+        meets = found.predicate()
+        assert [meets({"store": each}) for each in ("missing", "found")] == [True, False]
+    assert missing_lookup_row_filter("STORE", lookups) is None

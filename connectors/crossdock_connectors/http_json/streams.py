@@ -349,6 +349,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
     def fetch(self, ctx: Context[HttpJsonSettings], keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
         fetch, named = self._config.fetch, dict[str, list[tuple[str, ...]]]()
         other: ApiAnswer | None = None  # the latest with a record
+        is_any_shown = False
         found, missing = list[tuple[str, ...]](), dict[str, list[tuple[str, ...]]]()  # by the path that was asked for
         why: NotFoundError | None = None
         assert fetch is not None
@@ -360,7 +361,11 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 continue
             answer = self._answer_with_record(ctx, fetch, sent, other)
             if isinstance(answer, ForbiddenError):
-                if other is None and not self._first_found_key(ctx, fetch, self._listed_keys(ctx)[:_COMPARED]):
+                if self.open_until is None:  # others are asked for because somebody names them, and is told
+                    raise answer
+                listed = [] if other is not None or is_any_shown else self._listed_keys(ctx)[:_COMPARED]
+                is_any_shown = is_any_shown or other is not None or bool(self._first_found_key(ctx, fetch, listed))
+                if not is_any_shown:
                     raise answer
                 yield RawBatch.json([], source=sent["path"], key=self.key)  # it is not shown, which deletes nothing
                 continue

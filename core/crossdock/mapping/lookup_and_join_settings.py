@@ -79,7 +79,7 @@ def main_row_missing_filter(joins: Mapping[str, Join]) -> Filter | None:
 def missing_lookup_row_filter(column: str, lookups: Mapping[str, Lookup]) -> Filter | None:
     """Return the filter for rows that lack *column* because a required look-up found no row, it or one before it."""
     needed, rows = {column}, list[Filter]()
-    for name, lookup in reversed(lookups.items()):  # a later one may use the columns of an earlier one
+    for name, lookup in reversed([*lookups.items()]):  # a later one may use the columns of an earlier one
         if any(each.startswith(f"{name}.") for each in needed):
             needed |= lookup.columns.keys()
             rows += [] if lookup.optional else [Filter(field=name, equals="missing")]

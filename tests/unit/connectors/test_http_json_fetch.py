@@ -20,7 +20,14 @@ from crossdock.reading.sources import path_filling_and_answered_records
 from crossdock_connectors.http_json import CONNECTOR
 
 ONE = {"fetch": {"path": "/items/{id}"}}
-MARKED = {"mode": "incremental", "deleted": {"field": "state", "equals": "gone"}}
+DELETED = {"deleted": {"field": "state", "equals": "gone"}}
+MARKED = {"mode": "incremental", **DELETED}
+FOLLOWED: dict[str, Any] = {
+    "mode": "incremental",
+    "cursor": {"column": "id", "as": "integer"},
+    "params": {"since": "{since}"},
+    "open_until": {"field": "state", "in": ["paid"]},
+}
 """A stream whose API says of a record that it was deleted."""
 
 
@@ -198,12 +205,7 @@ def test_a_record_that_is_followed_is_not_missed_while_a_gateway_finds_none(
         is_found = request.url.path == "/api/items" or is_up
         return answered(request) if is_found else httpx.Response(404, text="default backend - 404")
 
-    followed = {
-        "mode": "incremental",
-        "cursor": {"column": "id", "as": "integer"},
-        "params": {"since": "{since}"},
-        "open_until": {"field": "state", "in": ["paid"]},
-    } | repairs
+    followed = FOLLOWED | repairs
     if is_up:
         found = fetched(Api(answer), ["9"], **followed)
         assert (found.by_key, found.deleted) == ({}, set())
@@ -214,22 +216,27 @@ def test_a_record_that_is_followed_is_not_missed_while_a_gateway_finds_none(
 
 @pytest.mark.parametrize(("shown", "is_permitted"), [({"1"}, True), (set(), False)], ids=str)
 @pytest.mark.parametrize("keys", [["9"], ["9", "1"]])
-def test_a_record_that_is_forbidden_is_not_shown_if_others_are(
+def test_a_record_that_is_followed_and_forbidden_is_not_shown_if_others_are(
     keys: list[str], shown: set[str], *, is_permitted: bool
 ) -> None:
     """Some APIs, such as Directus, answer 403 for a record that does not exist; it does not count as deleted."""
+    listed = list[int]()
 
     def answer(request: httpx.Request) -> Any:
         name = request.url.path.removeprefix("/api/items").removeprefix("/")
+        listed.append(not name)
         return answered(request) if not name or name in shown else httpx.Response(403)
 
     if is_permitted:
-        found = fetched(Api(answer), keys, **MARKED)
+        found = fetched(Api(answer), [*keys, "8"], **FOLLOWED, **DELETED)
         assert found.by_key.keys() == {(each,) for each in keys if each in shown}
         assert found.deleted == set()
+        assert sum(listed) == 1, "the others are asked for once"
     else:
         with pytest.raises(UnauthorizedError, match="HTTP 403"):
-            fetched(Api(answer), keys, **MARKED)
+            fetched(Api(answer), keys, **FOLLOWED, **DELETED)
+    with pytest.raises(UnauthorizedError, match="HTTP 403"):
+        fetched(Api(answer), keys, **MARKED)  # a person or a webhook has named it
 
 
 def test_a_window_without_records_says_nothing_about_others() -> None:

@@ -327,6 +327,21 @@ def test_a_list_that_a_server_cuts_by_default_is_in_doubt(
             list(pages)
 
 
+@pytest.mark.parametrize(("param", "requests"), [("limit", 20 + 20 * 2), ("how_many", 20 + 8)])
+def test_lists_of_single_records_are_asked_for_the_parameter_once(param: str, requests: int) -> None:
+    """An API heeds the same one below each order, or none: orders with 20 lines take no request for each name."""
+    seen = list[httpx.Request]()
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(200, json={"items": ids(1, min(20, int(request.url.params.get(param, 20))))})
+
+    api = client(handle)
+    for number in range(20):
+        list(api.pages(f"/orders/{number}/lines", paginator=Paginator(), records="/items", key="id"))
+    assert len(seen) == requests
+
+
 @pytest.mark.parametrize("answer", [httpx.Response(500), httpx.Response(200, json={"items": ids(1, 101)})])
 def test_a_parameter_that_an_api_does_not_know_shows_no_cut(answer: httpx.Response) -> None:
     """An API that fails with it is not out of order, and one that ignores it may have a new record meanwhile."""

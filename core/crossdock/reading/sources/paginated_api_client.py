@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
@@ -64,6 +65,7 @@ _NO_LIST = {  # RFC 9110, 15.3.3, and RFC 4918, 11.1
     207: "has several answers, of which some may be errors",
 }
 _SIZE_PARAMS = "limit", "per_page", "page_size", "pageSize", "size", "$top", "$limit", "limit_page_length"
+_PART_WITH_ID = re.compile(r"[^/]*[0-9][^/]*")
 MAX_ADDRESS = 8_000  # characters; RFC 9110 section 4.1 recommends to support at least this many
 
 
@@ -92,6 +94,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         clock = InterruptibleClock(run.clock, run.interrupt)
         self.allowance = SourceAllowance(clock, bucket, run.progress.waiting, live=run.live)
         self._answers: dict[int, int] = {}  # number of answers by address
+        self._size_params: dict[str, Sequence[str]] = {}  # that may be heeded, by path without ids
         self._pages_given: dict[int, int] = {}  # hashes of pages with records, and of the requests for them
         rng = random.Random()  # noqa: S311  jitter needs no secrecy
         self._retried = RetriedRequests(
@@ -476,9 +479,12 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             return None
         if evidence.has_all_stated_records or read.signs.is_last_page_stated or read.signs.has_all_stated_records:
             return None
+        kind = _PART_WITH_ID.sub("*", read.first.path)  # lists of single records are alike
+        params, self._size_params[kind] = self._size_params.get(kind, _SIZE_PARAMS), ()
         try:
-            for param in _SIZE_PARAMS:
+            for param in params:
                 if len(self._records_of_size(read, param, number - 1)) == number - 1:
+                    self._size_params[kind] = (param,)
                     is_whole = not evidence.has_new_records(self._records_of_size(read, param, number + 1))
                     more = f"and has others if {param} asks for more: send it in params, or declare the pagination"
                     return None if is_whole else f"its only page has {number:,} records, {more}"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from crossdock.pacing import rate_limit_headers
 from crossdock.pacing.rate_limit_settings import LimitSettings
@@ -152,11 +152,12 @@ class ApiBucket:
             )
 
     def forget_refusals_since(self, earlier: BucketState) -> None:
-        """Go on with what was learned until *earlier*: what was refused since then was not the rate of requests."""
+        """Go on with what was learned until *earlier*: what was refused since then was not the rate of requests.
+
+        What was spent stays, and so does a pause, which may be for others.
+        """
         with self._lock:
-            now, state = self._clock.now().timestamp(), self._allowance.bucket_state
-            kept = earlier.carried_to_next_run(now, earlier.estimate)
-            kept = structs.replace(kept, spent=state.spent, refused=state.refused, frozen_until=0.0)
+            kept = self._allowance.bucket_state.carried_to_next_run(self._clock.now().timestamp(), earlier.estimate)
             self._allowance = Allowance(self._clock, MemoryStore(self._clock, kept), one_by_one=True)
 
     def record_unanswered_request(self, sent: SentRequest) -> None:

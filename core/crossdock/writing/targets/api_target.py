@@ -83,6 +83,8 @@ class ApiTarget(ConnectorTarget):
         name: The name of the connection, in the state, in reports, and in ``to`` of streams.
         title: The words for the target in a sentence.
         account: The account whose data the requests change; part of idempotency keys.
+        account_at_address: What tells accounts at one address apart, such as a channel: records of one are not those of
+            another.
         place: Its section in the config, for hints.
     """
 

@@ -361,7 +361,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 continue
             answer = self._answer_with_record(ctx, fetch, sent, other)
             if isinstance(answer, ForbiddenError):
-                if self.open_until is None:  # others are asked for because somebody names them, and is told
+                if self.open_until is None:  # a person or a webhook has named it, and the error is shown
                     raise answer
                 listed = [] if other is not None or is_any_shown else self._listed_keys(ctx)[:_COMPARED]
                 is_any_shown = is_any_shown or other is not None or bool(self._first_found_key(ctx, fetch, listed))

@@ -297,7 +297,7 @@ class Total(ConfigModel):
             if not wanted(row):
                 return []
             amounts = [[each.get(name) for name in _AMOUNT] for each in objects if each is not None]
-            lacking = [name for name in _AMOUNT if any(each.get(name) is None for each in objects if each is not None)]
+            lacking = [name for at, name in enumerate(_AMOUNT) if any(each[at] is None for each in amounts)]
             if (given := total(row)) is None:
                 raise RecordError(
                     "bad_value", f"is empty, and should be the total of {member}", pointer=self.column_with_stated_total
@@ -467,8 +467,9 @@ class _CompiledEach(Struct, frozen=True):
     def _has_object(self, row: Row, *, is_only: bool) -> bool:
         if row.get(ELEMENT, "") is None:
             return False
-        is_empty = self.given and not any((row.get(name) or "").strip(BLANKS) for name in self.given)
-        return not (is_only and is_empty)  # among others, it is a line whose cells are lost
+        if not (is_only and self.given):
+            return True  # among others, an empty row is a line whose cells are lost
+        return any((row.get(name) or "").strip(BLANKS) for name in self.given)
 
     def objects_under_member_name(self, objects: list[Any]) -> dict[str, Any]:
         """Return the member that has *objects*, or nothing."""

@@ -369,14 +369,13 @@ class ActiveRun:
 
     def _without_operations_for_other_address(self, target: Target, left: Sequence[Intent]) -> list[Intent]:
         """Leave what an earlier run had for another address of *target*: it may change records that are not here."""
-        scopes = {intent.scope for intent in left}
-        here = {scope: moved_targets.current_address(self._session.targets, scope) for scope in scopes}
+        targets, numbers = self._session.targets, Counter(intent.scope for intent in left)
         with self._session.state.begin_read_only() as tx:
-            known = {scope: tx.written_addresses.get(scope) for scope in scopes}
-        elsewhere = {scope for scope in scopes if here[scope] and known[scope] and here[scope] != known[scope]}
-        for scope, number in Counter(intent.scope for intent in left if intent.scope in elsewhere).items():
-            self.note(f"{target.name}.{scope.resource}", f"{number} {_LEFT} they are for {known[scope]}")
-        return [intent for intent in left if intent.scope not in elsewhere]
+            found = {scope: moved_targets.former_and_current_address(tx, targets, scope) for scope in numbers}
+        for scope, moved in found.items():
+            if moved is not None:
+                self.note(f"{target.name}.{scope.resource}", f"{numbers[scope]} {_LEFT} they are for {moved[0]}")
+        return [intent for intent in left if found[intent.scope] is None]
 
     def _dispatcher_of_target(self, target: Target) -> Dispatcher:
         if target.name not in self._dispatchers:

@@ -25,9 +25,10 @@ def moved_target_refusals(
     """
     found = {}
     for name, scope in sorted(scopes.items()):
-        known, address = tx.written_addresses.get(scope), current_address(targets, scope)
-        if known is None or address is None or known == address:
+        moved = former_and_current_address(tx, targets, scope)
+        if moved is None:
             continue
+        known, address = moved
         wanted, approved = _new_pending_approval(tx, name, scope, address, at), tx.pending_approvals.get(name)
         is_approved = approved is not None and approved.approved_at is not None and approved.covers_same_changes(wanted)
         if wanted.keys and not is_approved:
@@ -71,6 +72,12 @@ def store_addresses(
     return state.run_transaction(store) if others else {}
 
 
+def former_and_current_address(tx: Transaction, targets: Mapping[str, Target], scope: Scope) -> tuple[str, str] | None:
+    """Return where records of *scope* were sent, and where its target is now; None if it is there still or unknown."""
+    known, address = tx.written_addresses.get(scope), current_address(targets, scope)
+    return None if known is None or address is None or known == address else (known, address)
+
+
 def current_address(targets: Mapping[str, Target], scope: Scope) -> str | None:
     """Return where the config has the target of *scope*: `Target.address` and `Target.account_at_address`.
 
@@ -79,7 +86,8 @@ def current_address(targets: Mapping[str, Target], scope: Scope) -> str | None:
     if scope.target == PLATFORM or scope.target not in targets:
         return None
     try:
-        address, account = targets[scope.target].address, targets[scope.target].account_at_address
+        target = targets[scope.target]
+        address, account = target.address, target.account_at_address
         if address.startswith(("http://", "https://")):
             scheme, _, host, *path = address.split("/")
             address = "/".join([scheme, "", host, *(part for part in path if part and not _VERSION.fullmatch(part))])

@@ -405,10 +405,13 @@ class JoinedFiles:
         proof = self._combined_proof(read, others)
         columns: list[str] = []
         for file, number in _numbered_among_those_of_its_name(read):
+            unread = self._main.source.proof(file).unread
             for name, rows in self._main.source.rows(file):
                 for chunk in joiner.add_columns(self._main.prepare(rows)):
                     columns = [name for name in chunk.columns if name != LINE]
-                    proof = replace(proof, unread=self._unread_text(read, others))  # more is known with each part
+                    if self._main.source.proof(file).unread != unread:  # its last rows may tell more
+                        unread = self._main.source.proof(file).unread
+                        proof = replace(proof, unread=self._unread_text(read, others))
                     yield RawBatch(f"{name}{number}", chunk, proof=proof)
         for source, rows in joiner.orphans(columns):
             yield RawBatch(source, rows[[*columns, LINE]], proof=proof)

@@ -314,12 +314,11 @@ class FileSource:
         )
         if missing:
             name, where = next(iter(missing.items()))
-            found = (
-                f"{count_with_noun(len(missing), 'file')} that a manifest names {'is' if len(missing) == 1 else 'are'}"
-            )
+            found, verb = count_with_noun(len(missing), "file"), "is" if len(missing) == 1 else "are"
+            text = f"{found} that a manifest names {verb} not there, such as {name} in {where}"
             hint = "their records are missing; they are read when they come: ask the sender for them"
             for stream_id in self._stream_ids:
-                self._add_missing_file_warning(stream_id, f"{found} not there, such as {name} in {where}: {hint}")
+                self._add_missing_file_warning(stream_id, f"{text}: {hint}")
         return entries
 
     def _warn_of_fewer_parts_than_before(self, parts: Sequence[FileFacts]) -> None:

@@ -203,14 +203,13 @@ class KnownFiles:
             dict(self._finished_files_by_name(stream_id)),
             self._passed_over_files(stream_id),
         )
-        is_last_redated = last is not None and any(_is_redated(facts, last) for facts in files)
+        is_time_ignored = self._is_new_time_ignored(files, last)
         for facts in self._order.sorted_oldest_first(files, self._run.clock.now()):
             if self._is_same_finished_file(stream_id, facts):
                 continue
             if self._has_finished(stream_id, facts):
-                is_redated = _is_redated(facts, by_name.get(facts.name))
-                if is_redated and (is_last_redated or not self._order.goes_by_times_alone):
-                    continue  # copies and restored backups have new times, which say nothing of their rows
+                if is_time_ignored and _is_redated(facts, by_name.get(facts.name)):
+                    continue
                 is_rewritten = known_file_description(facts) not in passed and _is_rewritten(
                     facts, by_name.get(facts.name)
                 )
@@ -221,18 +220,17 @@ class KnownFiles:
         return returned
 
     def as_they_were_known(self, files: Sequence[FileFacts]) -> list[FileFacts]:
-        """Return *files*, those of which only the time has changed with the time that they had before.
-
-        A new time counts as in `_files_with_returned_content`.
-        """
+        """Return *files*, with the former time of those of which only the time has changed, where it is ignored."""
         before, names = dict[str, FileFacts](), Counter(facts.name for facts in files)
         for stream_id in self._stream_ids:
             finished = list(self.files_finished_under_any_version(stream_id).values())
-            by_name = {facts.name: facts for facts in finished}
-            is_last_redated = bool(finished) and any(_is_redated(facts, finished[-1]) for facts in files)
-            if is_last_redated or not self._order.goes_by_times_alone:
-                before |= {name: known for name, known in by_name.items() if names[name] == 1}
+            if self._is_new_time_ignored(files, finished[-1] if finished else None):
+                before |= {known.name: known for known in finished if names[known.name] == 1}
         return [before[facts.name] if _is_redated(facts, before.get(facts.name)) else facts for facts in files]
+
+    def _is_new_time_ignored(self, files: Sequence[FileFacts], last: FileFacts | None) -> bool:
+        """Return whether a new time alone says nothing of a file: those of a copy or a restored backup are all new."""
+        return not self._order.goes_by_times_alone or any(_is_redated(facts, last) for facts in files)
 
     def _follows(self, stream_id: StreamId, facts: FileFacts, last: FileFacts | None) -> bool:
         if last is None or last.content_hash == facts.content_hash:

@@ -16,6 +16,7 @@ from crossdock.mapping.own_external_ids import NOT_OURS, Ours
 from crossdock.mapping.repairs_and_filters import Repair, name_of_first_matching_filter
 from crossdock.mapping.row_order_columns import OrderBy, as_order_by
 from crossdock.state import DeadLetter, RecordIdentity
+from crossdock.values.half_characters import INVALID_VALUE, REPLACED_VALUE
 from crossdock.values.raw_rows_and_records import (
     ELEMENT,
     JSON,
@@ -68,7 +69,7 @@ def prepare(
     (frame, plain), order_by = _repaired(stream, frame, report_trimmed_count), as_order_by(stream.order_by)
     everything = [JSON] if JSON in text else sorted(text)
     used = everything if stream.uses is None else sorted({*stream.uses, *stream.key})
-    incomplete = pl.lit(value=False) if stream.incomplete is None else stream.incomplete.expression()
+    incomplete = _is_incomplete(stream, frame)
     prepared = frame.with_columns(  # in one call, which polars computes in parallel
         *_key_and_hash_columns(stream, frame, plain),
         _matching_filter_name(stream, incomplete).alias(SKIP),
@@ -90,6 +91,14 @@ def _clear_keys_of_refused_rows(prepared: pl.DataFrame) -> pl.DataFrame:
 def names_of_skip_filters(stream: Stream[Any]) -> Sequence[str]:
     """Return the names under which rows of *stream* are left out."""
     return [*stream.skip, *([NOT_OURS] if stream.ours else [])]
+
+
+def _is_incomplete(stream: Stream[Any], frame: pl.DataFrame) -> pl.Expr:
+    """Return which rows no filter leaves out, since it would test what was not read or is no exact JSON."""
+    incomplete = pl.lit(value=False) if stream.incomplete is None else stream.incomplete.expression()
+    if JSON not in frame.columns or not (stream.skip or stream.order_by or stream.deleted):
+        return incomplete
+    return incomplete | pl.col(JSON).str.contains(REPLACED_VALUE, literal=True).fill_null(value=False)
 
 
 def _matching_filter_name(stream: Stream[Any], incomplete: pl.Expr) -> pl.Expr:
@@ -204,7 +213,7 @@ def _add_and_require_used_columns(stream: Stream[Any], source: str, frame: pl.Da
 
 
 def _key_text(frame: pl.DataFrame, names: Sequence[str], plain: Collection[str]) -> pl.Expr:
-    """Compute `key_text` of `crossdock.values.record_keys` in columns; null where a part is null, empty or too long."""
+    """Compute `key_text` of `crossdock.values.record_keys` in columns; null if a part is null, empty, too long or invalid."""
     parts = [
         column_expression_by_exact_name(name)
         if name in plain
@@ -212,6 +221,10 @@ def _key_text(frame: pl.DataFrame, names: Sequence[str], plain: Collection[str])
         for name in names
     ]
     valid = [column_expression_by_exact_name(name).str.len_bytes().is_between(1, MAX_KEY_BYTES) for name in names]
+    valid = [
+        is_valid if name in plain else is_valid & ~pl.lit(cells_of_column(frame, name)).str.starts_with(INVALID_VALUE)
+        for name, is_valid in zip(names, valid, strict=True)
+    ]
     filled = [pl.when(is_valid).then(part) for is_valid, part in zip(valid, parts, strict=True)]
     return pl.concat_str(filled, separator="|")
 

@@ -30,7 +30,8 @@ from crossdock.delta.source_units_and_small_batches import AT_ONCE, SourceUnit
 from crossdock.errors import ConnectorError
 from crossdock.mapping.convert import Row
 from crossdock.state import RecordIdentity
-from crossdock.values.raw_rows_and_records import LINE, Record, internal_column_name, record_number_column
+from crossdock.values.half_characters import REPLACED_VALUE
+from crossdock.values.raw_rows_and_records import JSON, LINE, Record, internal_column_name, record_number_column
 
 _LINES = "a connector must give each row of a file or page its own line number"
 _AT_ONCE = 1_000  # kept records that are repaired
@@ -145,7 +146,8 @@ def _row_remains_predicate(stream: Stream[Any]) -> Callable[[Row], bool]:
 
     def is_left(row: Row) -> bool:
         cells = {**without, **row}
-        return (incomplete is not None and incomplete(cells)) or not any(matches(cells) for matches in filters)
+        is_incomplete = (incomplete is not None and incomplete(cells)) or REPLACED_VALUE in (row.get(JSON) or "")
+        return is_incomplete or not any(matches(cells) for matches in filters)
 
     return is_left
 

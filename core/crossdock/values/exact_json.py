@@ -35,6 +35,8 @@ MAX_VALUES = 1_000_000  # of one text; a value of four bytes takes a hundred byt
 BEYOND = f"a number has an exponent beyond {MAX_EXPONENT:,} or more than {MAX_EXPONENT + 1:,} digits"
 TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
 TOO_MANY = f"more than {MAX_VALUES:,} values"
+_NO_JSON = "{} is not JSON"
+_REPEATED = "an object repeats a member name"
 
 _DIGITS = MAX_EXPONENT + 1
 _INTEGERS_END = 10**_DIGITS
@@ -46,10 +48,6 @@ _BOUNDED = Context(
     Emax=MAX_EXPONENT,
     traps=[InvalidOperation, Overflow, Rounded, Subnormal, Clamped],  # raise instead of changing a number
 )
-
-
-class LoneSurrogateError(ValueError):
-    """JSON that has a lone surrogate, and nothing else that `loads` refuses."""
 
 
 def decimal_text(value: Decimal) -> str:
@@ -165,22 +163,59 @@ def loads(body: bytes | str) -> JsonValue:
     if brackets <= MAX_DEPTH and (value := _fast_loads(encoded)) is not _UNREAD:
         return value
     text = body if isinstance(body, str) else body.decode()
-    value = _slow_loads(text)
+    value = _slow_loads(text, _READER)
     _check_depth_and_surrogates(value, text, brackets)
     return value
 
 
-def loads_with_lone_surrogates(body: bytes) -> JsonValue:
-    """Read JSON as `loads` does, but with lone surrogates in its texts, which `dumps` refuses."""
-    brackets = _check_size_and_count_brackets(body)
-    value = _slow_loads(body.decode())
+def loads_replacing_invalid_values(body: bytes, replacement: Callable[[str], JsonValue]) -> JsonValue:
+    """Read JSON, with what *replacement* returns for the reason in place of each value that `loads` refuses alone.
+
+    These are NaN, infinities, numbers beyond the limits of this module, and a member that an object has twice with
+    different values. Control characters but NUL, the sign of a damaged file, are read as they are in texts (RFC 8259,
+    section 9), and so are lone surrogates, which `dumps` refuses.
+
+    Raises:
+        ValueError: The text is no JSON otherwise, not UTF-8, nested too deep, has NUL or too many values.
+    """
+    brackets, text = _check_size_and_count_brackets(body), body.decode()
+    if "\0" in text:
+        raise json.JSONDecodeError("NUL, the sign of a damaged file, at", text, text.index("\0"))
+    value = _slow_loads(text, _reader_replacing_invalid_values(replacement))
     _check_depth(value, brackets)
     return value
 
 
-def _slow_loads(text: str) -> JsonValue:
+def _reader_replacing_invalid_values(replacement: Callable[[str], JsonValue]) -> json.JSONDecoder:
+    def number(digits: str) -> JsonValue:
+        try:
+            return _BOUNDED.create_decimal(digits)
+        except ArithmeticError:
+            return replacement(BEYOND)
+
+    def integer(digits: str) -> JsonValue:
+        return replacement(BEYOND) if len(digits.lstrip("-")) > _DIGITS else int(digits)
+
+    def members(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+        found: dict[str, JsonValue] = {}
+        for name, value in pairs:
+            former = found.get(name, value)
+            same = type(former) is type(value) and former == value
+            found[name] = value if same else replacement(_REPEATED)
+        return found
+
+    return json.JSONDecoder(
+        parse_float=number,
+        parse_int=integer,
+        parse_constant=lambda name: replacement(_NO_JSON.format(name)),
+        object_pairs_hook=members,
+        strict=False,
+    )
+
+
+def _slow_loads(text: str, reader: json.JSONDecoder) -> JsonValue:
     try:
-        return _READER.decode(text)
+        return reader.decode(text)
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
     except ArithmeticError:
@@ -206,7 +241,7 @@ def loads_at(text: str, start: int) -> tuple[JsonValue, int]:
 def _check_depth_and_surrogates(value: JsonValue, text: str, brackets: int) -> None:
     _check_depth(value, brackets)
     if ("\\ud" in text or "\\uD" in text) and not _has_whole_characters(text):
-        raise LoneSurrogateError("an escape is a lone surrogate, which UTF-8 cannot represent")
+        raise ValueError("an escape is a lone surrogate, which UTF-8 cannot represent")
 
 
 def loads_trusted_canonical(text: str) -> JsonValue:
@@ -304,7 +339,7 @@ def _inner_values(value: JsonValue) -> Iterable[JsonValue]:
 def _object_without_repeats(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise ValueError("an object repeats a member name")
+        raise ValueError(_REPEATED)
     return members
 
 
@@ -315,7 +350,7 @@ def _bounded_integer(digits: str) -> int:
 
 
 def _refuse_constant(name: str) -> JsonValue:
-    raise ValueError(f"{name} is not JSON")
+    raise ValueError(_NO_JSON.format(name))
 
 
 _UNREAD = object()

@@ -368,9 +368,10 @@ def _pointer_as_read(row: Mapping[str, str | None], pointer: str) -> str:
 
 
 def half_character_error(record: Record) -> RecordError | None:
-    """Return the error of a record that was read as JSON and has half of a character, or None."""
+    """Return the error of a record that was read as JSON and has a value that is no exact JSON, or None."""
     for row, line in zip(record.rows, record.lines, strict=True):
-        pointer = half_characters.pointer_of_half_character(row.get(JSON) or "")
-        if pointer is not None:
-            return RecordError("bad_value", half_characters.FAULT, pointer=_pointer_as_read(row, pointer)).at(line)
+        found = half_characters.pointer_of_half_character(row.get(JSON) or "")
+        if found is not None:
+            pointer, fault = found
+            return RecordError("bad_value", fault, pointer=_pointer_as_read(row, pointer)).at(line)
     return None

@@ -15,6 +15,7 @@ from tests.unit.test_json_paths import VALUES
 
 from crossdock.delta import row_preparation
 from crossdock.delta.row_preparation import (
+    DELETED,
     FP,
     KEY,
     KEY_HASH,
@@ -29,6 +30,7 @@ from crossdock.delta.row_preparation import (
 from crossdock.errors import RefusedError
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.printable import BLANKS, is_storable
+from crossdock.values.half_characters import loads_marking_half_characters
 from crossdock.values.json_paths import at_path, column_text
 from crossdock.values.raw_rows_and_records import JSON, RawBatch
 from crossdock.values.record_keys import MAX_KEY_BYTES, key_text
@@ -151,6 +153,18 @@ def test_a_json_pointer_is_a_path() -> None:
     assert prepare(Things(key=("/a/b.c",)), "page", frame)[KEY].to_list() == ["1"]
     odd = RawBatch.json([{"/a": 1}], source="page").load()
     assert prepare(Things(key=("/a",)), "page", odd)[KEY].to_list() == ["1"]
+
+
+def test_a_value_that_is_no_exact_json_is_no_key_and_matches_no_filter() -> None:
+    """Two records are not one because both have NaN, and none is left out or deleted for what nobody can read."""
+    items = loads_marking_half_characters(b'[{"a": NaN, "b": 1}, {"a": 1, "b": 2, "d": NaN}, {"a": "x y", "b": 2}]')
+    stream = Things(
+        key=("a",), skip={"other": Filter(field="c", empty=True)}, deleted=Filter(field="b", one_of=("1", "2"))
+    )
+    found = prepare(stream, "page", RawBatch.json(items, source="page").load())
+    assert found[KEY].to_list() == [None, "1", "x%20y"]
+    assert found[SKIP].to_list() == [None, None, "other"]
+    assert found[DELETED].to_list() == [False, False, True]
 
 
 @pytest.mark.parametrize("text", ["{", "NaN", '{"a": 1, "a": 2}'])

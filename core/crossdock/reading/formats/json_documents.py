@@ -231,9 +231,9 @@ class _Document:
                     return self._read_long_value()
                 if len(self._text) - self._at > _LONGEST_WORD or not self._read_more():
                     self._raise_wrong_or_truncated_text_error(f"is not JSON: {error.msg}")
-            except exact_json.LoneSurrogateError:
-                return self._read_long_value()
             except ValueError as error:
+                if self._text.startswith(("{", "[", '"'), self._at):
+                    return self._read_long_value()
                 self._raise_error(f"is not JSON: {error}", _HINT)
             else:
                 if type(value) in _DELIMITED or len(self._text) - end > _LONGEST_WORD or not self._read_more():
@@ -241,7 +241,7 @@ class _Document:
                     return value
 
     def _read_long_value(self) -> Any:
-        """Read a value that is wrong, has half of a character, or goes on after the window."""
+        """Read a value that has something invalid, or goes on after the window."""
         end = _end_of_value(self._text, self._at)
         while end is None:
             held = len(self._text) - self._at

@@ -79,7 +79,7 @@ def test_half_of_a_character_refuses_no_file(ctx: Context[Any]) -> None:
     objects = lines_of({1: [100], 2: []})
     objects[0]["name"] = "cut \ud83d"
     first, second = read(ctx, content(objects), len(objects), 2)
-    assert pointer_of_half_character(exact_json.dumps(first).decode()) == "/name"
+    assert (pointer_of_half_character(exact_json.dumps(first).decode()) or "")[0] == "/name"
     assert pointer_of_half_character(exact_json.dumps(second).decode()) is None
 
 

@@ -213,7 +213,7 @@ def _add_and_require_used_columns(stream: Stream[Any], source: str, frame: pl.Da
 
 
 def _key_text(frame: pl.DataFrame, names: Sequence[str], plain: Collection[str]) -> pl.Expr:
-    """Compute `key_text` of `crossdock.values.record_keys` in columns; null if a part is null, empty, too long or invalid."""
+    """Compute `key_text` of `crossdock.values.record_keys` in columns; null if a part is empty, too long or invalid."""
     parts = [
         column_expression_by_exact_name(name)
         if name in plain

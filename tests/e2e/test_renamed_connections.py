@@ -221,7 +221,9 @@ def refused_as_moved(stage: PartnerFiles) -> None:
         refused = stage.run(command)
         assert refused.exit_code == 4
         shown = " ".join((refused.stdout + refused.stderr).split())
-        partner = f"wms at {stage.partner}, and the config has it at {stage.folder / 'live'} now"
+        partner = (
+            f"wms at {stage.partner} (folder in), and the config has it at {stage.folder / 'live'} (folder in) now"
+        )
         assert f"2 records of shop.orders were sent to {partner}" in shown
         assert "crossdock approve shop.orders 2" in shown
 
@@ -240,6 +242,26 @@ def test_orders_do_not_count_as_sent_to_another_partner(tmp_path: Path) -> None:
     (stage.folder / "live" / "out" / "ack_1.csv").unlink()
     stage.sync()
     assert orders_in(inbox) == [["N,SO-1,Ann,1", "N,SO-2,Bob,2", "N,SO-3,Cyd,3"]]
+
+
+def test_orders_do_not_count_as_sent_to_another_folder(tmp_path: Path) -> None:
+    """A partner often has one for tests and one for the live system, at one address."""
+    stage = PartnerFiles(tmp_path, acknowledged=None)
+    stage.export("SO-1,Ann,1", "SO-2,Bob,2")
+    stage.sync()
+    config = yaml.safe_load(stage.config.read_text())
+    orders = config["connections"]["wms"]["target"]["resources"]["orders"]
+    orders["folder"] = "./in"
+    stage.config.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+    assert stage.run("plan").exit_code == 0
+    orders["folder"] = "live"
+    (stage.partner / "live").mkdir()
+    stage.config.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+    for command in ("plan", "sync"):
+        refused = stage.run(command)
+        assert (refused.exit_code, "(folder live)" in refused.stdout + refused.stderr) == (4, True)
+    stage.configure(acknowledged=None)
+    stage.sync()
 
 
 def test_orders_count_as_sent_to_a_partner_that_has_moved(tmp_path: Path) -> None:

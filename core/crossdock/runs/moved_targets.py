@@ -14,6 +14,8 @@ from crossdock.writing.targets.target import Target
 
 _VERSION = re.compile(r"v\d+(\.\d+)*|\d+(\.\d+)+|20\d\d-\d\d(-\d\d)?")  # in the path of an API, such as v2 or 2026-01
 
+_FOLDER = " (folder "
+
 
 def moved_target_refusals(
     tx: Transaction, scopes: Mapping[str, Scope], targets: Mapping[str, Target], *, at: datetime
@@ -75,11 +77,14 @@ def store_addresses(
 def former_and_current_address(tx: Transaction, targets: Mapping[str, Target], scope: Scope) -> tuple[str, str] | None:
     """Return where records of *scope* were sent, and where its target is now; None if it is there still or unknown."""
     known, address = tx.written_addresses.get(scope), current_address(targets, scope)
-    return None if known is None or address is None or known == address else (known, address)
+    if known is None or address is None or known == address:
+        return None
+    without_folder = address.partition(_FOLDER)[0]  # as earlier development builds stored it
+    return None if known == without_folder else (known, address)
 
 
 def current_address(targets: Mapping[str, Target], scope: Scope) -> str | None:
-    """Return where the config has the target of *scope*: `Target.address` and `Target.account_at_address`.
+    """Return where the config has the target of *scope*: `Target.address`, with the account and the folder at it.
 
     The version of an API does not count: its next one has the records. None for the platform, and if it cannot be told.
     """
@@ -91,7 +96,8 @@ def current_address(targets: Mapping[str, Target], scope: Scope) -> str | None:
         if address.startswith(("http://", "https://")):
             scheme, _, host, *path = address.split("/")
             address = "/".join([scheme, "", host, *(part for part in path if part and not _VERSION.fullmatch(part))])
-        return f"{address}, {account}" if account else address
+        folder = target.folder_at_address(scope.resource) if scope.resource in target.resources else ""
+        return "".join((address, f", {account}" if account else "", f"{_FOLDER}{folder})" if folder else ""))
     except CrossdockError:  # the run reports it where it uses the target
         return None
 

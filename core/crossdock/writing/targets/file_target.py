@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from posixpath import normpath
 from tempfile import TemporaryDirectory
 from typing import Any, Self
 from zoneinfo import ZoneInfo
@@ -175,6 +176,9 @@ class FileTarget(ConnectorTarget):
     @property
     def address(self) -> str:
         return self._address
+
+    def folder_at_address(self, resource: str) -> str:
+        return "" if resource == ACKNOWLEDGEMENTS else normpath(self._files[resource].hand_over.folder)
 
     @property
     def rate(self) -> LimitSettings:

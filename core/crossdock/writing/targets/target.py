@@ -510,6 +510,10 @@ class Target(Requests, Answers):
     def address(self) -> str:
         """The address to which requests are sent, for messages."""
 
+    def folder_at_address(self, resource: str) -> str:  # noqa: ARG002
+        """Return the part of the address that only *resource* has, such as a folder; empty if there is none."""
+        return ""
+
     @property
     @abstractmethod
     def rate(self) -> LimitSettings:

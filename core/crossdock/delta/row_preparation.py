@@ -69,13 +69,14 @@ def prepare(
     (frame, plain), order_by = _repaired(stream, frame, report_trimmed_count), as_order_by(stream.order_by)
     everything = [JSON] if JSON in text else sorted(text)
     used = everything if stream.uses is None else sorted({*stream.uses, *stream.key})
-    incomplete = _is_incomplete(stream, frame)
+    incomplete = pl.lit(value=False) if stream.incomplete is None else stream.incomplete.expression()
+    unfiltered = incomplete | _has_replaced_value(stream, frame)
     prepared = frame.with_columns(  # in one call, which polars computes in parallel
         *_key_and_hash_columns(stream, frame, plain),
-        _matching_filter_name(stream, incomplete).alias(SKIP),
+        _matching_filter_name(stream, unfiltered).alias(SKIP),
         fingerprint.row_fingerprints(used, stream.version, stream.fingerprint).alias(FP),
         *((_position_unless_incomplete(order_by, frame, incomplete),) if order_by else ()),
-        *(((stream.deleted.expression() & ~incomplete).alias(DELETED),) if stream.deleted is not None else ()),
+        *(((stream.deleted.expression() & ~unfiltered).alias(DELETED),) if stream.deleted is not None else ()),
     )
     return _clear_keys_of_refused_rows(prepared) if REFUSED in prepared.columns else prepared
 
@@ -93,16 +94,15 @@ def names_of_skip_filters(stream: Stream[Any]) -> Sequence[str]:
     return [*stream.skip, *([NOT_OURS] if stream.ours else [])]
 
 
-def _is_incomplete(stream: Stream[Any], frame: pl.DataFrame) -> pl.Expr:
-    """Return which rows no filter leaves out, since it would test what was not read or is no exact JSON."""
-    incomplete = pl.lit(value=False) if stream.incomplete is None else stream.incomplete.expression()
-    if JSON not in frame.columns or not (stream.skip or stream.order_by or stream.deleted):
-        return incomplete
-    return incomplete | pl.col(JSON).str.contains(REPLACED_VALUE, literal=True).fill_null(value=False)
+def _has_replaced_value(stream: Stream[Any], frame: pl.DataFrame) -> pl.Expr:
+    """Return which rows have a value that is no exact JSON: a filter would test what takes its place."""
+    if JSON not in frame.columns or not (stream.skip or stream.deleted):
+        return pl.lit(value=False)
+    return pl.col(JSON).str.contains(REPLACED_VALUE, literal=True).fill_null(value=False)
 
 
-def _matching_filter_name(stream: Stream[Any], incomplete: pl.Expr) -> pl.Expr:
-    left_out = pl.when(~incomplete).then(name_of_first_matching_filter(stream.skip))
+def _matching_filter_name(stream: Stream[Any], unfiltered: pl.Expr) -> pl.Expr:
+    left_out = pl.when(~unfiltered).then(name_of_first_matching_filter(stream.skip))
     return pl.when(pl.col(_OURS).is_null()).then(pl.lit(NOT_OURS)).otherwise(left_out) if stream.ours else left_out
 
 

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator, Sequence
 from urllib.parse import urlsplit
 
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.platform import sent_members_check_against_openapi
 from crossdock.platform.openapi_file import METHODS, Json, OpenApi, list_or_empty, mapping_or_empty, schema_types
 from crossdock.platform.platform_config import PATHS, Profile
 from crossdock.platform.sent_members_check_against_openapi import (
     Difference,
     MemberComparison,
+    document_and_wire_model_schema,
     nearest_name,
     normalized_name,
 )
@@ -172,7 +172,7 @@ class _ProfileComparison:
 
     @staticmethod
     def _wire_model_schema(resource: str) -> Json:
-        return sent_members_check_against_openapi.document_and_wire_model_schema(resource)[1]
+        return document_and_wire_model_schema(resource)[1]
 
     def _json_body_schema(self, holder: Json) -> object | None:
         inner = self._document.resolved(mapping_or_empty(holder["requestBody"])) if "requestBody" in holder else holder

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import Connection, delete, insert, select
 
-from crossdock.state.db.schema import begun_undos as table
+from crossdock.state.db.schema import begun_undos
 from crossdock.state.tables.pending_approvals import KEY_BYTES
 
 
@@ -39,16 +39,16 @@ class BegunUndos:
     def begin(self, streams: Sequence[BegunUndo]) -> None:
         rows = [{name: getattr(each, name) for name in BegunUndo.__struct_fields__} for each in streams]
         if rows:
-            self._connection.execute(insert(table), rows)
+            self._connection.execute(insert(begun_undos), rows)
 
     def listed(self) -> list[BegunUndo]:
         """Return the streams that are being undone, by name. All of them belong to one undo."""
-        query = select(*(table.c[name] for name in BegunUndo.__struct_fields__)).order_by(table.c.stream)
+        query = select(*(begun_undos.c[name] for name in BegunUndo.__struct_fields__)).order_by(begun_undos.c.stream)
         return [BegunUndo(*row) for row in self._connection.execute(query)]
 
     def begun_at_by_stream(self) -> dict[str, datetime]:
-        query = select(table.c.stream, table.c.begun_at).order_by(table.c.stream)
+        query = select(begun_undos.c.stream, begun_undos.c.begun_at).order_by(begun_undos.c.stream)
         return {stream: begun_at for stream, begun_at in self._connection.execute(query)}
 
     def end(self) -> None:
-        self._connection.execute(delete(table))
+        self._connection.execute(delete(begun_undos))

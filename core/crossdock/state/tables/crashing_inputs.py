@@ -9,7 +9,7 @@ from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, delete, select, update
 
 from crossdock.state.db import bulk_writes_and_key_queries
-from crossdock.state.db.schema import suspected_inputs as table
+from crossdock.state.db.schema import suspected_inputs
 from crossdock.state.sidecar_files.crash_marks import CrashMark
 
 _MOST = 6
@@ -33,7 +33,7 @@ class SuspectedInput(Struct, frozen=True):
         return bool(self.name) or self.killed > 1
 
 
-_FIELDS = tuple(table.c[name] for name in SuspectedInput.__struct_fields__)
+_FIELDS = tuple(suspected_inputs.c[name] for name in SuspectedInput.__struct_fields__)
 
 
 class CrashingInputs:
@@ -45,10 +45,14 @@ class CrashingInputs:
         return None if row is None else SuspectedInput(*row)
 
     def has_any(self) -> bool:
-        return self._connection.execute(select(table.c.stream).limit(1)).first() is not None
+        return self._connection.execute(select(suspected_inputs.c.stream).limit(1)).first() is not None
 
     def list_set_aside(self) -> list[SuspectedInput]:
-        query = select(*_FIELDS).where(table.c.set_aside_at.is_not(None)).order_by(table.c.stream, table.c.name)
+        query = (
+            select(*_FIELDS)
+            .where(suspected_inputs.c.set_aside_at.is_not(None))
+            .order_by(suspected_inputs.c.stream, suspected_inputs.c.name)
+        )
         return [SuspectedInput(*row) for row in self._connection.execute(query)]
 
     def record_kill(self, mark: CrashMark, *, at: datetime) -> None:
@@ -58,24 +62,30 @@ class CrashingInputs:
         killed = before.killed + 1 if before else 1
         row = {"stream": mark.stream, "digest": _digest(mark), "name": mark.name, "batches": mark.batches}
         counts = {"killed": killed, "here": here, "at": at, "set_aside_at": at if here >= _MOST else None}
-        bulk_writes_and_key_queries.upsert_rows(self._connection, table, [row | counts])
+        bulk_writes_and_key_queries.upsert_rows(self._connection, suspected_inputs, [row | counts])
 
     def set_aside(self, mark: CrashMark, *, at: datetime) -> int:
         """Set *mark* aside after it killed another process. Return how many processes it has killed."""
-        killed = update(table).where(*_is_input(mark)).values(set_aside_at=at, killed=table.c.killed + 1)
-        return int(self._connection.execute(killed.returning(table.c.killed)).scalar_one())
+        killed = (
+            update(suspected_inputs)
+            .where(*_is_input(mark))
+            .values(set_aside_at=at, killed=suspected_inputs.c.killed + 1)
+        )
+        return int(self._connection.execute(killed.returning(suspected_inputs.c.killed)).scalar_one())
 
     def forget(self, mark: CrashMark) -> None:
-        self._connection.execute(delete(table).where(*_is_input(mark)))
+        self._connection.execute(delete(suspected_inputs).where(*_is_input(mark)))
 
     def readmit(self, stream: str) -> int:
         """Let the inputs of *stream* that are set aside be read once more, and return their number."""
-        found = update(table).where(table.c.stream == stream, table.c.set_aside_at.is_not(None))
+        found = update(suspected_inputs).where(
+            suspected_inputs.c.stream == stream, suspected_inputs.c.set_aside_at.is_not(None)
+        )
         return self._connection.execute(found.values(killed=1, here=1, set_aside_at=None)).rowcount
 
 
 def _is_input(mark: CrashMark) -> tuple[ColumnElement[bool], ...]:
-    return table.c.stream == mark.stream, table.c.digest == _digest(mark)
+    return suspected_inputs.c.stream == mark.stream, suspected_inputs.c.digest == _digest(mark)
 
 
 def _digest(mark: CrashMark) -> str:

@@ -26,8 +26,16 @@ from sqlalchemy import (
 )
 
 from crossdock.state.db import bulk_writes_and_key_queries
-from crossdock.state.db.schema import attempts, batches, hints, intents, runs, source_equals_condition, waiting_records
-from crossdock.state.db.schema import dead_letters as table
+from crossdock.state.db.schema import (
+    attempts,
+    batches,
+    dead_letters,
+    hints,
+    intents,
+    runs,
+    source_equals_condition,
+    waiting_records,
+)
 from crossdock.state.tables.record_identity_and_scope import COLUMNS as IDENTITY
 from crossdock.state.tables.record_identity_and_scope import DeleteByKey, RecordIdentity, Step, in_stream_of_parameter
 
@@ -83,8 +91,8 @@ class RecordFilter(Struct, frozen=True):
         ]
         if self.stream is not None:
             found.append(self._is_of_stream(any_table))
-        if self.since is not None and any_table is table:
-            found.append(table.c.refused_at >= self.since)
+        if self.since is not None and any_table is dead_letters:
+            found.append(dead_letters.c.refused_at >= self.since)
         if self.source is not None and "source" in any_table.c:
             found.append(source_equals_condition(any_table, self.source))
         if self.text is not None and any_table in _SAYS:
@@ -119,7 +127,7 @@ def _attempt_message_contains(text: str) -> ColumnElement[bool]:
 
 
 _SAYS: Mapping[Table, Callable[[str], ColumnElement[bool]]] = {
-    table: lambda text: table.c.message.icontains(text, autoescape=True),
+    dead_letters: lambda text: dead_letters.c.message.icontains(text, autoescape=True),
     waiting_records: lambda text: type_coerce(waiting_records.c.waits_for, Text).icontains(text, autoescape=True),
     hints: lambda text: hints.c.error.icontains(text, autoescape=True),
     intents: _attempt_message_contains,
@@ -155,23 +163,26 @@ class DeadLetterGroup(NamedTuple):
 
 _PLAIN = tuple(name for name in DeadLetter.__struct_fields__ if name != "identity")
 _COLUMNS = IDENTITY | {name: name for name in _PLAIN}
-_DELETE = DeleteByKey(table)
+_DELETE = DeleteByKey(dead_letters)
 _PUT = bulk_writes_and_key_queries.upsert_statement(
-    table, (*_COLUMNS, "first_run_id", "attempts", "run_id", "refused_at")
+    dead_letters, (*_COLUMNS, "first_run_id", "attempts", "run_id", "refused_at")
 )
 _ATTEMPTS = bulk_writes_and_key_queries.QueryByKeys(
-    select(table.c.key_hash, table.c.first_run_id, table.c.run_id, table.c.attempts).where(
-        in_stream_of_parameter(table)
+    select(dead_letters.c.key_hash, dead_letters.c.first_run_id, dead_letters.c.run_id, dead_letters.c.attempts).where(
+        in_stream_of_parameter(dead_letters)
     ),
-    table.c.key_hash,
+    dead_letters.c.key_hash,
 )
 _CODES = bulk_writes_and_key_queries.QueryByKeys(
-    select(table.c.key_hash, table.c.code, table.c.status).where(in_stream_of_parameter(table)), table.c.key_hash
+    select(dead_letters.c.key_hash, dead_letters.c.code, dead_letters.c.status).where(
+        in_stream_of_parameter(dead_letters)
+    ),
+    dead_letters.c.key_hash,
 )
 
 
 def _conditions(status: str, choice: RecordFilter) -> list[ColumnElement[bool]]:
-    return [choice.status_column(table) == status, *choice.conditions(table)]
+    return [choice.status_column(dead_letters) == status, *choice.conditions(dead_letters)]
 
 
 class DeadLetters:
@@ -193,40 +204,52 @@ class DeadLetters:
             _PUT.run(self._connection, columns, {"run_id": run_id, "refused_at": at})
 
     def facts_of_each_letter(self, stream: str) -> list[DeadLetterFacts]:
-        fields = (table.c.key_hash, table.c.record_fp, table.c.position, table.c.status, table.c.step)
-        query = select(*fields).where(table.c.stream == stream)
+        fields = (
+            dead_letters.c.key_hash,
+            dead_letters.c.record_fp,
+            dead_letters.c.position,
+            dead_letters.c.status,
+            dead_letters.c.step,
+        )
+        query = select(*fields).where(dead_letters.c.stream == stream)
         return [DeadLetterFacts(*row) for row in self._connection.execute(query)]
 
     def rejected_identities_with_reason_codes(self, stream: str) -> list[tuple[RecordIdentity, str]]:
         """Return the rejected records of *stream* with their reason codes, in the order of their places."""
-        query = select(*(table.c[name] for name in IDENTITY), table.c.code)
-        query = query.where(table.c.stream == stream, table.c.status == "rejected")
-        found = self._connection.execute(query.order_by(table.c.source, table.c.line, table.c.key))
+        query = select(*(dead_letters.c[name] for name in IDENTITY), dead_letters.c.code)
+        query = query.where(dead_letters.c.stream == stream, dead_letters.c.status == "rejected")
+        found = self._connection.execute(query.order_by(dead_letters.c.source, dead_letters.c.line, dead_letters.c.key))
         return [(RecordIdentity.of_table_row(row), row.code) for row in found]
 
     def rejected_matching(self, choice: RecordFilter) -> list[DeadLetter]:
         """Return the rejected dead letters of *choice*, oldest first, including those of rows without a key."""
-        fields = [table.c[name] for name in _COLUMNS]
+        fields = [dead_letters.c[name] for name in _COLUMNS]
         query = select(*fields).where(*_conditions("rejected", choice))
-        found = self._connection.execute(query.order_by(table.c.refused_at, table.c.key))
+        found = self._connection.execute(query.order_by(dead_letters.c.refused_at, dead_letters.c.key))
         return [DeadLetter(RecordIdentity.of_table_row(row), *(getattr(row, name) for name in _PLAIN)) for row in found]
 
     def get(self, stream: str, key_hash: int) -> dict[str, Any] | None:
         """Return all columns of the dead letter of a record, rejected or dropped."""
-        found = self._connection.execute(select(table).where(table.c.stream == stream, table.c.key_hash == key_hash))
+        found = self._connection.execute(
+            select(dead_letters).where(dead_letters.c.stream == stream, dead_letters.c.key_hash == key_hash)
+        )
         row = found.mappings().first()
         return None if row is None else dict(row)
 
     def mark_dropped(self, stream: str, key_hashes: Sequence[int]) -> None:
         for part in bulk_writes_and_key_queries.chunks(key_hashes):
-            condition = (table.c.stream == stream) & table.c.key_hash.in_(part)
-            self._connection.execute(update(table).where(condition).values(status="dropped"))
+            condition = (dead_letters.c.stream == stream) & dead_letters.c.key_hash.in_(part)
+            self._connection.execute(update(dead_letters).where(condition).values(status="dropped"))
 
     def set_fingerprints_of_dropped(self, stream: str, fingerprints: Mapping[int, int | None]) -> None:
         """Store what the same rows of dropped records are now, after a change of the mapping."""
         for key_hash, record_fp in fingerprints.items():
-            condition = (table.c.stream == stream) & (table.c.key_hash == key_hash) & (table.c.status == "dropped")
-            self._connection.execute(update(table).where(condition).values(record_fp=record_fp))
+            condition = (
+                (dead_letters.c.stream == stream)
+                & (dead_letters.c.key_hash == key_hash)
+                & (dead_letters.c.status == "dropped")
+            )
+            self._connection.execute(update(dead_letters).where(condition).values(record_fp=record_fp))
 
     def key_hashes_among(self, stream: str, key_hashes: Sequence[int]) -> set[int]:
         return {key_hash for key_hash, *_ in _ATTEMPTS.rows(self._connection, {"stream": stream}, key_hashes)}
@@ -236,37 +259,43 @@ class DeadLetters:
 
     def has_keyless(self, stream: str, sources: Sequence[str]) -> bool:
         """Return whether a row of *sources* without a key is rejected."""
-        query = select(table.c.key_hash).where(
-            table.c.stream == stream, table.c.key == "", table.c.status == "rejected"
+        query = select(dead_letters.c.key_hash).where(
+            dead_letters.c.stream == stream, dead_letters.c.key == "", dead_letters.c.status == "rejected"
         )
         parts = bulk_writes_and_key_queries.chunks(sources)
-        return any(self._connection.execute(query.where(table.c.source.in_(part)).limit(1)).first() for part in parts)
+        return any(
+            self._connection.execute(query.where(dead_letters.c.source.in_(part)).limit(1)).first() for part in parts
+        )
 
     def replace_keyless(
         self, stream: str, rejected: Sequence[DeadLetter], sources: Sequence[str] | None, *, run_id: int, at: datetime
     ) -> None:
         """Replace the keyless dead letters of *sources*, or of all with None, except dropped ones."""
-        keyless = (table.c.stream == stream) & (table.c.key == "")
+        keyless = (dead_letters.c.stream == stream) & (dead_letters.c.key == "")
         dropped = set(
-            self._connection.execute(select(table.c.key_hash).where(keyless, table.c.status == "dropped")).scalars()
+            self._connection.execute(
+                select(dead_letters.c.key_hash).where(keyless, dead_letters.c.status == "dropped")
+            ).scalars()
         )
         self.put([each for each in rejected if each.identity.key_hash not in dropped], run_id=run_id, at=at)
-        earlier = delete(table).where(keyless, table.c.status == "rejected", table.c.run_id != run_id)
+        earlier = delete(dead_letters).where(
+            keyless, dead_letters.c.status == "rejected", dead_letters.c.run_id != run_id
+        )
         for part in [None] if sources is None else bulk_writes_and_key_queries.chunks(sources):
-            self._connection.execute(earlier if part is None else earlier.where(table.c.source.in_(part)))
+            self._connection.execute(earlier if part is None else earlier.where(dead_letters.c.source.in_(part)))
 
     def listed(self, *, limit: int, status: str = "rejected", choice: RecordFilter = ALL) -> list[dict[str, Any]]:
         """Return all columns of at most *limit* dead letters of *status* and *choice*, by stream and newest first."""
-        order = (table.c.stream, table.c.refused_at.desc(), table.c.key)
-        query = select(table).where(*_conditions(status, choice)).order_by(*order).limit(limit)
+        order = (dead_letters.c.stream, dead_letters.c.refused_at.desc(), dead_letters.c.key)
+        query = select(dead_letters).where(*_conditions(status, choice)).order_by(*order).limit(limit)
         return [dict(row) for row in self._connection.execute(query).mappings()]
 
     def page(
         self, status: str, choice: RecordFilter, *, after: DeadLetterPlace | None, limit: int
     ) -> list[dict[str, Any]]:
         """Return at most *limit* dead letters *after* a place, by stream and reason, longest rejected first."""
-        order = tuple(table.c[name] for name in DeadLetterPlace._fields)
-        query = select(table).where(*_conditions(status, choice)).order_by(*order).limit(limit)
+        order = tuple(dead_letters.c[name] for name in DeadLetterPlace._fields)
+        query = select(dead_letters).where(*_conditions(status, choice)).order_by(*order).limit(limit)
         if after is not None:
             place = (literal(value, column.type) for value, column in zip(after, order, strict=True))
             query = query.where(tuple_(*order) > tuple_(*place))
@@ -276,8 +305,8 @@ class DeadLetters:
         self, status: str, choice: RecordFilter, *, by_source: bool, limit: int
     ) -> list[DeadLetterGroup]:
         """Count the dead letters of *choice* by stream and reason, and by file, the largest groups first."""
-        by = [table.c.stream, table.c.code, *([table.c.source] if by_source else [])]
-        facts = func.count().label("number"), func.min(table.c.first_run_id).label("first_run_id")
+        by = [dead_letters.c.stream, dead_letters.c.code, *([dead_letters.c.source] if by_source else [])]
+        facts = func.count().label("number"), func.min(dead_letters.c.first_run_id).label("first_run_id")
         query = select(*by, *facts).where(*_conditions(status, choice)).group_by(*by)
         found = query.order_by(facts[0].desc(), *by).limit(limit).subquery()
         source = found.c.source if by_source else null()
@@ -287,23 +316,23 @@ class DeadLetters:
         return [DeadLetterGroup(*row) for row in rows]
 
     def count(self, choice: RecordFilter, *, status: str = "rejected") -> int:
-        query = select(func.count()).select_from(table).where(*_conditions(status, choice))
+        query = select(func.count()).select_from(dead_letters).where(*_conditions(status, choice))
         return int(self._connection.execute(query).scalar_one())
 
     def counts_by_status(self, choice: RecordFilter) -> dict[str, int]:
         """Count the dead letters of *choice* by status."""
         # SQLite would read each row by its place in the index of the status, although it has to read almost all
         by_index = choice.key is None and choice.source is None and choice.text is None
-        status = table.c.status if by_index else bulk_writes_and_key_queries.without_index(table.c.status)
-        query = select(status, func.count()).where(*choice.conditions(table)).group_by(status)
+        status = dead_letters.c.status if by_index else bulk_writes_and_key_queries.without_index(dead_letters.c.status)
+        query = select(status, func.count()).where(*choice.conditions(dead_letters)).group_by(status)
         return {name: number for name, number in self._connection.execute(query)}
 
     def reason_counts(self, choice: RecordFilter) -> list[tuple[str, str, int]]:
         """Count the rejected dead letters of *choice* by stream and reason code, the most frequent first."""
         number = func.count().label("number")
-        query = select(table.c.stream, table.c.code, number).where(*_conditions("rejected", choice))
-        query = query.group_by(table.c.stream, table.c.code)
-        found = self._connection.execute(query.order_by(number.desc(), table.c.stream, table.c.code))
+        query = select(dead_letters.c.stream, dead_letters.c.code, number).where(*_conditions("rejected", choice))
+        query = query.group_by(dead_letters.c.stream, dead_letters.c.code)
+        found = self._connection.execute(query.order_by(number.desc(), dead_letters.c.stream, dead_letters.c.code))
         return [(stream, code, count) for stream, code, count in found]
 
     def reason_code_by_key_hash(self, stream: str, key_hashes: Sequence[int]) -> dict[int, str]:

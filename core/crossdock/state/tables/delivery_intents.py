@@ -11,8 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, and_, bindparam, 
 
 from crossdock.errors import InternalError
 from crossdock.state.db import bulk_writes_and_key_queries
-from crossdock.state.db.schema import attempts
-from crossdock.state.db.schema import intents as table
+from crossdock.state.db.schema import attempts, intents
 from crossdock.state.tables.dead_letters import ALL, RecordFilter
 from crossdock.state.tables.record_identity_and_scope import COLUMNS as IDENTITY
 from crossdock.state.tables.record_identity_and_scope import (
@@ -117,25 +116,27 @@ class IntentGroup(NamedTuple):
 
 _PLAIN = tuple(name for name in Intent.__struct_fields__ if name not in {"identity", "scope"})
 _COLUMNS = IDENTITY | {name: f"scope.{name}" for name in Scope.__struct_fields__} | {name: name for name in _PLAIN}
-_FIELDS = tuple(table.c[name] for name in _COLUMNS)
+_FIELDS = tuple(intents.c[name] for name in _COLUMNS)
 _NO_DATA: Mapping[str, Any] = {"body": None, "before": None, "after": None, "raw": {}}
-_BARE = tuple(table.c[name] for name in _COLUMNS if name not in _NO_DATA)
-_IDS = bulk_writes_and_key_queries.IdAllocator(table)
+_BARE = tuple(intents.c[name] for name in _COLUMNS if name not in _NO_DATA)
+_IDS = bulk_writes_and_key_queries.IdAllocator(intents)
 _ADD = bulk_writes_and_key_queries.insert_or_ignore_statement(
-    table, (*_COLUMNS, "run_id", "fence", "created_at"), unique_column="idempotency_key"
+    intents, (*_COLUMNS, "run_id", "fence", "created_at"), unique_column="idempotency_key"
 )
-_THIS = table.c.id == bindparam("row")
+_THIS = intents.c.id == bindparam("row")
 _SENDING = ("method", "path", "attempts", "first_sent_at", "http_status")
 _MARK = bulk_writes_and_key_queries.BulkStatement(
-    update(table).where(_THIS).values(status="sending", **{name: bindparam(f"new_{name}") for name in _SENDING})
+    update(intents).where(_THIS).values(status="sending", **{name: bindparam(f"new_{name}") for name in _SENDING})
 )
 _RESULT = ("status", "http_status", "target_id", "first_sent_at", "untouched", "resolved_at", "batch_id", "place")
 _MOVED: dict[str, Any] = {name: bindparam(f"new_{name}") for name in (*_RESULT, "settled_at")}
-_MOVE = bulk_writes_and_key_queries.BulkStatement(update(table).where(_THIS).values(_MOVED))
-_FINISH = bulk_writes_and_key_queries.BulkStatement(update(table).where(_THIS).values({**_MOVED, "raw": {}}))
+_MOVE = bulk_writes_and_key_queries.BulkStatement(update(intents).where(_THIS).values(_MOVED))
+_FINISH = bulk_writes_and_key_queries.BulkStatement(update(intents).where(_THIS).values({**_MOVED, "raw": {}}))
 _COUNTERS = bulk_writes_and_key_queries.QueryByKeys(
-    select(table.c.key_hash, func.max(table.c.counter)).where(in_scope_of_parameters(table)).group_by(table.c.key_hash),
-    table.c.key_hash,
+    select(intents.c.key_hash, func.max(intents.c.counter))
+    .where(in_scope_of_parameters(intents))
+    .group_by(intents.c.key_hash),
+    intents.c.key_hash,
 )
 _DONE: frozenset[Status] = frozenset({"delivered", "replaced"})  # their raw form is not needed any more
 
@@ -159,8 +160,8 @@ class Intents:
         """Set the ids of *items*, which all exist. Idempotency keys of different records must differ."""
         ids: dict[tuple[str, int], int] = {}
         for part in bulk_writes_and_key_queries.chunks([item.idempotency_key for item in items]):
-            fields = (table.c.idempotency_key, table.c.key_hash, table.c.id)
-            query = select(*fields).where(table.c.idempotency_key.in_(part))
+            fields = (intents.c.idempotency_key, intents.c.key_hash, intents.c.id)
+            query = select(*fields).where(intents.c.idempotency_key.in_(part))
             ids.update(((key, key_hash), number) for key, key_hash, number in self._connection.execute(query))
         for item in items:
             known = ids.get((item.idempotency_key, item.identity.key_hash))
@@ -200,23 +201,23 @@ class Intents:
         Those that a person has settled as not delivered are among them, until they are sent again. There may be many of
         them, so they come without their data; see `read_again_with_data`.
         """
-        of_batch = and_(table.c.batch_id.is_not(None), or_(table.c.status == "in_doubt", table.c.place.is_(None)))
-        wanted = or_(table.c.status.in_(AWAITED), of_batch)
+        of_batch = and_(intents.c.batch_id.is_not(None), or_(intents.c.status == "in_doubt", intents.c.place.is_(None)))
+        wanted = or_(intents.c.status.in_(AWAITED), of_batch)
         return self._intents_of_target(target, (*AWAITED, "in_doubt", "pending"), _BARE, wanted)
 
     def settled_in_batch(self, batch: int) -> list[Intent]:
         """Return the settled intents of a stored batch, without their data."""
-        return self._read(select(*_BARE).where(table.c.batch_id == batch, table.c.status.not_in(UNSETTLED)))
+        return self._read(select(*_BARE).where(intents.c.batch_id == batch, intents.c.status.not_in(UNSETTLED)))
 
     def settled_on_record(self, target: str, target_id: str) -> list[Intent]:
         """Return the settled intents of stored batches of *target* on the record with this id, without their data."""
-        of_record = table.c.target == target, table.c.target_id == target_id, table.c.batch_id.is_not(None)
-        return self._read(select(*_BARE).where(*of_record, table.c.status.not_in(UNSETTLED)))
+        of_record = intents.c.target == target, intents.c.target_id == target_id, intents.c.batch_id.is_not(None)
+        return self._read(select(*_BARE).where(*of_record, intents.c.status.not_in(UNSETTLED)))
 
     def was_acknowledged_by(self, target: str, target_id: str, said_by: str) -> bool:
         """Return whether this row has acknowledged an earlier operation on the record of *target* with this id."""
-        query = select(literal(1)).join(attempts, attempts.c.intent_id == table.c.id)
-        query = query.where(table.c.target == target, table.c.target_id == target_id)
+        query = select(literal(1)).join(attempts, attempts.c.intent_id == intents.c.id)
+        query = query.where(intents.c.target == target, intents.c.target_id == target_id)
         query = query.where(attempts.c.outcome == ACKNOWLEDGED, attempts.c.message == said_by).limit(1)
         return self._connection.execute(query).first() is not None
 
@@ -227,25 +228,25 @@ class Intents:
         fields: Sequence[ColumnElement[Any]],
         *conditions: ColumnElement[bool],
     ) -> list[Intent]:
-        query = select(*fields).where(table.c.status.in_(list(statuses)), table.c.target == target, *conditions)
-        return self._read(query.order_by(table.c.id))
+        query = select(*fields).where(intents.c.status.in_(list(statuses)), intents.c.target == target, *conditions)
+        return self._read(query.order_by(intents.c.id))
 
     def to_send_counts_by_target(self) -> dict[str, int]:
         """Return the number of intents that are to be sent to each target that has some."""
-        query = select(table.c.target, func.count()).where(table.c.status.in_(TO_SEND)).group_by(table.c.target)
+        query = select(intents.c.target, func.count()).where(intents.c.status.in_(TO_SEND)).group_by(intents.c.target)
         return {target: number for target, number in self._connection.execute(query)}
 
     def unsettled(self) -> list[Intent]:
         """Return the unsettled intents of all scopes, oldest first."""
-        return self._read(select(*_FIELDS).where(table.c.status.in_(UNSETTLED)).order_by(table.c.id))
+        return self._read(select(*_FIELDS).where(intents.c.status.in_(UNSETTLED)).order_by(intents.c.id))
 
     def unsettled_in_scope(self, scope: Scope, among: Sequence[int] | None = None) -> list[Intent]:
         """Return the unsettled intents of *scope*, or of its key hashes *among*, oldest first, without their data."""
-        query = select(*_BARE).where(table.c.status.in_(UNSETTLED), in_scope(table, scope)).order_by(table.c.id)
+        query = select(*_BARE).where(intents.c.status.in_(UNSETTLED), in_scope(intents, scope)).order_by(intents.c.id)
         if among is None:
             return self._read(query)
         parts = (
-            self._read(query.where(table.c.key_hash.in_(part))) for part in bulk_writes_and_key_queries.chunks(among)
+            self._read(query.where(intents.c.key_hash.in_(part))) for part in bulk_writes_and_key_queries.chunks(among)
         )
         return sorted((intent for part in parts for intent in part), key=lambda intent: intent.id)
 
@@ -257,20 +258,20 @@ class Intents:
         """Return the intents with these ids, in their order."""
         found = dict[int, Intent]()
         for part in bulk_writes_and_key_queries.chunks(numbers):
-            found |= {each.id: each for each in self._read(select(*_FIELDS).where(table.c.id.in_(part)))}
+            found |= {each.id: each for each in self._read(select(*_FIELDS).where(intents.c.id.in_(part)))}
         return [found[number] for number in numbers]
 
     def intents_of_record(self, scope: Scope, key_hash: int) -> list[Intent]:
-        query = select(*_FIELDS).where(in_scope(table, scope), table.c.key_hash == key_hash)
-        return self._read(query.order_by(table.c.id))
+        query = select(*_FIELDS).where(in_scope(intents, scope), intents.c.key_hash == key_hash)
+        return self._read(query.order_by(intents.c.id))
 
     def write_raw_records_again(self, items: Sequence[Intent]) -> None:
         """Write the raw form of *items* again after `write_outcomes`, so that their settlement can be reversed."""
         for item in items:
-            self._connection.execute(update(table).where(table.c.id == item.id).values(raw=item.raw))
+            self._connection.execute(update(intents).where(intents.c.id == item.id).values(raw=item.raw))
 
     def bodies_of_all_later_intents(self, item: Intent) -> Iterator[bytes]:
-        query = select(table.c.body).where(table.c.id > item.id, table.c.body.is_not(None))
+        query = select(intents.c.body).where(intents.c.id > item.id, intents.c.body.is_not(None))
         yield from self._connection.execute(query.execution_options(yield_per=1_000)).scalars()
 
     def first_attempt_at(self, item: Intent) -> datetime | None:
@@ -297,40 +298,44 @@ class Intents:
         self, statuses: Iterable[Status], *, limit: int, choice: RecordFilter = ALL, after: int = 0
     ) -> list[Intent]:
         """Return at most *limit* intents of *choice* with an id *after* this one, oldest first."""
-        query = select(*_FIELDS).where(table.c.id > after, *choice.conditions(table))
-        query = query.order_by(bulk_writes_and_key_queries.order_without_index(self._connection, table.c.id)).limit(
+        query = select(*_FIELDS).where(intents.c.id > after, *choice.conditions(intents))
+        query = query.order_by(bulk_writes_and_key_queries.order_without_index(self._connection, intents.c.id)).limit(
             limit
         )
-        found = [each for status in statuses for each in self._read(query.where(choice.status_column(table) == status))]
+        found = [
+            each for status in statuses for each in self._read(query.where(choice.status_column(intents) == status))
+        ]
         return sorted(found, key=lambda each: each.id)[:limit]
 
     def groups_by_stored_batch(
         self, statuses: Iterable[Status], choice: RecordFilter, *, limit: int
     ) -> list[IntentGroup]:
         """Count the intents of *choice* by stream and stored batch, the largest groups first."""
-        by = table.c.stream, table.c.batch_id
+        by = intents.c.stream, intents.c.batch_id
         number = func.count().label("number")
-        query = select(*by, number, func.min(table.c.created_at), func.min(table.c.id))
-        query = query.where(choice.status_column(table).in_(list(statuses)), *choice.conditions(table)).group_by(*by)
+        query = select(*by, number, func.min(intents.c.created_at), func.min(intents.c.id))
+        query = query.where(choice.status_column(intents).in_(list(statuses)), *choice.conditions(intents)).group_by(
+            *by
+        )
         rows = self._connection.execute(query.order_by(number.desc(), *by).limit(limit))
         return [IntentGroup(*row) for row in rows]
 
     def count(self, statuses: Iterable[Status], choice: RecordFilter) -> int:
-        query = select(func.count()).select_from(table)
-        query = query.where(choice.status_column(table).in_(list(statuses)), *choice.conditions(table))
+        query = select(func.count()).select_from(intents)
+        query = query.where(choice.status_column(intents).in_(list(statuses)), *choice.conditions(intents))
         return int(self._connection.execute(query).scalar_one())
 
     def unsettled_counts_by_status(self, choice: RecordFilter) -> dict[str, int]:
         """Count the unsettled intents of *choice* by status."""
-        status = choice.status_column(table)
-        query = select(status, func.count()).where(status.in_(UNSETTLED), *choice.conditions(table)).group_by(status)
+        status = choice.status_column(intents)
+        query = select(status, func.count()).where(status.in_(UNSETTLED), *choice.conditions(intents)).group_by(status)
         return {name: number for name, number in self._connection.execute(query)}
 
     def counts_of_run(self, run_id: int) -> dict[str, int]:
         """Count a run's operations by result. Operations that are being sent count as ``pending``."""
-        query = select(table.c.status, func.count()).where(table.c.run_id == run_id).group_by(table.c.status)
+        query = select(intents.c.status, func.count()).where(intents.c.run_id == run_id).group_by(intents.c.status)
         found: dict[str, int] = {}
-        for status, number in self._connection.execute(query.order_by(table.c.status)):
+        for status, number in self._connection.execute(query.order_by(intents.c.status)):
             name = "pending" if status == "sending" else status
             found[name] = found.get(name, 0) + number
         return found

@@ -10,10 +10,8 @@ from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, literal, select, tuple_, update
 
 from crossdock.state.db import bulk_writes_and_key_queries
-from crossdock.state.db.schema import passed_files
-from crossdock.state.db.schema import taken_files as table
-from crossdock.state.tables import purged_input_digests
-from crossdock.state.tables.purged_input_digests import Digests
+from crossdock.state.db.schema import passed_files, taken_files
+from crossdock.state.tables.purged_input_digests import Digests, forget_files_of_stream, has_files_of_stream, load
 
 READ_AGAIN = "again"  # the status of a file that is known, and read as if it were new
 FileDescription = tuple[str, int, datetime]
@@ -88,17 +86,17 @@ class FinishedImport(Struct, frozen=True):
 
 
 _BY_STATUS = {
-    name: (table.c.status == status).label(name)
+    name: (taken_files.c.status == status).label(name)
     for name, status in (("is_undone", "undone"), ("is_read_again", READ_AGAIN))
 }
-_FACTS = tuple(_BY_STATUS[name] if name in _BY_STATUS else table.c[name] for name in FileFacts.__struct_fields__)
+_FACTS = tuple(_BY_STATUS[name] if name in _BY_STATUS else taken_files.c[name] for name in FileFacts.__struct_fields__)
 _NEW = tuple(name for name in FileFacts.__struct_fields__ if name not in {"accepted_at", "seen_at", *_BY_STATUS})
 _SEEN = bulk_writes_and_key_queries.BulkStatement(
-    update(table)
+    update(taken_files)
     .where(
-        table.c.stream == bindparam("reader"),
-        table.c.version == bindparam("under"),
-        table.c.content_hash == bindparam("content"),
+        taken_files.c.stream == bindparam("reader"),
+        taken_files.c.version == bindparam("under"),
+        taken_files.c.content_hash == bindparam("content"),
     )
     .values(seen_at=bindparam("at"))
 )
@@ -113,20 +111,27 @@ class FileIntake:
         if not self._is_last_used_mapping_version(stream, version):
             return {}
         return self._files_by_content_hash(
-            table.c.stream == stream, table.c.version == version, table.c.status.in_(("done", "undone"))
+            taken_files.c.stream == stream,
+            taken_files.c.version == version,
+            taken_files.c.status.in_(("done", "undone")),
         )
 
     def unfinished_files(self, stream: str) -> dict[str, FileFacts]:
-        return self._files_by_content_hash(table.c.stream == stream, table.c.status == "accepted")
+        return self._files_by_content_hash(taken_files.c.stream == stream, taken_files.c.status == "accepted")
 
     def digests_removed_by_retention(self, stream: str, version: str) -> Digests:
         """Return the files that *stream* finished under *version* and of which retention kept only the digests."""
         if not self._is_last_used_mapping_version(stream, version):
             return Digests()
-        return purged_input_digests.load(self._connection, "file", stream, version)
+        return load(self._connection, "file", stream, version)
 
     def _is_last_used_mapping_version(self, stream: str, version: str) -> bool:
-        query = select(table.c.version).where(table.c.stream == stream).order_by(table.c.accepted_at.desc()).limit(1)
+        query = (
+            select(taken_files.c.version)
+            .where(taken_files.c.stream == stream)
+            .order_by(taken_files.c.accepted_at.desc())
+            .limit(1)
+        )
         return self._connection.execute(query).scalar() in {None, version}
 
     def mark_listed_by_source(self, stream: str, version: str, content_hashes: list[str], *, at: datetime) -> None:
@@ -134,26 +139,28 @@ class FileIntake:
 
     def known_files(self, stream: str) -> list[FileFacts]:
         """Return all files that *stream* has accepted under any version and that retention keeps, oldest first."""
-        query = select(*_FACTS).where(table.c.stream == stream).order_by(table.c.accepted_at, table.c.stamp)
+        query = (
+            select(*_FACTS)
+            .where(taken_files.c.stream == stream)
+            .order_by(taken_files.c.accepted_at, taken_files.c.stamp)
+        )
         return [FileFacts(*row) for row in self._connection.execute(query)]
 
     def has_files(self, stream: str) -> bool:
         """Return whether *stream* has accepted a file since its files were last forgotten."""
-        query = select(literal(1)).where(table.c.stream == stream).limit(1)
-        return self._connection.execute(query).first() is not None or purged_input_digests.has_files_of_stream(
-            self._connection, stream
-        )
+        query = select(literal(1)).where(taken_files.c.stream == stream).limit(1)
+        return self._connection.execute(query).first() is not None or has_files_of_stream(self._connection, stream)
 
     def search(self, text: str, *, before: TakenFilePlace | None, limit: int) -> list[TakenFile]:
         """Return the files of all streams whose name has *text* in it, or whose content hash begins with it.
 
         The file that was accepted last comes first.
         """
-        order = tuple(table.c[name] for name in TakenFilePlace._fields)
-        query = select(*(table.c[name] for name in TakenFile._fields))
+        order = tuple(taken_files.c[name] for name in TakenFilePlace._fields)
+        query = select(*(taken_files.c[name] for name in TakenFile._fields))
         if text:
-            of_name = table.c.name.icontains(text, autoescape=True)
-            query = query.where(of_name | table.c.content_hash.startswith(text.lower(), autoescape=True))
+            of_name = taken_files.c.name.icontains(text, autoescape=True)
+            query = query.where(of_name | taken_files.c.content_hash.startswith(text.lower(), autoescape=True))
         if before is not None:
             query = query.where(tuple_(*order) < tuple_(literal(before[0], order[0].type), *before[1:]))
         rows = self._connection.execute(query.order_by(*(column.desc() for column in order)).limit(limit))
@@ -163,7 +170,9 @@ class FileIntake:
         """Return the files of all streams with one of these contents, oldest first."""
         found = list[TakenFile]()
         for part in bulk_writes_and_key_queries.chunks(list(content_hashes)):
-            query = select(*(table.c[name] for name in TakenFile._fields)).where(table.c.content_hash.in_(part))
+            query = select(*(taken_files.c[name] for name in TakenFile._fields)).where(
+                taken_files.c.content_hash.in_(part)
+            )
             found += [TakenFile(*row) for row in self._connection.execute(query)]
         return sorted(found, key=lambda each: each.place_in_search_order)
 
@@ -172,23 +181,29 @@ class FileIntake:
 
         All files are looked at: there is no index by time.
         """
-        query = select(table.c.stream, *_FACTS).where(table.c.accepted_at.between(begin, end))
-        found = self._connection.execute(query.order_by(table.c.accepted_at, table.c.stream, table.c.name).limit(limit))
+        query = select(taken_files.c.stream, *_FACTS).where(taken_files.c.accepted_at.between(begin, end))
+        found = self._connection.execute(
+            query.order_by(taken_files.c.accepted_at, taken_files.c.stream, taken_files.c.name).limit(limit)
+        )
         return [(stream, FileFacts(*facts)) for stream, *facts in found]
 
     def last_accepted_between(self, begin: datetime, end: datetime, *, limit: int) -> list[AcceptedFile]:
         """Return the last *limit* files of `accepted_between`, the newest first."""
-        query = select(*(table.c[name] for name in AcceptedFile._fields)).where(table.c.accepted_at.between(begin, end))
-        newest_first = query.order_by(table.c.accepted_at.desc(), table.c.stream, table.c.name)
+        query = select(*(taken_files.c[name] for name in AcceptedFile._fields)).where(
+            taken_files.c.accepted_at.between(begin, end)
+        )
+        newest_first = query.order_by(taken_files.c.accepted_at.desc(), taken_files.c.stream, taken_files.c.name)
         return [AcceptedFile(*row) for row in self._connection.execute(newest_first.limit(limit))]
 
     def largest_size_by_stream(self) -> dict[str, int]:
-        query = select(table.c.stream, func.max(table.c.size)).group_by(table.c.stream)
+        query = select(taken_files.c.stream, func.max(taken_files.c.size)).group_by(taken_files.c.stream)
         return {stream: size for stream, size in self._connection.execute(query)}
 
     def last_finished_import(self, stream: str) -> FinishedImport | None:
-        query = select(table.c.version, table.c.accepted_at).where(table.c.stream == stream, table.c.status == "done")
-        row = self._connection.execute(query.order_by(table.c.accepted_at.desc()).limit(1)).first()
+        query = select(taken_files.c.version, taken_files.c.accepted_at).where(
+            taken_files.c.stream == stream, taken_files.c.status == "done"
+        )
+        row = self._connection.execute(query.order_by(taken_files.c.accepted_at.desc()).limit(1)).first()
         return None if row is None else FinishedImport(*row)
 
     def passed_over_snapshots(self, stream: str) -> set[FileDescription]:
@@ -205,14 +220,14 @@ class FileIntake:
     def accept(self, stream: str, version: str, files: list[FileFacts], *, at: datetime) -> None:
         fixed = {"stream": stream, "version": version, "status": "accepted", "accepted_at": at}
         rows = [fixed | {name: getattr(facts, name) for name in _NEW} for facts in files]
-        bulk_writes_and_key_queries.upsert_rows(self._connection, table, rows)
+        bulk_writes_and_key_queries.upsert_rows(self._connection, taken_files, rows)
 
     def finish_accepted_files(self, stream: str, version: str) -> None:
         """Mark the accepted files as finished, and the same contents under earlier versions."""
-        same = table.alias()
+        same = taken_files.alias()
         contents = select(same.c.content_hash).where(same.c.stream == stream, same.c.version == version)
-        accepted = update(table).where(table.c.stream == stream, table.c.status == "accepted")
-        self._connection.execute(accepted.where(table.c.content_hash.in_(contents)).values(status="done"))
+        accepted = update(taken_files).where(taken_files.c.stream == stream, taken_files.c.status == "accepted")
+        self._connection.execute(accepted.where(taken_files.c.content_hash.in_(contents)).values(status="done"))
 
     def mark_files_of_run_undone(self, stream: str, begun: datetime, ended: datetime | None) -> None:
         """Mark the files that the run from *begun* to *ended* has accepted as undone: see `FileFacts.is_undone`.
@@ -220,15 +235,15 @@ class FileIntake:
         Args:
             ended: None if no other run has begun since.
         """
-        of_run = table.c.stream == stream, table.c.accepted_at >= begun
-        undone = update(table).where(*of_run, *([table.c.accepted_at <= ended] if ended else []))
+        of_run = taken_files.c.stream == stream, taken_files.c.accepted_at >= begun
+        undone = update(taken_files).where(*of_run, *([taken_files.c.accepted_at <= ended] if ended else []))
         self._connection.execute(undone.values(status="undone"))
 
     def forget_files_of_stream(self, stream: str) -> None:
-        self._connection.execute(delete(table).where(table.c.stream == stream))
+        self._connection.execute(delete(taken_files).where(taken_files.c.stream == stream))
         self.replace_passed_over_snapshots(stream, set())
-        purged_input_digests.forget_files_of_stream(self._connection, stream)
+        forget_files_of_stream(self._connection, stream)
 
     def _files_by_content_hash(self, *conditions: ColumnElement[bool]) -> dict[str, FileFacts]:
-        query = select(*_FACTS).where(*conditions).order_by(table.c.accepted_at, table.c.stamp)
+        query = select(*_FACTS).where(*conditions).order_by(taken_files.c.accepted_at, taken_files.c.stamp)
         return {row.content_hash: FileFacts(*row) for row in self._connection.execute(query)}

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, case, delete, func, literal, select
 
 from crossdock.state.db import bulk_writes_and_key_queries
 from crossdock.state.db.schema import bindings, snapshots
-from crossdock.state.tables import purged_input_digests
+from crossdock.state.tables.purged_input_digests import load
 from crossdock.state.tables.record_identity_and_scope import Scope, Step, in_scope, in_scope_of_parameters
 
 _AT_ONCE = 10_000  # rows
@@ -54,7 +54,7 @@ class SnapshotHistory:
     def was_read_before(self, stream: str, content: str) -> bool:
         query = select(snapshots.c.stream).where(snapshots.c.stream == stream, snapshots.c.content == content)
         known = self._connection.execute(query).first() is not None
-        return known or content in purged_input_digests.load(self._connection, "snapshot", stream)
+        return known or content in load(self._connection, "snapshot", stream)
 
     def latest_snapshots(self, stream: str, number: int, *, without: str | None = None) -> list[PastSnapshot]:
         query = select(snapshots.c.row_count, snapshots.c.present).where(snapshots.c.stream == stream)

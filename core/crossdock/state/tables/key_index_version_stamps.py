@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from sqlalchemy import Connection, Integer, bindparam, func, select, update
 
 from crossdock.state.db import bulk_writes_and_key_queries
-from crossdock.state.db.schema import key_stamps as table
+from crossdock.state.db.schema import key_stamps
 from crossdock.state.tables.record_identity_and_scope import CONTRIBUTION, Scope, in_scope, in_scope_of_parameters
 
 
@@ -32,16 +32,16 @@ class ScopeChanges(Struct):
 
 
 _RENEW = bulk_writes_and_key_queries.BulkStatement(
-    update(table)
-    .where(in_scope_of_parameters(table), table.c.stamp == bindparam("before"))
+    update(key_stamps)
+    .where(in_scope_of_parameters(key_stamps), key_stamps.c.stamp == bindparam("before"))
     .values(stamp=bindparam("after"))
 )
 
 
-_CONTRIBUTIONS = select(table.c.namespace).where(
-    table.c.target == bindparam("target"),
-    table.c.resource == bindparam("resource"),
-    func.substr(table.c.namespace, 1, bindparam("length", type_=Integer)) == bindparam("begin"),
+_CONTRIBUTIONS = select(key_stamps.c.namespace).where(
+    key_stamps.c.target == bindparam("target"),
+    key_stamps.c.resource == bindparam("resource"),
+    func.substr(key_stamps.c.namespace, 1, bindparam("length", type_=Integer)) == bindparam("begin"),
 )
 
 
@@ -68,10 +68,10 @@ class KeyIndexStamps:
 
     def record_change_of_resource(self, target: str, resource: str) -> None:
         """Record changes of all bindings of these scopes, whose key indexes must be rebuilt."""
-        query = select(table.c.namespace).where(table.c.target == target, table.c.resource == resource)
+        query = select(key_stamps.c.namespace).where(key_stamps.c.target == target, key_stamps.c.resource == resource)
         for (namespace,) in self._connection.execute(query).all():
             scope, after = Scope(target, resource, namespace), secrets.randbits(62) + 1
-            bulk_writes_and_key_queries.upsert_rows(self._connection, table, [{**scope.columns, "stamp": after}])
+            bulk_writes_and_key_queries.upsert_rows(self._connection, key_stamps, [{**scope.columns, "stamp": after}])
             self.touched[scope] = ScopeChanges(0, after)
 
     def _renew(self, scope: Scope) -> ScopeChanges:
@@ -79,10 +79,10 @@ class KeyIndexStamps:
         stamps = {"before": [before], "after": [after]}
         if not before or not _RENEW.run(self._connection, stamps, scope.columns):
             before = stamp_of_scope(self._connection, scope)
-            bulk_writes_and_key_queries.upsert_rows(self._connection, table, [{**scope.columns, "stamp": after}])
+            bulk_writes_and_key_queries.upsert_rows(self._connection, key_stamps, [{**scope.columns, "stamp": after}])
         return ScopeChanges(before, after)
 
 
 def stamp_of_scope(connection: Connection, scope: Scope) -> int:
     """Return the stamp of *scope*; 0 if it never had a binding."""
-    return connection.execute(select(table.c.stamp).where(in_scope(table, scope))).scalar() or 0
+    return connection.execute(select(key_stamps.c.stamp).where(in_scope(key_stamps, scope))).scalar() or 0

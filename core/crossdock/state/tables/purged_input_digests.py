@@ -11,7 +11,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, delete, literal, select
 
 from crossdock.state.db import bulk_writes_and_key_queries
-from crossdock.state.db.schema import content_digests as table
+from crossdock.state.db.schema import content_digests
 
 Kind = Literal["file", "snapshot"]
 _BYTES = 16
@@ -38,24 +38,28 @@ class Digests(Struct, frozen=True):
 
 def load(connection: Connection, kind: Kind, stream: str, version: str = "") -> Digests:
     """Return the digests of *stream*. Files are kept per version, snapshots are not."""
-    query = select(table.c.packed).where(table.c.kind == kind, table.c.stream == stream, table.c.version == version)
+    query = select(content_digests.c.packed).where(
+        content_digests.c.kind == kind, content_digests.c.stream == stream, content_digests.c.version == version
+    )
     return Digests(connection.execute(query).scalar() or b"")
 
 
 def add(connection: Connection, kind: Kind, stream: str, version: str, contents: Iterable[str]) -> None:
     packed = load(connection, kind, stream, version).with_more(contents).packed
     bulk_writes_and_key_queries.upsert_rows(
-        connection, table, [{"kind": kind, "stream": stream, "version": version, "packed": packed}]
+        connection, content_digests, [{"kind": kind, "stream": stream, "version": version, "packed": packed}]
     )
 
 
 def has_files_of_stream(connection: Connection, stream: str) -> bool:
-    query = select(literal(1)).where(table.c.kind == "file", table.c.stream == stream).limit(1)
+    query = select(literal(1)).where(content_digests.c.kind == "file", content_digests.c.stream == stream).limit(1)
     return connection.execute(query).first() is not None
 
 
 def forget_files_of_stream(connection: Connection, stream: str) -> None:
-    connection.execute(delete(table).where(table.c.kind == "file", table.c.stream == stream))
+    connection.execute(
+        delete(content_digests).where(content_digests.c.kind == "file", content_digests.c.stream == stream)
+    )
 
 
 def _digest(content: str) -> bytes:

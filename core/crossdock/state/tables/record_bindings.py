@@ -24,8 +24,7 @@ from sqlalchemy import (
 )
 
 from crossdock.state.db import bulk_writes_and_key_queries
-from crossdock.state.db.schema import bindings as table
-from crossdock.state.db.schema import dead_letters, untrimmed_keys, waiting_records
+from crossdock.state.db.schema import bindings, dead_letters, untrimmed_keys, waiting_records
 from crossdock.state.tables.key_index_version_stamps import KeyIndexChange, KeyIndexStamps
 from crossdock.state.tables.record_identity_and_scope import CONTRIBUTION, Scope, Step, in_scope, in_scope_of_parameters
 from crossdock.values import exact_json
@@ -120,35 +119,38 @@ Bound = tuple[Scope, Binding]
 _COLUMNS = {name: name for name in Binding.__struct_fields__ if name not in {"fingerprint", "unverified"}}
 _COLUMNS |= {"record_fp": "fingerprint"}
 _SCOPE = {name: f"scope.{name}" for name in Scope.__struct_fields__}
-_FIELDS = tuple(table.c["record_fp" if name == "fingerprint" else name] for name in Binding.__struct_fields__)
-_HERE = in_scope_of_parameters(table)
-_IS_LIVE = table.c.deleted_at.is_(None)
-IS_UNUSED_IMPORT = (table.c.step == "import") & (table.c.counter == 0)  # as `Binding.is_unused_import`
-_IS_WHOLE = ~table.c.namespace.contains(CONTRIBUTION)
-_GET = bulk_writes_and_key_queries.QueryByKeys(select(*_FIELDS).where(_HERE, _IS_LIVE), table.c.key_hash)
+_FIELDS = tuple(bindings.c["record_fp" if name == "fingerprint" else name] for name in Binding.__struct_fields__)
+_HERE = in_scope_of_parameters(bindings)
+_IS_LIVE = bindings.c.deleted_at.is_(None)
+IS_UNUSED_IMPORT = (bindings.c.step == "import") & (bindings.c.counter == 0)  # as `Binding.is_unused_import`
+_IS_WHOLE = ~bindings.c.namespace.contains(CONTRIBUTION)
+_GET = bulk_writes_and_key_queries.QueryByKeys(select(*_FIELDS).where(_HERE, _IS_LIVE), bindings.c.key_hash)
 _IDS = bulk_writes_and_key_queries.QueryByKeys(
-    select(table.c.key_hash, table.c.target_id).where(_HERE, _IS_LIVE), table.c.key_hash
+    select(bindings.c.key_hash, bindings.c.target_id).where(_HERE, _IS_LIVE), bindings.c.key_hash
 )
 _NOT_FOUND = bulk_writes_and_key_queries.QueryByKeys(
-    select(table.c.key_hash).where(_HERE, _IS_LIVE, table.c.unverified.is_(True), IS_UNUSED_IMPORT), table.c.key_hash
+    select(bindings.c.key_hash).where(_HERE, _IS_LIVE, bindings.c.unverified.is_(True), IS_UNUSED_IMPORT),
+    bindings.c.key_hash,
 )
-_OF_RESOURCE = table.c.target == bindparam("target"), table.c.resource == bindparam("resource")
-_target, _resource = (bulk_writes_and_key_queries.without_index(table.c[name]) for name in ("target", "resource"))
+_OF_RESOURCE = bindings.c.target == bindparam("target"), bindings.c.resource == bindparam("resource")
+_target, _resource = (bulk_writes_and_key_queries.without_index(bindings.c[name]) for name in ("target", "resource"))
 _AMONG_IDS = _target == bindparam("target"), _resource == bindparam("resource"), _IS_LIVE
 _OF_ID = bulk_writes_and_key_queries.QueryByKeys(
-    select(table.c.target_id, table.c.namespace, table.c.key_hash, table.c.key).where(*_AMONG_IDS, _IS_WHOLE),
-    table.c.target_id,
+    select(bindings.c.target_id, bindings.c.namespace, bindings.c.key_hash, bindings.c.key).where(
+        *_AMONG_IDS, _IS_WHOLE
+    ),
+    bindings.c.target_id,
 )
 _BOUND = bulk_writes_and_key_queries.QueryByKeys(
-    select(table.c.namespace, *_FIELDS).where(*_AMONG_IDS), table.c.target_id
+    select(bindings.c.namespace, *_FIELDS).where(*_AMONG_IDS), bindings.c.target_id
 )
 _CONTRIBUTED = bulk_writes_and_key_queries.QueryByKeys(
-    select(table.c.target_id, table.c.payload).where(*_AMONG_IDS, ~_IS_WHOLE), table.c.target_id
+    select(bindings.c.target_id, bindings.c.payload).where(*_AMONG_IDS, ~_IS_WHOLE), bindings.c.target_id
 )
-_TO_ONE_ID = update(table).where(
+_TO_ONE_ID = update(bindings).where(
     _target == bindparam("of_target"),
     _resource == bindparam("of_resource"),
-    table.c.target_id == bindparam("of_id"),
+    bindings.c.target_id == bindparam("of_id"),
     _IS_LIVE,
 )
 _RENEW = bulk_writes_and_key_queries.BulkStatement(
@@ -156,46 +158,47 @@ _RENEW = bulk_writes_and_key_queries.BulkStatement(
 )
 _DOUBT_CHANGE = bulk_writes_and_key_queries.BulkStatement(_TO_ONE_ID.values(changed_at=None))
 _COUNTERS = bulk_writes_and_key_queries.QueryByKeys(
-    select(table.c.key_hash, table.c.counter).where(_HERE), table.c.key_hash
+    select(bindings.c.key_hash, bindings.c.counter).where(_HERE), bindings.c.key_hash
 )
 _BURY = bulk_writes_and_key_queries.BulkStatement(
-    update(table)
-    .where(_HERE, table.c.key_hash == bindparam("gone"))
+    update(bindings)
+    .where(_HERE, bindings.c.key_hash == bindparam("gone"))
     .values(deleted_at=bindparam("at"), payload={}, etag=None, changed_at=None, unverified=None)
 )
 _VERIFY = bulk_writes_and_key_queries.BulkStatement(
-    update(table).where(_HERE, table.c.key_hash == bindparam("verified")).values(unverified=None)
+    update(bindings).where(_HERE, bindings.c.key_hash == bindparam("verified")).values(unverified=None)
 )
 _MAP_AGAIN = bulk_writes_and_key_queries.BulkStatement(
-    update(table).where(_HERE, table.c.key_hash == bindparam("created"), _IS_LIVE).values(record_fp=None)
+    update(bindings).where(_HERE, bindings.c.key_hash == bindparam("created"), _IS_LIVE).values(record_fp=None)
 )
 _FORMER = bulk_writes_and_key_queries.QueryByKeys(
-    select(table.c.key_hash, table.c.target_id).where(_HERE, table.c.deleted_at.is_not(None)), table.c.key_hash
+    select(bindings.c.key_hash, bindings.c.target_id).where(_HERE, bindings.c.deleted_at.is_not(None)),
+    bindings.c.key_hash,
 )
-_RECORD = table.alias("record")
+_RECORD = bindings.alias("record")
 _CREATED_AGAIN = select(*_FIELDS).where(
     _HERE,
     _IS_LIVE,
-    table.c.record_fp.is_(None),
+    bindings.c.record_fp.is_(None),
     exists().where(
-        _RECORD.c.target == table.c.target,
-        _RECORD.c.resource == table.c.resource,
+        _RECORD.c.target == bindings.c.target,
+        _RECORD.c.resource == bindings.c.resource,
         _RECORD.c.namespace == bindparam("of"),
-        _RECORD.c.key_hash == table.c.key_hash,
-        _RECORD.c.target_id != table.c.target_id,
+        _RECORD.c.key_hash == bindings.c.key_hash,
+        _RECORD.c.target_id != bindings.c.target_id,
         _RECORD.c.deleted_at.is_(None),
     ),
 )
 _DISTRUST = bulk_writes_and_key_queries.BulkStatement(
-    update(table).where(_HERE, table.c.key_hash == bindparam("doubted")).values(unverified=True)
+    update(bindings).where(_HERE, bindings.c.key_hash == bindparam("doubted")).values(unverified=True)
 )
 _DOUBT = bulk_writes_and_key_queries.BulkStatement(
-    update(table)
-    .where(_HERE, table.c.key_hash == bindparam("doubted"))
+    update(bindings)
+    .where(_HERE, bindings.c.key_hash == bindparam("doubted"))
     .values(record_fp=None, step="import", payload={}, etag=None, changed_at=None)
 )
 _FIXED = ("run_id", "updated_at", "deleted_at")
-_PUT = bulk_writes_and_key_queries.upsert_statement(table, (*_SCOPE, *_COLUMNS, *_FIXED), ready=("payload",))
+_PUT = bulk_writes_and_key_queries.upsert_statement(bindings, (*_SCOPE, *_COLUMNS, *_FIXED), ready=("payload",))
 
 
 class Bindings:
@@ -215,26 +218,26 @@ class Bindings:
         return dict(_IDS.rows(self._connection, scope.columns, key_hashes))
 
     def has_any(self, scope: Scope) -> bool:
-        query = select(literal(1)).where(in_scope(table, scope), _IS_LIVE).limit(1)
+        query = select(literal(1)).where(in_scope(bindings, scope), _IS_LIVE).limit(1)
         return self._connection.execute(query).first() is not None
 
     def live_key_hashes(self, scope: Scope) -> Iterator[int]:
         """Yield the key hash of each record of *scope* that the target has."""
-        query = select(table.c.key_hash).where(in_scope(table, scope), _IS_LIVE)
+        query = select(bindings.c.key_hash).where(in_scope(bindings, scope), _IS_LIVE)
         yield from self._connection.execute(query.execution_options(yield_per=10_000)).scalars()
 
     def namespaces_of_resource(self, scope: Scope) -> set[str]:
         """Return the namespaces in which the target of *scope* has records of its resource, each by its first row."""
-        of_resource = table.c.target == scope.target, table.c.resource == scope.resource
-        first, found, last = select(func.min(table.c.namespace)).where(*of_resource), set[str](), ""
-        while (namespace := self._connection.execute(first.where(table.c.namespace > last)).scalar()) is not None:
+        of_resource = bindings.c.target == scope.target, bindings.c.resource == scope.resource
+        first, found, last = select(func.min(bindings.c.namespace)).where(*of_resource), set[str](), ""
+        while (namespace := self._connection.execute(first.where(bindings.c.namespace > last)).scalar()) is not None:
             found.add(namespace)
             last = namespace
         return {each for each in found if CONTRIBUTION not in each}
 
     def targets_and_resources_of_namespace(self, namespace: str) -> set[tuple[str, str]]:
         """Return the targets that have records of *namespace*, and of which resource, each by its first row."""
-        place = table.c.target, table.c.resource
+        place = bindings.c.target, bindings.c.resource
         first, found, last = select(*place).order_by(*place).limit(1), set[tuple[str, str]](), ("", "")
         while (row := self._connection.execute(first.where(tuple_(*place) > last)).first()) is not None:
             last = row.target, row.resource
@@ -267,7 +270,7 @@ class Bindings:
         contributions: bool = False,
     ) -> list[Bound]:
         """Return the next *limit* live bindings *after* one, by namespace and key hash."""
-        query = select(table.c.namespace, *_FIELDS).where(*_OF_RESOURCE, _IS_LIVE)
+        query = select(bindings.c.namespace, *_FIELDS).where(*_OF_RESOURCE, _IS_LIVE)
         if not contributions:
             query = query.where(_IS_WHOLE)
         return self._page(query, target, resource, after, limit)
@@ -275,7 +278,7 @@ class Bindings:
     def _page(
         self, query: Select[Any], target: str, resource: str, after: tuple[str, int] | None, limit: int
     ) -> list[Bound]:
-        place = table.c.namespace, table.c.key_hash
+        place = bindings.c.namespace, bindings.c.key_hash
         if after is not None:
             query = query.where(tuple_(*place) > after)  # with OR, SQLite would read the pages before it again
         rows = self._connection.execute(query.order_by(*place).limit(limit), {"target": target, "resource": resource})
@@ -355,8 +358,8 @@ class Bindings:
         _DISTRUST.run(self._connection, {"doubted": [item.key_hash for item in items]}, scope.columns)
 
     def mark_all_of_resource_unverified(self, target: str, resource: str) -> None:
-        whole = table.c.target == target, table.c.resource == resource, _IS_LIVE
-        self._connection.execute(update(table).where(*whole).values(unverified=True))
+        whole = bindings.c.target == target, bindings.c.resource == resource, _IS_LIVE
+        self._connection.execute(update(bindings).where(*whole).values(unverified=True))
         self._stamps.record_change_of_resource(target, resource)
 
     def mark_verified(self, scope: Scope, items: Sequence[Binding | AcceptedBinding]) -> None:
@@ -368,15 +371,15 @@ class Bindings:
         self, target: str, resource: str, *, after: tuple[str, int] | None, limit: int
     ) -> list[Bound]:
         """Do the same as `page_of_resource_bindings` for unverified bindings, including contributions."""
-        query = select(table.c.namespace, *_FIELDS).where(*_OF_RESOURCE, table.c.unverified.is_(True))
+        query = select(bindings.c.namespace, *_FIELDS).where(*_OF_RESOURCE, bindings.c.unverified.is_(True))
         return self._page(query, target, resource, after, limit)
 
     def clear_payloads_by_key_prefix(self, target: str, resource: str, beginning: str) -> None:
         """Clear the payloads of records whose keys have this prefix: something else has changed them at the target."""
-        names = tuple(table.c[name] for name in Scope.__struct_fields__)
-        begins = table.c.key.startswith(beginning, autoescape=True)
-        query = select(*names, table.c.key_hash).where(begins, table.c.step != "import", _IS_LIVE)
-        query = query.where(table.c.target == target, table.c.resource == resource)
+        names = tuple(bindings.c[name] for name in Scope.__struct_fields__)
+        begins = bindings.c.key.startswith(beginning, autoescape=True)
+        query = select(*names, bindings.c.key_hash).where(begins, bindings.c.step != "import", _IS_LIVE)
+        query = query.where(bindings.c.target == target, bindings.c.resource == resource)
         found: dict[Scope, list[int]] = defaultdict(list)
         for *columns, key_hash in self._connection.execute(query):
             found[Scope(*columns)].append(key_hash)
@@ -414,7 +417,12 @@ class Bindings:
         import polars as pl  # noqa: PLC0415  its import takes 0.2 s of CPU, and few transactions search
 
         wanted = [exact_json.dumps(each).decode() for each in ids]
-        names = (table.c.namespace, table.c.key_hash, table.c.key, type_coerce(table.c.payload, Text).label("text"))
+        names = (
+            bindings.c.namespace,
+            bindings.c.key_hash,
+            bindings.c.key,
+            type_coerce(bindings.c.payload, Text).label("text"),
+        )
         query = select(*names).where(*_OF_RESOURCE, _IS_LIVE).execution_options(yield_per=SEARCHED_AT_ONCE)
         found = self._connection.execute(query, {"target": target, "resource": resource})
         for rows in found.partitions():
@@ -428,7 +436,7 @@ class Bindings:
 
     def newest_change_time_at_target(self, target: str) -> datetime | None:
         """Return when *target* last changed a record, by its own clock and its answers; None if unknown."""
-        newest = select(func.max(table.c.changed_at)).where(table.c.target == target)
+        newest = select(func.max(bindings.c.changed_at)).where(bindings.c.target == target)
         text: str | None = self._connection.execute(newest).scalar()
         try:
             return None if text is None else datetime.fromisoformat(text)
@@ -440,8 +448,8 @@ class Bindings:
 
         Unverified bindings have no fingerprint.
         """
-        names = (table.c.target, table.c.resource, table.c.namespace, table.c.key)
-        query = select(*names, table.c.target_id, table.c.record_fp, table.c.unverified)
+        names = (bindings.c.target, bindings.c.resource, bindings.c.namespace, bindings.c.key)
+        query = select(*names, bindings.c.target_id, bindings.c.record_fp, bindings.c.unverified)
         query = query.where(_IS_LIVE, _IS_WHOLE).order_by(*names)
         for *scope, key, target_id, found, unverified in self._connection.execute(
             query.execution_options(yield_per=10_000)
@@ -449,7 +457,7 @@ class Bindings:
             yield Scope(*scope), key, target_id, None if unverified else found
 
     def counts_by_resource(self) -> dict[str, int]:
-        query = select(table.c.resource, func.count()).where(_IS_LIVE, _IS_WHOLE).group_by(table.c.resource)
+        query = select(bindings.c.resource, func.count()).where(_IS_LIVE, _IS_WHOLE).group_by(bindings.c.resource)
         return {resource: number for resource, number in self._connection.execute(query)}
 
 

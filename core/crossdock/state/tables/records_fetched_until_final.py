@@ -9,7 +9,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, func, select
 
 from crossdock.state.db import bulk_writes_and_key_queries
-from crossdock.state.db.schema import followed_records as table
+from crossdock.state.db.schema import followed_records
 from crossdock.state.tables.record_identity_and_scope import DeleteByKey
 
 
@@ -23,8 +23,8 @@ class FollowedRecord(Struct, frozen=True):
     missed: int = 0
 
 
-_FIELDS = tuple(table.c[name] for name in FollowedRecord.__struct_fields__)
-_DELETE = DeleteByKey(table)
+_FIELDS = tuple(followed_records.c[name] for name in FollowedRecord.__struct_fields__)
+_DELETE = DeleteByKey(followed_records)
 
 
 class FollowedRecords:
@@ -33,18 +33,26 @@ class FollowedRecords:
 
     def put(self, records: Iterable[FollowedRecord]) -> None:
         rows = [{name: getattr(each, name) for name in FollowedRecord.__struct_fields__} for each in records]
-        bulk_writes_and_key_queries.upsert_rows(self._connection, table, rows)
+        bulk_writes_and_key_queries.upsert_rows(self._connection, followed_records, rows)
 
     def forget(self, stream: str, key_hashes: Sequence[int]) -> None:
         _DELETE.run(self._connection, stream, key_hashes)
 
     def least_recently_read(self, stream: str, limit: int) -> list[FollowedRecord]:
-        query = select(*_FIELDS).where(table.c.stream == stream).order_by(table.c.read_at, table.c.key_hash)
+        query = (
+            select(*_FIELDS)
+            .where(followed_records.c.stream == stream)
+            .order_by(followed_records.c.read_at, followed_records.c.key_hash)
+        )
         return [FollowedRecord(*row) for row in self._connection.execute(query.limit(limit))]
 
     def key_hashes(self, stream: str) -> set[int]:
-        return set(self._connection.execute(select(table.c.key_hash).where(table.c.stream == stream)).scalars())
+        return set(
+            self._connection.execute(
+                select(followed_records.c.key_hash).where(followed_records.c.stream == stream)
+            ).scalars()
+        )
 
     def count(self, stream: str) -> int:
-        query = select(func.count()).select_from(table).where(table.c.stream == stream)
+        query = select(func.count()).select_from(followed_records).where(followed_records.c.stream == stream)
         return int(self._connection.execute(query).scalar_one())

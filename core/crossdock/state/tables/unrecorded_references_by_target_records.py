@@ -11,8 +11,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, literal_column, select
 
 from crossdock.state.db import bulk_writes_and_key_queries
-from crossdock.state.db.schema import bindings
-from crossdock.state.db.schema import unknown_references as table
+from crossdock.state.db.schema import bindings, unknown_references
 
 
 class UnrecordedReference(NamedTuple):
@@ -24,19 +23,21 @@ class UnrecordedReference(NamedTuple):
     target_id: str
 
 
-_FIELDS = tuple(table.c[name] for name in UnrecordedReference._fields)
+_FIELDS = tuple(unknown_references.c[name] for name in UnrecordedReference._fields)
 _IS_REFERRING = (  # by the index of ids: the primary key would find all records of the resource
-    bindings.c.target.concat(literal_column("''")) == table.c.target,
-    bindings.c.resource.concat(literal_column("''")) == table.c.by_resource,
-    bindings.c.target_id == table.c.by_id,
+    bindings.c.target.concat(literal_column("''")) == unknown_references.c.target,
+    bindings.c.resource.concat(literal_column("''")) == unknown_references.c.by_resource,
+    bindings.c.target_id == unknown_references.c.by_id,
 )
 _IS_LIVE = bindings.c.deleted_at.is_(None)
 _IS_DELETED = exists().where(*_IS_REFERRING, ~_IS_LIVE) & ~exists().where(*_IS_REFERRING, _IS_LIVE)
 _TO = bulk_writes_and_key_queries.QueryByKeys(
     select(*_FIELDS).where(
-        table.c.target == bindparam("target"), table.c.resource == bindparam("resource"), ~_IS_DELETED
+        unknown_references.c.target == bindparam("target"),
+        unknown_references.c.resource == bindparam("resource"),
+        ~_IS_DELETED,
     ),
-    table.c.target_id,
+    unknown_references.c.target_id,
 )
 
 
@@ -49,24 +50,30 @@ class UnrecordedReferences:
 
         Until `complete_reading`, it is one of `unread_resources`.
         """
-        self._connection.execute(delete(table).where(*_refers_from_resource(target, by_resource)))
+        self._connection.execute(delete(unknown_references).where(*_refers_from_resource(target, by_resource)))
         self.add(target, [UnrecordedReference(by_resource, "", "", "")])
 
     def add(self, target: str, found: Iterable[UnrecordedReference]) -> None:
         rows = [{"target": target, **each._asdict()} for each in found]
         if rows:
-            bulk_writes_and_key_queries.upsert_rows(self._connection, table, rows)
+            bulk_writes_and_key_queries.upsert_rows(self._connection, unknown_references, rows)
 
     def complete_reading(self, target: str, by_resource: str) -> None:
-        self._connection.execute(delete(table).where(*_refers_from_resource(target, by_resource), table.c.by_id == ""))
+        self._connection.execute(
+            delete(unknown_references).where(
+                *_refers_from_resource(target, by_resource), unknown_references.c.by_id == ""
+            )
+        )
 
     def clear_marks_of_unfinished_readings(self) -> None:
         """Let the next run begin to read the lists of all resources that streams write."""
-        self._connection.execute(delete(table).where(table.c.by_id == ""))
+        self._connection.execute(delete(unknown_references).where(unknown_references.c.by_id == ""))
 
     def unread_resources(self, target: str) -> set[str]:
         """Return the resources whose list had to be read, and was not read to its end."""
-        query = select(table.c.by_resource).where(table.c.target == target, table.c.by_id == "")
+        query = select(unknown_references.c.by_resource).where(
+            unknown_references.c.target == target, unknown_references.c.by_id == ""
+        )
         return set(self._connection.execute(query).scalars())
 
     def references_to(self, target: str, resource: str, target_ids: Sequence[str]) -> Iterator[UnrecordedReference]:
@@ -77,4 +84,4 @@ class UnrecordedReferences:
 
 
 def _refers_from_resource(target: str, by_resource: str) -> tuple[ColumnElement[bool], ...]:
-    return table.c.target == target, table.c.by_resource == by_resource
+    return unknown_references.c.target == target, unknown_references.c.by_resource == by_resource

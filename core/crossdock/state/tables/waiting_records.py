@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, bindparam, func, literal, select, tuple_, update
 
 from crossdock.state.db import bulk_writes_and_key_queries
-from crossdock.state.db.schema import waiting_records as table
+from crossdock.state.db.schema import waiting_records
 from crossdock.state.tables.dead_letters import ALL, RecordFilter
 from crossdock.state.tables.record_identity_and_scope import COLUMNS as IDENTITY
 from crossdock.state.tables.record_identity_and_scope import DeleteByKey, RecordIdentity, in_stream_of_parameter
@@ -54,26 +54,28 @@ class WaitingPlace(NamedTuple):
 
 
 _COLUMNS = IDENTITY | {"waits_for": "waits_for", "raw": "raw"}
-_PUT = bulk_writes_and_key_queries.upsert_statement(table, (*_COLUMNS, "idle_under", "run_id", "since"))
-_DELETE = DeleteByKey(table)
-_FIELDS = [table.c[name] for name in _COLUMNS]
-_WAIT = [table.c[name] for name in (*IDENTITY, "waits_for", "idle_under")]
+_PUT = bulk_writes_and_key_queries.upsert_statement(waiting_records, (*_COLUMNS, "idle_under", "run_id", "since"))
+_DELETE = DeleteByKey(waiting_records)
+_FIELDS = [waiting_records.c[name] for name in _COLUMNS]
+_WAIT = [waiting_records.c[name] for name in (*IDENTITY, "waits_for", "idle_under")]
 _WAITS_AMONG = bulk_writes_and_key_queries.QueryByKeys(
-    select(*_WAIT).where(in_stream_of_parameter(table)), table.c.key_hash
+    select(*_WAIT).where(in_stream_of_parameter(waiting_records)), waiting_records.c.key_hash
 )
 _IDLE = bulk_writes_and_key_queries.BulkStatement(
-    update(table)
-    .where(in_stream_of_parameter(table), table.c.key_hash == bindparam("hash"))
+    update(waiting_records)
+    .where(in_stream_of_parameter(waiting_records), waiting_records.c.key_hash == bindparam("hash"))
     .values(idle_under=bindparam("version"))
 )
 _AMONG = bulk_writes_and_key_queries.QueryByKeys(
-    select(*_FIELDS).where(in_stream_of_parameter(table)), table.c.key_hash
+    select(*_FIELDS).where(in_stream_of_parameter(waiting_records)), waiting_records.c.key_hash
 )
 _SINCE = bulk_writes_and_key_queries.QueryByKeys(
-    select(table.c.key_hash, table.c.since).where(in_stream_of_parameter(table)), table.c.key_hash
+    select(waiting_records.c.key_hash, waiting_records.c.since).where(in_stream_of_parameter(waiting_records)),
+    waiting_records.c.key_hash,
 )
 _WAITS = bulk_writes_and_key_queries.QueryByKeys(
-    select(table.c.key_hash, table.c.waits_for).where(in_stream_of_parameter(table)), table.c.key_hash
+    select(waiting_records.c.key_hash, waiting_records.c.waits_for).where(in_stream_of_parameter(waiting_records)),
+    waiting_records.c.key_hash,
 )
 
 
@@ -95,12 +97,18 @@ class WaitingRecords:
         """Return the waiting records of *stream*, longest waiting first, or of *key_hashes* in any order."""
         if key_hashes is not None:
             return [_wait_of_row(row) for row in _WAITS_AMONG.rows(self._connection, {"stream": stream}, key_hashes)]
-        query = select(*_WAIT).where(table.c.stream == stream).order_by(table.c.since, table.c.key)
+        query = (
+            select(*_WAIT)
+            .where(waiting_records.c.stream == stream)
+            .order_by(waiting_records.c.since, waiting_records.c.key)
+        )
         return [_wait_of_row(row) for row in self._connection.execute(query)]
 
     def waiting_since_by_key_hash(self, stream: str, before: datetime) -> dict[int, datetime]:
         """Return since when those records of *stream* wait that began to wait *before* then, by key hash."""
-        query = select(table.c.key_hash, table.c.since).where(table.c.stream == stream, table.c.since < before)
+        query = select(waiting_records.c.key_hash, waiting_records.c.since).where(
+            waiting_records.c.stream == stream, waiting_records.c.since < before
+        )
         return {key_hash: since for key_hash, since in self._connection.execute(query)}
 
     def mark_waiting_only_for_references(self, stream: str, key_hashes: Sequence[int], version: str) -> None:
@@ -111,24 +119,35 @@ class WaitingRecords:
         return [_record_of_row(row) for row in _AMONG.rows(self._connection, {"stream": stream}, key_hashes)]
 
     def fingerprint(self, stream: str, key_hash: int) -> int | None:
-        query = select(table.c.record_fp).where(table.c.stream == stream, table.c.key_hash == key_hash)
+        query = select(waiting_records.c.record_fp).where(
+            waiting_records.c.stream == stream, waiting_records.c.key_hash == key_hash
+        )
         return self._connection.execute(query).scalar()
 
     def matching(self, choice: RecordFilter) -> list[WaitingRecord]:
-        query = select(*_FIELDS).where(*choice.conditions(table)).order_by(table.c.since, table.c.key)
+        query = (
+            select(*_FIELDS)
+            .where(*choice.conditions(waiting_records))
+            .order_by(waiting_records.c.since, waiting_records.c.key)
+        )
         found = self._connection.execute(query)
         return [_record_of_row(row) for row in found]
 
     def longest_waiting(self, stream: str, number: int) -> list[WaitingRecord]:
-        query = select(*_FIELDS).where(table.c.stream == stream).order_by(table.c.since, table.c.key).limit(number)
+        query = (
+            select(*_FIELDS)
+            .where(waiting_records.c.stream == stream)
+            .order_by(waiting_records.c.since, waiting_records.c.key)
+            .limit(number)
+        )
         return [_record_of_row(row) for row in self._connection.execute(query)]
 
     def remove_records(self, stream: str, key_hashes: Sequence[int]) -> None:
         _DELETE.run(self._connection, stream, key_hashes)
 
     def listed(self, *, limit: int, choice: RecordFilter = ALL) -> list[dict[str, Any]]:
-        query = select(table).where(*choice.conditions(table))
-        query = query.order_by(table.c.since, table.c.stream, table.c.key).limit(limit)
+        query = select(waiting_records).where(*choice.conditions(waiting_records))
+        query = query.order_by(waiting_records.c.since, waiting_records.c.stream, waiting_records.c.key).limit(limit)
         return [dict(row) for row in self._connection.execute(query).mappings()]
 
     def page(
@@ -144,8 +163,8 @@ class WaitingRecords:
         Args:
             waits_for: Only records that wait for exactly one of these.
         """
-        order = tuple(table.c[name] for name in WaitingPlace._fields)
-        query = select(table).where(*choice.conditions(table)).order_by(*order).limit(limit)
+        order = tuple(waiting_records.c[name] for name in WaitingPlace._fields)
+        query = select(waiting_records).where(*choice.conditions(waiting_records)).order_by(*order).limit(limit)
         if after is not None:
             place = (literal(value, column.type) for value, column in zip(after, order, strict=True))
             query = query.where(tuple_(*order) > tuple_(*place))
@@ -153,19 +172,22 @@ class WaitingRecords:
             return [dict(row) for row in self._connection.execute(query).mappings()]
         found = list[dict[str, Any]]()
         for part in bulk_writes_and_key_queries.chunks(waits_for):
-            rows = self._connection.execute(query.where(table.c.waits_for.in_(part))).mappings()
+            rows = self._connection.execute(query.where(waiting_records.c.waits_for.in_(part))).mappings()
             found = sorted([*found, *map(dict, rows)], key=itemgetter(*WaitingPlace._fields))[:limit]
         return found
 
     def count(self, choice: RecordFilter) -> int:
-        query = select(func.count()).select_from(table).where(*choice.conditions(table))
+        query = select(func.count()).select_from(waiting_records).where(*choice.conditions(waiting_records))
         return int(self._connection.execute(query).scalar_one())
 
     def counts_by_awaited_records(self, choice: RecordFilter) -> list[WaitingCount]:
-        numbers = func.count(), func.min(table.c.since), func.min(table.c.key)
-        query = select(table.c.stream, table.c.waits_for, *numbers).where(*choice.conditions(table))
+        numbers = func.count(), func.min(waiting_records.c.since), func.min(waiting_records.c.key)
+        query = select(waiting_records.c.stream, waiting_records.c.waits_for, *numbers).where(
+            *choice.conditions(waiting_records)
+        )
         return [
-            WaitingCount(*row) for row in self._connection.execute(query.group_by(table.c.stream, table.c.waits_for))
+            WaitingCount(*row)
+            for row in self._connection.execute(query.group_by(waiting_records.c.stream, waiting_records.c.waits_for))
         ]
 
     def awaited_references(self, stream: str, key_hashes: Sequence[int]) -> dict[int, list[dict[str, str]]]:

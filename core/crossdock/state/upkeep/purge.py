@@ -9,7 +9,8 @@ from crossdock.errors import StateError
 from crossdock.state.db.database_creation_and_opening import StateUrl
 from crossdock.state.db.database_errors import url_without_password
 from crossdock.state.open_state import State
-from crossdock.state.upkeep import compact, retention_steps
+from crossdock.state.upkeep import retention_steps
+from crossdock.state.upkeep.compact import rewrite_sqlite_file
 from crossdock.state.upkeep.removable_rows import PurgeTimes
 from crossdock.state.upkeep.retention_steps import PurgeResult
 
@@ -18,7 +19,7 @@ def purge_rows_and_rewrite_file(state: State, url: StateUrl, purge_times: PurgeT
     """Purge in short transactions while no run uses the state. An interrupted purge can be repeated."""
     done, _ = purge_in_batches(state, purge_times, batches=sys.maxsize)
     # runs leave remnants of overwritten rows in the file and its log
-    if url.drivername == "sqlite" and (reason := compact.rewrite_sqlite_file(url)):
+    if url.drivername == "sqlite" and (reason := rewrite_sqlite_file(url)):
         raise StateError(
             f"the data is purged, but remnants may be left in the file: {reason}",
             where=url_without_password(url),

@@ -27,28 +27,40 @@ from crossdock.state.db.schema import (
     snapshots,
     taken_files,
 )
-from crossdock.state.tables import purged_input_digests
+from crossdock.state.tables.purged_input_digests import Kind, add
 from crossdock.state.tables.run_history import RunConfigs, Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
-from crossdock.state.upkeep import removable_rows
-from crossdock.state.upkeep.removable_rows import PurgeTimes
+from crossdock.state.upkeep.removable_rows import (
+    NO_DEAD_LETTER_DATA,
+    NO_INTENT_DATA,
+    PurgeTimes,
+    dead_letters_to_empty,
+    operations_to_empty,
+    removable_audit_entries,
+    removable_batches,
+    removable_files,
+    removable_operations,
+    removable_runs,
+    removable_scheduled_runs,
+    removable_snapshots,
+)
 
 BATCH = 1_000  # rows in one transaction
 _APPLIED = "retention_applied_at"
 _EXPIRED: Mapping[str, tuple[Table, Callable[[Connection, PurgeTimes], ColumnElement[bool]]]] = {
-    "operations_removed": (intents, removable_rows.removable_operations),
-    "operations_emptied": (intents, removable_rows.operations_to_empty),
-    "files_out_removed": (batches, removable_rows.removable_batches),
-    "dead_letters_emptied": (dead_letters, removable_rows.dead_letters_to_empty),
-    "nights_removed": (scheduled_runs, removable_rows.removable_scheduled_runs),
-    "files_removed": (taken_files, removable_rows.removable_files),
-    "snapshots_removed": (snapshots, removable_rows.removable_snapshots),
-    "runs_removed": (runs, removable_rows.removable_runs),
-    "audit_entries_removed": (audit_log, removable_rows.removable_audit_entries),
+    "operations_removed": (intents, removable_operations),
+    "operations_emptied": (intents, operations_to_empty),
+    "files_out_removed": (batches, removable_batches),
+    "dead_letters_emptied": (dead_letters, dead_letters_to_empty),
+    "nights_removed": (scheduled_runs, removable_scheduled_runs),
+    "files_removed": (taken_files, removable_files),
+    "snapshots_removed": (snapshots, removable_snapshots),
+    "runs_removed": (runs, removable_runs),
+    "audit_entries_removed": (audit_log, removable_audit_entries),
 }
 _EMPTIED = {
-    "operations_emptied": removable_rows.NO_INTENT_DATA,
-    "dead_letters_emptied": removable_rows.NO_DEAD_LETTER_DATA,
+    "operations_emptied": NO_INTENT_DATA,
+    "dead_letters_emptied": NO_DEAD_LETTER_DATA,
 }
 
 
@@ -128,14 +140,12 @@ class Retention:
             query = select(func.max(runs.c.started_at)).where(runs.c.id.in_(part))
             Runs(self._connection).mark_removed_until(self._connection.execute(query).scalar_one())
 
-    def _store_digests_of_removed_inputs(
-        self, kind: purged_input_digests.Kind, removed: list[tuple[str, str, str]]
-    ) -> None:
+    def _store_digests_of_removed_inputs(self, kind: Kind, removed: list[tuple[str, str, str]]) -> None:
         contents = defaultdict(list)
         for stream, version, content in removed:
             contents[stream, version].append(content)
         for (stream, version), found in contents.items():
-            purged_input_digests.add(self._connection, kind, stream, version, found)
+            add(self._connection, kind, stream, version, found)
 
     def _overwriting_connection(self) -> Connection:
         """Return the connection, set to overwrite removed data with zeros, since the file keeps its size."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 import math
 import random
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -25,12 +25,12 @@ TOGETHER_S = 0.01  # retries of one request are due within this time, and share 
 LOOK_AHEAD = 1_000  # operations of other kinds that a batch may pass over, so that mixed ones fill their batches
 
 
-@dataclass(order=True, slots=True)
+@dataclasses.dataclass(order=True, slots=True)
 class _DelayedTask:
     ready_at: float
     number: int
-    task: SendTask = field(compare=False)
-    free: bool = field(compare=False)
+    task: SendTask = dataclasses.field(compare=False)
+    free: bool = dataclasses.field(compare=False)
 
 
 class SendQueue:

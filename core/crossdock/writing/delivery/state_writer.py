@@ -15,7 +15,6 @@ from crossdock.pacing.request_allowance import Allowance
 from crossdock.state import Attempt, Intent, Scope, StoredBatch, Transaction
 from crossdock.state.tables.delivery_intents import ACKNOWLEDGED, Status
 from crossdock.values.author_code_errors import AuthorCodeError
-from crossdock.writing.delivery import settlement
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import StateDoubts
 from crossdock.writing.delivery.operations_and_intents import (
@@ -25,7 +24,12 @@ from crossdock.writing.delivery.operations_and_intents import (
     make_intent_without_request,
 )
 from crossdock.writing.delivery.senders import SendBatch, SendTask
-from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.delivery.settlement import (
+    Settlement,
+    clear_fingerprints_of_records_with_former_ids,
+    clear_payloads_of_affected_records,
+    store_outcomes_and_bindings,
+)
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_outcomes import Outcome
 from crossdock.writing.targets.target import Request, Target
@@ -112,11 +116,9 @@ class StateWriter:
         def write(tx: Transaction) -> None:
             nonlocal with_former_ids
             tx.intents.add(new, run_id=run.id, fence=run.state.fence_number, at=now)
-            with_former_ids = settlement.clear_fingerprints_of_records_with_former_ids(
-                tx, decisions.settled, self._target
-            )
-            settlement.store_outcomes_and_bindings(tx, decisions.settled, run_id=run.id, at=now, doubts=self._doubts)
-            settlement.clear_payloads_of_affected_records(tx, decisions.settled, self._target)
+            with_former_ids = clear_fingerprints_of_records_with_former_ids(tx, decisions.settled, self._target)
+            store_outcomes_and_bindings(tx, decisions.settled, run_id=run.id, at=now, doubts=self._doubts)
+            clear_payloads_of_affected_records(tx, decisions.settled, self._target)
             tx.intents.write_outcomes(decisions.intents_with_new_status, at=now)
             tx.intents.store_attempt_results(decisions.attempts)
             if chunk:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
 from crossdock.pacing.request_allowance import Allowance, Priority
-from crossdock.pacing.token_bucket_store import BucketState, MemoryStore
+from crossdock.pacing.token_bucket import BucketState, LimitEstimate, MemoryStore
 from crossdock.values.clock import Clock
 
 

@@ -6,8 +6,7 @@
 Amounts and quantities are `decimal.Decimal`. For a sync use the engine, which keeps a state; this client keeps none.
 """
 
-from crossdock.platform.client.platform_client import Client
-from crossdock.platform.client.refused_request_errors import FieldError, ProblemError
+from crossdock.platform.client.platform_client import Client, FieldError, ProblemError
 from crossdock.platform.client.response_models import (
     Entry,
     StoredCustomer,

@@ -27,7 +27,7 @@ from crossdock.values.raw_rows_and_records import JSON, RawBatch, Record
 if TYPE_CHECKING:
     from crossdock.reading.sources.api_declaration import Api
     from crossdock.webhooks import Webhooks
-    from crossdock.writing.targets.connector_target_base import ConnectorTarget
+    from crossdock.writing.targets.target import ConnectorTarget
 
 
 __all__ = ["Connector", "Context", "Finding", "Settings", "Stream"]

@@ -1,18 +1,17 @@
 """Targets, to which operations are sent. The platform is one; a connector may declare another for its connections."""
 
-from crossdock.pacing.rate_limit_headers import RateHeaders
+from crossdock.pacing.rate_limits_in_answers import RateHeaders
 from crossdock.reading.transport.http_answer_and_error_types import AmbiguousError, Answer, TooLargeError
 from crossdock.values.record_keys import key_parts_of, key_text
 from crossdock.writing.files.content_kinds import FileContentConfig, FileRecord
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome, RecordShape, body_of
-from crossdock.writing.targets.api_target import ApiTarget
-from crossdock.writing.targets.connector_target_base import ConnectorTarget
-from crossdock.writing.targets.errors_in_success_answers import AnswerErrors
+from crossdock.writing.targets.api_target import AnswerErrors, ApiTarget
 from crossdock.writing.targets.file_hand_over import HandOver, IfMissing
 from crossdock.writing.targets.file_target import ACKNOWLEDGEMENTS, FileForm, FileResource, FileTarget
 from crossdock.writing.targets.target import (
     BatchProfile,
     Client,
+    ConnectorTarget,
     EndpointProfile,
     Request,
     Rule,

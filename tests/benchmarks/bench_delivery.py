@@ -26,8 +26,8 @@ from crossdock.values.raw_rows_and_records import Record
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations_and_intents import Operation
-from crossdock.writing.delivery.senders import Senders
-from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.delivery.send_queue_and_threads import Senders
+from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.platform_target import PlatformTarget
 
 SCOPE = Scope("platform", "product", "bench")

@@ -24,9 +24,8 @@ from crossdock.values.clock import SystemClock
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations_and_intents import Operation, make_intent
-from crossdock.writing.delivery.senders import SendBatch, Senders, SendResult
-from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.delivery.state_writer import Chunk
+from crossdock.writing.delivery.send_queue_and_threads import SendBatch, Senders, SendResult
+from crossdock.writing.delivery.state_writer import Chunk, Settlement
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.platform_target import PlatformTarget

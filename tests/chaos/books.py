@@ -30,7 +30,7 @@ from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import SilentProgress
 from crossdock.writing.delivery import operator_decisions
-from crossdock.writing.delivery.senders import SendBatch, Senders
+from crossdock.writing.delivery.send_queue_and_threads import SendBatch, Senders
 
 ACCOUNTS, CUSTOMERS, INVOICES = "accounts", "customers", "invoices"
 RESOURCE: dict[str, ResourceName] = {ACCOUNTS: "ledger_account", CUSTOMERS: "customer", INVOICES: "invoice"}

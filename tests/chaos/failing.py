@@ -67,11 +67,11 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
     "waiting_written": Failpoint("crossdock.state.tables.waiting_records", "WaitingRecords.put", "night", filled=1),
     "intents_added": Failpoint("crossdock.state.tables.delivery_intents", "Intents.add", "stream", filled=1),
     "committed": Failpoint(
-        "crossdock.writing.delivery.senders", "Senders.give_batches_to_threads", "turn", _BOTH, filled=1
+        "crossdock.writing.delivery.send_queue_and_threads", "Senders.give_batches_to_threads", "turn", _BOTH, filled=1
     ),
     "sent": Failpoint("crossdock.writing.targets.target", "Target.send", "record", _BOTH),
     "settle_written": Failpoint(
-        "crossdock.writing.delivery.settlement", "store_outcomes_and_bindings", "turn", _BOTH, filled=1
+        "crossdock.writing.delivery.state_writer", "store_outcomes_and_bindings", "turn", _BOTH, filled=1
     ),
     "settled": Failpoint("crossdock.writing.delivery.state_writer", "StateWriter.commit", "turn", filled=1),
     "index_written": Failpoint(

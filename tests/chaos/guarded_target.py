@@ -17,8 +17,8 @@ from tests.chaos.mappings import BenchSettings, Row, batch
 
 from crossdock import Context, RawBatch, Record, Stream
 from crossdock.mapping.stream_declaration import GoneLimits, OnGone
-from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
-from crossdock.platform.retry_and_in_flight_settings import Retry
+from crossdock.pacing.rate_limit_and_retry_settings import Retry
+from crossdock.pacing.token_bucket import LimitEstimate
 from crossdock.reading.sources.api_declaration import Api
 from crossdock.resources import ResourceModel
 from crossdock.sources import ApiAnswer, ApiRequest, Paginator, RateLimit

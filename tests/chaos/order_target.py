@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 from pydantic import ConfigDict
 
 from crossdock import Connector, SecretRef
-from crossdock.platform.retry_and_in_flight_settings import Retry
+from crossdock.pacing.rate_limit_and_retry_settings import Retry
 from crossdock.resources import ResourceModel
 from crossdock.sources import HeaderAuth, HttpSettings, RateLimit
 from crossdock.targets import ApiTarget, EndpointProfile, RecordShape, Request, TargetResource, Update

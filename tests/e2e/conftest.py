@@ -12,7 +12,7 @@ from tests.servers import require
 
 from crossdock.sandbox import SandboxServer
 from crossdock.testing.openssh_server import OpenSshServer
-from crossdock.writing.delivery import circuit_breaker
+from crossdock.writing.delivery import send_queue_and_threads
 
 
 @pytest.fixture(scope="session")
@@ -57,8 +57,8 @@ def site(tmp_path: Path, platform: SandboxServer, monkeypatch: pytest.MonkeyPatc
 @pytest.fixture
 def soon_probing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A circuit breaker of this process asks a failing target again after 20 to 100 ms, where users' waits seconds."""
-    monkeypatch.setattr(circuit_breaker, "FIRST_PAUSE_S", 0.02)
-    monkeypatch.setattr(circuit_breaker, "LONGEST_PAUSE_S", 0.1)
+    monkeypatch.setattr(send_queue_and_threads, "FIRST_PAUSE_S", 0.02)
+    monkeypatch.setattr(send_queue_and_threads, "LONGEST_PAUSE_S", 0.1)
 
 
 @pytest.fixture

@@ -110,7 +110,7 @@ def test_a_log_of_a_state_is_for_its_owner_only(tmp_path: Path) -> None:
         script = "import sys; exec(sys.stdin.read())"
         held = (
             "from pathlib import Path\nfrom crossdock.values.clock import SystemClock\n"
-            "from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate\n"
+            "from crossdock.pacing.token_bucket import LimitEstimate\n"
             "from crossdock.state import PinnedTenant, SharedBucket, State, parse_url\n"
             f"folder = Path({str(tmp_path)!r})\n"
             "bucket = SharedBucket(parse_url('sqlite:///link-to-bucket.db', folder), SystemClock(), 'b',\n"

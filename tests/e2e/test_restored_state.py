@@ -31,7 +31,7 @@ from tests.e2e.warehouse import (
 from tests.plan_and_sync import differences
 
 from crossdock.values.clock import SystemClock
-from crossdock.writing.delivery.senders import Senders
+from crossdock.writing.delivery.send_queue_and_threads import Senders
 
 
 def test_what_comes_after_a_restored_state_arrives(site: Site) -> None:

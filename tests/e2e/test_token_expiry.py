@@ -14,7 +14,7 @@ from tests.chaos import processes
 from tests.chaos.processes import CROSSDOCK
 from tests.e2e.project_folder import ROOT, UNPACED, SandboxProcess, balance
 
-from crossdock.platform.api_key_and_token_credentials import RENEWED_AT
+from crossdock.platform.credentials import RENEWED_AT
 
 LIFE_S = 2
 SENDERS = 50

@@ -18,7 +18,7 @@ from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.stream_declaration import GoneLimits, OnGone
 from crossdock.state import StateUrl, parse_url
 from crossdock.values.raw_rows_and_records import LINE, Proof
-from crossdock.writing.delivery.senders import Senders
+from crossdock.writing.delivery.send_queue_and_threads import Senders
 
 SECRET = "erika@example.com"
 ROWS: list[Row] = [{"K": str(number)} for number in range(6)]

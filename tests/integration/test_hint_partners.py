@@ -27,7 +27,7 @@ from crossdock.state import Scope
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import SystemClock
 from crossdock.values.progress import SilentProgress
-from crossdock.writing.delivery.records_of_concurrent_runs import RecordsOfSession
+from crossdock.writing.delivery.delivery_context import RecordsOfSession
 
 
 class TwoShops:

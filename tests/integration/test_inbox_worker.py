@@ -22,7 +22,7 @@ from crossdock.state import NamedRecord, ReceivedWebhook, StateUrl
 from crossdock.state.tables.webhooks_and_records_to_fetch import LONGEST_PAUSE
 from crossdock.values.progress import SilentProgress
 from crossdock.values.run_messages import warning_and_note_texts_by_stream
-from crossdock.writing.delivery.records_of_concurrent_runs import _Mark
+from crossdock.writing.delivery.delivery_context import _Mark
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.pacing import test_simulated as short
 from tests.unit.pacing.test_simulated import BURSTS, DIALECTS, DOCUMENTED, EXTREMES, LATENCIES, LYING, NOTHING
 
-from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
+from crossdock.pacing.token_bucket import LimitEstimate
 from crossdock.sandbox.rate_limiter import Dialect
 
 latencies = pytest.mark.parametrize("latency_s", LATENCIES)

@@ -16,7 +16,7 @@ from crossdock.errors import ConnectorError
 from crossdock.mapping.incremental_cursors import Cursor
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_declaration import FailureLimits, removal_problem
-from crossdock.pacing.rate_limit_settings import RateLimit
+from crossdock.pacing.rate_limit_and_retry_settings import RateLimit
 from crossdock.reading.sources.request_allowance_of_run import ApiUsage
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.shared_token_buckets import SharedBuckets

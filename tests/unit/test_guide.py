@@ -40,7 +40,7 @@ from crossdock.services.scheduler.apscheduler_daemon import LOOK_S
 from crossdock.state.tables.webhooks_and_records_to_fetch import LONGEST_PAUSE
 from crossdock.values import exact_json
 from crossdock.webhooks import Reason, WebhookScheme, WebhookVerifier
-from crossdock.writing.delivery.circuit_breaker import OPENS_AT, WATCHED
+from crossdock.writing.delivery.send_queue_and_threads import OPENS_AT, WATCHED
 
 
 def test_the_guide_shows_every_config_key() -> None:

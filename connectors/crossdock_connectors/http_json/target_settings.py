@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from crossdock import ConfigModel, Filter
-from crossdock.platform.retry_and_in_flight_settings import InFlight, Retry
+from crossdock.pacing.rate_limit_and_retry_settings import InFlight, Retry
 from crossdock.sources import NameForm
 from crossdock.values.config_base_types import MAX_S, differs_from_default, finding_about_key
 from crossdock_connectors.draft_models_declared_in_config import MemberName, Members, ResourceKey

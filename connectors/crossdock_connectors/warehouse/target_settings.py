@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel
-from crossdock.platform.retry_and_in_flight_settings import Retry
+from crossdock.pacing.rate_limit_and_retry_settings import Retry
 from crossdock.reading.sources.expected_files import Interval
 from crossdock.sources import NameForm, WrappedIn, WritableStore
 from crossdock.targets import (

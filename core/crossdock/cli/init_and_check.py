@@ -21,7 +21,7 @@ from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.platform.sent_members_check_against_openapi import Difference
+    from crossdock.platform.comparison_with_openapi import Difference
     from crossdock.values.json_documents.project_commands import OpenApiCheck, OpenApiDifference, State
 
 
@@ -133,11 +133,11 @@ def _check_fleet(states: FleetStates, *, as_json: bool) -> int:
 
 def compare_openapi(loaded: Project, path: Path, *, as_json: bool) -> int:
     """Print the differences for the resources that the streams write, or for all. Return 3 if a request must fail."""
-    from crossdock.platform import openapi_file, platform_settings_check_against_openapi
+    from crossdock.platform import comparison_with_openapi, openapi_file
     from crossdock.resources import ResourceName
 
     document, resources = openapi_file.read(path), loaded.written_resources or tuple(get_args(ResourceName))
-    found = platform_settings_check_against_openapi.compare_with_profile(
+    found = comparison_with_openapi.compare_with_profile(
         document, loaded.platform, resources, loaded.looked_up_resources, loaded.resources_with_deleting_streams
     )
     failing = [each for each in found if each.is_error]

@@ -22,11 +22,10 @@ from crossdock.values.state_words import PlanTerm
 from crossdock.values.texts_of_numbers_and_times import awaited_records_text, count_with_noun
 
 if TYPE_CHECKING:
-    from crossdock.pacing.request_batch_duration_forecast import Forecast
+    from crossdock.pacing.token_bucket import Forecast
     from crossdock.runs.plan_result import PlanResult
     from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
-    from crossdock.writing.delivery.operations_and_intents import Operation
-    from crossdock.writing.delivery.personal_data_masks import PersonalDataMasks
+    from crossdock.writing.delivery.operations_and_intents import Operation, PersonalDataMasks
 
 
 _SHOWN = 50  # records without --limit

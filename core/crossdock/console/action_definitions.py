@@ -11,7 +11,7 @@ from crossdock.console.started_commands import PLAN
 from crossdock.console.visitors_and_roles import Role
 from crossdock.errors import CrossdockError, add_code_to_first_line
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.pacing.request_batch_duration_forecast import forecast
+from crossdock.pacing.token_bucket import forecast
 from crossdock.runs.undo.undo_plan import runs_of_wave
 from crossdock.state import RecordFilter, Transaction
 from crossdock.values.raw_rows_and_records import REASONS

@@ -15,8 +15,7 @@ from crossdock.config.project.project import Project
 from crossdock.connector import Stream
 from crossdock.errors import CrossdockError, add_code_to_first_line, text_with_code
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.pacing.estimated_rate_limit_and_origin import limit_text
-from crossdock.pacing.token_bucket_store import BucketState
+from crossdock.pacing.token_bucket import BucketState, limit_text
 from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
 from crossdock.runs import slowest_steps_and_allowance_summary, stored_rate_limits
 from crossdock.state import RunRecord, Transaction

@@ -22,7 +22,7 @@ from crossdock.console.visitors_and_roles import Role
 from crossdock.errors import CrossdockError
 from crossdock.state import RunRecord, Transaction
 from crossdock.values.texts_of_numbers_and_times import duration_text, instant_text
-from crossdock.writing.delivery.personal_data_masks import PersonalDataMasks
+from crossdock.writing.delivery.operations_and_intents import PersonalDataMasks
 
 _COLUMNS = ("run", "what", "business date", "started", "duration", "status", "open", "requests", "errors")
 _LISTED = 50

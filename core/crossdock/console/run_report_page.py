@@ -50,7 +50,7 @@ from crossdock.values.texts_of_numbers_and_times import (
     duration_text,
     instant_text,
 )
-from crossdock.writing.delivery.personal_data_masks import PersonalDataMasks
+from crossdock.writing.delivery.operations_and_intents import PersonalDataMasks
 from crossdock.writing.targets.payload_comparison import MemberDifference
 
 _ERROR_LINES = 20  # most lines of an error

@@ -22,7 +22,7 @@ from crossdock.migration.planned_outcome_counts import PlanCounts
 from crossdock.migration.rehearsal_file import Rehearsal, RehearsedStream, RehearsedWave
 from crossdock.migration.source_profile import SourceProfile
 from crossdock.migration.waves import NumberedWave, migration_config, waves_numbered_in_config_order
-from crossdock.pacing.request_batch_duration_forecast import Forecast
+from crossdock.pacing.token_bucket import Forecast
 from crossdock.runs import dry_run
 from crossdock.runs.plan_result import PlanResult
 from crossdock.runs.planning.target_ids_of_references import placeholder

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from crossdock.errors import UnavailableError
-from crossdock.platform.api_key_and_token_credentials import Credential
+from crossdock.platform.credentials import Credential
 from crossdock.printable import redacted
 from crossdock.reading.transport.http_answer_and_error_types import Answer, NotSentError, redacted_answer
 from crossdock.reading.transport.httpcore_client import HttpClient

@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.platform.api_key_and_token_credentials import Credential
-from crossdock.platform.client_credentials_token_requests import MAX_ANSWER_BYTES
+from crossdock.platform.credentials import MAX_ANSWER_BYTES, Credential
 from crossdock.platform.platform_config import SCOPE_NAMES, ClientCredentials, Profile
 from crossdock.reading.transport import oauth_messages
 

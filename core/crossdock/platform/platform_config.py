@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.pacing.estimated_rate_limit_and_origin import UNLIMITED, LimitEstimate
-from crossdock.platform.retry_and_in_flight_settings import InFlight, Retry
+from crossdock.pacing.rate_limit_and_retry_settings import InFlight, Retry
+from crossdock.pacing.token_bucket import UNLIMITED, LimitEstimate
 from crossdock.reading.transport.proxy_and_certificate_settings import HttpConnection
 from crossdock.resources import ResourceName
 from crossdock.values.config_base_types import MAX_S, BaseUrl, ConfigModel, SecretRef, text_matching

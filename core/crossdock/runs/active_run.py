@@ -17,7 +17,7 @@ from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.errors import InternalError, RefusedError, StateError, add_code_to_first_line, as_crossdock_error
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.request_allowance import Allowance, Priority
-from crossdock.pacing.token_bucket_store import BucketState
+from crossdock.pacing.token_bucket import BucketState
 from crossdock.reading.sources.run_context import ClosingStack, JobRun, SourceContext, WaitingRun, create_run_folder
 from crossdock.runs import moved_targets, stored_rate_limits
 from crossdock.runs.adoptable_record_reading import RunAdoptions
@@ -49,12 +49,11 @@ from crossdock.values.progress import Progress
 from crossdock.values.run_messages import RunMessages
 from crossdock.values.tally import Tally
 from crossdock.values.texts_of_numbers_and_times import instant_text
-from crossdock.writing.delivery.delivery_context import AdoptionRules, DeliveringRun
+from crossdock.writing.delivery.delivery_context import AdoptionRules, DeliveringRun, RecordsOfRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import StateDoubts
-from crossdock.writing.delivery.records_of_concurrent_runs import RecordsOfRun
-from crossdock.writing.delivery.senders import Senders
-from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.delivery.send_queue_and_threads import Senders
+from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.target import Target
 
 

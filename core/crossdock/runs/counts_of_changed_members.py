@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crossdock.state.queries.run_details import DeliveredUpdate, RunDetails
-from crossdock.writing.delivery.personal_data_masks import PersonalDataMasks
+from crossdock.writing.delivery.operations_and_intents import PersonalDataMasks
 from crossdock.writing.targets.payload_comparison import MemberDifference, member_differences
 
 LOOKED_AT = 1_000  # most operations of a run that are compared

@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, UnavailableError
-from crossdock.pacing import rate_limit_headers
+from crossdock.pacing import rate_limits_in_answers
+from crossdock.pacing.rate_limits_in_answers import wait_stated_by_answer_s
 from crossdock.pacing.request_allowance import Allowance
-from crossdock.pacing.throttling_wait import wait_stated_by_answer_s
 from crossdock.reading.transport import error_answer_parsing
 from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.runs.session_shared_by_runs import open_session
@@ -223,7 +223,7 @@ class LookUps:
             self._allowance.record_answer(
                 tokens[0],
                 accepted=answer.status != 429,
-                headers=rate_limit_headers.read(answer.headers),
+                headers=rate_limits_in_answers.read(answer.headers),
                 retry_after_s=wait_stated_by_answer_s(answer.headers, answer.body),
             )
             if answer.status in {401, 403}:

@@ -14,9 +14,7 @@ from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, strip_traceback_and_causes
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
-from crossdock.pacing.request_batch_duration_forecast import Forecast, forecast
-from crossdock.pacing.token_bucket_store import BucketState
+from crossdock.pacing.token_bucket import BucketState, Forecast, LimitEstimate, forecast
 from crossdock.reading.sources.run_context import ClosingStack, SourceContext, create_run_folder
 from crossdock.runs import moved_targets, stored_rate_limits
 from crossdock.runs.adoptable_record_reading import note_possible_adoptions, note_possible_doubts
@@ -45,7 +43,7 @@ from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations_and_intents import Operation
-from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.target import Target
 
 PlannedSource = Callable[[BoundStream, Tally], StreamInput]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from crossdock.delta.repeated_keys import RepeatedKeys
 from crossdock.errors import CrossdockError, worst_exit_code
-from crossdock.pacing.request_batch_duration_forecast import Forecast
+from crossdock.pacing.token_bucket import Forecast
 from crossdock.reading.sources.run_context import Observe
 from crossdock.runs import tables_and_sentences_of_run
 from crossdock.runs.planned_target_files import PlannedFile

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from crossdock.state import Intent, Scope, Transaction
 from crossdock.writing.delivery.operations_and_intents import Operation, batch_item
-from crossdock.writing.delivery.send_queue import batch_group_of_payload
+from crossdock.writing.delivery.send_queue_and_threads import batch_group_of_payload
 from crossdock.writing.targets.target import BatchProfile, Target
 
 

@@ -25,7 +25,7 @@ from crossdock.values.tally import NOTHING_OPEN, OpenCounts, Tally, Term
 from crossdock.writing.delivery.delivery_context import RequestCounters
 
 if TYPE_CHECKING:
-    from crossdock.writing.delivery.settlement import Settlement
+    from crossdock.writing.delivery.state_writer import Settlement
     from crossdock.writing.targets.target import Target
 
 Status = Literal["done", "degraded", "incomplete", "failed"]

@@ -15,7 +15,7 @@ from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, CrossdockError, as_crossdock_error
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.request_allowance import Allowance, BucketShare
-from crossdock.pacing.token_bucket_store import BucketState, BucketStore
+from crossdock.pacing.token_bucket import BucketState, BucketStore
 from crossdock.reading.sources.run_context import READS, CrashMarker
 from crossdock.reading.sources.shared_token_buckets import ApiBucket, SharedBuckets
 from crossdock.runs import run_requests_and_failed_starts
@@ -24,7 +24,7 @@ from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.state import Intent, State
 from crossdock.values.author_code_errors import AuthorCodeError, author_code_error_or_none, convert_author_errors
 from crossdock.values.clock import Clock
-from crossdock.writing.delivery.records_of_concurrent_runs import RecordsOfSession
+from crossdock.writing.delivery.delivery_context import RecordsOfSession
 from crossdock.writing.targets.target import Target
 
 MANUAL = RunRequest()

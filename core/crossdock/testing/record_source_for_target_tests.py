@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.mapping.stream_declaration import GoneLimits
-from crossdock.pacing.rate_limit_settings import RateLimit
-from crossdock.platform.retry_and_in_flight_settings import Retry
+from crossdock.pacing.rate_limit_and_retry_settings import RateLimit, Retry
 from crossdock.reading.sources.api_declaration import Api
 from crossdock.resources import Reference
 from crossdock.targets import ConnectorTarget

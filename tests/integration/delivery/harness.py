@@ -29,8 +29,8 @@ from crossdock.writing.delivery.delivery_context import AdoptionRules, Deliverin
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import StateDoubts
 from crossdock.writing.delivery.operations_and_intents import Kind, Operation
-from crossdock.writing.delivery.senders import Senders
-from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.delivery.send_queue_and_threads import Senders
+from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.payload_comparison import merge_patch_between
 from crossdock.writing.targets.platform_target import PlatformTarget
 

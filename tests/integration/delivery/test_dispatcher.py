@@ -25,7 +25,7 @@ from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import SystemClock
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations_and_intents import Operation
-from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.answer_outcomes import Outcome
 
 

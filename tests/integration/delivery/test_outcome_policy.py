@@ -32,8 +32,8 @@ from crossdock.errors import RefusedError, RemoteError, StoppedError, Unauthoriz
 from crossdock.state import Scope, StateUrl, parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.author_code_errors import AuthorCodeError
-from crossdock.writing.delivery.circuit_breaker import WATCHED
 from crossdock.writing.delivery.dispatcher import Dispatcher
+from crossdock.writing.delivery.send_queue_and_threads import WATCHED
 
 INVOICES = Scope("platform", "invoice", "wms")
 

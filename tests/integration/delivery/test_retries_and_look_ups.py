@@ -23,8 +23,8 @@ from tests.integration.delivery.harness import (
 from crossdock.errors import UnavailableError
 from crossdock.state import StateUrl, parse_url
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.writing.delivery.circuit_breaker import FIRST_PAUSE_S, OPENS_AT
 from crossdock.writing.delivery.dispatcher import Dispatcher
+from crossdock.writing.delivery.send_queue_and_threads import FIRST_PAUSE_S, OPENS_AT
 
 
 @pytest.fixture

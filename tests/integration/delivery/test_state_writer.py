@@ -16,8 +16,8 @@ from crossdock.state import State
 from crossdock.values.clock import SystemClock
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
-from crossdock.writing.delivery.senders import SendBatch, Senders, SendResult
-from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.delivery.send_queue_and_threads import SendBatch, Senders, SendResult
+from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.answer_outcomes import Outcome
 from crossdock.writing.targets.platform_target import PlatformTarget
 

@@ -20,14 +20,12 @@ from tests.unit.state.samples import intent
 from tests.waiting import eventually
 
 from crossdock.errors import StateError
-from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
-from crossdock.pacing.token_bucket import Bucket
-from crossdock.pacing.token_bucket_store import BucketState
+from crossdock.pacing.token_bucket import Bucket, BucketState, LimitEstimate
 from crossdock.state import Attempt, DeadLetter, State, StateUrl, Transaction, create_or_upgrade, open_state, parse_url
 from crossdock.state.db import schema
 from crossdock.testing.postgres_server import PostgresServer
-from crossdock.writing.delivery import settlement
-from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.delivery import state_writer
+from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.answer_outcomes import Outcome
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
@@ -201,7 +199,9 @@ def turn_of(run_id: int) -> tuple[Callable[[Transaction], None], Callable[[Trans
         old["replaced"], idempotency_key="key-next", counter=2, operation="update", target_id="p"
     )
     fresh = [intent(n) for n in range(10, 14)]
-    dead_letter = settlement.make_dead_letter(Settlement(intent(20), Outcome("rejected", "no", 422, reason="rejected")))
+    dead_letter = state_writer.make_dead_letter(
+        Settlement(intent(20), Outcome("rejected", "no", 422, reason="rejected"))
+    )
     before = deepcopy(list(old.values()))
     for name, each in old.items():
         each.status = "delivered" if name == "deleted" else name  # type: ignore[assignment]  # the names are statuses
@@ -209,9 +209,9 @@ def turn_of(run_id: int) -> tuple[Callable[[Transaction], None], Callable[[Trans
     def first(tx: Transaction) -> None:
         tx.intents.add(before, run_id=run_id, fence=1, at=AT)
         tx.dead_letters.put(
-            [_older(dead_letter), _older(settlement.make_dead_letter(settled[1]))], run_id=run_id - 1, at=AT
+            [_older(dead_letter), _older(state_writer.make_dead_letter(settled[1]))], run_id=run_id - 1, at=AT
         )
-        tx.dead_letters.put([_older(settlement.make_dead_letter(settled[0]))], run_id=run_id - 1, at=AT)
+        tx.dead_letters.put([_older(state_writer.make_dead_letter(settled[0]))], run_id=run_id - 1, at=AT)
         for each, known in zip(old.values(), before, strict=True):
             each.id = known.id
 
@@ -220,7 +220,7 @@ def turn_of(run_id: int) -> tuple[Callable[[Transaction], None], Callable[[Trans
             if each.status == "pending":
                 each.mark_sending(AT)
         tx.intents.add([*fresh, successor], run_id=run_id, fence=1, at=AT)
-        settlement.store_outcomes_and_bindings(tx, settled, run_id=run_id, at=AT)
+        state_writer.store_outcomes_and_bindings(tx, settled, run_id=run_id, at=AT)
         tx.intents.write_outcomes([old["replaced"]], at=AT)
         tx.intents.store_attempt_results([Attempt(old["rejected"].id, 1, AT, "rejected", 422, "no")])
         tx.dead_letters.put([dead_letter], run_id=run_id, at=AT)

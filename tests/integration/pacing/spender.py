@@ -7,7 +7,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
+from crossdock.pacing.token_bucket import LimitEstimate
 from crossdock.state import SharedBucket, parse_url
 from crossdock.values.clock import SystemClock
 

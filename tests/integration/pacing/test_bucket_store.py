@@ -18,9 +18,7 @@ from tests.integration.pacing import spender
 from tests.waiting import eventually
 
 from crossdock.errors import StateError
-from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
-from crossdock.pacing.token_bucket import Bucket
-from crossdock.pacing.token_bucket_store import BucketState, BucketStore, MemoryStore
+from crossdock.pacing.token_bucket import Bucket, BucketState, BucketStore, LimitEstimate, MemoryStore
 from crossdock.state import SharedBucket, StateUrl, parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.testing.postgres_server import PostgresServer

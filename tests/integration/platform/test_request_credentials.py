@@ -18,7 +18,7 @@ from tests.integration.platform.token_server import (
 from tests.waiting import eventually
 
 from crossdock.errors import UnauthorizedError
-from crossdock.platform.client_credentials_token_requests import ATTEMPTS
+from crossdock.platform.credentials import ATTEMPTS
 from crossdock.reading.transport.http_answer_and_error_types import Answer, NotSentError
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.writing.targets.platform_target import PlatformTarget

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.cli.conftest import CONFIG, CommandLine
 
 from crossdock.cli.plan import _sending_time_text
-from crossdock.pacing.request_batch_duration_forecast import Forecast
+from crossdock.pacing.token_bucket import Forecast
 
 
 def test_a_plan_lists_operations_and_refusals(command_line: CommandLine) -> None:

@@ -15,8 +15,7 @@ from crossdock.cli.main import main
 from crossdock.config.project import project
 from crossdock.console.visitors_and_roles import Role
 from crossdock.errors import add_code_to_first_line
-from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
-from crossdock.pacing.token_bucket_store import BucketState
+from crossdock.pacing.token_bucket import BucketState, LimitEstimate
 from crossdock.state import ReceivedWebhook, RunResult, StreamAndKey
 from crossdock.state.tables.file_intake import FileFacts
 from crossdock.testing.manual_clock import ManualClock

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.writing.delivery.circuit_breaker import FIRST_PAUSE_S, LONGEST_PAUSE_S, OPENS_AT, WATCHED, CircuitBreaker
+from crossdock.writing.delivery.send_queue_and_threads import (
+    FIRST_PAUSE_S,
+    LONGEST_PAUSE_S,
+    OPENS_AT,
+    WATCHED,
+    CircuitBreaker,
+)
 
 LIMIT = 8
 

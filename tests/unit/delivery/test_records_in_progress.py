@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.state import Intent, Scope
-from crossdock.writing.delivery.records_of_concurrent_runs import RecordsOfRun, RecordsOfSession
+from crossdock.writing.delivery.delivery_context import RecordsOfRun, RecordsOfSession
 
 SCOPE = Scope("platform", "order", "shop")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.writing.delivery.send_queue import RetryBudget
+from crossdock.writing.delivery.send_queue_and_threads import RetryBudget
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.state.samples import intent
 
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.writing.delivery.send_queue import DELAYED, RetryBudget, SendQueue
-from crossdock.writing.delivery.senders import SendTask
+from crossdock.writing.delivery.send_queue_and_threads import DELAYED, RetryBudget, SendQueue, SendTask
 
 LIMIT = 5
 

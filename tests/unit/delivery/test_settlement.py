@@ -18,10 +18,10 @@ from tests.unit.state.samples import AT, binding, intent, start
 
 from crossdock.state import State, parse_url
 from crossdock.values import exact_json
-from crossdock.writing.delivery import settlement
+from crossdock.writing.delivery import state_writer
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import StateDoubts
 from crossdock.writing.delivery.operations_and_intents import encoded_payload_after, payload_after
-from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.answer_outcomes import Outcome
 from crossdock.writing.targets.target import Target
 
@@ -62,7 +62,7 @@ def test_every_kind_of_delivery_is_bound(state: State) -> None:
         tx.intents.add([item.intent for item in turn], run_id=run, fence=1, at=AT)
         for item in turn:
             item.intent.status = "delivered"
-        settlement.store_outcomes_and_bindings(tx, turn, run_id=run, at=AT)
+        state_writer.store_outcomes_and_bindings(tx, turn, run_id=run, at=AT)
         bound = tx.bindings.get(SCOPE, [1, 2, 3])
         assert {key: (each.target_id, each.payload, each.etag) for key, each in bound.items()} == {
             1: ("p1", price, '"1"'),
@@ -82,7 +82,7 @@ def test_what_depends_on_no_unverified_binding_verifies_it(state: State) -> None
         created.status = updated.status = "delivered"
         tx.bindings.put(SCOPE, [binding(1), binding(2)], run_id=run, at=AT)
         tx.unverified.mark_bindings_and_resource(SCOPE, [binding(1), binding(2)])
-        settlement.store_outcomes_and_bindings(tx, turn, run_id=run, at=AT, doubts=StateDoubts(unverified=True))
+        state_writer.store_outcomes_and_bindings(tx, turn, run_id=run, at=AT, doubts=StateDoubts(unverified=True))
         assert list(tx.unverified.unverified_binding_counts_by_scope()) == [(SCOPE, 1)]
         assert {n: each.fingerprint for n, each in tx.bindings.get(SCOPE, [1, 2]).items()} == {1: 5, 2: None}
 
@@ -108,7 +108,7 @@ def test_what_a_delivery_also_changes_is_in_doubt(state: State) -> None:
         each.intent.status = "delivered" if each.outcome is DELIVERED else "rejected"
     with state.begin() as tx:
         tx.bindings.put(stock, [binding(1), binding(2)], run_id=run, at=AT)
-        settlement.clear_payloads_of_affected_records(tx, turn, cast("Target", ShopTarget()))
+        state_writer.clear_payloads_of_affected_records(tx, turn, cast("Target", ShopTarget()))
         found = tx.bindings.get(stock, [1, 2])
     assert {number: bool(each.payload) for number, each in found.items()} == {1: False, 2: True}
 
@@ -153,6 +153,6 @@ def _work_of_a_turn(file: Path, bound: int) -> int:
             tx.intents.add([item.intent for item in turn], run_id=run, fence=1, at=AT)
         before = steps.taken
         with state.begin() as tx:
-            settlement.store_outcomes_and_bindings(tx, turn, run_id=run, at=AT)
+            state_writer.store_outcomes_and_bindings(tx, turn, run_id=run, at=AT)
         state.close()
     return steps.taken - before

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.state.samples import intent
 
 from crossdock.state import Attempt
-from crossdock.writing.delivery.senders import SendTask
+from crossdock.writing.delivery.send_queue_and_threads import SendTask
 from crossdock.writing.delivery.state_writer import DispatchDecisions
 from crossdock.writing.targets.answer_outcomes import Outcome
 

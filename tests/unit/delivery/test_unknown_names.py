@@ -12,7 +12,7 @@ from tests.unit.testing.target_connector import OrderTarget
 from crossdock.reading.sources.api_declaration import Api
 from crossdock.targets import Answer
 from crossdock.testing import ManualClock
-from crossdock.writing.delivery.senders import Senders
+from crossdock.writing.delivery.send_queue_and_threads import Senders
 
 
 class Asked:

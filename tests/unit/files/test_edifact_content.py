@@ -16,9 +16,9 @@ from pydantic import ValidationError
 from tests.examples import examples
 from tests.unit.files.contents import FACTS, content_of, is_writable, lines, read_back, record, refusal, text_of
 
+from crossdock.writing.files.cell_declarations import OWN_NAMES, NamedValues
 from crossdock.writing.files.edi_content import ready_layouts_by_name
 from crossdock.writing.files.edifact_content import EdifactContent
-from crossdock.writing.files.values_named_by_cells import OWN_NAMES, NamedValues
 
 PARTNER: dict[str, Any] = {
     "kind": "edifact", "sender": "4000001000005", "sender_qualifier": "14", "receiver": "4000002000004",

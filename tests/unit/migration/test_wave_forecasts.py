@@ -11,7 +11,7 @@ import pytest
 from crossdock.config.project.migration_config import Gate, MigrationConfig
 from crossdock.migration.rehearsal_dry_run_of_waves import wave_forecasts
 from crossdock.migration.waves import NumberedWave
-from crossdock.pacing.request_batch_duration_forecast import Forecast
+from crossdock.pacing.token_bucket import Forecast
 from crossdock.runs.plan_result import PlanResult
 
 BEGAN = datetime(2027, 3, 1, 6, tzinfo=UTC)

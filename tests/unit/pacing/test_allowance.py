@@ -7,11 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.allowances import allowance, configured
 
-from crossdock.pacing.estimated_rate_limit_and_origin import UNLIMITED, LimitEstimate
-from crossdock.pacing.rate_limit_headers import RateHeaders, read
+from crossdock.pacing.rate_limits_in_answers import RateHeaders, read
 from crossdock.pacing.request_allowance import Allowance, Token
-from crossdock.pacing.token_bucket import Bucket
-from crossdock.pacing.token_bucket_store import BucketState, MemoryStore
+from crossdock.pacing.token_bucket import UNLIMITED, Bucket, BucketState, LimitEstimate, MemoryStore
 from crossdock.testing.manual_clock import ManualClock
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock.pacing.answered_request_samples import LOWEST_PER_S, BucketSample
+from crossdock.pacing.rate_limit_learner import LOWEST_PER_S, BucketSample
 
 
 @pytest.mark.parametrize(

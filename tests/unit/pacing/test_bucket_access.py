@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.allowances import configured
 
-from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
-from crossdock.pacing.token_bucket_store import BucketAccess, BucketState, MemoryStore
+from crossdock.pacing.token_bucket import BucketAccess, BucketState, LimitEstimate, MemoryStore
 from crossdock.testing.manual_clock import ManualClock
 
 

@@ -7,12 +7,10 @@ import math
 import pytest
 from tests.allowances import configured
 
-from crossdock.pacing.answered_request_samples import AnsweredRequest, BucketSample
-from crossdock.pacing.bucket_level_correction import LevelTracker
-from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
-from crossdock.pacing.rate_limit_headers import RateHeaders
-from crossdock.pacing.rate_limit_learner import LimitLearner
-from crossdock.pacing.token_bucket_store import BucketAccess, BucketState, MemoryStore
+from crossdock.pacing.rate_limit_learner import AnsweredRequest, BucketSample, LimitLearner
+from crossdock.pacing.rate_limits_in_answers import RateHeaders
+from crossdock.pacing.request_allowance import LevelTracker
+from crossdock.pacing.token_bucket import BucketAccess, BucketState, LimitEstimate, MemoryStore
 from crossdock.testing.manual_clock import ManualClock
 
 LATENCY_S = 0.2

@@ -10,10 +10,8 @@ from tests.allowances import configured
 from tests.unit.pacing.simulation import Network, Server, Time, run
 from tests.unit.pacing.test_simulated import Client
 
-from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
 from crossdock.pacing.request_allowance import ASKED_AGAIN_S, Allowance, BucketShare, Token
-from crossdock.pacing.token_bucket import Bucket
-from crossdock.pacing.token_bucket_store import BucketState, MemoryStore
+from crossdock.pacing.token_bucket import Bucket, BucketState, LimitEstimate, MemoryStore
 from crossdock.testing.manual_clock import ManualClock
 
 RATE, BURST = 100.0, 1_000

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.pacing.answered_request_samples import BucketSample
-from crossdock.pacing.rate_limit_learner import BurstEstimator
+from crossdock.pacing.rate_limit_learner import BucketSample, BurstEstimator
 
 
 @given(st.integers(1, 5000), st.integers(1, 200), st.integers(1, 60))

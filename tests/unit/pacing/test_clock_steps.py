@@ -11,8 +11,7 @@ from sqlalchemy import create_engine, text
 from tests.allowances import configured
 from tests.examples import examples
 
-from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
-from crossdock.pacing.token_bucket_store import BucketState, BucketStore, MemoryStore
+from crossdock.pacing.token_bucket import BucketState, BucketStore, LimitEstimate, MemoryStore
 from crossdock.state import SharedBucket, State, StateUrl
 from crossdock.state.tables.token_buckets import SET_BACK_S
 from crossdock.testing.manual_clock import ManualClock

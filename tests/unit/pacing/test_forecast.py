@@ -6,9 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.allowances import configured
 
-from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
-from crossdock.pacing.request_batch_duration_forecast import forecast
-from crossdock.pacing.token_bucket_store import BucketState
+from crossdock.pacing.token_bucket import BucketState, LimitEstimate, forecast
 
 
 @given(st.integers(1, 500), st.integers(1, 3000), st.integers(0, 5000), st.integers(0, 3000))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.pacing.request_allowance import FEWEST, WINDOW, InFlightLimit
+from crossdock.pacing.request_allowance import ANSWER_WINDOW, FEWEST, InFlightLimit
 
 
 def after(answers: int, latency_s: float, rate_per_s: float, ceiling: int = 128) -> InFlightLimit:
@@ -27,7 +27,7 @@ def after(answers: int, latency_s: float, rate_per_s: float, ceiling: int = 128)
 )
 def test_the_limit_follows_the_latency(latency_s: float, rate_per_s: float, limit: int) -> None:
     """Twice the rate times the latency, within bounds."""
-    found = after(WINDOW, latency_s, rate_per_s)
+    found = after(ANSWER_WINDOW, latency_s, rate_per_s)
     assert found.limit == pytest.approx(limit, abs=1)
     assert found.latency_s == latency_s
 
@@ -44,8 +44,8 @@ def test_the_limit_keeps_its_bounds(answers: list[tuple[float, float, float]], c
 
 def test_the_limit_is_lowered_slowly() -> None:
     """A single bunch of fast answers takes back a sixteenth."""
-    found = after(WINDOW, 0.5, 100.0)
+    found = after(ANSWER_WINDOW, 0.5, 100.0)
     before = found.limit
-    for n in range(WINDOW // 4):
+    for n in range(ANSWER_WINDOW // 4):
         found.record_answer(1 + n / 100, 0.001, 1.0)
     assert found.limit == before - before // 16

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.pacing.estimated_rate_limit_and_origin import UNLIMITED, LimitEstimate
+from crossdock.pacing.token_bucket import UNLIMITED, LimitEstimate
 
 
 @given(st.floats(allow_nan=True, allow_infinity=True), st.integers(-5, 5))

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crossdock.pacing import rate_limit_headers as read_headers
-from crossdock.pacing.rate_limit_headers import RateHeaders, read
+from crossdock.pacing import rate_limits_in_answers as read_headers
+from crossdock.pacing.rate_limits_in_answers import RateHeaders, read
 from crossdock.sandbox import rate_limiter
 from crossdock.sandbox.rate_limiter import Dialect, Quota
 from crossdock.values import cache_and_date_headers

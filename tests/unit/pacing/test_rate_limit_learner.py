@@ -6,11 +6,9 @@ import math
 
 import pytest
 
-from crossdock.pacing.answered_request_samples import AnsweredRequest, BucketSample
-from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate, Origin
-from crossdock.pacing.rate_limit_headers import RateHeaders
-from crossdock.pacing.rate_limit_learner import QUIET_REQUESTS, LimitLearner
-from crossdock.pacing.token_bucket_store import BucketAccess, BucketState, MemoryStore
+from crossdock.pacing.rate_limit_learner import QUIET_REQUESTS, AnsweredRequest, BucketSample, LimitLearner
+from crossdock.pacing.rate_limits_in_answers import RateHeaders
+from crossdock.pacing.token_bucket import BucketAccess, BucketState, LimitEstimate, MemoryStore, Origin
 from crossdock.testing.manual_clock import ManualClock
 
 LATENCY_S = 0.05

@@ -7,8 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from crossdock.pacing.answered_request_samples import AnsweredRequest, BucketSample
-from crossdock.pacing.rate_limit_learner import QUIET_REQUESTS, BurstEstimator, RateSearch
+from crossdock.pacing.rate_limit_learner import (
+    QUIET_REQUESTS,
+    AnsweredRequest,
+    BucketSample,
+    BurstEstimator,
+    RateSearch,
+)
 
 LATENCY_S = 0.05
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.pacing.answered_request_samples import AnsweredRequest, BucketSample
-from crossdock.pacing.bucket_level_correction import BAN_S, MAX_EMPTY, SHORTEST_S, ReportedLevels
+from crossdock.pacing.rate_limit_learner import AnsweredRequest, BucketSample
+from crossdock.pacing.request_allowance import BAN_S, MAX_EMPTY, SHORTEST_S, ReportedLevels
 
 RATE_PER_S, LATENCY_S = 10.0, 0.05
 

@@ -15,10 +15,9 @@ import pytest
 from tests.allowances import configured
 from tests.unit.pacing.simulation import START, Network, Result, Server, Time, run
 
-from crossdock.pacing import rate_limit_headers as read_headers
-from crossdock.pacing.estimated_rate_limit_and_origin import UNLIMITED, LimitEstimate
+from crossdock.pacing import rate_limits_in_answers as read_headers
 from crossdock.pacing.request_allowance import Allowance, Token
-from crossdock.pacing.token_bucket_store import BucketState, MemoryStore
+from crossdock.pacing.token_bucket import UNLIMITED, BucketState, LimitEstimate, MemoryStore
 from crossdock.sandbox import rate_limiter
 from crossdock.sandbox.rate_limiter import Dialect, Quota
 

@@ -15,9 +15,9 @@ from tests.unit.targets.test_platform_access import profile_of
 
 from crossdock.errors import ConfigError
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.platform import platform_settings_check_against_openapi
+from crossdock.platform import comparison_with_openapi
+from crossdock.platform.comparison_with_openapi import Difference
 from crossdock.platform.openapi_file import OpenApi
-from crossdock.platform.sent_members_check_against_openapi import Difference
 from crossdock.resources import ResourceName
 from crossdock.sandbox.openapi_document import document
 from crossdock.values import exact_json
@@ -66,7 +66,7 @@ def compared(
 ) -> list[Difference]:
     chosen = written or get_args(ResourceName)
     found = OpenApi("openapi.yaml", data)
-    return platform_settings_check_against_openapi.compare_with_profile(
+    return comparison_with_openapi.compare_with_profile(
         found, profile_of(base_url, **settings), chosen, LOOKED_UP, chosen
     )
 

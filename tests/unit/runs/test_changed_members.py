@@ -13,7 +13,7 @@ from tests.unit.state.samples import intent
 from crossdock.runs import counts_of_changed_members as module
 from crossdock.runs.counts_of_changed_members import changed_members
 from crossdock.state import State
-from crossdock.writing.delivery.personal_data_masks import PersonalDataMasks
+from crossdock.writing.delivery.operations_and_intents import PersonalDataMasks
 
 BEFORE = {"name": "Bolt", "unitPrice": "1.50", "items": [{"quantity": 1}, {"quantity": 2}]}
 

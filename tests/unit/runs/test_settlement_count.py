@@ -6,7 +6,7 @@ import pytest
 from tests.unit.state.samples import intent
 
 from crossdock.runs.run_report import Report, SettlementCount
-from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.answer_outcomes import Outcome
 
 

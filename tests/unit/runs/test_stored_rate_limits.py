@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
-from crossdock.pacing.token_bucket_store import BucketState
+from crossdock.pacing.token_bucket import BucketState, LimitEstimate
 from crossdock.runs import stored_rate_limits
 from crossdock.state import State
 

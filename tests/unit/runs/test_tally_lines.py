@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from crossdock.errors import UnavailableError
-from crossdock.pacing.request_batch_duration_forecast import Forecast
+from crossdock.pacing.token_bucket import Forecast
 from crossdock.runs import tables_and_sentences_of_run
 from crossdock.runs.plan_result import PlanResult
 from crossdock.runs.run_report import Report

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from crossdock.pacing.rate_limit_settings import RateLimit
-from crossdock.pacing.token_bucket_store import BucketState
+from crossdock.pacing.rate_limit_and_retry_settings import RateLimit
+from crossdock.pacing.token_bucket import BucketState
 from crossdock.reading.sources.request_allowance_of_run import SourceAllowance
 from crossdock.reading.sources.shared_token_buckets import make_api_bucket
 from crossdock.reading.transport.http_answer_and_error_types import Answer

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
-from crossdock.pacing.rate_limit_settings import RateLimit
+from crossdock.pacing.rate_limit_and_retry_settings import RateLimit
 from crossdock.pacing.request_allowance import Allowance
-from crossdock.pacing.token_bucket_store import BucketState, MemoryStore
+from crossdock.pacing.token_bucket import BucketState, LimitEstimate, MemoryStore
 from crossdock.reading.sources.request_allowance_of_run import SourceAllowance
 from crossdock.reading.sources.shared_token_buckets import ApiBucket, SharedBuckets
 from crossdock.reading.transport.http_answer_and_error_types import Answer

@@ -31,9 +31,8 @@ from tests.unit.sources.simulated_vendors import (
     silent,
 )
 
-from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
-from crossdock.pacing.rate_limit_settings import RateLimit
-from crossdock.pacing.token_bucket_store import BucketState
+from crossdock.pacing.rate_limit_and_retry_settings import RateLimit
+from crossdock.pacing.token_bucket import BucketState, LimitEstimate
 from crossdock.reading.sources.request_allowance_of_run import SourceAllowance
 from crossdock.reading.sources.shared_token_buckets import make_api_bucket
 from crossdock.testing.manual_clock import ManualClock

@@ -14,9 +14,7 @@ from tests.examples import examples
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
 from crossdock.errors import StateError
-from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
-from crossdock.pacing.token_bucket import Bucket
-from crossdock.pacing.token_bucket_store import BucketState
+from crossdock.pacing.token_bucket import Bucket, BucketState, LimitEstimate
 from crossdock.state import (
     RunResult,
     State,

@@ -22,7 +22,7 @@ from crossdock.reading.transport.http_answer_and_error_types import AmbiguousErr
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.state import Intent, RecordIdentity, Scope
 from crossdock.values import exact_json
-from crossdock.writing.delivery.personal_data_masks import PersonalDataMasks
+from crossdock.writing.delivery.operations_and_intents import PersonalDataMasks
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome, RecordShape
 

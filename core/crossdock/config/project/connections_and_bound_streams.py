@@ -43,8 +43,7 @@ from crossdock.values.clock import Clock
 from crossdock.values.config_file import Document
 from crossdock.values.misspelt_attributes import misspelt_attribute_class_and_message
 from crossdock.values.record_keys import key_text, trimmed_key
-from crossdock.writing.targets.connector_target_base import ConnectorTarget
-from crossdock.writing.targets.target import Target, TargetResource
+from crossdock.writing.targets.target import ConnectorTarget, Target, TargetResource
 from crossdock.writing.targets.target_code_guard import defect_of_target_class, guarded_target
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from crossdock.connector import Stream
 from crossdock.errors import ConfigError
 from crossdock.mapping.resource_types import RESOURCES, Action, personal_members
 from crossdock.mapping.stream_declaration import PLATFORM, AdoptBy
-from crossdock.pacing.token_bucket_store import BucketState, BucketStore, MemoryStore
+from crossdock.pacing.token_bucket import BucketState, BucketStore, MemoryStore
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.shared_growth_check_pauses import AnnouncesFiles
@@ -55,7 +55,7 @@ from crossdock.values.config_base_types import parse_duration
 from crossdock.values.config_file import ConfigSource, Document, Signature
 from crossdock.values.process_names import own_process_name
 from crossdock.values.yaml_reader import Place
-from crossdock.writing.delivery.personal_data_masks import PersonalDataMasks
+from crossdock.writing.delivery.operations_and_intents import PersonalDataMasks
 from crossdock.writing.targets.platform_target import PlatformTarget
 from crossdock.writing.targets.target import Target
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from crossdock.errors import ConfigError
-from crossdock.pacing.rate_limit_settings import LimitSettings, RateLimit
-from crossdock.pacing.throttling_wait import Throttling, throttling_said_by_connector
+from crossdock.pacing.rate_limit_and_retry_settings import LimitSettings, RateLimit
+from crossdock.pacing.rate_limits_in_answers import Throttling, throttling_said_by_connector
 from crossdock.reading.transport.http_answer_and_error_types import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
 from crossdock.reading.transport.proxy_and_certificate_settings import DIRECT, HttpConnection
 from crossdock.values.author_code_errors import (

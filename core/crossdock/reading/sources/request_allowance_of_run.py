@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from crossdock.pacing.token_bucket_store import BucketState
+from crossdock.pacing.token_bucket import BucketState
 from crossdock.reading.sources.shared_token_buckets import ApiBucket, SentRequest
 from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.values.clock import Clock

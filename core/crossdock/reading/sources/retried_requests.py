@@ -14,8 +14,7 @@ from msgspec import Struct
 
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.pacing.backoff import pause_s
-from crossdock.pacing.rate_limit_headers import retry_after_s
-from crossdock.pacing.throttling_wait import Throttling
+from crossdock.pacing.rate_limits_in_answers import Throttling, retry_after_s
 from crossdock.reading.sources import api_error_messages, graphql_errors
 from crossdock.reading.sources.api_declaration import no_failure_status
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from crossdock.errors import CrossdockError, StateError, add_code_to_first_line
-from crossdock.pacing.token_bucket_store import BucketState
+from crossdock.pacing.token_bucket import BucketState
 from crossdock.reading.sources.list_completeness_evidence import OpenLists
 from crossdock.reading.sources.request_allowance_of_run import ApiUsage
 from crossdock.reading.sources.shared_growth_check_pauses import GrowthChecks

@@ -13,12 +13,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from crossdock.pacing import rate_limit_headers
-from crossdock.pacing.rate_limit_settings import LimitSettings
+from crossdock.pacing import rate_limits_in_answers
+from crossdock.pacing.rate_limit_and_retry_settings import LimitSettings
+from crossdock.pacing.rate_limits_in_answers import Throttling
 from crossdock.pacing.request_allowance import Allowance, Token
-from crossdock.pacing.throttling_wait import Throttling
-from crossdock.pacing.token_bucket import Bucket
-from crossdock.pacing.token_bucket_store import BucketState, MemoryStore
+from crossdock.pacing.token_bucket import Bucket, BucketState, MemoryStore
 from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.values.clock import Clock
 from crossdock.values.json_paths import object_or_empty
@@ -59,7 +58,7 @@ def _valid_number_or_none(value: Any) -> float | None:
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         return None
     number = float(value)
-    return number if 0 <= number <= rate_limit_headers.MOST else None
+    return number if 0 <= number <= rate_limits_in_answers.MOST else None
 
 
 class SentRequest(Struct, frozen=True, eq=False):
@@ -145,7 +144,7 @@ class ApiBucket:
             self._allowance.record_answer(
                 sent.token,
                 accepted=not throttled,
-                headers=rate_limit_headers.read(answer.headers),
+                headers=rate_limits_in_answers.read(answer.headers),
                 retry_after_s=Throttling(wait_s).wait_after_answer_s(answer.headers, answer.body)
                 if throttled
                 else None,

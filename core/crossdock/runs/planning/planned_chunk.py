@@ -12,7 +12,7 @@ from crossdock.delta.second_pass_for_changed_records import KeyedRecord
 from crossdock.runs.planning.target_ids_of_references import ScopedKey
 from crossdock.state import Binding, DeadLetter, NamedRecord, Transaction, WaitingRecord
 from crossdock.writing.delivery.operations_and_intents import Operation
-from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.delivery.state_writer import Settlement
 
 
 class PlannedChunk(Struct):

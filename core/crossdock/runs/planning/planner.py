@@ -32,7 +32,7 @@ from crossdock.values import exact_json
 from crossdock.values.author_code_errors import AuthorCodeError
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations_and_intents import Kind, Operation, make_intent
-from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.payload_comparison import merge_patch_between
 from crossdock.writing.targets.target import TargetResource
 

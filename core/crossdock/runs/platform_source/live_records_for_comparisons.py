@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
-from crossdock.pacing.token_bucket_store import BucketState
+from crossdock.pacing.token_bucket import BucketState
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.sources.paginated_api_client import ApiClient

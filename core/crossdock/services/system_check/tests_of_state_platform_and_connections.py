@@ -18,7 +18,7 @@ from crossdock.config.project.project import Project
 from crossdock.connector import Context, Finding, Stream
 from crossdock.errors import CrossdockError, UnavailableError, add_code_to_first_line
 from crossdock.mapping.incremental_cursors import Checkpoint
-from crossdock.pacing.estimated_rate_limit_and_origin import limit_text
+from crossdock.pacing.token_bucket import limit_text
 from crossdock.platform import needed_and_granted_scopes
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext

@@ -26,9 +26,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from crossdock.errors import StateError
-from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
-from crossdock.pacing.token_bucket import Bucket
-from crossdock.pacing.token_bucket_store import BucketState, TakenTokens
+from crossdock.pacing.token_bucket import Bucket, BucketState, LimitEstimate, TakenTokens
 from crossdock.state.db import bulk_writes_and_key_queries
 from crossdock.state.db.database_creation_and_opening import (
     StateUrl,

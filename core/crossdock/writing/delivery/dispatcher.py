@@ -29,9 +29,8 @@ from crossdock.writing.delivery.delivery_context import (
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import NO_DOUBTS, StateDoubts
 from crossdock.writing.delivery.outcome_policy import OutcomePolicy
 from crossdock.writing.delivery.retries_and_look_ups import PostponedError
-from crossdock.writing.delivery.senders import SendBatch, Senders, SendResult, SendTask
-from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.delivery.state_writer import Chunk, DispatchDecisions, StateWriter
+from crossdock.writing.delivery.send_queue_and_threads import SendBatch, Senders, SendResult, SendTask
+from crossdock.writing.delivery.state_writer import Chunk, DispatchDecisions, Settlement, StateWriter
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_outcomes import Outcome
 from crossdock.writing.targets.target import Target

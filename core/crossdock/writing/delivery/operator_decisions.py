@@ -12,9 +12,9 @@ from crossdock.state import Binding, DeadLetter, Intent, RecordFilter, Scope, Tr
 from crossdock.state.tables.delivery_intents import AWAITED, Status
 from crossdock.values import exact_json
 from crossdock.values.field_types import is_valid_target_id
-from crossdock.writing.delivery import in_doubt_and_refusal_rules, settlement
+from crossdock.writing.delivery import in_doubt_and_refusal_rules, state_writer
 from crossdock.writing.delivery.operations_and_intents import payload_after
-from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.answer_outcomes import Outcome
 
 
@@ -49,7 +49,7 @@ def settle_as_delivered(tx: Transaction, intents: Sequence[Intent], target_id: s
     for intent in intents:
         intent.status, intent.resolved_at = "delivered", at
     outcome = Outcome("delivered", target_id=target_id)
-    settlement.store_outcomes_and_bindings(
+    state_writer.store_outcomes_and_bindings(
         tx, [Settlement(intent, outcome) for intent in intents], run_id=_last_run_id(tx), at=at
     )
     if any(intent.status == "in_doubt" for intent in intents):
@@ -217,5 +217,5 @@ def _dead_letter_of_waiting(record: WaitingRecord) -> DeadLetter:
 
 def _dead_letter_of_intent(intent: Intent) -> DeadLetter:
     outcome = Outcome("rejected", "dropped by an operator while it was pending")
-    dead_letter = settlement.make_dead_letter(Settlement(intent, outcome))
+    dead_letter = state_writer.make_dead_letter(Settlement(intent, outcome))
     return structs.replace(dead_letter, code="conflict", mapped=payload_after(intent))

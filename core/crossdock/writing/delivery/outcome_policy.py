@@ -23,7 +23,7 @@ from crossdock.writing.delivery.operations_and_intents import (
     request_to_create,
 )
 from crossdock.writing.delivery.retries_and_look_ups import LookUpResults, PostponedError, Retries
-from crossdock.writing.delivery.senders import RetryState, SendTask
+from crossdock.writing.delivery.send_queue_and_threads import RetryState, SendTask
 from crossdock.writing.delivery.state_writer import DispatchDecisions
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_outcomes import Outcome

@@ -25,9 +25,8 @@ from crossdock.writing.delivery.operations_and_intents import (
     payload_after,
     successor_intent_if_record_differs,
 )
-from crossdock.writing.delivery.senders import RetryState, SendTask
-from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.delivery.state_writer import DispatchDecisions
+from crossdock.writing.delivery.send_queue_and_threads import RetryState, SendTask
+from crossdock.writing.delivery.state_writer import DispatchDecisions, Settlement
 from crossdock.writing.targets.answer_outcomes import (
     MOVED,
     REDIRECTS,

@@ -11,11 +11,10 @@ from crossdock.reading.formats.delimited_layout import Delimiter
 from crossdock.reading.formats.encoding_names_and_byte_widths import check_encoding_name
 from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names
 from crossdock.values.config_base_types import finding_about_key
-from crossdock.writing.files.cell_declarations import Cell, NumberDefaults
+from crossdock.writing.files.cell_declarations import Cell, NamedValues, NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import OPERATIONS, FileRecord, WrittenFileFacts
 from crossdock.writing.files.row_declarations import FramedContent, RowPart
 from crossdock.writing.files.text_encoder import TextEncoder, line_end_text
-from crossdock.writing.files.values_named_by_cells import NamedValues, invalid_value_error
 
 
 class DelimitedRow(RowPart):

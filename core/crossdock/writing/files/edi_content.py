@@ -15,10 +15,9 @@ from pydantic_core import core_schema
 from crossdock.errors import RecordError
 from crossdock.reading.formats.edi_layout import SEGMENT_TAG, read_layouts_in_folder, ready_layout_named
 from crossdock.values.config_base_types import finding_about_key
-from crossdock.writing.files.cell_declarations import Cell, NumberDefaults
+from crossdock.writing.files.cell_declarations import Cell, NamedValues, NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
 from crossdock.writing.files.row_declarations import RowPart, RowsContent
-from crossdock.writing.files.values_named_by_cells import NamedValues, invalid_value_error
 
 MAX_ELEMENTS = 99
 Separator = Annotated[str, Field(pattern=r"^[^A-Za-z0-9 \x00]$")]

@@ -12,12 +12,11 @@ from pydantic import AfterValidator, Field, model_validator
 from crossdock.reading.formats.edi_segments import CHARSETS
 from crossdock.reading.formats.encoding_names_and_byte_widths import check_encoding_name
 from crossdock.values.config_base_types import finding_about_key
-from crossdock.writing.files.cell_declarations import NumberDefaults
+from crossdock.writing.files.cell_declarations import NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
 from crossdock.writing.files.edi_content import EdiContent, Separator, without_empty_end
 from crossdock.writing.files.number_and_time_texts import time_text
 from crossdock.writing.files.text_encoder import TextEncoder, line_end_text
-from crossdock.writing.files.values_named_by_cells import invalid_value_error
 
 _LEVEL_A = "A-Z0-9 .,\\-()/='+:?!\"%&*;<>"
 _CHARACTERS = {"UNOA": re.compile(f"[^{_LEVEL_A}]"), "UNOB": re.compile(f"[^{_LEVEL_A}a-z]")}

@@ -15,11 +15,10 @@ from crossdock.reading.formats.encoding_names_and_byte_widths import (
 from crossdock.reading.formats.fixed_columns import MAX_LENGTH, MAX_POSITION
 from crossdock.reading.formats.fixed_width_layout import sort_and_refuse_overlaps
 from crossdock.values.config_base_types import finding_about_key
-from crossdock.writing.files.cell_declarations import Cell, NumberDefaults
+from crossdock.writing.files.cell_declarations import Cell, NamedValues, NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
 from crossdock.writing.files.row_declarations import FramedContent, RowPart
 from crossdock.writing.files.text_encoder import TextEncoder, line_end_text
-from crossdock.writing.files.values_named_by_cells import NamedValues, invalid_value_error
 
 
 class WrittenColumn(Cell):

@@ -12,7 +12,7 @@ from crossdock.reading.formats.json_documents import checked_path, path_names
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.values.json_paths import MISSING
-from crossdock.writing.files.cell_declarations import Cell, NumberDefaults
+from crossdock.writing.files.cell_declarations import Cell, NamedValues, NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
 from crossdock.writing.files.row_declarations import (
     RowPart,
@@ -21,7 +21,6 @@ from crossdock.writing.files.row_declarations import (
     tag_as_part_or_cell,
     values_of_all_records,
 )
-from crossdock.writing.files.values_named_by_cells import NamedValues, invalid_value_error
 
 JsonPath = Annotated[str, AfterValidator(checked_path)]
 _NOTATION = NumberDefaults()

@@ -14,21 +14,22 @@ from crossdock.errors import RecordError, RefusedError
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.values.config_base_types import NOT_NULL, ConfigModel, Name, differs_from_default, finding_about_key
 from crossdock.values.json_paths import column_text
-from crossdock.writing.files.cell_declarations import Cell, Path
+from crossdock.writing.files.cell_declarations import (
+    OWN_NAMES,
+    TOTALS,
+    Cell,
+    NamedValues,
+    Path,
+    file_facts_by_name,
+    invalid_value_error,
+    values_of_record,
+)
 from crossdock.writing.files.content_interface import (
     OPERATIONS,
     FileContent,
     FileOperation,
     FileRecord,
     WrittenFileFacts,
-)
-from crossdock.writing.files.values_named_by_cells import (
-    OWN_NAMES,
-    TOTALS,
-    NamedValues,
-    file_facts_by_name,
-    invalid_value_error,
-    values_of_record,
 )
 
 _SOME_FACTS = WrittenFileFacts(1, datetime(2026, 1, 1, tzinfo=UTC), "file")

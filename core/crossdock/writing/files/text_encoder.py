@@ -7,7 +7,7 @@ import re
 
 from msgspec import Struct
 
-from crossdock.writing.files.values_named_by_cells import invalid_value_error
+from crossdock.writing.files.cell_declarations import invalid_value_error
 
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
 _NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff\ud800-\udfff]|\r(?!\n)")

@@ -12,12 +12,11 @@ from pydantic import AfterValidator, Field, model_validator
 from crossdock.reading.formats.edi_segments import REPETITION_SINCE
 from crossdock.reading.formats.encoding_names_and_byte_widths import check_encoding_name
 from crossdock.values.config_base_types import finding_about_key
-from crossdock.writing.files.cell_declarations import NumberDefaults
+from crossdock.writing.files.cell_declarations import NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
 from crossdock.writing.files.edi_content import EdiContent, Separator
 from crossdock.writing.files.number_and_time_texts import time_text
 from crossdock.writing.files.text_encoder import TextEncoder, line_end_text
-from crossdock.writing.files.values_named_by_cells import invalid_value_error
 
 _GROUPS = {
     "810": "IN", "832": "SC", "846": "IB", "850": "PO", "855": "PR", "856": "SH", "860": "PC", "888": "QG", "940": "OW",

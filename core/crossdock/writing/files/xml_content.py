@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 from crossdock.reading.formats import xml_layout
 from crossdock.reading.formats.encoding_names_and_byte_widths import check_encoding_name
 from crossdock.values.config_base_types import finding_about_key
-from crossdock.writing.files.cell_declarations import Cell, NumberDefaults
+from crossdock.writing.files.cell_declarations import Cell, NamedValues, NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
 from crossdock.writing.files.row_declarations import (
     RowPart,
@@ -24,7 +24,6 @@ from crossdock.writing.files.row_declarations import (
     values_of_all_records,
 )
 from crossdock.writing.files.text_encoder import TextEncoder
-from crossdock.writing.files.values_named_by_cells import NamedValues, invalid_value_error
 
 OWN_TEXT = "."
 _PATH = re.compile(rf"\.|(?:{xml_layout.STEP}/)*@?{xml_layout.STEP}")

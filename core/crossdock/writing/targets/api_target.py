@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.pacing.rate_limit_settings import LimitSettings
-from crossdock.pacing.throttling_wait import Throttling
+from crossdock.pacing.rate_limit_and_retry_settings import LimitSettings
+from crossdock.pacing.rate_limits_in_answers import Throttling
 from crossdock.reading.sources import api_error_messages, graphql_errors
 from crossdock.reading.sources.api_declaration import Api, no_failure_status
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
@@ -19,12 +19,66 @@ from crossdock.values import exact_json
 from crossdock.values.json_paths import MISSING, at_path, find_at_pointer, find_at_pointer_with_asterisk
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome, RecordShape, body_of, outcome_of_look_up
-from crossdock.writing.targets.connector_target_base import ConnectorTarget
-from crossdock.writing.targets.errors_in_success_answers import AnswerErrors
-from crossdock.writing.targets.target import Client, Target, external_id_of_no_record
+from crossdock.writing.targets.target import Client, ConnectorTarget, Target, external_id_of_no_record
 
 if TYPE_CHECKING:
     from crossdock.reading.sources.redacting_request_sender import ApiRequestSender
+
+_REFUSED, _NAME_TAKEN = 422, 409
+_OF_GRAPHQL = "/errors"  # beside data: https://spec.graphql.org/October2021/#sec-Errors
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerErrors:
+    """One place of errors in answers of success. All but `at` are about one error there.
+
+    Attributes:
+        at: A JSON pointer to the list of errors, or to one error, such as ``/data/saved/errors``. It has none if it is
+            missing, null or empty.
+        code: Where an error has its code.
+        statuses: The status, 400 to 599, that an error stands for, by code; see `ApiTarget.failed`.
+        repeated: The code by which a second record of a name is refused; None for none.
+        member: Where an error names the member that it is about: a text, or a list whose last one counts. An error with
+            the code `repeated` that names another member than the external id is a refusal like others.
+        otherwise: The status that any other error stands for. GraphQL's own ``/errors`` without ``data`` are always a
+            refusal, since nothing was done.
+    """
+
+    at: str
+    code: str = field(default="/code", kw_only=True)
+    statuses: Mapping[str, int] = field(default_factory=dict, kw_only=True)
+    repeated: str | None = field(default=None, kw_only=True)
+    member: str = field(default="/field", kw_only=True)
+    otherwise: int = field(default=_REFUSED, kw_only=True)
+
+    def status_of(self, body: Any, name_member: str | None) -> int | None:
+        """Return the status that the errors of an answer stand for; None without one.
+
+        Args:
+            name_member: The member with the external id.
+        """
+        found = find_at_pointer(body, self.at)
+        errors = found if isinstance(found, list) else [found] if isinstance(found, dict) and found else []
+        if not errors:
+            return None
+        if any(self._reports_repeated_name(each, name_member) for each in errors):
+            return _NAME_TAKEN
+        stated = [self.statuses.get(self._code_of(each) or "") for each in errors]
+        if status := next(filter(None, stated), None):
+            return status
+        is_undone = self.at == _OF_GRAPHQL and isinstance(body, dict) and body.get("data") is None
+        return _REFUSED if is_undone else self.otherwise
+
+    def _code_of(self, error: Any) -> str | None:
+        found = find_at_pointer(error, self.code)
+        return str(found) if isinstance(found, str | int) else None
+
+    def _reports_repeated_name(self, error: Any, name_member: str | None) -> bool:
+        if self.repeated is None or self._code_of(error) != self.repeated:
+            return False
+        named = find_at_pointer(error, self.member)
+        named = named[-1] if isinstance(named, list) and named else named
+        return not isinstance(named, str) or named == name_member
 
 
 def outcome_of_look_up_with_deleted(

@@ -16,8 +16,7 @@ from zoneinfo import ZoneInfo
 from pydantic import StrictBool, StrictStr, model_validator
 
 from crossdock.errors import CrossdockError, RecordError, UnavailableError
-from crossdock.pacing.rate_limit_settings import LimitSettings, RateLimit
-from crossdock.platform.retry_and_in_flight_settings import Retry
+from crossdock.pacing.rate_limit_and_retry_settings import LimitSettings, RateLimit, Retry
 from crossdock.reading.transport.file_store import WritableStore
 from crossdock.reading.transport.http_answer_and_error_types import Answer, NotSentError
 from crossdock.reading.wrappers.wrapper import WrapperSettings
@@ -26,13 +25,13 @@ from crossdock.resources import ResourceModel
 from crossdock.values import exact_json
 from crossdock.writing.files.content_interface import FileContent, FileOperation, FileRecord, WrittenFileFacts
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
-from crossdock.writing.targets.connector_target_base import ConnectorTarget
 from crossdock.writing.targets.file_hand_over import HandOver
 from crossdock.writing.targets.target import (
     HAND_OVER_AGAIN,
     STAGE,
     BatchItem,
     Client,
+    ConnectorTarget,
     EndpointProfile,
     Request,
     TargetResource,

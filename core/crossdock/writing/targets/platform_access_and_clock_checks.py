@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from crossdock.errors import ClockError, CrossdockError, UnauthorizedError, UnavailableError
 from crossdock.platform import needed_and_granted_scopes
-from crossdock.platform.client_credentials_token_requests import GrantedToken
+from crossdock.platform.credentials import GrantedToken
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.transport import error_answer_parsing
 from crossdock.reading.transport.http_answer_and_error_types import Answer

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 from crossdock.mapping.resource_types import ACTIONS, WRITTEN, PlatformResource, ResourceType
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.platform import api_key_and_token_credentials
+from crossdock.platform import credentials
 from crossdock.platform.platform_config import Profile, Rate
 from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.values import exact_json
@@ -31,7 +31,7 @@ class PlatformTarget(Target):
         self.resources = {name: _as_target_resource(kind, profile) for name, kind in WRITTEN.items()}
         self.account, self.retry, self.in_flight = profile.tenant, profile.retry, profile.in_flight
         self.kept_s, self.settle_s = profile.idempotency.kept_s, profile.lookup.settle_s
-        self.credential = api_key_and_token_credentials.make_credential(profile, clock or SystemClock())
+        self.credential = credentials.make_credential(profile, clock or SystemClock())
 
     @property
     def address(self) -> str:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal, Protocol, final
+from typing import TYPE_CHECKING, Any, Literal, Protocol, final
 from urllib.parse import quote, urlencode
 from uuid import uuid4
 
@@ -17,16 +17,18 @@ from crossdock.mapping.external_id_in_several_members import NameMembers
 from crossdock.mapping.own_external_ids import DEFAULT_FORM, make_external_id_from_form
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import ResourceType
-from crossdock.pacing import rate_limit_headers
-from crossdock.pacing.estimated_rate_limit_and_origin import LimitEstimate
-from crossdock.pacing.rate_limit_headers import RateHeaders
-from crossdock.pacing.rate_limit_settings import LimitSettings
-from crossdock.pacing.token_bucket_store import BucketState
-from crossdock.platform.retry_and_in_flight_settings import Retry
+from crossdock.pacing import rate_limits_in_answers
+from crossdock.pacing.rate_limit_and_retry_settings import LimitSettings, Retry
+from crossdock.pacing.rate_limits_in_answers import RateHeaders
+from crossdock.pacing.token_bucket import BucketState, LimitEstimate
 from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.values import exact_json
+from crossdock.values.clock import Clock
 from crossdock.values.json_paths import with_value_at_path
 from crossdock.writing.targets.answer_outcomes import STANDARD, ExpectedRecord, Outcome, RecordShape
+
+if TYPE_CHECKING:
+    from crossdock.reading.sources.api_declaration import Api
 
 _UNKNOWN = "crossdock"  # the namespace of names that do not exist
 
@@ -459,7 +461,7 @@ class Answers(ABC):
 
     def limit(self, answer: Answer) -> RateHeaders | None:
         """Return the rate limit, in requests, that an answer reports, or None."""
-        return rate_limit_headers.read(answer.headers)
+        return rate_limits_in_answers.read(answer.headers)
 
     def also_changes(self, resource: str, payload: Mapping[str, Any]) -> Iterable[tuple[str, str]]:  # noqa: ARG002
         """Return what else a write of *payload* changes at the target, such as the stock of a shipped product.
@@ -595,3 +597,29 @@ def lacking_method_problem(target: Target) -> str | None:
             if getattr(type(target), method) is getattr(Target, method):
                 return f"it has no method {method}, which its resource {kind.name} needs"
     return None
+
+
+class ConnectorTarget(Target):
+    """The base of `ApiTarget` and of targets that are no APIs, with the attributes of both."""
+
+    retry = Retry()
+    in_flight = 8
+    kept_s: float = 86_400
+    settle_s: float = 60.0
+
+    def connect(self, connection: str, account: str, api: Callable[[], Api], clock: Clock) -> None:
+        """Called by the engine before anything is sent. *api* declares the API of the connection, if it has one."""
+        self.name = self.title = connection
+        self.account, self.place = account, f"connections.{connection}"
+        self._declared, self._clock = api, clock
+
+    def advice(self, resource: str, status: int | None) -> str:  # noqa: ARG002  for subclasses
+        return f"check {self.place}"
+
+    @abstractmethod
+    def reach(self) -> str:
+        """Test whether the target can be reached, and return what that shows. Changes nothing.
+
+        Raises:
+            CrossdockError: If it cannot.
+        """

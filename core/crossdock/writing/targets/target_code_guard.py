@@ -23,8 +23,7 @@ from crossdock.values.misspelt_attributes import misspelt_attribute_class_and_me
 from crossdock.values.raw_rows_and_records import REASONS
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.api_target import ApiTarget
-from crossdock.writing.targets.connector_target_base import ConnectorTarget
-from crossdock.writing.targets.target import Request, Target, Update, lacking_method_problem
+from crossdock.writing.targets.target import ConnectorTarget, Request, Target, Update, lacking_method_problem
 
 BEFORE_SENDING = frozenset({
     "check_key", "name_of", "payload", "create", "create_from", "update", "delete", "batch", "stored_batch", "with_key",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, DateTime, Dialect, LargeBinary, String, Text
-from sqlalchemy.types import TypeDecorator, TypeEngine
+from sqlalchemy import BigInteger, Column, DateTime, Dialect, LargeBinary, String, Text, TypeDecorator
+from sqlalchemy.types import TypeEngine
 
 from crossdock.values import exact_json
 

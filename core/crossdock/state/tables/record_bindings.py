@@ -451,10 +451,10 @@ class Bindings:
         names = (bindings.c.target, bindings.c.resource, bindings.c.namespace, bindings.c.key)
         query = select(*names, bindings.c.target_id, bindings.c.record_fp, bindings.c.unverified)
         query = query.where(_IS_LIVE, _IS_WHOLE).order_by(*names)
-        for *scope, key, target_id, found, unverified in self._connection.execute(
+        for *scope, key, target_id, found, is_unverified in self._connection.execute(
             query.execution_options(yield_per=10_000)
         ):
-            yield Scope(*scope), key, target_id, None if unverified else found
+            yield Scope(*scope), key, target_id, None if is_unverified else found
 
     def counts_by_resource(self) -> dict[str, int]:
         query = select(bindings.c.resource, func.count()).where(_IS_LIVE, _IS_WHOLE).group_by(bindings.c.resource)

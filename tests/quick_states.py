@@ -20,8 +20,8 @@ from sqlalchemy import Engine
 
 from crossdock.config.project import project
 from crossdock.state import PinnedTenant, State, StateUrl, Transaction, create_or_upgrade, open_state, parse_url
-from crossdock.state.db import database_creation_and_opening
-from crossdock.state.db.database_creation_and_opening import open_engine
+from crossdock.state.db import database_opening_and_errors
+from crossdock.state.db.database_opening_and_errors import open_engine
 
 
 class _Compiled(dict[Any, Any]):
@@ -45,10 +45,10 @@ def quick_states() -> Iterator[None]:
     def without_waiting(url: StateUrl, **options: Any) -> Engine:
         return sqlite_engine(url, **{**options, "synchronous": "OFF"})
 
-    sqlite_engine = database_creation_and_opening._sqlite_engine
+    sqlite_engine = database_opening_and_errors._sqlite_engine
     with TemporaryDirectory(prefix="crossdock-state-") as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(open_state, "open_engine", opened)
-        patch.setattr(database_creation_and_opening, "_sqlite_engine", without_waiting)
+        patch.setattr(database_opening_and_errors, "_sqlite_engine", without_waiting)
         patch.setattr(project, "create_or_upgrade", _copying(Path(folder)))
         yield
 
@@ -63,7 +63,7 @@ def _copying(folder: Path) -> Callable[[StateUrl, PinnedTenant, Callable[[Transa
         empty = folder / "empty.db"
         if not empty.exists():
             create_or_upgrade(parse_url(f"sqlite:///{empty}", folder), PinnedTenant("", ""))
-        database_creation_and_opening._create_file(url, restrict=True)
+        database_opening_and_errors._create_file(url, restrict=True)
         try:
             shutil.copyfile(empty, path)
             with closing(sqlite3.connect(path)) as connection, connection:

@@ -63,9 +63,13 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
     "accepted": Failpoint("crossdock.runs.imported_file_log", "StateIntake.record_accepted_files", "stream", _BOTH),
     "scan_done": Failpoint("crossdock.delta.latest_records", "LatestRecords.find_latest_of_each_key", "stream"),
     "chunk_decided": Failpoint("crossdock.runs.planning.planner", "Planner._decide_chunk", "stream"),
-    "dead_letter_written": Failpoint("crossdock.state.tables.dead_letters", "DeadLetters.put", "night", filled=1),
-    "waiting_written": Failpoint("crossdock.state.tables.waiting_records", "WaitingRecords.put", "night", filled=1),
-    "intents_added": Failpoint("crossdock.state.tables.delivery_intents", "Intents.add", "stream", filled=1),
+    "dead_letter_written": Failpoint(
+        "crossdock.state.tables.dead_letters_and_waiting_records", "DeadLetters.put", "night", filled=1
+    ),
+    "waiting_written": Failpoint(
+        "crossdock.state.tables.dead_letters_and_waiting_records", "WaitingRecords.put", "night", filled=1
+    ),
+    "intents_added": Failpoint("crossdock.state.tables.intents_and_stored_batches", "Intents.add", "stream", filled=1),
     "committed": Failpoint(
         "crossdock.writing.delivery.send_queue_and_threads", "Senders.give_batches_to_threads", "turn", _BOTH, filled=1
     ),
@@ -74,9 +78,7 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
         "crossdock.writing.delivery.state_writer", "store_outcomes_and_bindings", "turn", _BOTH, filled=1
     ),
     "settled": Failpoint("crossdock.writing.delivery.state_writer", "StateWriter.commit", "turn", filled=1),
-    "index_written": Failpoint(
-        "crossdock.state.sidecar_files.known_fingerprints_by_key", "KeyIndex._write", "stream", _BOTH
-    ),
+    "index_written": Failpoint("crossdock.state.sidecar_files.key_index_files", "KeyIndex._write", "stream", _BOTH),
     "stream_finished": Failpoint(
         "crossdock.runs.stream_reading_and_state_comparison", "StreamInput.store_completion", "stream", _BOTH
     ),
@@ -100,8 +102,12 @@ delivered or not settled."""
 
 MIGRATING: Mapping[str, Failpoint] = {
     "wave_begun": Failpoint("crossdock.state.tables.system_migrations", "Migrations.add_run", "night", _BOTH),
-    "undo_begun": Failpoint("crossdock.state.tables.begun_undos", "BegunUndos.begin", "night", _BOTH),
-    "undo_ended": Failpoint("crossdock.state.tables.begun_undos", "BegunUndos.end", "night", _BOTH),
+    "undo_begun": Failpoint(
+        "crossdock.state.tables.pending_approvals_and_begun_undos", "BegunUndos.begin", "night", _BOTH
+    ),
+    "undo_ended": Failpoint(
+        "crossdock.state.tables.pending_approvals_and_begun_undos", "BegunUndos.end", "night", _BOTH
+    ),
     "corrected": Failpoint("crossdock.runs.reconciliation.repair", "_writer_of_corrections_to_state", "night", _BOTH),
 }
 """``wave_begun``: the run of a wave is written and not committed. ``undo_begun``, ``undo_ended``: so are the streams of

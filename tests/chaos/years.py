@@ -36,8 +36,8 @@ from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.state import StateUrl
 from crossdock.state.db import schema
-from crossdock.state.upkeep import purge
-from crossdock.state.upkeep.removable_rows import PurgeTimes
+from crossdock.state.upkeep import purge_and_compaction
+from crossdock.state.upkeep.retention import PurgeTimes
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import SilentProgress
 
@@ -176,7 +176,7 @@ class Site:
         """Remove all that has ended, however young, as far as the platform's keys allow; how many rows that was."""
         now = self.clock.now()
         with self.loaded.open_state_exclusively() as state:
-            purged, is_whole = purge.purge_in_batches(
+            purged, is_whole = purge_and_compaction.purge_in_batches(
                 state, PurgeTimes.from_age(now, timedelta(), keys_kept_s=3600), batches=10_000
             )
         assert is_whole

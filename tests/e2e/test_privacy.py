@@ -21,7 +21,7 @@ from tests.unit.state.samples import intent
 from crossdock.cli.main import cli, main
 from crossdock.errors import StateError
 from crossdock.state import State
-from crossdock.state.db import database_creation_and_opening
+from crossdock.state.db import database_opening_and_errors
 
 PASSPHRASE = "phrase-canary-9c2d"
 # Every personal value begins with PERSON, so that one word watches over all of them.
@@ -196,7 +196,7 @@ def test_nothing_is_shown_whatever_goes_wrong(
     site: Site, retry_state: Trouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No command shows a secret or a person, in either form, with data in the state and with trouble of any kind."""
-    monkeypatch.setattr(database_creation_and_opening, "BUSY_S", 0.05)
+    monkeypatch.setattr(database_opening_and_errors, "BUSY_S", 0.05)
     shows_nothing(site, retry_state, retry_state.commands)
 
 

@@ -24,7 +24,7 @@ from tests.servers import require
 from tests.waiting import WITHIN_S
 
 from crossdock.state import open_state
-from crossdock.state.db import database_creation_and_opening as state_engine
+from crossdock.state.db import database_opening_and_errors as state_engine
 from crossdock.state.db import run_lease
 from crossdock.testing.postgres_server import PostgresServer
 

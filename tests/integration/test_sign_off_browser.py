@@ -11,7 +11,7 @@ from tests.report_page import AT, HOSTILE, sqlite_state
 from tests.unit.migration.loaded_migration import LATER, LoadedMigration, loaded_project, reconciliation
 
 from crossdock.console import page_checksum_in_last_line, self_contained_sign_off_report
-from crossdock.state.tables.file_intake import FileFacts
+from crossdock.state.tables.inputs_of_streams import FileFacts
 
 _UNFOLD = "for (const list of document.querySelectorAll('details')) list.open = true"
 _SPILT = """[...document.querySelectorAll("body *")].filter(each => !each.closest(".wide")

@@ -25,7 +25,7 @@ from crossdock.services.inbox.webhook_receiver import Receiver
 from crossdock.services.inbox.webhook_record_delivery import InboxWorker
 from crossdock.services.inbox.webhook_verification_and_parsing import endpoints_by_connection
 from crossdock.state import InboxRecord
-from crossdock.state.tables.dead_letters import ALL
+from crossdock.state.tables.dead_letters_and_waiting_records import ALL
 from crossdock.testing import sandbox_effects_comparison
 from crossdock.testing.sandbox_syncs import write_private_file
 from crossdock.values import exact_json

@@ -46,7 +46,7 @@ def init(config: Path, *, fleet: str | None, as_json: bool) -> int:
 
 def _create_or_upgrade_state(loaded: Project) -> tuple[State, str]:
     before = loaded.create_or_upgrade_state()
-    from crossdock.state.db.database_errors import url_without_password
+    from crossdock.state.db.database_opening_and_errors import url_without_password
     from crossdock.state.db.schema import VERSION
 
     url, pin = url_without_password(loaded.state_url), loaded.pinned_tenant

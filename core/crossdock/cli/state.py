@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from crossdock.config.project.project import Project
     from crossdock.runs.audited_changes import Change
     from crossdock.state import Transaction
-    from crossdock.state.queries.state_size_and_contents import StateContents
-    from crossdock.state.upkeep.retention_steps import PurgeResult
+    from crossdock.state.queries.record_counts_and_state_size import StateContents
+    from crossdock.state.upkeep.retention import PurgeResult
 
 _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1)}
 
@@ -30,7 +30,7 @@ _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1)}
 def _parse_age(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> timedelta | None:
     if value is None:
         return None
-    from crossdock.state.upkeep.removable_rows import MAX_AGE
+    from crossdock.state.upkeep.retention import MAX_AGE
 
     found = re.fullmatch(r"([0-9]{1,6})([dh])", value)
     age = int(found[1]) * _UNITS[found[2]] if found else None
@@ -67,7 +67,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     """
     from crossdock.config.project.config_model import KEPT
     from crossdock.runs.audited_changes import logged_multi_transaction_change
-    from crossdock.state.upkeep.purge import purge_rows_and_rewrite_file as purge_state
+    from crossdock.state.upkeep.purge_and_compaction import purge_rows_and_rewrite_file as purge_state
     from crossdock.values.config_base_types import parse_duration
     from crossdock.writing.targets.platform_access_and_clock_checks import require_clock_of_platform
 
@@ -204,7 +204,7 @@ def compact(config: Path, *, as_json: bool) -> None:
     active meanwhile.
     """
     from crossdock.runs.audited_changes import logged_multi_transaction_change
-    from crossdock.state.upkeep.compact import release_space_of_removed_rows as compact_state
+    from crossdock.state.upkeep.purge_and_compaction import release_space_of_removed_rows as compact_state
 
     loaded = load_project(config)
     with logged_multi_transaction_change(loaded, "state compact", "state", clock=SystemClock()) as change:

@@ -59,7 +59,7 @@ class FleetStates:
 
     def _state_url_and_result(self, path: Path, read: Callable[[Project], T]) -> tuple[str, T]:
         from crossdock.config.project import project
-        from crossdock.state.db.database_errors import url_without_password
+        from crossdock.state.db.database_opening_and_errors import url_without_password
 
         loaded = project.load(*self._base_files, path)
         return url_without_password(loaded.state_url), read(loaded)

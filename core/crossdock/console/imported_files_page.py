@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from crossdock.console.page_request_context import PageError, PageRequest
 from crossdock.console.page_tables import Cell, Link, table
-from crossdock.state.tables.file_intake import TakenFile, TakenFilePlace
+from crossdock.state.tables.inputs_of_streams import TakenFile, TakenFilePlace
 from crossdock.values.record_keys import key_parts_of, key_text
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text
 

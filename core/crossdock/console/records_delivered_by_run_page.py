@@ -9,7 +9,7 @@ from starlette.responses import Response
 from crossdock.console.page_request_context import PageError, PageRequest, parse_whole_number_or_none
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.run_pages import run_of_address
-from crossdock.state.queries.delivered_history import DeliveredOperationFacts
+from crossdock.state.queries.run_details_and_deliveries import DeliveredOperationFacts
 from crossdock.values.texts_of_numbers_and_times import instant_text
 
 _LISTED = 100

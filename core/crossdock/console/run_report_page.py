@@ -34,7 +34,7 @@ from crossdock.runs.counts_of_changed_members import ChangedMember, changed_memb
 from crossdock.runs.record_history_lines import value_text
 from crossdock.runs.tables_and_sentences_of_run import BalanceSheet
 from crossdock.state import FileFacts, RunRecord, Transaction
-from crossdock.state.queries.run_details import (
+from crossdock.state.queries.run_details_and_deliveries import (
     ReasonCount,
     Row,
     RunDetails,

@@ -19,7 +19,7 @@ from crossdock.runs.audit_lines import paused_by_sentence
 from crossdock.services.scheduler.due_and_skipped_runs import DueJobs
 from crossdock.services.scheduler.start_delay_reason import StartDelay, explain_start_delay
 from crossdock.state import DueRun, OverdueBatch, RunRecord, ScheduledRun, Transaction
-from crossdock.state.queries.record_counts import OpenRecordTotal
+from crossdock.state.queries.record_counts_and_state_size import OpenRecordTotal
 from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage
 

@@ -22,7 +22,7 @@ from crossdock.delta.row_preparation import (
     split_into_parts_by_key,
 )
 from crossdock.state import DeadLetterFacts, Intent, RecordIdentity, Wait
-from crossdock.state.sidecar_files.known_fingerprints_by_key import KNOWN_FP, KNOWN_POSITION
+from crossdock.state.sidecar_files.key_index_files import KNOWN_FP, KNOWN_POSITION
 from crossdock.values.tally import Tally
 
 _FEW = 10  # the known keys are filtered first if they outnumber the keys to look up by this factor

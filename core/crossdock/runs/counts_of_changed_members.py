@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from crossdock.state.queries.run_details import DeliveredUpdate, RunDetails
+from crossdock.state.queries.run_details_and_deliveries import DeliveredUpdate, RunDetails
 from crossdock.writing.delivery.operations_and_intents import PersonalDataMasks
 from crossdock.writing.targets.payload_comparison import MemberDifference, member_differences
 

@@ -17,7 +17,7 @@ from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.run_context import CrashMarker
 from crossdock.state import State
-from crossdock.state.sidecar_files.crash_marks import CrashMark, CrashMarks
+from crossdock.state.tables.inputs_of_streams import CrashMark, CrashMarks
 from crossdock.values import yaml_reader
 from crossdock.values.clock import Clock
 from crossdock.values.yaml_reader import escape_dollars

@@ -16,7 +16,7 @@ from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.update_limits import UpdateCandidates
 from crossdock.runs.stream_reading_and_state_comparison import StreamInput
 from crossdock.state import Binding, Intent, RecordIdentity, State, Transaction
-from crossdock.state.sidecar_files import known_fingerprints_by_key
+from crossdock.state.sidecar_files import key_index_files
 from crossdock.values.raw_rows_and_records import Record
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations_and_intents import FROM_STATE, Operation
@@ -71,7 +71,7 @@ class FullInputIgnoringEarlierRuns(StreamInput):
         return ""
 
     def _known_records(self) -> pl.DataFrame:
-        return known_fingerprints_by_key.empty_index()
+        return key_index_files.empty_index()
 
     def _compare_with_state(self, unsettled: list[Intent]) -> Delta:
         read = self._scan.latest.select(KEY_HASH)

@@ -9,7 +9,7 @@ from datetime import datetime
 from crossdock.errors import CrossdockError, RefusedError
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.state import PendingApproval, Scope, State, Transaction
-from crossdock.state.tables.pending_approvals import packed_key_hashes
+from crossdock.state.tables.pending_approvals_and_begun_undos import packed_key_hashes
 from crossdock.writing.targets.target import Target
 
 _VERSION = re.compile(r"v\d+(\.\d+)*|\d+(\.\d+)+|20\d\d-\d\d(-\d\d)?")  # in the path of an API, such as v2 or 2026-01

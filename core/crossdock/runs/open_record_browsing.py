@@ -14,8 +14,7 @@ from crossdock.runs import open_record_lists
 from crossdock.runs.open_record_lists import STATUSES, Item
 from crossdock.runs.waiting_records_by_cause import Parent, WaitingGroup, waiting_groups
 from crossdock.state import RecordFilter, Scope, Transaction
-from crossdock.state.tables.dead_letters import DeadLetterPlace
-from crossdock.state.tables.waiting_records import WaitingPlace
+from crossdock.state.tables.dead_letters_and_waiting_records import DeadLetterPlace, WaitingPlace
 from crossdock.state.tables.webhooks_and_records_to_fetch import InboxPlace
 from crossdock.values.record_keys import key_parts_of, key_text
 from crossdock.values.state_words import RecordState

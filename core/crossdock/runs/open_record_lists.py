@@ -13,8 +13,8 @@ from crossdock.errors import ConfigError
 from crossdock.runs.record_history_search import RecordHistory
 from crossdock.runs.waiting_records_by_cause import WaitingGroup, waiting_groups
 from crossdock.state import BatchFacts, InboxRecord, Intent, RecordFilter, Scope, Transaction
-from crossdock.state.tables.delivery_intents import UNSETTLED, Status
-from crossdock.state.tables.unverified_resources_and_streams import UnverifiedRecord
+from crossdock.state.tables.intents_and_stored_batches import UNSETTLED, Status
+from crossdock.state.tables.record_bindings import UnverifiedRecord
 from crossdock.values.raw_rows_and_records import REASONS
 from crossdock.values.record_keys import key_text_of_input
 from crossdock.values.state_words import BY_URGENCY, RecordState

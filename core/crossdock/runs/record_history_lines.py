@@ -12,7 +12,7 @@ from crossdock.config.project.project import Project
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.record_history_search import RecordHistory
 from crossdock.state import Transaction
-from crossdock.state.tables.delivery_intents import ACKNOWLEDGED
+from crossdock.state.tables.intents_and_stored_batches import ACKNOWLEDGED
 from crossdock.values import exact_json
 from crossdock.values.texts_of_numbers_and_times import awaited_records_text, instant_text, place_text
 from crossdock.writing.targets.payload_comparison import member_differences

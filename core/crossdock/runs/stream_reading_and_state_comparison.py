@@ -43,8 +43,8 @@ from crossdock.runs.planning.unchanged_waits import IdleWaits, UnchangedWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.runs.source_records_fetched_until_final import FollowedRecordFetch
 from crossdock.state import DeadLetter, Intent, State, Transaction, WaitingRecord
-from crossdock.state.sidecar_files import known_fingerprints_by_key
-from crossdock.state.tables.dead_letters import DeadLetterFacts
+from crossdock.state.sidecar_files import key_index_files
+from crossdock.state.tables.dead_letters_and_waiting_records import DeadLetterFacts
 from crossdock.values.raw_rows_and_records import LINE, RawBatch, is_same_source
 from crossdock.values.tally import Tally
 from crossdock.values.texts_of_numbers_and_times import count_with_noun
@@ -509,7 +509,7 @@ class StreamInput:
     def _compare_with_state(self, unsettled: list[Intent]) -> state_comparison.Delta:
         scan, snapshot = self._scan, self._has_read_snapshot
         nothing = not scan.latest.height and not snapshot
-        known = known_fingerprints_by_key.empty_index() if nothing else self._known_records()
+        known = key_index_files.empty_index() if nothing else self._known_records()
         with self._state.begin_read_only() as tx:
             letters = tx.dead_letters.facts_of_each_letter(self._bound.name)
         compared = partial(state_comparison.compare, scan.latest, known, dead_letters=letters, unsettled=unsettled)

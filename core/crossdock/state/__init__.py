@@ -5,29 +5,38 @@ Input: facts of runs, in transactions. Output: the same facts after a kill at an
 sub-packages; only this package imports SQLAlchemy.
 """
 
-from crossdock.state.db.database_creation_and_opening import PinnedTenant, StateUrl, parse_url
+from crossdock.state.db.database_opening_and_errors import PinnedTenant, StateUrl, parse_url
 from crossdock.state.open_state import State, Transaction, create_or_upgrade
 from crossdock.state.queries.record_history import FoundRecord
 from crossdock.state.state_after_planned_deliveries import ExpectedDeliveries, ExpectedDelivery
 from crossdock.state.tables.audit_log import AuditEntry, AuditFilter
-from crossdock.state.tables.begun_undos import BegunUndo
-from crossdock.state.tables.dead_letters import DeadLetter, DeadLetterFacts, RecordFilter
-from crossdock.state.tables.delivery_intents import Attempt, Intent, Unchanged
-from crossdock.state.tables.file_intake import FileDescription, FileFacts
-from crossdock.state.tables.history_of_read_snapshots import PastSnapshot
-from crossdock.state.tables.pending_approvals import PendingApproval
-from crossdock.state.tables.purged_input_digests import Digests
+from crossdock.state.tables.dead_letters_and_waiting_records import (
+    DeadLetter,
+    DeadLetterFacts,
+    RecordFilter,
+    Wait,
+    WaitingCount,
+    WaitingRecord,
+)
+from crossdock.state.tables.inputs_of_streams import Digests, FileDescription, FileFacts, PastSnapshot
+from crossdock.state.tables.intents_and_stored_batches import (
+    Attempt,
+    BatchFacts,
+    Intent,
+    OverdueBatch,
+    StoredBatch,
+    Unchanged,
+)
+from crossdock.state.tables.pending_approvals_and_begun_undos import BegunUndo, PendingApproval
 from crossdock.state.tables.record_bindings import AcceptedBinding, Binding
 from crossdock.state.tables.record_identity_and_scope import RecordIdentity, Scope, Step
-from crossdock.state.tables.records_fetched_until_final import FollowedRecord
 from crossdock.state.tables.run_history import RunConfig, RunRecord, RunResult, RunsOfDate, RunSums
 from crossdock.state.tables.scheduled_runs import DueRun, PendingNotice, Recipients, ScheduledRun, SkippedRun
-from crossdock.state.tables.stored_batches_and_numbers import BatchFacts, OverdueBatch, StoredBatch
 from crossdock.state.tables.system_migrations import Migration, MigrationPart, MigrationRun, RunKind, WaveApproval
+from crossdock.state.tables.target_addresses_and_unrecorded_references import UnrecordedReference
 from crossdock.state.tables.token_buckets import SharedBucket
-from crossdock.state.tables.unrecorded_references_by_target_records import UnrecordedReference
-from crossdock.state.tables.waiting_records import Wait, WaitingCount, WaitingRecord
 from crossdock.state.tables.webhooks_and_records_to_fetch import (
+    FollowedRecord,
     InboxRecord,
     NamedRecord,
     ReceivedWebhook,

@@ -16,15 +16,16 @@ from sqlalchemy import Boolean, Column, Connection, Double, Integer, MetaData, S
 from sqlalchemy import select as select_columns
 
 from crossdock.errors import StateError
-from crossdock.state.db import bulk_writes_and_key_queries, run_lease, schema, schema_migrations
-from crossdock.state.db.column_types import UtcDateTime
-from crossdock.state.db.database_creation_and_opening import (
+from crossdock.state.db import run_lease, schema, schema_migrations, sql_types_and_statements
+from crossdock.state.db.database_opening_and_errors import (
     StateUrl,
     exclusive_schema_change,
     open_or_create_unchecked_database,
     read_only_connection,
+    translated_database_errors,
+    url_without_password,
 )
-from crossdock.state.db.database_errors import translated_database_errors, url_without_password
+from crossdock.state.db.sql_types_and_statements import UtcDateTime
 from crossdock.state.tables.scheduled_runs import ScheduledRun
 
 _metadata = MetaData()
@@ -121,11 +122,11 @@ class Leader:
         """Store facts about the jobs of tenants. An empty mapping only confirms that this scheduler leads."""
         rows = [_row_of_job_facts(tenant, facts) for tenant, each in known.items() for facts in each]
         with self._leader_transaction() as connection:
-            bulk_writes_and_key_queries.upsert_rows(connection, _jobs, rows)
+            sql_types_and_statements.upsert_rows(connection, _jobs, rows)
 
     def forget_tenants(self, tenants: Sequence[str]) -> None:
         with self._leader_transaction() as connection:
-            for some in bulk_writes_and_key_queries.chunks(tenants):
+            for some in sql_types_and_statements.chunks(tenants):
                 connection.execute(delete(_jobs).where(_jobs.c.tenant.in_(some)))
 
     @contextmanager

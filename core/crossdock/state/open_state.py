@@ -16,26 +16,29 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
 from crossdock.errors import StateBusyError, StateError
-from crossdock.state.db import database_creation_and_opening, run_lease
-from crossdock.state.db.database_creation_and_opening import (
+from crossdock.state.db import database_opening_and_errors, run_lease
+from crossdock.state.db.database_opening_and_errors import (
     BUSY_S,
     PinnedTenant,
+    is_transient,
     open_engine,
     preload_database_file,
     read_only_connection,
     refuse_damaged_file,
     state_id,
+    translated_database_errors,
+    url_without_password,
 )
-from crossdock.state.db.database_errors import is_transient, translated_database_errors, url_without_password
-from crossdock.state.queries.delivered_history import DeliveredHistory
-from crossdock.state.queries.migration_sign_off_facts import MigrationOutcome
-from crossdock.state.queries.record_counts import KnownRecordCounts, OpenRecordCounts, OpenRecordTotals
+from crossdock.state.queries.record_counts_and_state_size import (
+    KnownRecordCounts,
+    OpenRecordCounts,
+    OpenRecordTotals,
+    StateSize,
+)
 from crossdock.state.queries.record_history import RecordHistory
-from crossdock.state.queries.run_details import RunDetails
-from crossdock.state.queries.state_size_and_contents import StateSize
-from crossdock.state.sidecar_files import restored_state_detection
-from crossdock.state.sidecar_files.crash_marks import CrashMarks
-from crossdock.state.sidecar_files.restored_state_detection import (
+from crossdock.state.queries.run_details_and_deliveries import DeliveredHistory, RunDetails
+from crossdock.state.sidecar_files import folder_owner_and_fence
+from crossdock.state.sidecar_files.folder_owner_and_fence import (
     MARK_EVERY_S,
     Fence,
     FenceFiles,
@@ -49,37 +52,40 @@ from crossdock.state.state_after_planned_deliveries import (
     ExpectedSnapshotHistory,
     ExpectedWaitingRecords,
 )
-from crossdock.state.tables.addresses_of_written_records import WrittenAddresses
 from crossdock.state.tables.audit_log import AuditLog
-from crossdock.state.tables.begun_undos import BegunUndos
-from crossdock.state.tables.crashing_inputs import CrashingInputs
-from crossdock.state.tables.cursors_and_full_list_times import Cursors, FullLists
-from crossdock.state.tables.dead_letters import DeadLetters
-from crossdock.state.tables.delivery_intents import Intents
-from crossdock.state.tables.file_intake import FileIntake
-from crossdock.state.tables.history_of_read_snapshots import SnapshotHistory
-from crossdock.state.tables.key_index_version_stamps import KeyIndexStamps, stamp_of_scope
-from crossdock.state.tables.pending_approvals import PendingApprovals
-from crossdock.state.tables.record_bindings import Bindings, UntrimmedKeys
+from crossdock.state.tables.dead_letters_and_waiting_records import DeadLetters, WaitingRecords
+from crossdock.state.tables.inputs_of_streams import (
+    CrashingInputs,
+    CrashMarks,
+    Cursors,
+    FileIntake,
+    FullLists,
+    SnapshotHistory,
+)
+from crossdock.state.tables.intents_and_stored_batches import Batches, Intents
+from crossdock.state.tables.pending_approvals_and_begun_undos import BegunUndos, PendingApprovals
+from crossdock.state.tables.record_bindings import (
+    Bindings,
+    KeyIndexStamps,
+    UntrimmedKeys,
+    UnverifiedParts,
+    stamp_of_scope,
+)
 from crossdock.state.tables.record_identity_and_scope import Scope
-from crossdock.state.tables.records_fetched_until_final import FollowedRecords
 from crossdock.state.tables.run_history import RunConfigs, Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
-from crossdock.state.tables.stored_batches_and_numbers import Batches
-from crossdock.state.tables.system_migrations import Migrations
+from crossdock.state.tables.system_migrations import MigrationOutcome, Migrations
+from crossdock.state.tables.target_addresses_and_unrecorded_references import UnrecordedReferences, WrittenAddresses
 from crossdock.state.tables.token_buckets import Buckets
-from crossdock.state.tables.unrecorded_references_by_target_records import UnrecordedReferences
-from crossdock.state.tables.unverified_resources_and_streams import UnverifiedParts
-from crossdock.state.tables.waiting_records import WaitingRecords
-from crossdock.state.tables.webhooks_and_records_to_fetch import Inbox
-from crossdock.state.upkeep.retention_steps import Retention
+from crossdock.state.tables.webhooks_and_records_to_fetch import FollowedRecords, Inbox
+from crossdock.state.upkeep.retention import Retention
 from crossdock.values.clock import SystemClock
 from crossdock.values.texts_of_numbers_and_times import instant_text
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from crossdock.state.sidecar_files.known_fingerprints_by_key import KeyIndex
+    from crossdock.state.sidecar_files.key_index_files import KeyIndex
 
 T = TypeVar("T")
 IN_ORDER_S = 10.0  # longer than any transaction of a run takes
@@ -141,7 +147,7 @@ def create_or_upgrade(
             run_lease.refuse_schema_change_during_run(connection, url)
         on_schema_change(Transaction(connection, lambda _: 0), version)
 
-    return database_creation_and_opening.create_or_upgrade(url, pin, check_and_tell)
+    return database_opening_and_errors.create_or_upgrade(url, pin, check_and_tell)
 
 
 def _device_and_inode(url: URL) -> tuple[int, int] | None:
@@ -257,7 +263,7 @@ class State:
 
     def _files_of_fence(self, folder: Path) -> FenceFiles:
         name = state_id(self._engine, self._url)
-        paths = folder / restored_state_detection.NAME, *restored_state_detection.path_in_user_folder(name)
+        paths = folder / folder_owner_and_fence.FENCE_FILE_NAME, *folder_owner_and_fence.path_in_user_folder(name)
         return FenceFiles(paths, name)
 
     @contextmanager
@@ -375,14 +381,14 @@ class State:
             return self._key_facts(connection, scope, stamp_of_scope(connection, scope))
 
     def key_facts_among(self, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
-        from crossdock.state.sidecar_files.known_fingerprints_by_key import index_of_given_keys  # noqa: PLC0415  as in `_open_key_index`
+        from crossdock.state.sidecar_files.key_index_files import index_of_given_keys  # noqa: PLC0415  as in `_open_key_index`
 
         with translated_database_errors(self._url), read_only_connection(self._engine) as connection:
             return index_of_given_keys(connection, scope, key_hashes)
 
     def key_facts_unless_too_many(self, scope: Scope) -> pl.DataFrame | None:
         """Do as `facts_about_keys_of_scope`, but return None, often unread, for more keys than `ORDERED`."""
-        from crossdock.state.sidecar_files.known_fingerprints_by_key import ORDERED  # noqa: PLC0415  as in `_open_key_index`
+        from crossdock.state.sidecar_files.key_index_files import ORDERED  # noqa: PLC0415  as in `_open_key_index`
 
         with translated_database_errors(self._url), read_only_connection(self._engine) as connection:
             stamp = stamp_of_scope(connection, scope)
@@ -392,7 +398,7 @@ class State:
             return frame if frame.height <= ORDERED else None
 
     def _key_facts(self, connection: Connection, scope: Scope, stamp: int) -> pl.DataFrame:
-        from crossdock.state.sidecar_files.known_fingerprints_by_key import index_from_bindings, index_with_changes  # noqa: PLC0415  as in `_open_key_index`
+        from crossdock.state.sidecar_files.key_index_files import index_from_bindings, index_with_changes  # noqa: PLC0415  as in `_open_key_index`
 
         frame = self._keys.load(scope, stamp) if self._keys else None
         frame = index_from_bindings(connection, scope) if frame is None else frame
@@ -406,7 +412,7 @@ class State:
         """Update the key index of *scope*, in a new *order*. A failure only makes the next run slower."""
         if self._keys is None:
             return
-        from crossdock.state.sidecar_files.known_fingerprints_by_key import index_from_bindings  # noqa: PLC0415  as in `_open_key_index`
+        from crossdock.state.sidecar_files.key_index_files import index_from_bindings  # noqa: PLC0415  as in `_open_key_index`
 
         with translated_database_errors(self._url), read_only_connection(self._engine) as connection:
             self._keys.update(
@@ -427,7 +433,7 @@ class State:
 
 
 def _open_key_index(folder: Path) -> KeyIndex:
-    from crossdock.state.sidecar_files.known_fingerprints_by_key import KeyIndex  # noqa: PLC0415  it imports polars: 0.2 s of CPU
+    from crossdock.state.sidecar_files.key_index_files import KeyIndex  # noqa: PLC0415  it imports polars: 0.2 s of CPU
 
     return KeyIndex(folder)
 

@@ -9,12 +9,10 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from crossdock.state.tables.dead_letters import DeadLetterFacts, DeadLetters
-from crossdock.state.tables.history_of_read_snapshots import SnapshotHistory
-from crossdock.state.tables.key_index_version_stamps import KeyIndexChange, KeyIndexStamps
-from crossdock.state.tables.record_bindings import Binding, Bindings
+from crossdock.state.tables.dead_letters_and_waiting_records import DeadLetterFacts, DeadLetters, Wait, WaitingRecords
+from crossdock.state.tables.inputs_of_streams import SnapshotHistory
+from crossdock.state.tables.record_bindings import Binding, Bindings, KeyIndexChange, KeyIndexStamps
 from crossdock.state.tables.record_identity_and_scope import Scope, Step
-from crossdock.state.tables.waiting_records import Wait, WaitingRecords
 
 
 class ExpectedDelivery(Struct, frozen=True):

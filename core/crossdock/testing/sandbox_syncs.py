@@ -28,7 +28,7 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.stream_trial import Trial
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.state import parse_url
-from crossdock.state.tables.dead_letters import ALL
+from crossdock.state.tables.dead_letters_and_waiting_records import ALL
 from crossdock.targets import Target
 from crossdock.testing import prerequisite_records, sandbox_effects_comparison
 from crossdock.testing.connector_context_and_stream_trial import bound_stream

@@ -21,7 +21,7 @@ from crossdock.errors import CrossdockError
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.transport.http_answer_and_error_types import Answer as HttpAnswer
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, State, Transaction, Unchanged
-from crossdock.state.tables.delivery_intents import Status
+from crossdock.state.tables.intents_and_stored_batches import Status
 from crossdock.targets import Client, Request
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.raw_rows_and_records import Record

@@ -26,7 +26,7 @@ from crossdock.services.scheduler.retention_task import RetentionTask
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.services.scheduler.stderr_log import LOGGER
 from crossdock.state import PinnedTenant, RunResult, StateUrl, create_or_upgrade, parse_url
-from crossdock.state.upkeep import retention_steps
+from crossdock.state.upkeep import retention
 from crossdock.testing.manual_clock import ManualClock
 
 DAY = timedelta(days=1)
@@ -85,7 +85,7 @@ def test_it_is_done_once_a_day(case: RetentionCase) -> None:
 
 def test_a_part_is_bounded(case: RetentionCase, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call removes a part; the day counts from the last one."""
-    monkeypatch.setattr(retention_steps, "BATCH", 2)
+    monkeypatch.setattr(retention, "BATCH", 2)
     monkeypatch.setattr(retention_task, "BATCHES", 9)  # eight kinds of rows are looked at
     case.old_runs(9)
     task, left = RetentionTask(case.clock), []

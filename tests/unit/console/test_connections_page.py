@@ -17,7 +17,7 @@ from crossdock.console.visitors_and_roles import Role
 from crossdock.errors import add_code_to_first_line
 from crossdock.pacing.token_bucket import BucketState, LimitEstimate
 from crossdock.state import ReceivedWebhook, RunResult, StreamAndKey
-from crossdock.state.tables.file_intake import FileFacts
+from crossdock.state.tables.inputs_of_streams import FileFacts
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.tally import Tally
 

@@ -19,7 +19,7 @@ from tests.unit.state.samples import AT, SCOPE, binding, intent
 from crossdock.console.visitors_and_roles import Role
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.state import FileFacts, NamedRecord, PendingApproval
-from crossdock.state.tables.pending_approvals import packed_key_hashes
+from crossdock.state.tables.pending_approvals_and_begun_undos import packed_key_hashes
 from crossdock.values.record_keys import key_text
 from crossdock.values.state_words import RecordState
 

@@ -16,7 +16,7 @@ from crossdock.config.project.effective_config import (
 )
 from crossdock.console.visitors_and_roles import Role
 from crossdock.state import RunResult
-from crossdock.state.tables.file_intake import FileFacts
+from crossdock.state.tables.inputs_of_streams import FileFacts
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.run_messages import RunMessage
 

@@ -13,7 +13,7 @@ from tests.unit.migration.loaded_migration import LATER, LoadedMigration, loaded
 from crossdock.console import page_checksum_in_last_line, self_contained_sign_off_report
 from crossdock.migration.sign_off_report import Document
 from crossdock.state import WaveApproval
-from crossdock.state.tables.file_intake import FileFacts
+from crossdock.state.tables.inputs_of_streams import FileFacts
 from crossdock.values import exact_json
 from crossdock.values.tally import OpenCounts
 

@@ -20,7 +20,7 @@ from crossdock.console import remedies_for_jobs_and_records
 from crossdock.console.visitors_and_roles import Role
 from crossdock.errors import CrossdockError, RecordError
 from crossdock.state import DueRun, PendingApproval, RunResult, SkippedRun, State, Transaction
-from crossdock.state.tables.pending_approvals import packed_key_hashes
+from crossdock.state.tables.pending_approvals_and_begun_undos import packed_key_hashes
 from crossdock.state.tables.run_history import UNRECORDED
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.run_messages import RunMessage

@@ -23,7 +23,7 @@ from crossdock.errors import ConnectorError, RefusedError
 from crossdock.mapping.incremental_cursors import Cursor
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.mapping.stream_declaration import SuspiciousLimit
-from crossdock.state.sidecar_files.known_fingerprints_by_key import KNOWN_FP
+from crossdock.state.sidecar_files.key_index_files import KNOWN_FP
 from crossdock.values.raw_rows_and_records import LINE, RawBatch, read_arrow_file
 from crossdock.values.tally import Tally
 

@@ -18,7 +18,7 @@ from crossdock.delta.sortable_row_positions import sortable_text_of_rows
 from crossdock.errors import RecordError, RefusedError
 from crossdock.mapping.repairs_and_filters import Repair
 from crossdock.mapping.row_order_columns import OrderBy, position_prefix_from_order_hash
-from crossdock.state.sidecar_files.known_fingerprints_by_key import KNOWN_FP, KNOWN_POSITION
+from crossdock.state.sidecar_files.key_index_files import KNOWN_FP, KNOWN_POSITION
 
 INSTANT, NUMBER, TEXT = OrderBy(column="T", as_="instant"), OrderBy(column="N", as_="integer"), OrderBy(column="X")
 SUMMER, WINTER = "2026-10-25T02:30:00+02:00", "2026-10-25T02:10:00+01:00"  # the second is 40 minutes later

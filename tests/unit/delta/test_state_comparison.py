@@ -20,7 +20,7 @@ from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import FP, KEY_HASH, SAME, UNIT
 from crossdock.delta.state_comparison import KeyOrder
 from crossdock.state import Binding, DeadLetter, DeadLetterFacts, RecordIdentity, Scope, State, WaitingRecord
-from crossdock.state.sidecar_files.known_fingerprints_by_key import KNOWN_FP
+from crossdock.state.sidecar_files.key_index_files import KNOWN_FP
 from crossdock.values.raw_rows_and_records import LINE, RawBatch
 from crossdock.values.tally import Tally
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from crossdock.delta.fingerprint import HASH
 from crossdock.delta.row_preparation import FP, KEY_HASH
 from crossdock.delta.state_comparison import KeyOrder
-from crossdock.state.sidecar_files.known_fingerprints_by_key import KNOWN_FP
+from crossdock.state.sidecar_files.key_index_files import KNOWN_FP
 
 Pair = tuple[int, int]
 

@@ -11,7 +11,7 @@ import polars as pl
 from crossdock.connector import Context, Stream
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import FP, KEY_HASH
-from crossdock.state.sidecar_files.known_fingerprints_by_key import KNOWN_FP
+from crossdock.state.sidecar_files.key_index_files import KNOWN_FP
 from crossdock.values.raw_rows_and_records import LINE, RawBatch, Record
 from crossdock.values.tally import Tally
 

@@ -23,7 +23,7 @@ from crossdock.migration.waves import waves_numbered_in_config_order
 from crossdock.pacing.token_bucket import Forecast
 from crossdock.runs.plan_result import PlanResult
 from crossdock.state import Migration, RunResult, Scope, State, Transaction
-from crossdock.state.tables.file_intake import FileFacts
+from crossdock.state.tables.inputs_of_streams import FileFacts
 from crossdock.values.tally import Tally
 
 NAME = "acme"

@@ -10,7 +10,7 @@ import pytest
 from crossdock.errors import RefusedError
 from crossdock.runs.crashing_input_detection import open_crash_marker
 from crossdock.state import PinnedTenant, State, create_or_upgrade, parse_url
-from crossdock.state.sidecar_files.crash_marks import CrashMark
+from crossdock.state.tables.inputs_of_streams import CrashMark
 from crossdock.values.clock import SystemClock
 
 PIN = PinnedTenant("https://api.example.com", "acme")

@@ -13,7 +13,7 @@ from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.schedules.job_and_schedule_config import JobConfig, jobs_in_order
 from crossdock.config.state_location import DEFAULT_STATE
 from crossdock.platform.platform_config import Profile
-from crossdock.state.upkeep.removable_rows import MAX_AGE
+from crossdock.state.upkeep.retention import MAX_AGE
 from crossdock.values.config_base_types import BaseUrl, ConfigModel, ConfigPath, Name, is_duration, parse_duration
 
 KEPT = "90d"

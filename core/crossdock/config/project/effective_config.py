@@ -19,7 +19,7 @@ from crossdock.mapping.from_column import FromColumn
 from crossdock.mapping.python_function import PythonFunction
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.state import StateUrl
-from crossdock.state.db.database_errors import url_without_password
+from crossdock.state.db.database_opening_and_errors import url_without_password
 from crossdock.values import config_file, exact_json
 from crossdock.values.config_base_types import Secret
 from crossdock.values.yaml_reader import Origin, Place, escape_dollars

@@ -47,8 +47,8 @@ from crossdock.state import (
     parse_url,
 )
 from crossdock.state.db.schema import VERSION
-from crossdock.state.sidecar_files.folder_owner import claim_folder
-from crossdock.state.upkeep.removable_rows import PurgeTimes
+from crossdock.state.sidecar_files.folder_owner_and_fence import claim_folder
+from crossdock.state.upkeep.retention import PurgeTimes
 from crossdock.values import config_file
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.config_base_types import parse_duration

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from crossdock.errors import StateError, UnauthorizedError, UnavailableError
-from crossdock.state.sidecar_files import restored_state_detection
+from crossdock.state.sidecar_files import folder_owner_and_fence
 from crossdock.values import exact_json
 from crossdock.values.safe_local_files import (
     check_replaceable,
@@ -64,7 +64,7 @@ class TokenFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        kept = restored_state_detection.path_in_user_folder(f"tokens {path.resolve()}")
+        kept = folder_owner_and_fence.path_in_user_folder(f"tokens {path.resolve()}")
         self._newest = [path.with_name(f"{path.name}.newest"), *kept]
 
     def read(self) -> StoredTokens | None:

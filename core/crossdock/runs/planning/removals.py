@@ -21,7 +21,7 @@ from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.errors import CrossdockError, RefusedError
 from crossdock.runs.planning.snapshot_proof import SnapshotFacts, find_removal_blocker
 from crossdock.state import Binding, Intent, PastSnapshot, PendingApproval, RecordIdentity, State, Transaction
-from crossdock.state.tables.pending_approvals import packed_key_hashes
+from crossdock.state.tables.pending_approvals_and_begun_undos import packed_key_hashes
 from crossdock.values.raw_rows_and_records import Reason, Record
 from crossdock.values.tally import Term
 from crossdock.writing.delivery.operations_and_intents import Operation

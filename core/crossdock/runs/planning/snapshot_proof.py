@@ -12,7 +12,7 @@ from msgspec import Struct
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.errors import CrossdockError
 from crossdock.state import Intent, PastSnapshot, State, Transaction, Wait
-from crossdock.state.tables.history_of_read_snapshots import COMPARED_SNAPSHOTS
+from crossdock.state.tables.inputs_of_streams import COMPARED_SNAPSHOTS
 from crossdock.values.raw_rows_and_records import Proof, RawBatch
 
 FEWER_ROWS = 10  # a snapshot that lacks fewer rows is never called short, so that small sets do not warn

@@ -34,7 +34,7 @@ from crossdock.runs.undo.undo_plan import (
     run_to_undo,
 )
 from crossdock.state import BegunUndo, Intent, MigrationPart, Transaction
-from crossdock.state.tables.pending_approvals import packed_key_hashes
+from crossdock.state.tables.pending_approvals_and_begun_undos import packed_key_hashes
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally

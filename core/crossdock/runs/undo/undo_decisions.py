@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.state import Binding, RecordIdentity, Scope, State, Transaction
-from crossdock.state.queries.delivered_history import DeliveredOperation
+from crossdock.state.queries.run_details_and_deliveries import DeliveredOperation
 from crossdock.values.raw_rows_and_records import Record
 from crossdock.writing.delivery.operations_and_intents import Kind, Operation
 from crossdock.writing.targets.payload_comparison import merge_patch_between

@@ -15,7 +15,7 @@ from crossdock.config.schedules.job_and_schedule_config import JOBS_EXAMPLE, Job
 from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import Profile
 from crossdock.state import StateUrl, parse_url
-from crossdock.state.db.database_errors import url_without_password
+from crossdock.state.db.database_opening_and_errors import url_without_password
 from crossdock.values import config_file, exact_json
 from crossdock.values.config_base_types import NAME_FORM, Secret, is_valid_name
 

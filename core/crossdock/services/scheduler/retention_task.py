@@ -10,7 +10,7 @@ from msgspec import structs
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, StateBusyError, text_with_code
 from crossdock.services.scheduler.stderr_log import LOGGER
-from crossdock.state.upkeep import purge
+from crossdock.state.upkeep import purge_and_compaction
 from crossdock.values.clock import Clock
 from crossdock.writing.targets.platform_access_and_clock_checks import require_clock_of_platform
 
@@ -60,7 +60,7 @@ class RetentionTask:
         ages = project.purge_times(project.retention, now)
         with project.open_state_exclusively() as state:
             require_clock_of_platform(project.platform, self._clock, project.access_test_resources[0])
-            purged, is_whole = purge.purge_in_batches(state, ages, batches=BATCHES)
+            purged, is_whole = purge_and_compaction.purge_in_batches(state, ages, batches=BATCHES)
             if is_whole:
                 state.run_transaction(lambda tx: tx.retention.store_applied_time(now))
                 self._next = now + EVERY

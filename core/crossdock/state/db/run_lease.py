@@ -36,9 +36,12 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
 from crossdock.errors import StateBusyError, StateError
-from crossdock.state.db import bulk_writes_and_key_queries
-from crossdock.state.db.database_creation_and_opening import read_only_connection
-from crossdock.state.db.database_errors import translated_os_errors, url_without_password
+from crossdock.state.db import sql_types_and_statements
+from crossdock.state.db.database_opening_and_errors import (
+    read_only_connection,
+    translated_os_errors,
+    url_without_password,
+)
 from crossdock.state.db.schema import leases as table
 from crossdock.state.db.schema_migrations import LONG_AGO
 from crossdock.values.clock import SystemClock
@@ -61,8 +64,8 @@ _LAST = select(table).where(_LEASE)
 FENCE = select(table.c.fence).where(_LEASE).scalar_subquery()
 """The fence of the last holder, in the transaction of the holder its own."""
 _RENEW = {
-    "sqlite": bulk_writes_and_key_queries.BulkStatement(_HELD.values(until=bindparam("later"))),
-    "postgresql": bulk_writes_and_key_queries.BulkStatement(
+    "sqlite": sql_types_and_statements.BulkStatement(_HELD.values(until=bindparam("later"))),
+    "postgresql": sql_types_and_statements.BulkStatement(
         _HELD.values(until=func.clock_timestamp() + bindparam("length", type_=Interval))
     ),
 }

@@ -20,7 +20,7 @@ from sqlalchemy import (
     literal_column,
 )
 
-from crossdock.state.db.column_types import (
+from crossdock.state.db.sql_types_and_statements import (
     ExactJson,
     Hash,
     UtcDateTime,

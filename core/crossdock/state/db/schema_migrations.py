@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from sqlalchemy import BindParameter, Connection, bindparam, column, insert, inspect, select, text, update
 
-from crossdock.state.db import bulk_writes_and_key_queries, schema
+from crossdock.state.db import schema, sql_types_and_statements
 from crossdock.values.record_keys import trimmed_key
 
 Migration = Callable[[Connection], None]
@@ -69,7 +69,7 @@ def _remember_keys_with_white_space(connection: Connection) -> None:
         query = select(*(other.c[name] for name in names)).where(other.c.key.contains("%", autoescape=True)).distinct()
         found = (dict(zip(names, row, strict=True)) for row in connection.execute(query))
         rows = [row for row in found if trimmed_key(row["key"]) != row["key"]]
-        bulk_writes_and_key_queries.upsert_rows(connection, table, rows)
+        sql_types_and_statements.upsert_rows(connection, table, rows)
 
 
 def _add_full_lists_and_followed_records(connection: Connection) -> None:

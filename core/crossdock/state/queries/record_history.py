@@ -16,8 +16,8 @@ from crossdock.state.db.schema import (
     source_equals_condition,
     waiting_records,
 )
+from crossdock.state.tables.intents_and_stored_batches import Batches
 from crossdock.state.tables.record_identity_and_scope import Scope, in_scope
-from crossdock.state.tables.stored_batches_and_numbers import Batches
 from crossdock.values import exact_json
 
 if TYPE_CHECKING:

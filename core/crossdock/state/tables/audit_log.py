@@ -11,8 +11,8 @@ from sqlalchemy import ColumnElement, Connection, Select, func, insert, literal,
 
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, StateBusyError
 from crossdock.printable import printable
-from crossdock.state.db.column_types import UtcDateTime
 from crossdock.state.db.schema import audit_log as table
+from crossdock.state.db.sql_types_and_statements import UtcDateTime
 from crossdock.state.tables.run_history import UNRECORDED
 from crossdock.values.actor import LONGEST_NAME, current_actor
 

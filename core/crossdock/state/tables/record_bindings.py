@@ -2,33 +2,122 @@
 
 from __future__ import annotations
 
+import secrets
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from itertools import chain, islice
+from typing import Any, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field
 from sqlalchemy import (
     Connection,
+    Integer,
     Select,
     Text,
     bindparam,
+    delete,
     exists,
     func,
     literal,
     select,
+    true,
     tuple_,
     type_coerce,
     union,
     update,
 )
 
-from crossdock.state.db import bulk_writes_and_key_queries
-from crossdock.state.db.schema import bindings, dead_letters, untrimmed_keys, waiting_records
-from crossdock.state.tables.key_index_version_stamps import KeyIndexChange, KeyIndexStamps
+from crossdock.state.db import sql_types_and_statements
+from crossdock.state.db.schema import (
+    bindings,
+    dead_letters,
+    key_stamps,
+    snapshots,
+    taken_files,
+    untrimmed_keys,
+    unverified,
+    waiting_records,
+)
+from crossdock.state.tables.inputs_of_streams import READ_AGAIN
 from crossdock.state.tables.record_identity_and_scope import CONTRIBUTION, Scope, Step, in_scope, in_scope_of_parameters
 from crossdock.values import exact_json
 from crossdock.values.record_keys import trimmed_key
+
+
+class KeyIndexChange(NamedTuple):
+    """The write of a transaction for one key. *is_live* is false once the target no longer has the record."""
+
+    key_hash: int
+    fingerprint: int | None
+    position: str | None
+    is_live: bool = True
+
+
+class ScopeChanges(Struct):
+    """The changes of one transaction in a scope, and the stamps before and after it; 0 if there was none."""
+
+    before: int
+    after: int
+    changes: list[KeyIndexChange] = field(default_factory=list)
+
+
+_RENEW_STAMP = sql_types_and_statements.BulkStatement(
+    update(key_stamps)
+    .where(in_scope_of_parameters(key_stamps), key_stamps.c.stamp == bindparam("before"))
+    .values(stamp=bindparam("after"))
+)
+
+
+_CONTRIBUTIONS = select(key_stamps.c.namespace).where(
+    key_stamps.c.target == bindparam("target"),
+    key_stamps.c.resource == bindparam("resource"),
+    func.substr(key_stamps.c.namespace, 1, bindparam("length", type_=Integer)) == bindparam("begin"),
+)
+
+
+class KeyIndexStamps:
+    """The stamps in one transaction. *expected* returns a scope's stamp after this process changed it last, or 0."""
+
+    def __init__(self, connection: Connection, expected: Callable[[Scope], int]) -> None:
+        self._connection, self._expected = connection, expected
+        self.touched: dict[Scope, ScopeChanges] = {}
+
+    def record_changes_of_scope(self, scope: Scope, changes: list[KeyIndexChange]) -> None:
+        if scope not in self.touched:
+            self.touched[scope] = self._renew(scope)
+        self.touched[scope].changes += changes
+
+    def current(self, scope: Scope) -> int:
+        return stamp_of_scope(self._connection, scope)
+
+    def contribution_scopes(self, scope: Scope) -> list[Scope]:
+        begin = f"{scope.namespace}{CONTRIBUTION}"
+        of = {"target": scope.target, "resource": scope.resource, "begin": begin, "length": len(begin)}
+        found = self._connection.execute(_CONTRIBUTIONS, of)
+        return [Scope(scope.target, scope.resource, namespace) for (namespace,) in found]
+
+    def record_change_of_resource(self, target: str, resource: str) -> None:
+        """Record changes of all bindings of these scopes, whose key indexes must be rebuilt."""
+        query = select(key_stamps.c.namespace).where(key_stamps.c.target == target, key_stamps.c.resource == resource)
+        for (namespace,) in self._connection.execute(query).all():
+            scope, after = Scope(target, resource, namespace), secrets.randbits(62) + 1
+            sql_types_and_statements.upsert_rows(self._connection, key_stamps, [{**scope.columns, "stamp": after}])
+            self.touched[scope] = ScopeChanges(0, after)
+
+    def _renew(self, scope: Scope) -> ScopeChanges:
+        after, before = secrets.randbits(62) + 1, self._expected(scope)
+        stamps = {"before": [before], "after": [after]}
+        if not before or not _RENEW_STAMP.run(self._connection, stamps, scope.columns):
+            before = stamp_of_scope(self._connection, scope)
+            sql_types_and_statements.upsert_rows(self._connection, key_stamps, [{**scope.columns, "stamp": after}])
+        return ScopeChanges(before, after)
+
+
+def stamp_of_scope(connection: Connection, scope: Scope) -> int:
+    """Return the stamp of *scope*; 0 if it never had a binding."""
+    return connection.execute(select(key_stamps.c.stamp).where(in_scope(key_stamps, scope))).scalar() or 0
+
 
 SEARCHED_AT_ONCE = 20_000  # payloads
 
@@ -59,7 +148,7 @@ class UntrimmedKeys:
         found = ((number, key) for number, key in keys if "%" in key and trimmed_key(key) != key)
         rows = [{**scope.columns, "key_hash": number, "key": key} for number, key in found]
         if rows:
-            bulk_writes_and_key_queries.upsert_rows(self._connection, untrimmed_keys, rows)
+            sql_types_and_statements.upsert_rows(self._connection, untrimmed_keys, rows)
 
 
 class Binding(Struct):
@@ -124,27 +213,27 @@ _HERE = in_scope_of_parameters(bindings)
 _IS_LIVE = bindings.c.deleted_at.is_(None)
 IS_UNUSED_IMPORT = (bindings.c.step == "import") & (bindings.c.counter == 0)  # as `Binding.is_unused_import`
 _IS_WHOLE = ~bindings.c.namespace.contains(CONTRIBUTION)
-_GET = bulk_writes_and_key_queries.QueryByKeys(select(*_FIELDS).where(_HERE, _IS_LIVE), bindings.c.key_hash)
-_IDS = bulk_writes_and_key_queries.QueryByKeys(
+_GET = sql_types_and_statements.QueryByKeys(select(*_FIELDS).where(_HERE, _IS_LIVE), bindings.c.key_hash)
+_IDS = sql_types_and_statements.QueryByKeys(
     select(bindings.c.key_hash, bindings.c.target_id).where(_HERE, _IS_LIVE), bindings.c.key_hash
 )
-_NOT_FOUND = bulk_writes_and_key_queries.QueryByKeys(
+_NOT_FOUND = sql_types_and_statements.QueryByKeys(
     select(bindings.c.key_hash).where(_HERE, _IS_LIVE, bindings.c.unverified.is_(True), IS_UNUSED_IMPORT),
     bindings.c.key_hash,
 )
 _OF_RESOURCE = bindings.c.target == bindparam("target"), bindings.c.resource == bindparam("resource")
-_target, _resource = (bulk_writes_and_key_queries.without_index(bindings.c[name]) for name in ("target", "resource"))
+_target, _resource = (sql_types_and_statements.without_index(bindings.c[name]) for name in ("target", "resource"))
 _AMONG_IDS = _target == bindparam("target"), _resource == bindparam("resource"), _IS_LIVE
-_OF_ID = bulk_writes_and_key_queries.QueryByKeys(
+_OF_ID = sql_types_and_statements.QueryByKeys(
     select(bindings.c.target_id, bindings.c.namespace, bindings.c.key_hash, bindings.c.key).where(
         *_AMONG_IDS, _IS_WHOLE
     ),
     bindings.c.target_id,
 )
-_BOUND = bulk_writes_and_key_queries.QueryByKeys(
+_BOUND = sql_types_and_statements.QueryByKeys(
     select(bindings.c.namespace, *_FIELDS).where(*_AMONG_IDS), bindings.c.target_id
 )
-_CONTRIBUTED = bulk_writes_and_key_queries.QueryByKeys(
+_CONTRIBUTED = sql_types_and_statements.QueryByKeys(
     select(bindings.c.target_id, bindings.c.payload).where(*_AMONG_IDS, ~_IS_WHOLE), bindings.c.target_id
 )
 _TO_ONE_ID = update(bindings).where(
@@ -153,25 +242,25 @@ _TO_ONE_ID = update(bindings).where(
     bindings.c.target_id == bindparam("of_id"),
     _IS_LIVE,
 )
-_RENEW = bulk_writes_and_key_queries.BulkStatement(
+_RENEW = sql_types_and_statements.BulkStatement(
     _TO_ONE_ID.values(etag=bindparam("renewed"), changed_at=bindparam("then"))
 )
-_DOUBT_CHANGE = bulk_writes_and_key_queries.BulkStatement(_TO_ONE_ID.values(changed_at=None))
-_COUNTERS = bulk_writes_and_key_queries.QueryByKeys(
+_DOUBT_CHANGE = sql_types_and_statements.BulkStatement(_TO_ONE_ID.values(changed_at=None))
+_COUNTERS = sql_types_and_statements.QueryByKeys(
     select(bindings.c.key_hash, bindings.c.counter).where(_HERE), bindings.c.key_hash
 )
-_BURY = bulk_writes_and_key_queries.BulkStatement(
+_BURY = sql_types_and_statements.BulkStatement(
     update(bindings)
     .where(_HERE, bindings.c.key_hash == bindparam("gone"))
     .values(deleted_at=bindparam("at"), payload={}, etag=None, changed_at=None, unverified=None)
 )
-_VERIFY = bulk_writes_and_key_queries.BulkStatement(
+_VERIFY = sql_types_and_statements.BulkStatement(
     update(bindings).where(_HERE, bindings.c.key_hash == bindparam("verified")).values(unverified=None)
 )
-_MAP_AGAIN = bulk_writes_and_key_queries.BulkStatement(
+_MAP_AGAIN = sql_types_and_statements.BulkStatement(
     update(bindings).where(_HERE, bindings.c.key_hash == bindparam("created"), _IS_LIVE).values(record_fp=None)
 )
-_FORMER = bulk_writes_and_key_queries.QueryByKeys(
+_FORMER = sql_types_and_statements.QueryByKeys(
     select(bindings.c.key_hash, bindings.c.target_id).where(_HERE, bindings.c.deleted_at.is_not(None)),
     bindings.c.key_hash,
 )
@@ -189,16 +278,16 @@ _CREATED_AGAIN = select(*_FIELDS).where(
         _RECORD.c.deleted_at.is_(None),
     ),
 )
-_DISTRUST = bulk_writes_and_key_queries.BulkStatement(
+_DISTRUST = sql_types_and_statements.BulkStatement(
     update(bindings).where(_HERE, bindings.c.key_hash == bindparam("doubted")).values(unverified=True)
 )
-_DOUBT = bulk_writes_and_key_queries.BulkStatement(
+_DOUBT = sql_types_and_statements.BulkStatement(
     update(bindings)
     .where(_HERE, bindings.c.key_hash == bindparam("doubted"))
     .values(record_fp=None, step="import", payload={}, etag=None, changed_at=None)
 )
 _FIXED = ("run_id", "updated_at", "deleted_at")
-_PUT = bulk_writes_and_key_queries.upsert_statement(bindings, (*_SCOPE, *_COLUMNS, *_FIXED), ready=("payload",))
+_PUT = sql_types_and_statements.upsert_statement(bindings, (*_SCOPE, *_COLUMNS, *_FIXED), ready=("payload",))
 
 
 class Bindings:
@@ -289,7 +378,7 @@ class Bindings:
         if not items:
             return
         self._stamps.record_changes_of_scope(scope, [_key_index_change(item) for item in items])
-        columns = bulk_writes_and_key_queries.as_columns(items, **_COLUMNS)
+        columns = sql_types_and_statements.as_columns(items, **_COLUMNS)
         columns["payload"] = [exact_json.dumps(payload).decode() for payload in columns["payload"]]
         fixed = {**scope.columns, "run_id": run_id, "updated_at": at, "deleted_at": None}
         _PUT.run(self._connection, columns, fixed)
@@ -304,7 +393,7 @@ class Bindings:
             scopes[item.scope].append(_key_index_change(item))
         for scope, changes in scopes.items():
             self._stamps.record_changes_of_scope(scope, changes)
-        columns = bulk_writes_and_key_queries.as_columns(items, **_SCOPE, **_COLUMNS)
+        columns = sql_types_and_statements.as_columns(items, **_SCOPE, **_COLUMNS)
         _PUT.run(self._connection, columns, {"run_id": run_id, "updated_at": at, "deleted_at": None})
         for item in items:
             self._untrimmed.add_if_untrimmed(item.scope, [(item.key_hash, item.key)])
@@ -464,3 +553,136 @@ class Bindings:
 def _key_index_change(item: Binding | AcceptedBinding) -> KeyIndexChange:
     """Return the change of one key. What an import has bound is mapped, since its payload is unknown."""
     return KeyIndexChange(item.key_hash, None if item.step == "import" else item.fingerprint, item.position)
+
+
+_RESOURCE, _STREAM = "resource", "stream"
+_IS_UNVERIFIED = bindings.c.unverified.is_(True)
+_SCOPE_COLUMNS = tuple(bindings.c[name] for name in Scope.__struct_fields__)
+
+
+class UnverifiedRecord(NamedTuple):
+    scope: Scope
+    key: str
+    target_id: str
+    is_unused_import: bool
+
+
+class UnverifiedParts:
+    """Unverified resources of targets, unverified streams, and unverified bindings.
+
+    A resource is unverified until the target's records were compared with the bindings, since it may have records that
+    the state has forgotten. A stream is unverified until the state has forgotten its last snapshot.
+    """
+
+    def __init__(self, connection: Connection, of_bindings: Bindings) -> None:
+        self._connection, self._bindings = connection, of_bindings
+
+    def mark_resources_and_streams(self, resources: Sequence[tuple[str, str]]) -> None:
+        """Mark *resources* (target and resource) with their bindings, and all streams."""
+        for target, resource in resources:
+            self.mark_resource(target, resource)
+            self._bindings.mark_all_of_resource_unverified(target, resource)
+        names = union(select(taken_files.c.stream), select(snapshots.c.stream)).subquery()
+        found = [name for (name,) in self._connection.execute(select(names.c.stream))]
+        sql_types_and_statements.upsert_rows(
+            self._connection, unverified, [{"kind": _STREAM, "name": name} for name in found]
+        )
+
+    def mark_resource(self, target: str, resource: str) -> None:
+        """Require a comparison of the records of a resource, as far as their bindings are unverified."""
+        sql_types_and_statements.upsert_rows(
+            self._connection, unverified, [{"kind": _RESOURCE, "name": f"{target}/{resource}"}]
+        )
+
+    def mark_bindings_and_resource(self, scope: Scope, items: Sequence[Binding | AcceptedBinding]) -> None:
+        self.mark_resource(scope.target, scope.resource)
+        self._bindings.mark_unverified(scope, items)
+
+    def resources_with_unverified_bindings(self, target: str) -> set[str]:
+        query = select(bindings.c.resource).where(_IS_UNVERIFIED, bindings.c.target == target).distinct()
+        return {resource for (resource,) in self._connection.execute(query)}
+
+    def marked_resources(self, target: str) -> set[str]:
+        prefix = f"{target}/"
+        query = select(unverified.c.name).where(
+            unverified.c.kind == _RESOURCE, unverified.c.name.startswith(prefix, autoescape=True)
+        )
+        return {name.removeprefix(prefix) for (name,) in self._connection.execute(query)}
+
+    def clear_resource(self, target: str, resource: str) -> None:
+        name = f"{target}/{resource}"
+        self._connection.execute(delete(unverified).where(unverified.c.kind == _RESOURCE, unverified.c.name == name))
+
+    def streams(self) -> set[str]:
+        query = select(unverified.c.name).where(unverified.c.kind == _STREAM)
+        return {name for (name,) in self._connection.execute(query)}
+
+    def clear_all(self) -> None:
+        """Clear all marks after a complete run that found nothing unverified."""
+        self._connection.execute(delete(unverified))
+
+    def has_unverified_bindings(self) -> bool:
+        return self._connection.execute(select(literal(1)).where(_IS_UNVERIFIED).limit(1)).first() is not None
+
+    def forget_last_snapshot_was_read(self, stream: str) -> None:
+        """Make *stream* read its last snapshot again without a comparison. It stays known: older ones are not read."""
+        gone = delete(unverified).where(unverified.c.kind == _STREAM, unverified.c.name == stream)
+        if not self._connection.execute(gone).rowcount:
+            return
+        done = taken_files.c.stream == stream, taken_files.c.status == "done"
+        last = select(func.max(taken_files.c.accepted_at)).where(*done).scalar_subquery()
+        self._connection.execute(
+            update(taken_files).where(*done, taken_files.c.accepted_at == last).values(status=READ_AGAIN)
+        )
+        latest = select(func.max(snapshots.c.finished_at)).where(snapshots.c.stream == stream).scalar_subquery()
+        was_last = snapshots.c.stream == stream, snapshots.c.finished_at == latest
+        self._connection.execute(
+            update(snapshots)
+            .where(*was_last)
+            .values(content=func.substr(literal("restored-").concat(snapshots.c.content), 1, 64))
+        )
+
+    def unverified_binding_counts_by_scope(self) -> Iterator[tuple[Scope, int]]:
+        query = select(*_SCOPE_COLUMNS, func.count()).where(_IS_UNVERIFIED).group_by(*_SCOPE_COLUMNS)
+        for *scope, number in self._connection.execute(query):
+            yield Scope(*scope), number
+
+    def count_unverified_records(self, scopes: Collection[Scope], key_hash: int | None) -> int:
+        if key_hash is None:
+            return sum(number for scope, number in self.unverified_binding_counts_by_scope() if scope in scopes)
+        return len(self.unverified_records(scopes, key_hash, limit=len(scopes)))
+
+    def unverified_records(
+        self, scopes: Collection[Scope], key_hash: int | None, *, limit: int
+    ) -> list[UnverifiedRecord]:
+        """Return at most *limit* unverified records of *scopes*, all or those with one key, by scope and key."""
+        query = select(*_SCOPE_COLUMNS, bindings.c.key, bindings.c.target_id, IS_UNUSED_IMPORT).where(_IS_UNVERIFIED)
+        query = query.order_by(*_SCOPE_COLUMNS, bindings.c.key)
+        places = [true()] if key_hash is None else [in_scope(bindings, each) for each in _sorted_scopes(scopes)]
+        if key_hash is not None:
+            query = query.where(bindings.c.key_hash == key_hash)
+        rows = chain.from_iterable(self._connection.execute(query.where(place)) for place in places)
+        found = (UnverifiedRecord(Scope(*scope), name, target_id, unused) for *scope, name, target_id, unused in rows)
+        return list(islice((each for each in found if each.scope in scopes), limit))
+
+    def page_of_unverified_records(
+        self, scopes: Collection[Scope], *, after: tuple[Scope, int] | None, limit: int
+    ) -> list[tuple[UnverifiedRecord, int]]:
+        """Return at most *limit* unverified records of *scopes* with their key hashes, *after* one of them."""
+        found = list[tuple[UnverifiedRecord, int]]()
+        for scope in _sorted_scopes(scopes):
+            if after is not None and tuple(scope.columns.values()) < tuple(after[0].columns.values()):
+                continue
+            query = select(bindings.c.key, bindings.c.target_id, IS_UNUSED_IMPORT, bindings.c.key_hash)
+            query = query.where(_IS_UNVERIFIED, in_scope(bindings, scope)).order_by(bindings.c.key_hash)
+            if after is not None and scope == after[0]:
+                query = query.where(bindings.c.key_hash > after[1])
+            rows = self._connection.execute(query.limit(limit - len(found)))
+            found += [(UnverifiedRecord(scope, *facts), key_hash) for *facts, key_hash in rows]
+            if len(found) == limit:
+                break
+        return found
+
+
+def _sorted_scopes(scopes: Collection[Scope]) -> list[Scope]:
+    return sorted(scopes, key=lambda each: tuple(each.columns.values()))

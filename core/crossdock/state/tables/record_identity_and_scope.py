@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct, structs
 from sqlalchemy import ColumnElement, Connection, Table, and_, bindparam, delete, literal, select
 
-from crossdock.state.db import bulk_writes_and_key_queries
+from crossdock.state.db import sql_types_and_statements
 
 Step = Literal["whole", "open", "remove", "import"]
 """``whole``: the record as it was read. ``open``: the first of two steps of a circular reference, without the member
@@ -57,7 +57,7 @@ class DeleteByKey:
 
     def __init__(self, table: Table) -> None:
         self._any = select(literal(1)).select_from(table).where(in_stream_of_parameter(table)).limit(1)
-        self._delete = bulk_writes_and_key_queries.BulkStatement(
+        self._delete = sql_types_and_statements.BulkStatement(
             delete(table).where(in_stream_of_parameter(table), table.c.key_hash == bindparam("key"))
         )
 

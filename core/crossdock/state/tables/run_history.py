@@ -24,9 +24,9 @@ from sqlalchemy import (
     update,
 )
 
-from crossdock.state.db import bulk_writes_and_key_queries, run_lease
+from crossdock.state.db import run_lease, sql_types_and_statements
 from crossdock.state.db.schema import configs, intents, meta, run_messages, runs
-from crossdock.state.tables.delivery_intents import UNSETTLED
+from crossdock.state.tables.intents_and_stored_batches import UNSETTLED
 from crossdock.values import exact_json
 from crossdock.values.run_messages import RunMessage
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts
@@ -117,7 +117,7 @@ class RunResult(Struct, frozen=True):
 _LISTED = tuple(runs.c[name] for name in RunRecord.__struct_fields__ if name not in {"messages", "timings"})
 _MESSAGE = tuple(run_messages.c[name] for name in RunMessage.__slots__)
 
-_COUNT_REQUESTS = bulk_writes_and_key_queries.BulkStatement(  # written with every turn of a delivery
+_COUNT_REQUESTS = sql_types_and_statements.BulkStatement(  # written with every turn of a delivery
     update(runs)
     .where(runs.c.id == bindparam("run"))
     .values(requests=bindparam("requests"), throttled=bindparam("throttled"))
@@ -188,7 +188,7 @@ class Runs:
 
     def request_stop(self, run_id: int) -> None:
         """Ask the run to stop in order. It looks every second."""
-        bulk_writes_and_key_queries.upsert_rows(self._connection, meta, [{"name": _STOPPED, "value": str(run_id)}])
+        sql_types_and_statements.upsert_rows(self._connection, meta, [{"name": _STOPPED, "value": str(run_id)}])
 
     def is_stop_requested(self, run_id: int) -> bool:
         query = select(meta.c.value).where(meta.c.name == _STOPPED)
@@ -214,10 +214,10 @@ class Runs:
         before = self.newest_change_in_backup() if self.is_state_restored() else newest_change
         last = self._connection.execute(select(func.max(intents.c.id))).scalar_one() or 0
         rows = [{"name": _RESTORED, "value": at.isoformat()}, {"name": _LAST_INTENT, "value": str(last)}]
-        bulk_writes_and_key_queries.upsert_rows(self._connection, meta, rows)
+        sql_types_and_statements.upsert_rows(self._connection, meta, rows)
         self._connection.execute(delete(meta).where(meta.c.name.in_([_COMPARED, _REMEMBERED])))
         if before is not None:
-            bulk_writes_and_key_queries.upsert_rows(
+            sql_types_and_statements.upsert_rows(
                 self._connection, meta, [{"name": _REMEMBERED, "value": before.isoformat()}]
             )
         was_resolved = intents.c.status.in_(UNSETTLED), intents.c.resolved_at.is_not(None)
@@ -239,7 +239,7 @@ class Runs:
 
     def mark_restored_state_compared(self, *, at: datetime) -> None:
         """Record that a complete run has compared a restored state. The state is trusted once nothing is in doubt."""
-        bulk_writes_and_key_queries.upsert_rows(self._connection, meta, [{"name": _COMPARED, "value": at.isoformat()}])
+        sql_types_and_statements.upsert_rows(self._connection, meta, [{"name": _COMPARED, "value": at.isoformat()}])
 
     def is_restored_state_compared(self) -> bool:
         return self._connection.execute(select(meta.c.value).where(meta.c.name == _COMPARED)).first() is not None
@@ -312,7 +312,7 @@ class Runs:
 
     def mark_removed_until(self, at: datetime) -> None:
         until = max(at, self.removed_until() or at)
-        bulk_writes_and_key_queries.upsert_rows(
+        sql_types_and_statements.upsert_rows(
             self._connection, meta, [{"name": _REMOVED_UNTIL, "value": until.isoformat()}]
         )
 
@@ -336,7 +336,7 @@ class Runs:
     def messages_starting_with(self, words: str, run_ids: Sequence[int]) -> list[tuple[int, RunMessage]]:
         """Return those messages of *run_ids* that begin with *words*, each with its run."""
         found: list[tuple[int, RunMessage]] = []
-        for part in bulk_writes_and_key_queries.chunks(run_ids):
+        for part in sql_types_and_statements.chunks(run_ids):
             query = select(run_messages.c.run_id, *_MESSAGE).where(
                 run_messages.c.run_id.in_(part), run_messages.c.message.startswith(words, autoescape=True)
             )
@@ -398,7 +398,7 @@ class RunConfigs:
         """Store what the run has as its effective config, which contains references to secrets and no secret."""
         digest = hashlib.sha256(exact_json.dumps(content)).hexdigest()
         if self._connection.execute(select(configs.c.digest).where(configs.c.digest == digest)).first() is None:
-            bulk_writes_and_key_queries.upsert_rows(self._connection, configs, [{"digest": digest, "content": content}])
+            sql_types_and_statements.upsert_rows(self._connection, configs, [{"digest": digest, "content": content}])
         self._connection.execute(update(runs).where(runs.c.id == run_id).values(config=digest))
 
     def last(self) -> RunConfig | None:

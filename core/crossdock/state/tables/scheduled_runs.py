@@ -15,7 +15,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, insert, or_, select, update
 
-from crossdock.state.db import bulk_writes_and_key_queries, run_lease
+from crossdock.state.db import run_lease, sql_types_and_statements
 from crossdock.state.db.schema import jobs, meta, runs
 from crossdock.state.db.schema import scheduled_runs as table
 from crossdock.state.tables.run_history import COMPLETED, UNRECORDED, Runs
@@ -81,9 +81,7 @@ class PendingNotice(Struct, frozen=True):
 
 _FIELDS = tuple(table.c[name] for name in ScheduledRun.__slots__)
 _KEY = table.c.job, table.c.due, table.c.business_date
-_ADD_JOB = bulk_writes_and_key_queries.insert_or_ignore_statement(
-    jobs, ("name", "since", "paused"), unique_column="name"
-)
+_ADD_JOB = sql_types_and_statements.insert_or_ignore_statement(jobs, ("name", "since", "paused"), unique_column="name")
 
 
 class ScheduledRuns:
@@ -254,10 +252,10 @@ class ScheduledRuns:
     def add_pending_notice(self, run: PendingNotice, recipients: Iterable[Recipients]) -> None:
         value = exact_json.dumps({"job": run.job, "due": run.due.isoformat()}).decode()
         rows = [{"name": _notice_name(each, run.run_id), "value": value} for each in recipients]
-        bulk_writes_and_key_queries.upsert_rows(self._connection, meta, rows)
+        sql_types_and_statements.upsert_rows(self._connection, meta, rows)
 
     def remove_sent_notices(self, run_ids: Iterable[int], recipients: Recipients) -> None:
-        for some in bulk_writes_and_key_queries.chunks([_notice_name(recipients, each) for each in run_ids]):
+        for some in sql_types_and_statements.chunks([_notice_name(recipients, each) for each in run_ids]):
             self._connection.execute(delete(meta).where(meta.c.name.in_(some)))
 
     def add_notices_of_killed_run(

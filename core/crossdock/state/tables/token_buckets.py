@@ -27,14 +27,14 @@ from sqlalchemy.sql.dml import ReturningUpdate
 
 from crossdock.errors import StateError
 from crossdock.pacing.token_bucket import Bucket, BucketState, LimitEstimate, TakenTokens
-from crossdock.state.db import bulk_writes_and_key_queries
-from crossdock.state.db.database_creation_and_opening import (
+from crossdock.state.db import sql_types_and_statements
+from crossdock.state.db.database_opening_and_errors import (
     StateUrl,
     exclusive_schema_change,
     open_or_create_unchecked_database,
     read_only_connection,
+    translated_database_errors,
 )
-from crossdock.state.db.database_errors import translated_database_errors
 from crossdock.state.db.schema import buckets
 from crossdock.values.clock import Clock
 
@@ -56,7 +56,7 @@ class Buckets:
         return None if row is None else _bucket_state_of_row(row)
 
     def put(self, name: str, bucket_state: BucketState) -> None:
-        bulk_writes_and_key_queries.upsert_rows(
+        sql_types_and_statements.upsert_rows(
             self._connection, buckets, [{"name": name, **_row_of_bucket_state(bucket_state)}]
         )
 

@@ -6,7 +6,7 @@ fetched again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -14,10 +14,56 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from sqlalchemy import Connection, Insert, bindparam, delete, func, literal, select, tuple_, update
 
-from crossdock.state.db import bulk_writes_and_key_queries
-from crossdock.state.db.schema import hints, webhooks
-from crossdock.state.tables.dead_letters import ALL, RecordFilter
+from crossdock.state.db import sql_types_and_statements
+from crossdock.state.db.schema import followed_records, hints, webhooks
+from crossdock.state.tables.dead_letters_and_waiting_records import ALL, RecordFilter
 from crossdock.state.tables.record_identity_and_scope import DeleteByKey, in_stream_of_parameter
+
+
+class FollowedRecord(Struct, frozen=True):
+    """A record that is not final. *missed* counts how many times in a row the source did not have it."""
+
+    stream: str
+    key_hash: int
+    key: str
+    read_at: datetime
+    missed: int = 0
+
+
+_FOLLOWED_FIELDS = tuple(followed_records.c[name] for name in FollowedRecord.__struct_fields__)
+_DELETE_FOLLOWED = DeleteByKey(followed_records)
+
+
+class FollowedRecords:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def put(self, records: Iterable[FollowedRecord]) -> None:
+        rows = [{name: getattr(each, name) for name in FollowedRecord.__struct_fields__} for each in records]
+        sql_types_and_statements.upsert_rows(self._connection, followed_records, rows)
+
+    def forget(self, stream: str, key_hashes: Sequence[int]) -> None:
+        _DELETE_FOLLOWED.run(self._connection, stream, key_hashes)
+
+    def least_recently_read(self, stream: str, limit: int) -> list[FollowedRecord]:
+        query = (
+            select(*_FOLLOWED_FIELDS)
+            .where(followed_records.c.stream == stream)
+            .order_by(followed_records.c.read_at, followed_records.c.key_hash)
+        )
+        return [FollowedRecord(*row) for row in self._connection.execute(query.limit(limit))]
+
+    def key_hashes(self, stream: str) -> set[int]:
+        return set(
+            self._connection.execute(
+                select(followed_records.c.key_hash).where(followed_records.c.stream == stream)
+            ).scalars()
+        )
+
+    def count(self, stream: str) -> int:
+        query = select(func.count()).select_from(followed_records).where(followed_records.c.stream == stream)
+        return int(self._connection.execute(query).scalar_one())
+
 
 REMOVED_AT_ONCE = 1_000  # webhooks in one transaction
 LONGEST_PAUSE = timedelta(hours=1)  # before a record is fetched again
@@ -123,7 +169,7 @@ def _receive_statement(insert: Any) -> Insert:
     return received
 
 
-_RECEIVE = bulk_writes_and_key_queries.BulkStatement(_receive_statement, _RECEIVED)
+_RECEIVE = sql_types_and_statements.BulkStatement(_receive_statement, _RECEIVED)
 
 
 def _upsert_hint_statement(insert: Any) -> Insert:
@@ -136,17 +182,17 @@ def _upsert_hint_statement(insert: Any) -> Insert:
     return hinted
 
 
-_HINT = bulk_writes_and_key_queries.BulkStatement(_upsert_hint_statement, _NEW)
-_AMONG = bulk_writes_and_key_queries.QueryByKeys(
+_HINT = sql_types_and_statements.BulkStatement(_upsert_hint_statement, _NEW)
+_AMONG = sql_types_and_statements.QueryByKeys(
     select(hints.c.key_hash).where(in_stream_of_parameter(hints)), hints.c.key_hash
 )
 _THIS = hints.c.stream == bindparam("of"), hints.c.key_hash == bindparam("this")
 _SAME = *_THIS, hints.c.number == bindparam("fetched")  # without a new hint
-_DONE = bulk_writes_and_key_queries.BulkStatement(delete(hints).where(*_SAME))
-_AGAIN = bulk_writes_and_key_queries.BulkStatement(
+_DONE = sql_types_and_statements.BulkStatement(delete(hints).where(*_SAME))
+_AGAIN = sql_types_and_statements.BulkStatement(
     update(hints).where(*_SAME).values(due_at=bindparam("later"), attempts=bindparam("failed"), error=bindparam("why"))
 )
-_HASTEN = bulk_writes_and_key_queries.BulkStatement(update(hints).where(*_THIS).values(due_at=bindparam("now")))
+_HASTEN = sql_types_and_statements.BulkStatement(update(hints).where(*_THIS).values(due_at=bindparam("now")))
 _DELETE = DeleteByKey(hints)
 
 
@@ -173,7 +219,7 @@ class Inbox:
 
     def schedule_fetch_of_records(self, records: Sequence[NamedRecord], *, at: datetime) -> None:
         """Schedule *records* to be fetched at once, even if earlier attempts failed."""
-        columns = bulk_writes_and_key_queries.as_columns(dict.fromkeys(records), *NamedRecord._fields)
+        columns = sql_types_and_statements.as_columns(dict.fromkeys(records), *NamedRecord._fields)
         _HINT.run(self._connection, columns, {"number": 1, "first_at": at, "last_at": at, "due_at": at, "attempts": 0})
 
     def has_readable_webhook(self, connection: str) -> bool:
@@ -226,12 +272,12 @@ class Inbox:
 
     def remove_fetched(self, done: Sequence[InboxRecord]) -> None:
         """Remove *done*, except those with a new hint."""
-        columns = bulk_writes_and_key_queries.as_columns(done, of="stream", this="key_hash", fetched="number")
+        columns = sql_types_and_statements.as_columns(done, of="stream", this="key_hash", fetched="number")
         _DONE.run(self._connection, columns)
 
     def retry_later(self, failed: Sequence[InboxRecord]) -> None:
         """Store when *failed* are fetched again, except those with a new hint, which are due at once."""
-        columns = bulk_writes_and_key_queries.as_columns(
+        columns = sql_types_and_statements.as_columns(
             failed, of="stream", this="key_hash", fetched="number", later="due_at", failed="attempts", why="error"
         )
         _AGAIN.run(self._connection, columns)

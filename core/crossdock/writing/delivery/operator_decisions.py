@@ -9,7 +9,7 @@ from msgspec import structs
 
 from crossdock.errors import ConfigError
 from crossdock.state import Binding, DeadLetter, Intent, RecordFilter, Scope, Transaction, WaitingRecord
-from crossdock.state.tables.delivery_intents import AWAITED, Status
+from crossdock.state.tables.intents_and_stored_batches import AWAITED, Status
 from crossdock.values import exact_json
 from crossdock.values.field_types import is_valid_target_id
 from crossdock.writing.delivery import in_doubt_and_refusal_rules, state_writer

@@ -13,7 +13,7 @@ from msgspec import Struct, field, structs
 from crossdock.errors import RecordError, RefusedError, add_code_to_first_line
 from crossdock.pacing.request_allowance import Allowance
 from crossdock.state import AcceptedBinding, Attempt, DeadLetter, Intent, Scope, StoredBatch, Transaction
-from crossdock.state.tables.delivery_intents import ACKNOWLEDGED, Status
+from crossdock.state.tables.intents_and_stored_batches import ACKNOWLEDGED, Status
 from crossdock.values.author_code_errors import AuthorCodeError
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import MAY_BE_RESTORED, StateDoubts

@@ -33,7 +33,7 @@ from crossdock.runs.planning.removals import _as_key_series, _exclude_keys_and_c
 from crossdock.runs.planning.target_ids_of_references import References
 from crossdock.runs.stream_reading_and_state_comparison import StreamInput
 from crossdock.state import Binding, Scope, State, create_or_upgrade, parse_url
-from crossdock.state.tables.history_of_read_snapshots import COMPARED_SNAPSHOTS
+from crossdock.state.tables.inputs_of_streams import COMPARED_SNAPSHOTS
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import SilentProgress
 from crossdock.values.raw_rows_and_records import LINE, Proof, RawBatch, Record

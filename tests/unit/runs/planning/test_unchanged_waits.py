@@ -27,7 +27,7 @@ from crossdock.runs.planning.unchanged_waits import (
     installed_package_versions,
 )
 from crossdock.state import Binding, Intent, Scope, State, WaitingRecord
-from crossdock.state.sidecar_files import known_fingerprints_by_key
+from crossdock.state.sidecar_files import key_index_files
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 BOUND = bound_accounts()
@@ -109,7 +109,7 @@ def test_records_below_one_that_is_decided_about_are_decided_about_too(state: St
         assert records.separate_idle_and_return_others(tx, []) == []
         found = compare(
             latest,
-            known_fingerprints_by_key.empty_index(),
+            key_index_files.empty_index(),
             waiting=[],
             idle=[*records.left.values()],
             unsettled=[],

@@ -27,9 +27,9 @@ from crossdock.state import (
     WaitingRecord,
     create_or_upgrade,
 )
-from crossdock.state.db.column_types import UtcDateTime
-from crossdock.state.sidecar_files.known_fingerprints_by_key import HASH, KEY_HASH, KNOWN_FP
-from crossdock.state.tables.pending_approvals import PendingApproval, packed_key_hashes
+from crossdock.state.db.sql_types_and_statements import UtcDateTime
+from crossdock.state.sidecar_files.key_index_files import HASH, KEY_HASH, KNOWN_FP
+from crossdock.state.tables.pending_approvals_and_begun_undos import PendingApproval, packed_key_hashes
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 SCOPE = Scope("platform", "product", "wms")

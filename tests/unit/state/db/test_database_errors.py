@@ -11,7 +11,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, OperationalError
 
 from crossdock.errors import StateError
-from crossdock.state.db.database_errors import (
+from crossdock.state.db.database_opening_and_errors import (
     is_transient,
     translated_database_errors,
     translated_os_errors,

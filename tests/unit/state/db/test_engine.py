@@ -23,8 +23,8 @@ from crossdock.state import (
     open_state,
     parse_url,
 )
-from crossdock.state.db import database_creation_and_opening
-from crossdock.state.db import database_creation_and_opening as state_engine
+from crossdock.state.db import database_opening_and_errors
+from crossdock.state.db import database_opening_and_errors as state_engine
 
 
 def test_init_is_harmless_twice(state_url: StateUrl) -> None:
@@ -134,10 +134,10 @@ def test_sqlite_states_share_what_was_compiled(tmp_path: Path) -> None:
     for name in ("a", "b"):
         url = parse_url(f"sqlite:///{name}.db", tmp_path)
         create_or_upgrade(url, PIN)
-        before = len(database_creation_and_opening.COMPILED)
+        before = len(database_opening_and_errors.COMPILED)
         with closing(State(url, PIN)) as state:
             start(state)
-        compiled = len(database_creation_and_opening.COMPILED) - before
+        compiled = len(database_opening_and_errors.COMPILED) - before
     assert compiled == 0
 
 

@@ -12,8 +12,8 @@ from sqlalchemy import Column, Integer, MetaData, Table, create_engine, insert, 
 from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
 from crossdock.state import State
-from crossdock.state.db import bulk_writes_and_key_queries
-from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime
+from crossdock.state.db import sql_types_and_statements
+from crossdock.state.db.sql_types_and_statements import ExactJson, Hash, UtcDateTime
 
 
 def test_cells_are_converted_as_core_does(tmp_path: Path) -> None:
@@ -36,11 +36,11 @@ def test_cells_are_converted_as_core_does(tmp_path: Path) -> None:
             connection.execute(insert(table).values(row))
         one_by_one = connection.execute(text("SELECT * FROM t")).all()
         connection.execute(table.delete())
-        bulk_writes_and_key_queries.upsert_rows(connection, table, [{**row, "h": 1} for row in rows[:2]])
-        bulk_writes_and_key_queries.upsert_rows(connection, table, rows)
+        sql_types_and_statements.upsert_rows(connection, table, [{**row, "h": 1} for row in rows[:2]])
+        sql_types_and_statements.upsert_rows(connection, table, rows)
         assert connection.execute(text("SELECT * FROM t")).all() == one_by_one
         with pytest.raises(ValueError, match="needs a time zone"):
-            bulk_writes_and_key_queries.upsert_rows(connection, table, [{"n": 9, "at": datetime(2026, 1, 1)}])  # noqa: DTZ001
+            sql_types_and_statements.upsert_rows(connection, table, [{"n": 9, "at": datetime(2026, 1, 1)}])  # noqa: DTZ001
         assert connection.execute(select(table.c.n).where(table.c.n == 9)).first() is None
     engine.dispose()
 

@@ -8,8 +8,8 @@ from tests.report_page import AT, dead_letter, start
 from tests.unit.state.samples import intent
 
 from crossdock.state import State
-from crossdock.state.queries.migration_sign_off_facts import DeadLetterCount
-from crossdock.state.tables.file_intake import FileFacts
+from crossdock.state.tables.inputs_of_streams import FileFacts
+from crossdock.state.tables.system_migrations import DeadLetterCount
 
 STREAM = "wms.products"
 

@@ -7,7 +7,7 @@ from tests.report_page import AT, dead_letter, start, waiting
 from tests.unit.state.samples import intent
 
 from crossdock.state import State
-from crossdock.state.tables.delivery_intents import Status
+from crossdock.state.tables.intents_and_stored_batches import Status
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts
 
 

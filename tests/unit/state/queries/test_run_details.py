@@ -8,7 +8,7 @@ from tests.report_page import AT, dead_letter, finish, start, waiting
 from tests.unit.state.samples import intent
 
 from crossdock.state import State
-from crossdock.state.queries.run_details import ReasonCount, StreamDelivery
+from crossdock.state.queries.run_details_and_deliveries import ReasonCount, StreamDelivery
 
 DATA = {"raw", "mapped", "body", "before", "after"}
 

@@ -8,7 +8,7 @@ from tests.report_page import AT, dead_letter, start
 from tests.unit.state.samples import intent
 
 from crossdock.state import DueRun, FileFacts, RunResult, RunsOfDate, State
-from crossdock.state.queries.run_details import StreamReasonCount
+from crossdock.state.queries.run_details_and_deliveries import StreamReasonCount
 from crossdock.values.run_messages import RunMessage
 
 FIRST, LAST = date(2026, 3, 28), date(2026, 3, 29)

@@ -14,8 +14,8 @@ from tests.examples import examples
 from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
 from crossdock.state import Scope, State, create_or_upgrade, parse_url
-from crossdock.state.queries.state_size_and_contents import StateContents, TableSize, Unsettled
-from crossdock.state.tables.delivery_intents import Status
+from crossdock.state.queries.record_counts_and_state_size import StateContents, TableSize, Unsettled
+from crossdock.state.tables.intents_and_stored_batches import Status
 
 
 def contents(state: State) -> StateContents:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.state.sidecar_files import crash_marks
-from crossdock.state.sidecar_files.crash_marks import CrashMark, CrashMarks
+from crossdock.state.tables import inputs_of_streams
+from crossdock.state.tables.inputs_of_streams import CrashMark, CrashMarks
 
 MARK = CrashMark("wms.p", "P.csv", "a5", 7)
 
@@ -36,7 +36,7 @@ def test_the_last_marks_are_found(tmp_path: Path) -> None:
 def test_a_restart_of_the_machine_says_nothing_about_an_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever was being read when it stopped."""
     boot = tmp_path / "boot_id"
-    monkeypatch.setattr(crash_marks, "_BOOT", boot)
+    monkeypatch.setattr(inputs_of_streams, "_BOOT", boot)
     boot.write_text("first\n")
     path = tmp_path / "reading.json"
     marks = left(path)

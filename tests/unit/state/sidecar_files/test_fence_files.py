@@ -14,9 +14,9 @@ from tests.conftest import PIN
 
 from crossdock.errors import RefusedError, StateError
 from crossdock.state import State, StateUrl, create_or_upgrade, open_state, parse_url
-from crossdock.state.db.database_creation_and_opening import open_engine
+from crossdock.state.db.database_opening_and_errors import open_engine
 from crossdock.state.db.schema import meta
-from crossdock.state.sidecar_files.restored_state_detection import Fence, FenceFiles, path_in_user_folder
+from crossdock.state.sidecar_files.folder_owner_and_fence import Fence, FenceFiles, path_in_user_folder
 
 IS_MARK = meta.c.name == "sent_mark"
 

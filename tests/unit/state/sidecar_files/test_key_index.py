@@ -18,8 +18,8 @@ from tests.examples import examples
 
 from crossdock.errors import StateError
 from crossdock.state import Binding, Scope, State, StateUrl, create_or_upgrade, parse_url
-from crossdock.state.sidecar_files import known_fingerprints_by_key
-from crossdock.state.sidecar_files.known_fingerprints_by_key import KEY_HASH, KNOWN_FP
+from crossdock.state.sidecar_files import key_index_files
+from crossdock.state.sidecar_files.key_index_files import KEY_HASH, KNOWN_FP
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 SCOPE, OTHER = Scope("platform", "product", "a"), Scope("platform", "product", "b")
@@ -57,7 +57,7 @@ def from_file(state: State, monkeypatch: pytest.MonkeyPatch, scope: Scope = SCOP
         raise LookupError
 
     with monkeypatch.context() as patch:
-        patch.setattr("crossdock.state.sidecar_files.known_fingerprints_by_key.index_from_bindings", refuse)
+        patch.setattr("crossdock.state.sidecar_files.key_index_files.index_from_bindings", refuse)
         try:
             return facts_of(state.facts_about_keys_of_scope(scope))
         except LookupError:
@@ -94,7 +94,7 @@ def test_it_keeps_the_order_it_is_given(state: State, monkeypatch: pytest.Monkey
     """What is listed in another order is put in that order; changes stay in place, and new keys come last."""
     put(state, {n: (n + 1, None) for n in range(5)})
     state.update_key_index(SCOPE)
-    state.update_key_index(SCOPE, pl.Series([3, 8, 1, 0], dtype=known_fingerprints_by_key.HASH))
+    state.update_key_index(SCOPE, pl.Series([3, 8, 1, 0], dtype=key_index_files.HASH))
     assert keys_of(state) == [3, 1, 0, 2, 4]
     put(state, {1: (99, None), 7: (7, None), 3: (5, None)})
     bury(state, 0)
@@ -103,7 +103,7 @@ def test_it_keeps_the_order_it_is_given(state: State, monkeypatch: pytest.Monkey
     expected = {3: (5, None), 1: (99, None), 2: (3, None), 4: (5, None), 7: (7, None)}
     assert from_file(state, monkeypatch) == expected
     put(state, {2: (4, "2026")})
-    state.update_key_index(SCOPE, pl.Series([7, 4], dtype=known_fingerprints_by_key.HASH))
+    state.update_key_index(SCOPE, pl.Series([7, 4], dtype=key_index_files.HASH))
     assert keys_of(state) == [7, 4, 3, 1, 2]
     assert from_file(state, monkeypatch) == {**expected, 2: (4, "2026")}
 
@@ -137,7 +137,7 @@ def test_too_many_keys_are_not_loaded_for_their_order(state: State, monkeypatch:
     in_order = state.key_facts_unless_too_many(SCOPE)
     assert in_order is not None
     assert facts_of(in_order) == {1: (1, None), 2: (2, None)}
-    monkeypatch.setattr("crossdock.state.sidecar_files.known_fingerprints_by_key.ORDERED", 1)
+    monkeypatch.setattr("crossdock.state.sidecar_files.key_index_files.ORDERED", 1)
     assert state.key_facts_unless_too_many(SCOPE) is None
     assert facts_of(state.facts_about_keys_of_scope(SCOPE)) == {1: (1, None), 2: (2, None)}
     put(state, {3: (3, None)})  # now the index is outdated, and the bindings count
@@ -243,7 +243,7 @@ def test_another_process_in_between_is_noticed(
 
 def test_more_changes_than_are_remembered(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
     """A large load is not held in memory: the index is made from the bindings."""
-    monkeypatch.setattr(known_fingerprints_by_key, "JOURNAL", 10)
+    monkeypatch.setattr(key_index_files, "JOURNAL", 10)
     put(state, {1: (1, None)})
     state.update_key_index(SCOPE)
     for start in range(2, 40, 4):

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.state.samples import AT
 
 from crossdock.state import BegunUndo
-from crossdock.state.tables.pending_approvals import packed_key_hashes
+from crossdock.state.tables.pending_approvals_and_begun_undos import packed_key_hashes
 
 KEYS = (0, 7, 2**64, 2**128 - 1)
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from crossdock.state import State
-from crossdock.state.sidecar_files.crash_marks import CrashMark
+from crossdock.state.tables.inputs_of_streams import CrashMark
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 

@@ -13,7 +13,7 @@ from tests.unit.state.samples import AT, SCOPE, intent, start
 from crossdock.errors import InternalError
 from crossdock.state import Intent, State
 from crossdock.state.db.schema import intents
-from crossdock.state.tables.delivery_intents import Intents
+from crossdock.state.tables.intents_and_stored_batches import Intents
 
 
 def test_intents_move_and_are_found_again(state: State) -> None:

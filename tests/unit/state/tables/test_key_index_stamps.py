@@ -6,7 +6,7 @@ import pytest
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
 from crossdock.state import Scope, State
-from crossdock.state.tables.key_index_version_stamps import KeyIndexChange, stamp_of_scope
+from crossdock.state.tables.record_bindings import KeyIndexChange, stamp_of_scope
 
 OTHER = Scope("platform", "product", "other")
 

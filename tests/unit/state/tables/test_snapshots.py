@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crossdock.state import Binding, PastSnapshot, PendingApproval, Scope, State, Step
-from crossdock.state.tables.pending_approvals import packed_key_hashes
+from crossdock.state.tables.pending_approvals_and_begun_undos import packed_key_hashes
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 SCOPE = Scope("platform", "product", "wms")

@@ -18,11 +18,10 @@ from crossdock.state import (
     State,
     StateUrl,
 )
-from crossdock.state.tables.delivery_intents import Status
+from crossdock.state.tables.intents_and_stored_batches import Status
 from crossdock.state.tables.scheduled_runs import Status as Ending
-from crossdock.state.upkeep import purge as purging
-from crossdock.state.upkeep.removable_rows import PurgeTimes
-from crossdock.state.upkeep.retention_steps import PurgeResult
+from crossdock.state.upkeep import purge_and_compaction as purging
+from crossdock.state.upkeep.retention import PurgeResult, PurgeTimes
 from crossdock.values.run_messages import RunMessage
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

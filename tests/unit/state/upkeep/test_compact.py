@@ -13,8 +13,8 @@ from tests.unit.state.samples import SCOPE, start
 
 from crossdock.errors import StateError
 from crossdock.state import State, StateUrl, create_or_upgrade, parse_url
-from crossdock.state.db import database_creation_and_opening as state_engine
-from crossdock.state.upkeep import compact
+from crossdock.state.db import database_opening_and_errors as state_engine
+from crossdock.state.upkeep import purge_and_compaction
 
 
 def test_compacting_gives_back_room(tmp_path: Path) -> None:
@@ -28,7 +28,7 @@ def test_compacting_gives_back_room(tmp_path: Path) -> None:
         before = contents(state)
         assert before.free is not None
         assert before.free > 900_000
-        compact.release_space_of_removed_rows(url)
+        purge_and_compaction.release_space_of_removed_rows(url)
         after = contents(state)
         assert after.free == 0
         assert after.size < before.size - 900_000
@@ -41,7 +41,7 @@ def test_compacting_keeps_the_contents(state: State, state_url: StateUrl) -> Non
     """On both databases counts are the same afterwards, and the state can be written."""
     fill(state, 20)
     before = contents(state)
-    compact.release_space_of_removed_rows(state_url)
+    purge_and_compaction.release_space_of_removed_rows(state_url)
     after = contents(state)
     assert {each.name: each.rows for each in after.tables} == {each.name: each.rows for each in before.tables}
     assert after.bindings == before.bindings
@@ -54,7 +54,7 @@ def test_a_server_looks_at_what_it_holds(state: State, state_url: StateUrl) -> N
     """On PostgreSQL compacting leaves statistics of every table, and rows that were replaced make room."""
     for _ in range(2):
         fill(state, 500)
-    compact.release_space_of_removed_rows(state_url)
+    purge_and_compaction.release_space_of_removed_rows(state_url)
     size = table(state, "bindings").size
     with state.begin_read_only() as tx:
         seen = tx.bindings._connection.exec_driver_sql("SELECT reltuples FROM pg_class WHERE relname = 'bindings'")
@@ -75,6 +75,6 @@ def test_a_reader_blocks_compacting(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             with pytest.raises(
                 StateError, match="cannot be compacted: another process is reading the state"
             ) as refused:
-                compact.release_space_of_removed_rows(url)
+                purge_and_compaction.release_space_of_removed_rows(url)
         assert "free disk space" in str(refused.value.hint)
-        compact.release_space_of_removed_rows(url)
+        purge_and_compaction.release_space_of_removed_rows(url)

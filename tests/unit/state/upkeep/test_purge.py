@@ -25,9 +25,9 @@ from crossdock.state import (
     create_or_upgrade,
     parse_url,
 )
-from crossdock.state.db import database_creation_and_opening as state_engine
-from crossdock.state.upkeep import purge as purging
-from crossdock.state.upkeep import retention_steps
+from crossdock.state.db import database_opening_and_errors as state_engine
+from crossdock.state.upkeep import purge_and_compaction as purging
+from crossdock.state.upkeep import retention
 
 
 def bytes_of(tmp_path: Path) -> bytes:
@@ -72,7 +72,7 @@ def test_a_reader_blocks_the_purge_of_remnants(tmp_path: Path, monkeypatch: pyte
 
 def test_a_bounded_purge_says_whether_it_is_finished(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
     """No more batches than allowed; what is left is done by the next calls."""
-    monkeypatch.setattr(retention_steps, "BATCH", 2)
+    monkeypatch.setattr(retention, "BATCH", 2)
     settle(state, run(state), [item(key) for key in range(1, 6)], "delivered")
     done, is_finished = purging.purge_in_batches(state, AGES, batches=2)
     assert (done.operations_removed, is_finished) == (4, False)

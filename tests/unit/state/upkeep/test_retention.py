@@ -28,8 +28,8 @@ from crossdock.state import (
     StateUrl,
 )
 from crossdock.state.db.schema import configs, dead_letters
-from crossdock.state.upkeep import retention_steps
-from crossdock.state.upkeep.retention_steps import PurgeResult
+from crossdock.state.upkeep import retention
+from crossdock.state.upkeep.retention import PurgeResult
 
 
 def test_old_dead_letters_lose_their_data(state: State, state_url: StateUrl) -> None:
@@ -120,7 +120,7 @@ def test_old_snapshots_go_and_are_recognised(state: State, state_url: StateUrl) 
 
 def test_many_rows_go_in_batches(state: State, state_url: StateUrl, monkeypatch: pytest.MonkeyPatch) -> None:
     """No transaction takes more rows than a batch, and all of them are done in the end."""
-    monkeypatch.setattr(retention_steps, "BATCH", 3)
+    monkeypatch.setattr(retention, "BATCH", 3)
     number = run(state)
     settle(state, number, [item(key) for key in range(1, 11)], "delivered")
     settle(state, number, [item(key) for key in range(11, 18)], "rejected")

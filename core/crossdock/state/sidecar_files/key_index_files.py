@@ -20,9 +20,9 @@ from msgspec import Struct
 from polars.exceptions import PolarsError
 from sqlalchemy import ColumnElement, Connection, case, null, select
 
-from crossdock.state.db import bulk_writes_and_key_queries
+from crossdock.state.db import sql_types_and_statements
 from crossdock.state.db.schema import bindings
-from crossdock.state.tables.key_index_version_stamps import KeyIndexChange, ScopeChanges
+from crossdock.state.tables.record_bindings import KeyIndexChange, ScopeChanges
 from crossdock.state.tables.record_identity_and_scope import Scope, in_scope, in_scope_of_parameters
 from crossdock.values.raw_rows_and_records import internal_column_name
 from crossdock.values.safe_local_files import create_private, replace_file
@@ -157,14 +157,14 @@ _COLUMNS: tuple[ColumnElement[Any], ...] = (bindings.c.key_hash, _VERIFIED_FP, b
 
 def index_from_bindings(connection: Connection, scope: Scope) -> pl.DataFrame:
     """Return the live bindings of *scope*: `KEY_HASH`, `KNOWN_FP`, and `KNOWN_POSITION` if any has one."""
-    stored = [bulk_writes_and_key_queries.unconverted_column(column) for column in _COLUMNS]
+    stored = [sql_types_and_statements.unconverted_column(column) for column in _COLUMNS]
     query = select(*stored).where(in_scope(bindings, scope), bindings.c.deleted_at.is_(None))
     result = connection.execute(query.execution_options(yield_per=_BATCH))
     frames = [_frame_of_rows([tuple(row) for row in part]) for part in result.partitions()]
     return _without_empty_position_column(pl.concat(frames) if frames else _frame_of_rows([]))
 
 
-_OF_KEYS = bulk_writes_and_key_queries.QueryByKeys(
+_OF_KEYS = sql_types_and_statements.QueryByKeys(
     select(*_COLUMNS).where(in_scope_of_parameters(bindings), bindings.c.deleted_at.is_(None)), bindings.c.key_hash
 )
 

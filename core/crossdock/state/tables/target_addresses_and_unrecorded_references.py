@@ -5,13 +5,39 @@ A restored state has forgotten records, and imported bindings have no content. S
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, literal_column, select
 
-from crossdock.state.db import bulk_writes_and_key_queries
-from crossdock.state.db.schema import bindings, unknown_references
+from crossdock.state.db import sql_types_and_statements
+from crossdock.state.db.schema import bindings, meta, unknown_references
+from crossdock.state.tables.record_identity_and_scope import Scope
+
+_BEGIN = "address."
+
+
+class WrittenAddresses:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def get(self, scope: Scope) -> str | None:
+        """Return the address to which records of *scope* are sent; None if no run has sent any."""
+        found: str | None = self._connection.execute(
+            select(meta.c.value).where(meta.c.name == _row_name(scope))
+        ).scalar()
+        return found
+
+    def put(self, scope: Scope, address: str) -> None:
+        row = {"name": _row_name(scope), "value": address}
+        sql_types_and_statements.upsert_rows(self._connection, meta, [row])
+
+
+def _row_name(scope: Scope) -> str:
+    """Return a name that fits the column, which is shorter than a scope may be."""
+    text = f"{scope.target}.{scope.resource}.{scope.namespace}"  # the names before the namespace have no dot
+    return _BEGIN + hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 class UnrecordedReference(NamedTuple):
@@ -31,7 +57,7 @@ _IS_REFERRING = (  # by the index of ids: the primary key would find all records
 )
 _IS_LIVE = bindings.c.deleted_at.is_(None)
 _IS_DELETED = exists().where(*_IS_REFERRING, ~_IS_LIVE) & ~exists().where(*_IS_REFERRING, _IS_LIVE)
-_TO = bulk_writes_and_key_queries.QueryByKeys(
+_TO = sql_types_and_statements.QueryByKeys(
     select(*_FIELDS).where(
         unknown_references.c.target == bindparam("target"),
         unknown_references.c.resource == bindparam("resource"),
@@ -56,7 +82,7 @@ class UnrecordedReferences:
     def add(self, target: str, found: Iterable[UnrecordedReference]) -> None:
         rows = [{"target": target, **each._asdict()} for each in found]
         if rows:
-            bulk_writes_and_key_queries.upsert_rows(self._connection, unknown_references, rows)
+            sql_types_and_statements.upsert_rows(self._connection, unknown_references, rows)
 
     def complete_reading(self, target: str, by_resource: str) -> None:
         self._connection.execute(
@@ -78,7 +104,7 @@ class UnrecordedReferences:
 
     def references_to(self, target: str, resource: str, target_ids: Sequence[str]) -> Iterator[UnrecordedReference]:
         """Yield the references to these records, except those of records that were deleted since."""
-        for some in bulk_writes_and_key_queries.chunks(target_ids):
+        for some in sql_types_and_statements.chunks(target_ids):
             for row in _TO.rows(self._connection, {"target": target, "resource": resource}, some):
                 yield UnrecordedReference(*row)
 

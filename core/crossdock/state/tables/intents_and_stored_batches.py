@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, bindparam, func, literal, or_, select, update
 
 from crossdock.errors import InternalError
-from crossdock.state.db import bulk_writes_and_key_queries
-from crossdock.state.db.schema import attempts, intents
-from crossdock.state.tables.dead_letters import ALL, RecordFilter
+from crossdock.state.db import sql_types_and_statements
+from crossdock.state.db.schema import attempts, batches, intents, sequences
+from crossdock.state.tables.dead_letters_and_waiting_records import ALL, RecordFilter
 from crossdock.state.tables.record_identity_and_scope import COLUMNS as IDENTITY
 from crossdock.state.tables.record_identity_and_scope import (
     RecordIdentity,
@@ -119,20 +120,20 @@ _COLUMNS = IDENTITY | {name: f"scope.{name}" for name in Scope.__struct_fields__
 _FIELDS = tuple(intents.c[name] for name in _COLUMNS)
 _NO_DATA: Mapping[str, Any] = {"body": None, "before": None, "after": None, "raw": {}}
 _BARE = tuple(intents.c[name] for name in _COLUMNS if name not in _NO_DATA)
-_IDS = bulk_writes_and_key_queries.IdAllocator(intents)
-_ADD = bulk_writes_and_key_queries.insert_or_ignore_statement(
+_IDS = sql_types_and_statements.IdAllocator(intents)
+_ADD = sql_types_and_statements.insert_or_ignore_statement(
     intents, (*_COLUMNS, "run_id", "fence", "created_at"), unique_column="idempotency_key"
 )
 _THIS = intents.c.id == bindparam("row")
 _SENDING = ("method", "path", "attempts", "first_sent_at", "http_status")
-_MARK = bulk_writes_and_key_queries.BulkStatement(
+_MARK = sql_types_and_statements.BulkStatement(
     update(intents).where(_THIS).values(status="sending", **{name: bindparam(f"new_{name}") for name in _SENDING})
 )
 _RESULT = ("status", "http_status", "target_id", "first_sent_at", "untouched", "resolved_at", "batch_id", "place")
 _MOVED: dict[str, Any] = {name: bindparam(f"new_{name}") for name in (*_RESULT, "settled_at")}
-_MOVE = bulk_writes_and_key_queries.BulkStatement(update(intents).where(_THIS).values(_MOVED))
-_FINISH = bulk_writes_and_key_queries.BulkStatement(update(intents).where(_THIS).values({**_MOVED, "raw": {}}))
-_COUNTERS = bulk_writes_and_key_queries.QueryByKeys(
+_MOVE = sql_types_and_statements.BulkStatement(update(intents).where(_THIS).values(_MOVED))
+_FINISH = sql_types_and_statements.BulkStatement(update(intents).where(_THIS).values({**_MOVED, "raw": {}}))
+_COUNTERS = sql_types_and_statements.QueryByKeys(
     select(intents.c.key_hash, func.max(intents.c.counter))
     .where(in_scope_of_parameters(intents))
     .group_by(intents.c.key_hash),
@@ -152,14 +153,14 @@ class Intents:
         for item, number in zip(items, _IDS.allocate_ids(self._connection, len(items)), strict=True):
             item.id = number
         fixed = {"run_id": run_id, "fence": fence, "created_at": at}
-        if _ADD.run(self._connection, bulk_writes_and_key_queries.as_columns(items, **_COLUMNS), fixed) < len(items):
+        if _ADD.run(self._connection, sql_types_and_statements.as_columns(items, **_COLUMNS), fixed) < len(items):
             self._set_ids_of_stored_intents(items)
             self.write_as_sending([item for item in items if item.status == "sending"])
 
     def _set_ids_of_stored_intents(self, items: Sequence[Intent]) -> None:
         """Set the ids of *items*, which all exist. Idempotency keys of different records must differ."""
         ids: dict[tuple[str, int], int] = {}
-        for part in bulk_writes_and_key_queries.chunks([item.idempotency_key for item in items]):
+        for part in sql_types_and_statements.chunks([item.idempotency_key for item in items]):
             fields = (intents.c.idempotency_key, intents.c.key_hash, intents.c.id)
             query = select(*fields).where(intents.c.idempotency_key.in_(part))
             ids.update(((key, key_hash), number) for key, key_hash, number in self._connection.execute(query))
@@ -175,16 +176,14 @@ class Intents:
 
     def write_as_sending(self, items: Sequence[Intent]) -> None:
         """Write *items*, which were marked by `Intent.mark_sending`; they may be sent once this is committed."""
-        columns = bulk_writes_and_key_queries.as_columns(items, row="id", **{f"new_{name}": name for name in _SENDING})
+        columns = sql_types_and_statements.as_columns(items, row="id", **{f"new_{name}": name for name in _SENDING})
         _MARK.run(self._connection, columns)
 
     def write_outcomes(self, items: Sequence[Intent], *, at: datetime) -> None:
         """Write status and result of *items*. The raw form of a delivered or replaced one is deleted."""
         for statement, is_done in ((_FINISH, True), (_MOVE, False)):
             group = [item for item in items if (item.status in _DONE) is is_done]
-            columns = bulk_writes_and_key_queries.as_columns(
-                group, row="id", **{f"new_{name}": name for name in _RESULT}
-            )
+            columns = sql_types_and_statements.as_columns(group, row="id", **{f"new_{name}": name for name in _RESULT})
             columns["new_settled_at"] = [None if item.status in UNSETTLED else at for item in group]
             statement.run(self._connection, columns)
 
@@ -246,7 +245,7 @@ class Intents:
         if among is None:
             return self._read(query)
         parts = (
-            self._read(query.where(intents.c.key_hash.in_(part))) for part in bulk_writes_and_key_queries.chunks(among)
+            self._read(query.where(intents.c.key_hash.in_(part))) for part in sql_types_and_statements.chunks(among)
         )
         return sorted((intent for part in parts for intent in part), key=lambda intent: intent.id)
 
@@ -257,7 +256,7 @@ class Intents:
     def intents_with_ids(self, numbers: Sequence[int]) -> list[Intent]:
         """Return the intents with these ids, in their order."""
         found = dict[int, Intent]()
-        for part in bulk_writes_and_key_queries.chunks(numbers):
+        for part in sql_types_and_statements.chunks(numbers):
             found |= {each.id: each for each in self._read(select(*_FIELDS).where(intents.c.id.in_(part)))}
         return [found[number] for number in numbers]
 
@@ -280,11 +279,11 @@ class Intents:
 
     def store_attempt_results(self, items: Sequence[Attempt]) -> None:
         rows = [{name: getattr(item, name) for name in Attempt.__struct_fields__} for item in items]
-        bulk_writes_and_key_queries.upsert_rows(self._connection, attempts, rows)
+        sql_types_and_statements.upsert_rows(self._connection, attempts, rows)
 
     def latest_attempt_messages(self, items: Sequence[Intent]) -> dict[int, str]:
         found: dict[int, str] = {}
-        for part in bulk_writes_and_key_queries.chunks([item.id for item in items]):
+        for part in sql_types_and_statements.chunks([item.id for item in items]):
             query = select(attempts.c.intent_id, attempts.c.message).where(attempts.c.intent_id.in_(part))
             rows = self._connection.execute(query.order_by(attempts.c.number))
             found.update((row.intent_id, row.message) for row in rows)
@@ -299,7 +298,7 @@ class Intents:
     ) -> list[Intent]:
         """Return at most *limit* intents of *choice* with an id *after* this one, oldest first."""
         query = select(*_FIELDS).where(intents.c.id > after, *choice.conditions(intents))
-        query = query.order_by(bulk_writes_and_key_queries.order_without_index(self._connection, intents.c.id)).limit(
+        query = query.order_by(sql_types_and_statements.order_without_index(self._connection, intents.c.id)).limit(
             limit
         )
         found = [
@@ -353,3 +352,190 @@ class Intents:
 
 def _plain_attributes_of_row(row: Row[Any]) -> dict[str, Any]:
     return {name: getattr(row, name, _NO_DATA.get(name)) for name in _PLAIN}
+
+
+_ANY = ""  # the last number that is left out for targets that have no file yet
+GAP = 1_000  # numbers that are left out at least after a backup was restored, whose files since then are unknown
+_MOST_TIMES_AS_MANY = 10  # files since the backup as in as long a time before
+
+
+class StoredBatch(Struct, frozen=True):
+    """A batch with its exact bytes.
+
+    Attributes:
+        number: Its number in the sequence of the target, from 1.
+        name: Such as that of a file.
+        destination: Where it is handed over, as the target describes it.
+        records: The number of its operations.
+        receipt: What its target answered to earlier parts, and needs for the next ones, such as the id of a job.
+    """
+
+    id: int
+    target: str
+    resource: str
+    number: int
+    name: str
+    destination: str
+    body: bytes
+    records: int
+    receipt: str = ""
+
+
+class BatchFacts(NamedTuple):
+    """A stored batch without its bytes."""
+
+    name: str
+    number: int
+    sha256: str
+    records: int
+    created_at: datetime
+    handed_over_at: datetime | None
+    due_at: datetime | None
+
+
+class OverdueBatch(NamedTuple):
+    """A stored batch of which *records* of *stream* were not acknowledged by *due_at*."""
+
+    stream: str
+    target: str
+    name: str
+    due_at: datetime
+    records: int
+
+
+_BATCH_FIELDS = tuple(batches.c[name] for name in StoredBatch.__struct_fields__)
+_IS_INTENT_IN_ROW = intents.c.id == bindparam("row")
+_MEMBER = ("batch_id", "place", "target_id")
+_ASSIGN = sql_types_and_statements.BulkStatement(
+    update(intents).where(_IS_INTENT_IN_ROW).values({name: bindparam(f"new_{name}") for name in _MEMBER})
+)
+
+
+class Batches:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def next_unused_number(self, target: str, at_least: int) -> int:
+        """Return the number of the next batch of *target*, at least *at_least*."""
+        return max(at_least, 1 + self._last_number((target, _ANY)))
+
+    def _last_number(self, targets: Sequence[str]) -> int:
+        last = select(func.max(sequences.c.last)).where(sequences.c.target.in_(targets))
+        return self._connection.execute(last).scalar() or 0
+
+    def last_numbers_by_target(self) -> dict[str, int]:
+        """Return the last number that was used, or left out, of each target that has one."""
+        targets = select(sequences.c.target).where(sequences.c.target != _ANY).order_by(sequences.c.target)
+        return {each: self._last_number((each, _ANY)) for each in self._connection.execute(targets).scalars()}
+
+    def use_up_numbers_to(self, target: str, number: int) -> None:
+        """Use no number up to *number* for *target*: another state has used them."""
+        last = max(number, self._last_number((target,)))
+        sql_types_and_statements.upsert_rows(self._connection, sequences, [{"target": target, "last": last}])
+
+    def leave_gap_in_numbers(self, at: datetime) -> None:
+        """Leave out numbers of each target: a restored backup does not know which were used since, until *at*.
+
+        They are `GAP`, or more for a target that has used many in as long a time before its last known batch.
+        """
+        sql_types_and_statements.upsert_rows(
+            self._connection, sequences, [{"target": _ANY, "last": self._last_number((_ANY,))}]
+        )
+        for target in [_ANY, *self.last_numbers_by_target()]:
+            gap = max(GAP, _MOST_TIMES_AS_MANY * self._expected_number_since_last(target, at))
+            own = update(sequences).where(sequences.c.target == target)
+            self._connection.execute(own.values(last=sequences.c.last + gap))
+
+    def _expected_number_since_last(self, target: str, at: datetime) -> int:
+        """Return how many batches *target* gets from its last known one until *at*, as many a day as it got before."""
+        own = batches.c.target == target
+        first, last = self._connection.execute(
+            select(func.min(batches.c.created_at), func.max(batches.c.created_at)).where(own)
+        ).one()
+        if last is None or last >= at:
+            return 0
+        span: timedelta = at - last
+        begin: datetime = max(first, last - span)
+        known = select(func.count()).where(own, batches.c.created_at >= begin)
+        number = int(self._connection.execute(known).scalar_one())
+        known_time: timedelta = max(last - begin, timedelta(days=1))
+        return -(number * -span // known_time)  # rounded up
+
+    def batch_added_under_key(self, key: str) -> StoredBatch | None:
+        """Return the batch that was added with *key*, or None."""
+        row = self._connection.execute(select(*_BATCH_FIELDS).where(batches.c.key == key)).first()
+        return None if row is None else StoredBatch(*row)
+
+    def add(self, batch: StoredBatch, key: str, *, run_id: int, at: datetime) -> StoredBatch:
+        """Store a batch and use its number up. Return it with its id."""
+        sql_types_and_statements.upsert_rows(
+            self._connection, sequences, [{"target": batch.target, "last": batch.number}]
+        )
+        facts = {name: getattr(batch, name) for name in StoredBatch.__struct_fields__ if name != "id"}
+        facts |= {"run_id": run_id, "created_at": at, "key": key}
+        facts["sha256"] = hashlib.sha256(batch.body).hexdigest()
+        added = self._connection.execute(batches.insert().values(facts).returning(batches.c.id)).scalar_one()
+        return StoredBatch(added, *(getattr(batch, name) for name in StoredBatch.__struct_fields__ if name != "id"))
+
+    def assign_operations(self, batch: StoredBatch, members: Sequence[Intent]) -> None:
+        """Make *members*, which are stored, the operations of *batch*, in this order, and write their ids."""
+        for place, intent in enumerate(members):
+            intent.batch_id, intent.place = batch.id, place
+        columns = sql_types_and_statements.as_columns(members, row="id", **{f"new_{name}": name for name in _MEMBER})
+        _ASSIGN.run(self._connection, columns)
+
+    def batches_by_id(self, ids: Collection[int]) -> Mapping[int, StoredBatch]:
+        """Return the batches with these ids."""
+        found = dict[int, StoredBatch]()
+        for part in sql_types_and_statements.chunks(list(ids)):
+            rows = self._connection.execute(select(*_BATCH_FIELDS).where(batches.c.id.in_(part)))
+            found.update((row.id, StoredBatch(*row)) for row in rows)
+        return found
+
+    def facts_by_id(self, ids: Collection[int]) -> Mapping[int, BatchFacts]:
+        """Return the facts about the batches with these ids."""
+        found = dict[int, BatchFacts]()
+        for part in sql_types_and_statements.chunks(list(ids)):
+            query = select(batches.c.id, *(batches.c[name] for name in BatchFacts._fields))
+            rows = self._connection.execute(query.where(batches.c.id.in_(part)))
+            found.update((number, BatchFacts(*facts)) for number, *facts in rows)
+        return found
+
+    def mark_handed_over(self, ids: Collection[int], *, at: datetime, due_at: datetime | None) -> None:
+        """Store when batches were handed over, once, and when their acknowledgement is due."""
+        for part in sql_types_and_statements.chunks(list(ids)):
+            first = batches.c.id.in_(part), batches.c.handed_over_at.is_(None)
+            self._connection.execute(update(batches).where(*first).values(handed_over_at=at, due_at=due_at))
+
+    def store_receipt(self, batch: int, receipt: str) -> None:
+        self._connection.execute(update(batches).where(batches.c.id == batch).values(receipt=receipt))
+
+    def mark_late_operations_overdue(self, *, at: datetime) -> None:
+        """Mark the operations whose acknowledgement is late."""
+        late = select(batches.c.id).where(batches.c.due_at < at)
+        is_late = intents.c.status == "handed_over", intents.c.batch_id.in_(late)
+        self._connection.execute(update(intents).where(*is_late).values(status="overdue"))
+
+    def overdue_batches(self) -> list[OverdueBatch]:
+        """Return the batches with operations that are overdue, oldest first."""
+        own = intents.c.batch_id == batches.c.id, intents.c.status == "overdue"
+        fields = intents.c.stream, batches.c.target, batches.c.name, batches.c.due_at
+        query = select(*fields, func.count()).where(*own).group_by(*fields, batches.c.id).order_by(batches.c.id)
+        return [OverdueBatch(*row) for row in self._connection.execute(query)]
+
+    def late_batches(self, *, at: datetime, limit: int) -> list[tuple[OverdueBatch, bool]]:
+        """Return the first batches whose acknowledgement is late *at*, and whether a run has marked them as overdue."""
+        own = intents.c.batch_id == batches.c.id, intents.c.status.in_(AWAITED), batches.c.due_at < at
+        fields = intents.c.stream, batches.c.target, batches.c.name, batches.c.due_at
+        query = select(*fields, func.count(), func.max(intents.c.status)).where(*own).group_by(*fields, batches.c.id)
+        rows = self._connection.execute(query.order_by(batches.c.due_at, batches.c.id).limit(limit))
+        return [(OverdueBatch(*row), status == "overdue") for *row, status in rows]
+
+    def id_by_name_or_number(self, target: str, wanted: str | int) -> int | None:
+        """Return the id of the batch of *target* with this name, in upper or lower case, or this number."""
+        exact = batches.c.name if isinstance(wanted, str) else batches.c.number
+        query = select(func.max(batches.c.id)).where(batches.c.target == target)
+        found: int | None = self._connection.execute(query.where(exact == wanted)).scalar()
+        if found is None and isinstance(wanted, str):  # no two names of a target differ in their case alone
+            found = self._connection.execute(query.where(func.lower(exact) == wanted.lower())).scalar()
+        return found

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
 from msgspec import Struct, structs
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, delete, insert, select
 
-from crossdock.state.db import bulk_writes_and_key_queries
-from crossdock.state.db.schema import pending_removals
+from crossdock.state.db import sql_types_and_statements
+from crossdock.state.db.schema import begun_undos, pending_removals
 
 KEY_BYTES = 16
 
@@ -85,4 +87,44 @@ class PendingApprovals:
 
     def _put(self, pending: PendingApproval) -> None:
         row = {name: getattr(pending, name) for name in PendingApproval.__struct_fields__}
-        bulk_writes_and_key_queries.upsert_rows(self._connection, pending_removals, [row])
+        sql_types_and_statements.upsert_rows(self._connection, pending_removals, [row])
+
+
+class BegunUndo(Struct, frozen=True):
+    """The part of an undo that concerns one stream. *keys* are ascending key hashes of 16 bytes each."""
+
+    stream: str
+    run_id: int
+    begun_at: datetime
+    plan: dict[str, Any]
+    keys: bytes
+
+    def covers_record(self, key_hash: int) -> bool:
+        number = len(self.keys) // KEY_BYTES
+        place = bisect_left(range(number), key_hash, key=self._key_hash_at)
+        return place < number and self._key_hash_at(place) == key_hash
+
+    def _key_hash_at(self, place: int) -> int:
+        return int.from_bytes(self.keys[place * KEY_BYTES : (place + 1) * KEY_BYTES], "big")
+
+
+class BegunUndos:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def begin(self, streams: Sequence[BegunUndo]) -> None:
+        rows = [{name: getattr(each, name) for name in BegunUndo.__struct_fields__} for each in streams]
+        if rows:
+            self._connection.execute(insert(begun_undos), rows)
+
+    def listed(self) -> list[BegunUndo]:
+        """Return the streams that are being undone, by name. All of them belong to one undo."""
+        query = select(*(begun_undos.c[name] for name in BegunUndo.__struct_fields__)).order_by(begun_undos.c.stream)
+        return [BegunUndo(*row) for row in self._connection.execute(query)]
+
+    def begun_at_by_stream(self) -> dict[str, datetime]:
+        query = select(begun_undos.c.stream, begun_undos.c.begun_at).order_by(begun_undos.c.stream)
+        return {stream: begun_at for stream, begun_at in self._connection.execute(query)}
+
+    def end(self) -> None:
+        self._connection.execute(delete(begun_undos))

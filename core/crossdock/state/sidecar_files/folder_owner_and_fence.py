@@ -18,12 +18,47 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, select
 
-from crossdock.errors import RefusedError
-from crossdock.state.db import bulk_writes_and_key_queries
+from crossdock.errors import RefusedError, StateError
+from crossdock.state.db import sql_types_and_statements
+from crossdock.state.db.database_opening_and_errors import PinnedTenant, StateUrl, url_without_password
 from crossdock.state.db.schema import meta
 from crossdock.values.safe_local_files import replace_file
 
-NAME = "fence.json"
+OWNER_FILE_NAME = "state.json"
+
+
+def claim_folder(folder: Path, url: StateUrl, pin: PinnedTenant) -> None:
+    """Remember that *folder* belongs to a state. Raises StateError if it belongs to one elsewhere of another tenant.
+
+    A state that was moved has its tenant still, and a new one in place of another has its address.
+    """
+    path = folder / OWNER_FILE_NAME
+    own = {"address": url_without_password(url), "base_url": pin.base_url, "tenant": pin.tenant}
+    found = _read_owner(path)
+    if found == own:
+        return
+    is_same_tenant = (found.get("base_url"), found.get("tenant")) == (pin.base_url, pin.tenant)
+    if found and found.get("address") != own["address"] and not is_same_tenant:
+        raise StateError(
+            f"the folder {folder} belongs to the state of tenant {found.get('tenant')!r} of {found.get('base_url')}",
+            where=own["address"],
+            hint="set 'spool' in one of the two configs to a folder of its own; if the other state does not exist any"
+            f" more, remove {path}",
+            code="state_of_another_tenant",
+        )
+    with suppress(OSError):  # it is an extra check
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        replace_file(path, json.dumps(own).encode())
+
+
+def _read_owner(path: Path) -> dict[str, Any]:
+    with suppress(OSError, ValueError):
+        found = json.loads(path.read_bytes())
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+FENCE_FILE_NAME = "fence.json"
 MARK_EVERY_S = 5
 _MARK = "sent_mark"
 
@@ -42,7 +77,7 @@ def mark_of_state(connection: Connection) -> int:
 def raise_mark(connection: Connection, *, above: int = 0) -> int:
     """Raise the mark of the state, above *above* too, and return it."""
     mark = max(above, mark_of_state(connection)) + 1
-    bulk_writes_and_key_queries.upsert_rows(connection, meta, [{"name": _MARK, "value": str(mark)}])
+    sql_types_and_statements.upsert_rows(connection, meta, [{"name": _MARK, "value": str(mark)}])
     return mark
 
 
@@ -51,7 +86,7 @@ def path_in_user_folder(identity: str) -> Sequence[Path]:
     with suppress(RuntimeError):  # there is no home
         folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
         name = hashlib.sha256(identity.encode()).hexdigest()[:32]
-        return (folder / "crossdock" / name / NAME,)
+        return (folder / "crossdock" / name / FENCE_FILE_NAME,)
     return ()
 
 

@@ -1,4 +1,4 @@
-"""A rate limit in a config."""
+"""The settings of a config for the rate limit of an API, for retries and for requests in flight."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Reads rate limits from response headers: the IETF drafts, the conventions before them, and those of some vendors.
+"""Reads rate limits and waits from answers: the IETF drafts, the conventions before them, and those of some vendors.
 
-Nothing here raises. Values that make no sense are ignored, and so are fields longer than 256 characters.
+Values that make no sense are ignored, and so are fields longer than 256 characters.
 """
 
 from __future__ import annotations

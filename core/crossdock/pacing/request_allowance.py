@@ -1,4 +1,8 @@
-"""The requests that a token bucket permits now. Nothing here waits."""
+"""The requests that a token bucket permits now, and how answers correct its level. Nothing here waits.
+
+The levels that answers report are believed as far as they can be trusted: some proxies invent levels, and some
+platforms report another bucket's.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""A token bucket as an immutable value: the generic cell rate algorithm (ITU-T I.371, virtual scheduling).
+"""Token buckets: the bucket, the estimated limit, its state, and the stores for threads, processes and hosts.
 
-Its only state is the instant until which tokens are spent, so it is exact and easy to share.
+A bucket is an immutable value: the generic cell rate algorithm (ITU-T I.371, virtual scheduling). Its only state is the
+instant until which tokens are spent, so it is exact and easy to share.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compares an OpenAPI document of the platform with the requests that a profile makes, and proposes settings."""
+"""Compares an OpenAPI document of the platform with the requests and members of a profile, and proposes settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What requests to the platform are authorized with: an API key, or an access token that is renewed in time."""
+"""What requests to the platform are authorized with: an API key, or an access token that is renewed in time.
+
+Access tokens are requested by OAuth 2.0 client credentials (RFC 6749 section 4.4). Errors contain no secret.
+"""
 
 from __future__ import annotations
 

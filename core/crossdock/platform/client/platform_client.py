@@ -1,4 +1,7 @@
-"""`Client`: the platform's resources as attributes, with the operations on each type."""
+"""`Client`: the platform's resources as attributes, with the operations on each type, and `ProblemError`.
+
+A request is repeated, with the same bytes and the same idempotency key, until it is answered.
+"""
 
 from __future__ import annotations
 

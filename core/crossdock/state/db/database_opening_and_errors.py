@@ -1,6 +1,7 @@
-"""Creates, opens, checks and preloads the state's database. No other module makes SQLAlchemy engines.
+"""Creates, opens, checks and preloads the state's database, and turns its failures into errors with advice.
 
-The address of a database in a config never contains a password, and no error repeats it.
+No other module makes SQLAlchemy engines. The address of a database in a config never contains a password, and no error
+repeats it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bulk writes, look-ups by key, and the few statements in which SQLite and PostgreSQL differ."""
+"""Column types that keep values exact, bulk writes and look-ups by key: what differs in SQLite and PostgreSQL."""
 
 from __future__ import annotations
 

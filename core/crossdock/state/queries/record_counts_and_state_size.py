@@ -1,4 +1,4 @@
-"""The size and contents of a state, from read-only queries that block no writer."""
+"""Counts of records by stream, state or scope, and the size and contents of a state. Queries that block no writer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The details of runs for their reports: reasons, deliveries, and the oldest waiting and unsettled records."""
+"""What runs have delivered, rejected and left, for their reports and for an undo."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Files beside the database. Losing them costs time or a warning, never data.
 
-Input: hashes and marks of a run. Output: the index of keys, marks of inputs, and fences against restored copies. It may
-import `state.db`, `state.tables` and what `crossdock.state` may import.
+Input: hashes and marks of a run. Output: the index of keys, owners of folders, and fences against restored copies. It
+may import `state.db`, `state.tables` and what `crossdock.state` may import.
 """

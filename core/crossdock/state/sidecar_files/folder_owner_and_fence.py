@@ -1,9 +1,14 @@
-"""How far the state is that last sent something from this machine, in files outside the database.
+"""Files beside a state and in the user's folder: which state a folder belongs to, and how far the last one was.
 
 Every run takes a higher fence than all before it, and raises a mark while it sends and when it ends. So a state with a
 lower fence or mark than a file is a restored backup, also one that was made during the last run. One file is beside the
 state. A backup of the whole folder restores it as well, and one under another name has another folder. So the other is
 in the user's folder, and is that of all copies of a state: they send to one tenant.
+
+The default folders of states in PostgreSQL are named after the database alone. If two configs in one folder name
+databases of one name, on two hosts or in two schemas, the tokens of an account that was connected for one would be used
+for the other. SQLite files that share a spool have their tokens apart. But a run of one replaces the fence of the other
+in the folder, and with it what shows that the other was restored from a backup; and the key index of a same scope.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Dead letters: records that were rejected, with the reason and their data."""
+"""Records that were rejected, with the reason and their data, and records that wait for their references."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The files that each stream has accepted, by content and by version of its layout and mapping."""
+"""What streams have read: accepted files, snapshots, digests of purged ones, cursors, and inputs that kill processes.
+
+What a process is reading now is marked in a file beside the state, which a killed process leaves to the next one. The
+marks are not flushed to the disk, which costs some microseconds each: they must survive the process, not the machine.
+"""
 
 from __future__ import annotations
 

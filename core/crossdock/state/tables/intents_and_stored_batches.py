@@ -1,4 +1,7 @@
-"""Intents: operations from before they are sent until after they are settled (law 2)."""
+"""Intents: operations from before they are sent until after they are settled (law 2), and the batches of some.
+
+The bytes of a stored batch are made once, with a number that is never used again: a file that is handed over.
+"""
 
 from __future__ import annotations
 

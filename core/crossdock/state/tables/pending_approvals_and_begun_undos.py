@@ -1,4 +1,7 @@
-"""Removals and updates of a stream that wait for approval, or are approved and not executed yet."""
+"""Removals and updates of a stream that wait for approval, and undos that have begun and not ended.
+
+The streams of an undo are not synced meanwhile.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Bindings: the target's id of each record, and the payload that the target last accepted."""
+"""Bindings: the target's id of each record, and the payload that the target last accepted.
+
+Each change of a scope's bindings gives it a new random stamp: a key index with that stamp is current. Bindings,
+resources and streams are unverified until they were compared with their targets, as all are after a restored backup.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Migrations: the runs that move a legacy system once, and the decisions about them."""
+"""Migrations: the runs that move a legacy system once, the decisions about them, and what their sign-off needs."""
 
 from __future__ import annotations
 

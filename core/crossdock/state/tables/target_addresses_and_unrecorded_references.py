@@ -1,6 +1,8 @@
-"""References that only a target's lists show: those of records that the state does not know, or not completely.
+"""Facts about targets: the address at which a scope's records are, and references that only a target's lists show.
 
-A restored state has forgotten records, and imported bindings have no content. Sources may never show them again.
+A target that is moved to another address may not have the records. The references are those of records that the state
+does not know, or not completely: a restored state has forgotten records, and imported bindings have no content. Sources
+may never show them again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The inbox: received webhooks, and the records to fetch because of them.
+"""The inbox: received webhooks, the records to fetch because of them, and those that are fetched until they are final.
 
 Many hints for one record are one row, whose number grows, so that a record which changes again while it is fetched is
 fetched again.

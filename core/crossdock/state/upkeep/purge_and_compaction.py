@@ -1,4 +1,4 @@
-"""Purge of a state: all steps of `crossdock.state.upkeep.retention`, then the remnants in the file."""
+"""Purge of a state, all steps of retention and then the remnants in the file, and release of the space of rows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Retention: removes old rows, or the records' data in them. Unsettled operations are never touched.
+"""Retention: removes old rows that no later run needs, or the records' data in them. Unsettled operations stay.
 
 An operation's row is removed only if its counter is stored elsewhere too: otherwise a later operation would get an
-idempotency key that a target may know (law 2). If it is not, the row stays without its data.
+idempotency key that a target may know (law 2). If it is not, the row stays without its data. The history of a migration
+stays until it is signed off, and that of streams while they are being undone.
 """
 
 from __future__ import annotations

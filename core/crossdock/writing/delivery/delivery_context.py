@@ -1,4 +1,9 @@
-"""What the parts of one delivery share, and the run that operations are delivered for."""
+"""What the parts of one delivery share, the run that operations are delivered for, and the records it works on.
+
+Of several runs of a session none overwrites what another has written since it read. For each target one run plans at a
+time, and its operations are stored before the next run plans. A run leaves out records that another run works on, or
+has worked on since the run began to read: it may have read an older version.
+"""
 
 from __future__ import annotations
 

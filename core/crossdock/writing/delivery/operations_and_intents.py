@@ -1,4 +1,4 @@
-"""Operations on the target, and the intents made from them (law 2)."""
+"""Operations on the target, the intents made from them (law 2), and masks for the personal data in both."""
 
 from __future__ import annotations
 

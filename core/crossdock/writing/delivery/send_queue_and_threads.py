@@ -1,7 +1,8 @@
-"""Sender threads. They take requests and return outcomes, and have no access to the state.
+"""What is to be sent, in which order and when, and the threads that send it. They have no access to the state.
 
-Each has its own HTTP client: at 100 threads and 50 ms latency, a shared connection pool sends 387 requests a second,
-separate clients send 1,360.
+The queue waits for pauses, for the retry budget, and for the circuit breaker of a target that fails. Each thread has
+its own HTTP client: at 100 threads and 50 ms latency, a shared connection pool sends 387 requests a second, separate
+clients send 1,360.
 """
 
 from __future__ import annotations

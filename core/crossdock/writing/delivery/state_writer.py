@@ -1,4 +1,4 @@
-"""Writes one turn of the dispatcher, with what was decided in it, into the state, in one transaction."""
+"""Writes one turn of the dispatcher into the state, in one transaction: new intents, outcomes and their records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Cells of a row: text with members in braces, or one value with its notation."""
+"""Cells of a row: text with members in braces, or one value with its notation, and what they may name.
+
+That is members of the payload, elements of its lists, and facts of the record and of the file.
+"""
 
 from __future__ import annotations
 

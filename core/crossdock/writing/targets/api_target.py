@@ -1,4 +1,7 @@
-"""A target behind the HTTP API of a connection: a connector declares its resources, requests and answers."""
+"""A target behind the HTTP API of a connection: a connector declares its resources, requests and answers.
+
+`AnswerErrors` are errors by which an answer of success says that its request failed, as a GraphQL mutation does.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The interface of a target for delivery, planning and state: its resources, requests and answers."""
+"""The interface of a target for delivery, planning and state: its resources, requests and answers.
+
+`ConnectorTarget` is the base of the targets of connectors, with what their connection gives them.
+"""
 
 from __future__ import annotations
 

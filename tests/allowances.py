@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crossdock.pacing.request_allowance import Allowance, Priority
-from crossdock.pacing.token_bucket import BucketState, LimitEstimate, MemoryStore
+from crossdock.pacing.token_bucket import BucketState, LimitEstimate, MemoryBucketStore
 from crossdock.values.clock import Clock
 
 
@@ -17,7 +17,7 @@ def allowance(
     """An allowance with a bucket of its own; without numbers it is never used up."""
     return Allowance(
         clock,
-        MemoryStore(clock, BucketState.from_estimate(configured(rate_per_s, burst))),
+        MemoryBucketStore(clock, BucketState.from_estimate(configured(rate_per_s, burst))),
         ceiling=ceiling,
         priority=priority,
     )

@@ -98,7 +98,7 @@ def _asked(server: RawServer, which: str) -> bool:
 
 def _is_read(answer: Answer) -> None:
     assert len(answer.body) <= MAX_BYTES
-    rate_limits_in_answers.read(answer.headers)
+    rate_limits_in_answers.read_rate_limit_headers(answer.headers)
     list(meanings(answer))
 
 

@@ -107,7 +107,7 @@ def header_fields(examples: int) -> None:
     """Whatever fields an answer has, they are read or passed over, and what is read keeps its bounds."""
 
     def check(given: dict[str, str]) -> None:
-        found = rate_limits_in_answers.read(given)
+        found = rate_limits_in_answers.read_rate_limit_headers(given)
         assert found is None or all(value is None or math.isfinite(value) for value in (found.remaining, found.burst))
         wait = rate_limits_in_answers.retry_after_s(given)
         assert wait is None or 0 <= wait <= rate_limits_in_answers.MAX_WAIT_S

@@ -21,7 +21,7 @@ from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.platform.comparison_with_openapi import Difference
+    from crossdock.platform.comparison_with_openapi import OpenApiDifference
     from crossdock.values.json_documents.project_commands import OpenApiCheck, OpenApiDifference, State
 
 
@@ -136,8 +136,11 @@ def compare_openapi(loaded: Project, path: Path, *, as_json: bool) -> int:
     from crossdock.platform import comparison_with_openapi, openapi_file
     from crossdock.resources import ResourceName
 
-    document, resources = openapi_file.read(path), loaded.written_resources or tuple(get_args(ResourceName))
-    found = comparison_with_openapi.compare_with_profile(
+    document, resources = (
+        openapi_file.read_openapi_file(path),
+        loaded.written_resources or tuple(get_args(ResourceName)),
+    )
+    found = comparison_with_openapi.compare_openapi_with_profile(
         document, loaded.platform, resources, loaded.looked_up_resources, loaded.resources_with_deleting_streams
     )
     failing = [each for each in found if each.is_error]
@@ -153,7 +156,7 @@ def compare_openapi(loaded: Project, path: Path, *, as_json: bool) -> int:
 
 
 def _print_openapi_differences(
-    path: Path, resources: Sequence[str], failing: Sequence[Difference], others: Sequence[Difference]
+    path: Path, resources: Sequence[str], failing: Sequence[OpenApiDifference], others: Sequence[OpenApiDifference]
 ) -> None:
     console = terminal_output.output_console()
     named = ", ".join(resources)

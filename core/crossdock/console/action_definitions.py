@@ -11,7 +11,7 @@ from crossdock.console.started_commands import PLAN
 from crossdock.console.visitors_and_roles import Role
 from crossdock.errors import CrossdockError, add_code_to_first_line
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.pacing.token_bucket import forecast
+from crossdock.pacing.token_bucket import forecast_request_duration
 from crossdock.runs.undo.undo_plan import runs_of_wave
 from crossdock.state import RecordFilter, Transaction
 from crossdock.values.raw_rows_and_records import REASONS
@@ -264,7 +264,7 @@ def _undo_preview_of_runs(visit: PageRequest, tx: Transaction, what: str, runs: 
 
 def _request_count_sentence(tx: Transaction, requests: int, visit: PageRequest) -> str:
     bucket = tx.buckets.get(PLATFORM)
-    seconds = None if bucket is None else forecast(bucket, requests, visit.now.timestamp()).seconds
+    seconds = None if bucket is None else forecast_request_duration(bucket, requests, visit.now.timestamp()).seconds
     takes = "" if seconds is None else f", for which the rate limit asks for {duration_text(round(seconds))}"
     if seconds is not None and seconds < 1:
         takes = ", all of which the rate limit allows at once"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 
-DOUBLINGS = 60  # more would overflow a float in an outage of hours
+MAX_DOUBLINGS = 60  # more would overflow a float in an outage of hours
 
 
-def pause_s(attempt: int, *, base_s: float, cap_s: float, rng: random.Random) -> float:
+def jittered_backoff_pause_s(attempt: int, *, base_s: float, cap_s: float, rng: random.Random) -> float:
     """Return the seconds to wait after the *attempt*-th failure, counted from 1.
 
     The pause is drawn evenly from zero to ``base_s * 2 ** (attempt - 1)``, at most *cap_s* ("full jitter", AWS
     architecture blog).
     """
-    return rng.uniform(0.0, min(cap_s, base_s * 2.0 ** min(attempt - 1, DOUBLINGS)))
+    return rng.uniform(0.0, min(cap_s, base_s * 2.0 ** min(attempt - 1, MAX_DOUBLINGS)))

@@ -48,5 +48,5 @@ class RateLimit(ConfigModel):
         return (
             LimitEstimate(most_per_s=most_per_s, most_at_once=self.burst or UNLIMITED)
             .configured_limit()
-            .with_earlier_findings(earlier)
+            .with_limits_found_by_earlier_runs(earlier)
         )

@@ -20,7 +20,7 @@ from itertools import pairwise
 from msgspec import Struct, structs
 
 from crossdock.pacing.rate_limits_in_answers import MAX_WAIT_S, RateHeaders
-from crossdock.pacing.token_bucket import UNSURE, BucketAccess, BucketState, LimitEstimate, Origin
+from crossdock.pacing.token_bucket import UNSURE, BucketState, BucketStoreWithLastState, LimitEstimate, Origin
 
 LOWEST_PER_S = 0.1
 
@@ -98,7 +98,7 @@ class BurstEstimator:
         if self._empty is None and self._samples:
             self._empty = sample
 
-    def pin_burst(self, rate_per_s: float) -> None:
+    def fix_burst_for_rate(self, rate_per_s: float) -> None:
         """Keep the burst that follows from this rate, whatever the rate becomes."""
         self._known, self._full = self.burst(rate_per_s), False
 
@@ -171,28 +171,28 @@ class RateSearch:
     def __init__(self, rate_per_s: float | None, burst: BurstEstimator, *, sure: bool, accepted: int = 0) -> None:
         self.rate_per_s = self.accepted_per_s = rate_per_s
         self.sure, self._burst, self._size = sure, burst, burst.burst(0.0)
-        self.least_per_s = _assured_rate(rate_per_s, sure=sure)
+        self.least_per_s = _lower_bound_of_rate(rate_per_s, sure=sure)
         self._empty_at: float | None = None
         self._accepted_until_empty = accepted
-        self._at_speed = _accepted_before_run(rate_per_s, accepted)
+        self._at_speed = _assumed_accepted_requests_before_run(rate_per_s, accepted)
         self._speed_since, self._counted_since = -math.inf, -math.inf
         self._times: deque[float] = deque(maxlen=REMEMBERED)  # of accepted requests since the last refused one
         self._refused_per_s = math.inf
         self._step, self._rising = FIRST_STEP, False
         self._wait_s = self._measured_least_per_s = 0.0
 
-    def adopt_from_other_user(self, rate_per_s: float, speed: float, *, sure: bool) -> None:
+    def adopt_rate_learned_by_other_user(self, rate_per_s: float, speed: float, *, sure: bool) -> None:
         """Adopt what another user of the bucket has learned, and the speed at which it sends."""
         if rate_per_s != self.accepted_per_s or sure != self.sure:
-            self.accepted_per_s, self.least_per_s = rate_per_s, _assured_rate(rate_per_s, sure=sure)
+            self.accepted_per_s, self.least_per_s = rate_per_s, _lower_bound_of_rate(rate_per_s, sure=sure)
             self.sure, self._step = sure, QUIET_STEP if sure else FIRST_STEP
         self.rate_per_s, self._at_speed, self._rising = speed, 0, speed != rate_per_s
 
     def begin_at_unmeasured_rate(self, rate_per_s: float, step: float = QUIET_STEP) -> None:
         """Begin with a rate that was not measured, and send faster by *step* at first."""
-        self._continue_at_speed(rate_per_s, step)
+        self._set_unsure_rate_and_step(rate_per_s, step)
 
-    def record_accepted(self, request: AnsweredRequest, reserve: int = 0) -> bool:
+    def adjust_rate_after_acceptance(self, request: AnsweredRequest, reserve: int = 0) -> bool:
         """Record an accepted request. Return whether that has changed a rate.
 
         Args:
@@ -201,7 +201,11 @@ class RateSearch:
         self._times.append(request.sample.at)
         if self.rate_per_s is None or request.sent_at < self._speed_since:
             return False
-        if self._rising and len(self._times) % DISPROVED_AFTER == 0 and self._raise_rate_of_earlier_run(request):
+        if (
+            self._rising
+            and len(self._times) % DISPROVED_AFTER == 0
+            and self._raise_disproved_rate_of_earlier_run(request)
+        ):
             return True
         is_known = (self.sure or self._empty_at is None) and not self._rising
         self._at_speed += request.paced or is_known
@@ -220,17 +224,17 @@ class RateSearch:
         if self._at_speed < needed or not (is_known or reached):
             return False
         before = self.rate_per_s, self.sure
-        self._raise_rate(self.rate_per_s, self._rate_shown_by_acceptance(request, reserve, self.rate_per_s))
+        self._raise_or_fix_rate(self.rate_per_s, self._rate_shown_by_acceptance(request, reserve, self.rate_per_s))
         if before != (self.rate_per_s, self.sure):
             self._speed_since = request.answered_at
         return True
 
-    def record_refused(self, request: AnsweredRequest, wait_s: float = 0.0) -> None:
+    def adjust_rate_after_refusal(self, request: AnsweredRequest, wait_s: float = 0.0) -> None:
         """Record that a request was refused because the bucket was empty, and that the server demands a wait."""
         self._wait_s, self._measured_least_per_s = wait_s, 0.0
         sample = request.sample
         count = sample.accepted - self._accepted_until_empty
-        self._learn_from_refusal(sample.at, count, request.max_sample_error_tokens)
+        self._choose_rate_after_refusal(sample.at, count, request.max_sample_error_tokens)
         self._speed_since = request.answered_at
         if count > 0:
             self._empty_at, self._accepted_until_empty = sample.at, sample.accepted
@@ -238,7 +242,7 @@ class RateSearch:
         if self.rate_per_s is not None:
             self._size = self._burst.burst(self.rate_per_s)
             if self.sure:
-                self._burst.pin_burst(self.rate_per_s)
+                self._burst.fix_burst_for_rate(self.rate_per_s)
         self._at_speed, self._rising = 0, False
 
     def _rate_shown_by_acceptance(self, request: AnsweredRequest, reserve: int, speed: float) -> float:
@@ -257,14 +261,14 @@ class RateSearch:
         """Return the tokens that a bucket of this rate had after the wait that the server has demanded."""
         return min(self._wait_s * rate_per_s, self._burst.burst(rate_per_s) or 0)
 
-    def _raise_rate(self, speed: float, shown_per_s: float) -> None:
+    def _raise_or_fix_rate(self, speed: float, shown_per_s: float) -> None:
         if (self.sure or self._empty_at is None) and not self._rising:
             self._step = QUIET_STEP if self._empty_at is not None else min(self._step, FIRST_STEP)
             self._refused_per_s = math.inf
         elif not self.sure and self._empty_at is not None:
             self.accepted_per_s = shown_per_s
             if self._refused_per_s <= shown_per_s * (1 + ACCURACY):
-                self._pin_rate(shown_per_s)
+                self._set_sure_rate(shown_per_s)
                 return
             if self._refused_per_s <= speed * (1 + ACCURACY):  # it may have been found too low
                 if self._at_speed < QUIET_REQUESTS:
@@ -275,35 +279,35 @@ class RateSearch:
         self._step = min(MAX_STEP, 2 * self._step)
         self._at_speed, self._rising = 0, True
 
-    def _learn_from_refusal(self, at: float, count: int, noise: float) -> None:
+    def _choose_rate_after_refusal(self, at: float, count: int, noise: float) -> None:
         speed, began = self.rate_per_s, self._empty_at
         if began is None:  # the level was not known
-            shown = self._disproving_rate(at, count, noise) if self._rising else None
+            shown = self._rate_disproving_earlier_runs(at, count, noise) if self._rising else None
             if shown is not None and speed is not None:
-                self._continue_at_speed(min(speed, shown), FIRST_STEP)
+                self._set_unsure_rate_and_step(min(speed, shown), FIRST_STEP)
             elif self._rising:
                 self.rate_per_s, self._step = self.accepted_per_s, QUIET_STEP
         elif count <= 0:
             if speed is not None:
-                self._continue_at_speed(speed / 2, FIRST_STEP)
+                self._set_unsure_rate_and_step(speed / 2, FIRST_STEP)
         elif speed is not None and self._size == 1:
-            self._narrow_range(speed, count)
+            self._narrow_rate_range_of_one_token_bucket(speed, count)
         else:
             self._measure_rate_between_refusals(began, at, count, noise)
 
-    def _raise_rate_of_earlier_run(self, request: AnsweredRequest) -> bool:
+    def _raise_disproved_rate_of_earlier_run(self, request: AnsweredRequest) -> bool:
         """Raise the rate that the next run begins with, also if the sender is too slow to be refused."""
         now, count, speed = request.sample.at, request.sample.accepted - self._accepted_until_empty, self.rate_per_s
         if speed is None or self._empty_at is not None:
             return False
-        shown = self._disproving_rate(now, count, request.max_sample_error_tokens)
+        shown = self._rate_disproving_earlier_runs(now, count, request.max_sample_error_tokens)
         if shown is None:
             return False
         latest_per_s = (DISPROVED_AFTER - 1) / max(SHORTEST_S, now - self._times[-DISPROVED_AFTER])
         self.accepted_per_s, self.sure = min(speed, max(shown, latest_per_s)), False
         return True
 
-    def _disproving_rate(self, at: float, count: int, noise: float) -> float | None:
+    def _rate_disproving_earlier_runs(self, at: float, count: int, noise: float) -> float | None:
         """Return the rate that is shown by the requests accepted since the start, if it disproves that of earlier runs.
 
         It is the lowest one at which the known burst, of a bucket that was full at the start, explains them.
@@ -341,30 +345,30 @@ class RateSearch:
         self._refused_per_s, width, self.least_per_s = high, high - low, max(0.0, 2 * low - high)
         self._measured_least_per_s = low
         if high - low <= 2 * ACCURACY * low:
-            self._pin_rate(low)
+            self._set_sure_rate(low)
         elif high > 4 * low:
-            self._continue_at_speed(count / (at - began), FIRST_STEP)
+            self._set_unsure_rate_and_step(count / (at - began), FIRST_STEP)
         else:
-            self._continue_at_speed((low + high) / 2 + width / 8, width / (low + high) / 2)
+            self._set_unsure_rate_and_step((low + high) / 2 + width / 8, width / (low + high) / 2)
 
-    def _narrow_range(self, speed: float, count: int) -> None:
+    def _narrow_rate_range_of_one_token_bucket(self, speed: float, count: int) -> None:
         """Record that a bucket of one token refused a request at this speed."""
         low, self._refused_per_s = self.accepted_per_s or 0.0, speed
         if low >= speed * (1 - ACCURACY):
             low = speed / (1 + max(ACCURACY, 1 / (1 + count)))
-            self._continue_at_speed(low, FIRST_STEP)
+            self._set_unsure_rate_and_step(low, FIRST_STEP)
         elif low * (1 + ACCURACY) >= speed:
-            self._pin_rate(low)
+            self._set_sure_rate(low)
         else:
             self.sure, self.rate_per_s = False, low + (speed - low) / 3
             self._step = max(ACCURACY, (speed / low - 1) / 3) if low else FIRST_STEP
 
-    def _continue_at_speed(self, speed: float, step: float) -> None:
+    def _set_unsure_rate_and_step(self, speed: float, step: float) -> None:
         self.rate_per_s, self.sure, self._step = speed, False, step
         self.accepted_per_s = speed
         self.least_per_s = min(self.least_per_s or speed, speed)
 
-    def _pin_rate(self, rate_per_s: float) -> None:
+    def _set_sure_rate(self, rate_per_s: float) -> None:
         self.rate_per_s = self.accepted_per_s = self.least_per_s = rate_per_s
         self.sure, self._at_speed, self._rising = True, 0, False
 
@@ -372,7 +376,7 @@ class RateSearch:
         return self._burst.burst(rate_per_s) or 1
 
 
-def _accepted_before_run(rate_per_s: float | None, accepted: int) -> int:
+def _assumed_accepted_requests_before_run(rate_per_s: float | None, accepted: int) -> int:
     """Return how many requests at a known rate count as accepted before the run, so that also runs of few look for a
     raised limit: one run in so many, drawn by a hash, that they last for `QUIET_S` together.
     """
@@ -382,7 +386,7 @@ def _accepted_before_run(rate_per_s: float | None, accepted: int) -> int:
     return max(0, QUIET_REQUESTS - zlib.crc32(b"%d" % accepted) % of)
 
 
-def _assured_rate(rate_per_s: float | None, *, sure: bool) -> float | None:
+def _lower_bound_of_rate(rate_per_s: float | None, *, sure: bool) -> float | None:
     return rate_per_s if sure or rate_per_s is None else LEAST * rate_per_s
 
 
@@ -420,7 +424,7 @@ class LimitLearner:
         empty_at: When the bucket was last found empty, on the monotonic clock; ``-inf`` before the first time.
     """
 
-    def __init__(self, view: BucketAccess) -> None:
+    def __init__(self, view: BucketStoreWithLastState) -> None:
         state = view.last_state
         estimate, bucket = state.estimate, state.bucket
         full = bucket.level(view.last.now) >= bucket.burst
@@ -434,7 +438,7 @@ class LimitLearner:
         self.empty_at = -math.inf
         self._spent_when_empty = state.spent
         self._accepted_when_empty = accepted
-        self._seen = _learned_and_send_rate(state)
+        self._seen = _learned_rate_send_rate_and_sureness(state)
 
     @property
     def _is_rate_disproved(self) -> bool:
@@ -442,7 +446,7 @@ class LimitLearner:
         return self._view.last_state.estimate.rate_from in UNSURE and self.empty_at > -math.inf
 
     @property
-    def assured_per_s(self) -> float | None:
+    def lower_bound_per_s(self) -> float | None:
         """The rate that the bucket gives in any case; None while it is unknown."""
         estimate = self._view.last_state.estimate
         least = self._search.least_per_s if estimate.rate_from in UNSURE else None
@@ -459,13 +463,13 @@ class LimitLearner:
         documented = 0.0 if estimate.rate_from in UNSURE else estimate.rate_per_s or 0.0
         return max(min(FIRST_IN_FLIGHT + spent // 2, most + spent // 400), round(2 * documented * latency_s))
 
-    def adopt_from_other_users(self) -> None:
+    def adopt_limits_learned_by_other_users(self) -> None:
         """Adopt what other users of the bucket have learned."""
-        seen, self._seen = self._seen, _learned_and_send_rate(self._view.last_state)
+        seen, self._seen = self._seen, _learned_rate_send_rate_and_sureness(self._view.last_state)
         if self._seen is not None and self._seen != seen:
-            self._search.adopt_from_other_user(*self._seen[:2], sure=self._seen[2])
+            self._search.adopt_rate_learned_by_other_user(*self._seen[:2], sure=self._seen[2])
 
-    def learn_from_accepted(self, request: AnsweredRequest, reserve: int, *, is_reported: bool) -> None:
+    def learn_from_accepted_request(self, request: AnsweredRequest, reserve: int, *, is_reported: bool) -> None:
         """Learn from an accepted request.
 
         Args:
@@ -476,28 +480,28 @@ class LimitLearner:
         is_earlier = request.sent_at < self.empty_at  # it arrived before the bucket was known to be empty
         if is_reported or is_earlier or estimate.rate_from not in UNSURE:
             return
-        if self._search.record_accepted(request, reserve):
-            found, speed = self._with_found_rate(estimate), self._rate_to_send_at(estimate)
+        if self._search.adjust_rate_after_acceptance(request, reserve):
+            found, speed = self._estimate_with_found_rate(estimate), self._rate_to_send_at(estimate)
             if speed != self._view.last_state.bucket.rate_per_s or not _are_nearly_same_rates(found, estimate):
                 self._view.resize_to_estimate(found, speed)
-                self._seen = _learned_and_send_rate(self._view.last_state)
+                self._seen = _learned_rate_send_rate_and_sureness(self._view.last_state)
 
     def _rate_to_send_at(self, estimate: LimitEstimate) -> float | None:
         speed = self._search.rate_per_s
         return None if speed is None or estimate.rate_from not in UNSURE else min(speed, estimate.most_per_s)
 
-    def _with_found_rate(self, estimate: LimitEstimate) -> LimitEstimate:
+    def _estimate_with_found_rate(self, estimate: LimitEstimate) -> LimitEstimate:
         found = self._search.accepted_per_s
         is_told = estimate.rate_from not in UNSURE
         if found is None or (is_told and min(found, estimate.most_per_s) == estimate.rate_per_s):
             return estimate
         origin: Origin = "guessed" if self._guessing else "learned"
-        return estimate.with_rate(found, origin, int(self._search.sure))
+        return estimate.with_capped_rate(found, origin, int(self._search.sure))
 
     def adopt_rate_shown_by_levels(self, rate_per_s: float | None) -> None:
         """Adopt the rate that reported levels show; None while they show none."""
         estimate = self._view.last_state.estimate
-        shown = estimate.with_rate(rate_per_s or estimate.rate_per_s or FIRST_PER_S, "learned", agreed=1)
+        shown = estimate.with_capped_rate(rate_per_s or estimate.rate_per_s or FIRST_PER_S, "learned", agreed=1)
         if shown.rate_per_s != self._view.last_state.bucket.rate_per_s and not _are_nearly_same_rates(shown, estimate):
             self._view.resize_to_estimate(shown)
 
@@ -505,15 +509,15 @@ class LimitLearner:
         """Adopt the limit that an answer reports. Return whether that changes anything."""
         estimate = self._view.last_state.estimate
         if headers.burst is not None and int(headers.burst) != estimate.burst:
-            estimate = estimate.with_burst(int(headers.burst), "reported")
+            estimate = estimate.with_capped_burst(int(headers.burst), "reported")
         if headers.rate_per_s is not None and headers.rate_per_s != estimate.rate_per_s:
-            estimate = estimate.with_rate(headers.rate_per_s, "reported")
+            estimate = estimate.with_capped_rate(headers.rate_per_s, "reported")
         if estimate == self._view.last_state.estimate:
             return False
         self._view.resize_to_estimate(estimate)
         return True
 
-    def restart_with_estimate(self, estimate: LimitEstimate) -> None:
+    def restart_search_with_estimate(self, estimate: LimitEstimate) -> None:
         """Continue with *estimate*, since what was reported has proved wrong."""
         self._search = RateSearch(None, self._burst, sure=False, accepted=self._accepted_when_empty)
 
@@ -524,7 +528,7 @@ class LimitLearner:
             return structs.replace(state, bucket=bucket, estimate=estimate)
 
         self._view.change(change)
-        self._seen = _learned_and_send_rate(self._view.last_state)
+        self._seen = _learned_rate_send_rate_and_sureness(self._view.last_state)
 
     def learn_from_refused_request(self, request: AnsweredRequest, reserve: int, retry_after_s: float | None) -> None:
         """Continue with an empty bucket, in debt if refusals follow each other because *reserve* was too small."""
@@ -535,9 +539,9 @@ class LimitLearner:
         self._burst.record_empty_bucket(request.sample)
         estimate, wait_s = self._view.last_state.estimate, min(MAX_WAIT_S, retry_after_s or 0.0)
         if estimate.rate_from != "reported":
-            self._search_after_refusal(request, estimate.rate_per_s, wait_s)
-            estimate = self._with_found_rate(estimate)
-        estimate = self._with_found_burst(estimate)
+            self._adjust_search_after_refusal(request, estimate.rate_per_s, wait_s)
+            estimate = self._estimate_with_found_rate(estimate)
+        estimate = self._estimate_with_found_burst(estimate)
         pause_s = self._rate_measuring_pause_s(request, estimate)
         freeze_s = max(pause_s, wait_s)
         debt = max(1, reserve) * (2 ** min(self._in_a_row, 8) - 1)
@@ -553,14 +557,14 @@ class LimitLearner:
             return structs.replace(state, bucket=bucket, estimate=estimate, frozen_until=frozen_until)
 
         self._view.change(change)
-        self._seen = _learned_and_send_rate(self._view.last_state)
+        self._seen = _learned_rate_send_rate_and_sureness(self._view.last_state)
 
-    def _search_after_refusal(self, request: AnsweredRequest, known: float | None, wait_s: float) -> None:
+    def _adjust_search_after_refusal(self, request: AnsweredRequest, known: float | None, wait_s: float) -> None:
         """Learn from a refused request. If no rate is *known*, continue with a part of the accepted one: with many
         requests in flight many would be refused at full speed, and after a wait the bucket is full as at the start, so
         that the same speed would show the same.
         """
-        self._search.record_refused(request, wait_s)
+        self._search.adjust_rate_after_refusal(request, wait_s)
         self._guessing = False
         if self._search.rate_per_s is not None:
             return
@@ -586,16 +590,16 @@ class LimitLearner:
                 lambda state, now: structs.replace(state, frozen_until=max(state.frozen_until, now + wait_s))
             )
 
-    def _with_found_burst(self, estimate: LimitEstimate) -> LimitEstimate:
+    def _estimate_with_found_burst(self, estimate: LimitEstimate) -> LimitEstimate:
         is_unsure = estimate.burst_from in UNSURE
         if self._guessing and is_unsure:  # accepted requests less those at their mean rate: the burst is at least that
-            return estimate.with_burst(self._burst.burst(self._burst.mean_accepted_per_s()) or 1, "guessed")
+            return estimate.with_capped_burst(self._burst.burst(self._burst.mean_accepted_per_s()) or 1, "guessed")
         if estimate.rate_per_s is None or self._guessing:
             return estimate
         burst = self._burst.burst(estimate.rate_per_s)
         if burst is not None and (is_unsure or burst < (estimate.burst or 0)):
-            return estimate.with_burst(burst, "learned")
-        return estimate.with_burst(1, "learned") if estimate.burst is None else estimate
+            return estimate.with_capped_burst(burst, "learned")
+        return estimate.with_capped_burst(1, "learned") if estimate.burst is None else estimate
 
 
 def _are_nearly_same_rates(one: LimitEstimate, other: LimitEstimate) -> bool:
@@ -605,7 +609,7 @@ def _are_nearly_same_rates(one: LimitEstimate, other: LimitEstimate) -> bool:
     return abs(one.rate_per_s - other.rate_per_s) < ACCURACY * other.rate_per_s
 
 
-def _learned_and_send_rate(state: BucketState) -> tuple[float, float, bool] | None:
+def _learned_rate_send_rate_and_sureness(state: BucketState) -> tuple[float, float, bool] | None:
     """Return the rate, the speed and whether the rate is sure; None if the rate is not learned."""
     estimate = state.estimate
     if estimate.rate_per_s is None or estimate.rate_from not in UNSURE:

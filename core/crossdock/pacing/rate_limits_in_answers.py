@@ -52,7 +52,7 @@ class RateHeaders:
     rate_per_s: float | None = None
 
 
-def read(headers: Mapping[str, str]) -> RateHeaders | None:
+def read_rate_limit_headers(headers: Mapping[str, str]) -> RateHeaders | None:
     """Read the rate limit in *headers*, or return None. Of several dialects the newest standard counts.
 
     Args:
@@ -63,7 +63,7 @@ def read(headers: Mapping[str, str]) -> RateHeaders | None:
     return next((found for reader in _READERS if (found := reader(headers)) is not None), None)
 
 
-class _Policy(NamedTuple):
+class _RateLimitPolicy(NamedTuple):
     name: str | None  # None in the drafts up to 07
     quota: float
     rate_per_s: float | None
@@ -75,20 +75,20 @@ def _read_ratelimit_field(headers: Mapping[str, str]) -> RateHeaders | None:
     text = field_unless_too_long(headers, "ratelimit")
     if not text:
         return None
-    policies = _policies(field_unless_too_long(headers, "ratelimit-policy"))
+    policies = _parsed_policies(field_unless_too_long(headers, "ratelimit-policy"))
     if not text.startswith('"') and "=" in text.partition(";")[0]:
         members = parsed_structured_field(text, "dictionary") or {}
         limit, remaining = (_number_if_in_bounds(members.get(name, (None,))[0]) for name in ("limit", "remaining"))
-        return _with_policy_rate("draft07", limit, remaining, policies)
+        return _limit_with_rate_of_policy("draft07", limit, remaining, policies)
     return _read_draft10_limits(text, policies)
 
 
-def _read_draft10_limits(text: str, policies: tuple[_Policy, ...]) -> RateHeaders | None:
+def _read_draft10_limits(text: str, policies: tuple[_RateLimitPolicy, ...]) -> RateHeaders | None:
     """Return the limit with the least remaining in proportion to its policy's quota."""
     by_name = {policy.name: policy for policy in reversed(policies)}
     limits = []
     for value, parameters in parsed_structured_field(text, "list") or ():
-        name, remaining = _policy_name(value), _number_if_in_bounds(parameters.get("r"))
+        name, remaining = _text_of_string_or_token(value), _number_if_in_bounds(parameters.get("r"))
         policy = by_name.get(name)
         if name is None or remaining is None or (policy and not policy.of_requests):
             continue
@@ -105,14 +105,14 @@ def _read_separate_fields(dialect: str, prefix: str, headers: Mapping[str, str])
     """Read separate fields. The limit may be followed by its policies (``100, 100;w=10``)."""
     if prefix + "limit" not in headers and prefix + "remaining" not in headers:
         return None
-    limits = _policies(field_unless_too_long(headers, prefix + "limit"))
-    remaining = _decimal_field(headers, prefix + "remaining")
-    policies = (*limits, *_policies(field_unless_too_long(headers, prefix + "policy")))
-    return _with_policy_rate(dialect, limits[0].quota if limits else None, remaining, policies)
+    limits = _parsed_policies(field_unless_too_long(headers, prefix + "limit"))
+    remaining = _decimal_in_header(headers, prefix + "remaining")
+    policies = (*limits, *_parsed_policies(field_unless_too_long(headers, prefix + "policy")))
+    return _limit_with_rate_of_policy(dialect, limits[0].quota if limits else None, remaining, policies)
 
 
-def _with_policy_rate(
-    dialect: str, limit: float | None, remaining: float | None, policies: tuple[_Policy, ...]
+def _limit_with_rate_of_policy(
+    dialect: str, limit: float | None, remaining: float | None, policies: tuple[_RateLimitPolicy, ...]
 ) -> RateHeaders | None:
     """Return one limit, at the rate of the policy with its quota, or else of the first policy with a rate."""
     if limit is remaining is None:
@@ -124,7 +124,7 @@ def _with_policy_rate(
 
 
 def _read_policy_field(headers: Mapping[str, str]) -> RateHeaders | None:
-    for policy in _policies(field_unless_too_long(headers, "ratelimit-policy")):
+    for policy in _parsed_policies(field_unless_too_long(headers, "ratelimit-policy")):
         if policy.of_requests:
             return _rate_headers_within_bounds(
                 "draft07" if policy.name is None else "draft10", None, policy.quota, policy.rate_per_s
@@ -132,24 +132,24 @@ def _read_policy_field(headers: Mapping[str, str]) -> RateHeaders | None:
     return None
 
 
-def _shopify(headers: Mapping[str, str]) -> RateHeaders | None:
+def _read_shopify_header(headers: Mapping[str, str]) -> RateHeaders | None:
     used, _, capacity = field_unless_too_long(headers, "x-shopify-shop-api-call-limit").partition("/")
-    spent, burst = _decimal(used), _decimal(capacity)
+    spent, burst = _parsed_decimal_within_bounds(used), _parsed_decimal_within_bounds(capacity)
     return _rate_headers_within_bounds(
         "shopify", None if spent is None or burst is None else max(0.0, burst - spent), burst
     )
 
 
-def _bigcommerce(headers: Mapping[str, str]) -> RateHeaders | None:
+def _read_bigcommerce_headers(headers: Mapping[str, str]) -> RateHeaders | None:
     names = ("requests-left", "requests-quota", "time-window-ms")
-    remaining, quota, window = (_decimal_field(headers, f"x-rate-limit-{name}") for name in names)
+    remaining, quota, window = (_decimal_in_header(headers, f"x-rate-limit-{name}") for name in names)
     return _rate_headers_within_bounds(
         "bigcommerce", remaining, quota, quota / window * 1000 if quota and window else None
     )
 
 
-def _amazon(headers: Mapping[str, str]) -> RateHeaders | None:
-    return _rate_headers_within_bounds("amazon", rate_per_s=_decimal_field(headers, "x-amzn-ratelimit-limit"))
+def _read_amazon_header(headers: Mapping[str, str]) -> RateHeaders | None:
+    return _rate_headers_within_bounds("amazon", rate_per_s=_decimal_in_header(headers, "x-amzn-ratelimit-limit"))
 
 
 _READERS: tuple[Callable[[Mapping[str, str]], RateHeaders | None], ...] = (
@@ -158,9 +158,9 @@ _READERS: tuple[Callable[[Mapping[str, str]], RateHeaders | None], ...] = (
     partial(_read_separate_fields, "x-ratelimit", "x-ratelimit-"),
     partial(_read_separate_fields, "x-ratelimit", "x-rate-limit-"),
     _read_policy_field,  # after those that report what remains
-    _shopify,
-    _bigcommerce,
-    _amazon,
+    _read_shopify_header,
+    _read_bigcommerce_headers,
+    _read_amazon_header,
 )
 
 
@@ -180,30 +180,30 @@ def _rate_headers_within_bounds(
 
 
 @lru_cache(maxsize=64)  # a server repeats its policies in every answer
-def _policies(text: str) -> tuple[_Policy, ...]:
+def _parsed_policies(text: str) -> tuple[_RateLimitPolicy, ...]:
     """Parse the policies of a list, named (``"default";q=100;w=10``) or not (``100;w=10``)."""
     found = []
     for value, parameters in parsed_structured_field(text, "list") or ():
-        name = _policy_name(value)
+        name = _text_of_string_or_token(value)
         quota = _number_if_in_bounds(value if name is None else parameters.get("q"))
         if quota is None:
             continue
         window_s = _number_if_in_bounds(next((parameters[each] for each in _WINDOWS if each in parameters), None))
-        unit = _policy_name(parameters.get("qu", "requests"))
-        found.append(_Policy(name, quota, quota / window_s if window_s else None, unit == "requests"))
+        unit = _text_of_string_or_token(parameters.get("qu", "requests"))
+        found.append(_RateLimitPolicy(name, quota, quota / window_s if window_s else None, unit == "requests"))
     return tuple(found)
 
 
-def _policy_name(value: object) -> str | None:
+def _text_of_string_or_token(value: object) -> str | None:
     """Return the name, which is a string; many servers omit the quotes."""
     return str(value) if isinstance(value, str | UserString) else None
 
 
-def _decimal_field(headers: Mapping[str, str], name: str) -> float | None:
-    return _decimal(field_unless_too_long(headers, name))
+def _decimal_in_header(headers: Mapping[str, str], name: str) -> float | None:
+    return _parsed_decimal_within_bounds(field_unless_too_long(headers, name))
 
 
-def _decimal(text: str) -> float | None:
+def _parsed_decimal_within_bounds(text: str) -> float | None:
     """Parse a number from 0 to 1e9, of digits with an optional fraction; no sign, no exponent."""
     return _number_if_in_bounds(float(text)) if _is_decimal(text) else None
 
@@ -232,7 +232,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     return None if until is None or date is None else min(max(until - date, 0.0), MAX_WAIT_S)
 
 
-def until_reset_s(headers: Mapping[str, str]) -> float | None:
+def seconds_until_reset_in_headers(headers: Mapping[str, str]) -> float | None:
     """Return the seconds until the rate limit is reset, 0 to 900; None if the headers do not state them.
 
     BigCommerce states milliseconds from now; ``X-RateLimit-Reset`` and the like count seconds from now, or since 1970,
@@ -242,7 +242,7 @@ def until_reset_s(headers: Mapping[str, str]) -> float | None:
     Args:
         headers: Names in lower case.
     """
-    rest_ms = _decimal_field(headers, "x-rate-limit-time-reset-ms")
+    rest_ms = _decimal_in_header(headers, "x-rate-limit-time-reset-ms")
     if rest_ms is not None:
         return min(rest_ms / 1000, MAX_WAIT_S)
     text = next((field_unless_too_long(headers, name) for name in _RESETS if name in headers), "")
@@ -273,7 +273,7 @@ class Throttling(Struct, frozen=True):
         return wait_stated_by_answer_s(headers, body) if self.wait_s is None else self.wait_s
 
 
-def throttling_said_by_connector(said: object) -> Throttling | None:
+def throttling_from_connector_result(said: object) -> Throttling | None:
     """Return the meaning of what a connector says about an answer: True, or a wait in seconds, 0 included. A wait is
     brought between 0 and 900. None for False and other empty values.
 
@@ -300,7 +300,7 @@ def wait_stated_by_answer_s(headers: Mapping[str, str], body: bytes) -> float | 
     """
     wait_s = retry_after_s(headers)
     wait_s = _wait_in_text_s(body[:_LONGEST]) if wait_s is None else wait_s
-    return until_reset_s(headers) if wait_s is None else wait_s
+    return seconds_until_reset_in_headers(headers) if wait_s is None else wait_s
 
 
 def stated_wait_s(value: str) -> float | None:

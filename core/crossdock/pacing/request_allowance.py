@@ -21,9 +21,9 @@ from crossdock.pacing.token_bucket import (
     UNLIMITED,
     UNSURE,
     Bucket,
-    BucketAccess,
     BucketState,
     BucketStore,
+    BucketStoreWithLastState,
     LimitEstimate,
     TakenTokens,
 )
@@ -66,14 +66,16 @@ class ReportedLevels:
         """Return whether a level was trusted in the last two seconds."""
         return now - self._trusted_at < FRESH_S and self.are_trusted(now)
 
-    def record_level_at_refusal(self, remaining: float | None) -> None:
+    def detect_misleading_level_at_refusal(self, remaining: float | None) -> None:
         """Record that a request was refused by an answer that reports *remaining* tokens."""
         self._empty = 0
         if remaining is not None:
             self._contradicted = self._contradicted + 1 if remaining >= 1 else 0
         self.misleading |= self._contradicted >= MAX_CONTRADICTED
 
-    def record_and_check_level(self, reported: BucketSample, rate_per_s: float, latency_s: float, now: float) -> bool:
+    def record_level_if_new_and_trusted(
+        self, reported: BucketSample, rate_per_s: float, latency_s: float, now: float
+    ) -> bool:
         """Return whether the reported level is newer than the latest and can be trusted."""
         latest = self._latest
         if not self.are_trusted(now) or (latest is not None and reported.at <= latest.at):
@@ -138,7 +140,7 @@ class LevelTracker:
         now: On the monotonic clock.
     """
 
-    def __init__(self, view: BucketAccess, learner: LimitLearner, now: float) -> None:
+    def __init__(self, view: BucketStoreWithLastState, learner: LimitLearner, now: float) -> None:
         self._view, self._learner, self._reports = view, learner, ReportedLevels()
         state = view.last_state
         self._start = BucketSample(now, state.spent - state.refused, state.bucket.level(view.last.now))
@@ -152,7 +154,7 @@ class LevelTracker:
     def expected_level(self, sample: BucketSample) -> float:
         """Return the level at *sample* if only we use the bucket; infinite while the limit is unknown."""
         estimate, start = self._view.last_state.estimate, self._start
-        least_per_s = self._learner.assured_per_s
+        least_per_s = self._learner.lower_bound_per_s
         if least_per_s is None or estimate.burst is None:
             return math.inf
         added, spent = least_per_s * (sample.at - start.at), sample.accepted - start.accepted
@@ -181,18 +183,20 @@ class LevelTracker:
         if accepted and late_s > 0 and self._view.last_state.bucket.burst < UNLIMITED:
             self._view.change(lambda state, _: _with_delayed_filling(state, late_s))
 
-    def correct_by_headers(self, headers: RateHeaders, request: AnsweredRequest, *, accepted: bool) -> None:
+    def correct_limit_and_level_by_headers(
+        self, headers: RateHeaders, request: AnsweredRequest, *, accepted: bool
+    ) -> None:
         """Correct limit and level by an answer's report, unless the reports have proved wrong."""
         now = request.answered_at
         if not self._reports.are_trusted(now):
             return
         if not accepted:
-            self._reports.record_level_at_refusal(headers.remaining)
+            self._reports.detect_misleading_level_at_refusal(headers.remaining)
         changed = not self._reports.misleading and self._learner.adopt_reported_limit(headers)
         if headers.remaining is not None:
             self._correct_by_reported_level(headers.remaining, headers, request, exactly=changed)
         if self._reports.misleading:
-            self._learner.restart_with_estimate(self._view.last_state.estimate.configured_limit())
+            self._learner.restart_search_with_estimate(self._view.last_state.estimate.configured_limit())
 
     def _correct_by_reported_level(
         self, remaining: float, headers: RateHeaders, request: AnsweredRequest, *, exactly: bool
@@ -202,21 +206,21 @@ class LevelTracker:
         reported = structs.replace(request.sample, level=remaining)
         is_small = estimate.burst is not None and estimate.burst < SMALL
         most_per_s = max(rate_per_s, DEFAULT_PER_S) if estimate.rate_from in UNSURE else rate_per_s
-        if is_small or self._reports.record_and_check_level(reported, most_per_s, request.latency_s, now):
+        if is_small or self._reports.record_level_if_new_and_trusted(reported, most_per_s, request.latency_s, now):
             if not is_small and headers.rate_per_s is None and estimate.rate_from in UNSURE:
                 self._rate_shown = True
                 self._learner.adopt_rate_shown_by_levels(
                     self._reports.record_level_and_measure_rate(request, reported, estimate.burst)
                 )
-            self._adopt_level_outside_tolerance(remaining, request, rate_per_s, exactly=exactly)
+            self._set_level_if_outside_tolerance(remaining, request, rate_per_s, exactly=exactly)
         elif not self._reports.are_trusted(now):
             if self._rate_shown:
-                self._learner.restart_with_estimate(
+                self._learner.restart_search_with_estimate(
                     structs.replace(estimate.configured_limit(), burst=estimate.burst, burst_from=estimate.burst_from)
                 )
             self._view.set_level(self.expected_level(BucketSample(now, state.spent - state.refused)))
 
-    def _adopt_level_outside_tolerance(
+    def _set_level_if_outside_tolerance(
         self, remaining: float, request: AnsweredRequest, rate_per_s: float, *, exactly: bool
     ) -> None:
         """Adopt a level that differs by more than its fraction and the requests in flight explain."""
@@ -348,7 +352,7 @@ class Allowance:
     ) -> None:
         self._clock, self._priority, self._one_by_one = clock, priority, one_by_one
         self._reduced = reduced or BucketShare(clock, lambda: 100)
-        self._view = BucketAccess(clock, store)
+        self._view = BucketStoreWithLastState(clock, store)
         self._in_flight_limit = InFlightLimit(ceiling)
         self._learner = LimitLearner(self._view)
         self._level_tracker = LevelTracker(self._view, self._learner, clock.monotonic())
@@ -377,7 +381,7 @@ class Allowance:
         taken = self._view.take_available(
             self._reduced.available_tokens(wanted, *self._bucket_and_level()), self._reserve_reduced_by_checks()
         )
-        self._learner.adopt_from_other_users()
+        self._learner.adopt_limits_learned_by_other_users()
         self._reduced.take(taken.count)
         self._level_tracker.record_first_take_from_full_bucket(taken, now)
         last, others = taken.bucket_state.spent, len(self._in_flight)
@@ -439,9 +443,9 @@ class Allowance:
         request = self._new_answered_request(token, now)
         self._level_tracker.delay_filling_by_first_answer(request, fastest_s, accepted=accepted)
         if headers is not None:
-            self._level_tracker.correct_by_headers(headers, request, accepted=accepted)
+            self._level_tracker.correct_limit_and_level_by_headers(headers, request, accepted=accepted)
         if accepted:
-            self._learner.learn_from_accepted(
+            self._learner.learn_from_accepted_request(
                 request, self._tokens_kept_in_reserve(), is_reported=self._level_tracker.has_trusted_reports(now)
             )
         else:
@@ -460,8 +464,8 @@ class Allowance:
             return
         if retry_after_s is None and not self._one_by_one:
             expected = self._level_tracker.expected_level(request.sample) <= self._tokens_kept_in_reserve() / 2
-            if not self._unexpected_429s.is_credible(expected=expected):
-                self._unexpected_429s.begin_checks(self._view.last_state.spent)
+            if not self._unexpected_429s.is_refusal_credible(expected=expected):
+                self._unexpected_429s.begin_verification_by_next_requests(self._view.last_state.spent)
                 return
         self._unexpected_429s.clear()
         self._level_tracker.restart_with_empty_bucket(request.sample)
@@ -525,7 +529,7 @@ class Unexpected429s:
         self._checks: list[bool] = []
         self._first: int | None = None
 
-    def begin_checks(self, spent: int) -> None:
+    def begin_verification_by_next_requests(self, spent: int) -> None:
         """Verify with the requests that take the tokens after the first *spent*."""
         if self._first is None:
             self._first, self._checks = spent + 1, []
@@ -545,7 +549,7 @@ class Unexpected429s:
                 self._first = None
                 self._false_alarms += 1
 
-    def is_credible(self, *, expected: bool) -> bool:
+    def is_refusal_credible(self, *, expected: bool) -> bool:
         """Return whether a 429 means an empty bucket. If false alarms are frequent, even an expected one needs
         proof.
         """

@@ -104,21 +104,21 @@ class LimitEstimate(Struct, frozen=True):
         rate_per_s = DEFAULT_PER_S if self.rate_per_s is None else self.rate_per_s
         Bucket(rate_per_s, 1 if self.burst is None else self.burst)
 
-    def with_rate(self, rate_per_s: float, origin: Origin, agreed: int = 0) -> LimitEstimate:
+    def with_capped_rate(self, rate_per_s: float, origin: Origin, agreed: int = 0) -> LimitEstimate:
         """Return the same with another rate, capped at the configured one."""
         return structs.replace(self, rate_per_s=min(rate_per_s, self.most_per_s), rate_from=origin, agreed=agreed)
 
-    def with_burst(self, burst: int, origin: Origin) -> LimitEstimate:
+    def with_capped_burst(self, burst: int, origin: Origin) -> LimitEstimate:
         """Return the same with another burst, at least 1 and capped at the configured one."""
         return structs.replace(self, burst=max(1, min(burst, self.most_at_once)), burst_from=origin)
 
-    def with_earlier_findings(self, earlier: LimitEstimate | None) -> LimitEstimate:
+    def with_limits_found_by_earlier_runs(self, earlier: LimitEstimate | None) -> LimitEstimate:
         """Return the same with the reported or learned rate and burst of *earlier*."""
         estimate = self
         if earlier is not None and earlier.rate_per_s is not None and earlier.rate_from in {"reported", "learned"}:
-            estimate = estimate.with_rate(earlier.rate_per_s, earlier.rate_from, earlier.agreed)
+            estimate = estimate.with_capped_rate(earlier.rate_per_s, earlier.rate_from, earlier.agreed)
         if earlier is not None and earlier.burst is not None and earlier.burst_from in {"reported", "learned"}:
-            estimate = estimate.with_burst(earlier.burst, earlier.burst_from)
+            estimate = estimate.with_capped_burst(earlier.burst, earlier.burst_from)
         return estimate
 
     @property
@@ -132,8 +132,8 @@ class LimitEstimate(Struct, frozen=True):
         """Return what is configured, without anything that was documented, reported or learned."""
         estimate = LimitEstimate(most_per_s=self.most_per_s, most_at_once=self.most_at_once)
         if self.most_per_s < math.inf:
-            estimate = estimate.with_rate(self.most_per_s, "set").with_burst(1, "documented")
-        return estimate if self.most_at_once == UNLIMITED else estimate.with_burst(self.most_at_once, "set")
+            estimate = estimate.with_capped_rate(self.most_per_s, "set").with_capped_burst(1, "documented")
+        return estimate if self.most_at_once == UNLIMITED else estimate.with_capped_burst(self.most_at_once, "set")
 
     def configured_bucket(self) -> Bucket | None:
         """Return a full bucket of the configured maxima, or None without any. A missing maximum is the known value."""
@@ -218,7 +218,7 @@ class BucketState(Struct, frozen=True):
         return structs.replace(kept, bucket=bucket, estimate=estimate)
 
 
-Change = Callable[[BucketState, float], BucketState]  # from a state and the present on the store's clock
+BucketChange = Callable[[BucketState, float], BucketState]  # from a state and the present on the store's clock
 
 
 class TakenTokens(Struct, frozen=True):
@@ -235,11 +235,11 @@ class BucketStore(Protocol):
     def take_available(self, wanted: int, reserve: int) -> TakenTokens:
         """Take at most *wanted* tokens, leaving *reserve*. Zero only reads."""
 
-    def change(self, change: Change) -> TakenTokens:
+    def change(self, change: BucketChange) -> TakenTokens:
         """Replace the state by the result of *change*, which may be called more than once."""
 
 
-class MemoryStore:
+class MemoryBucketStore:
     """A bucket for the threads of one process. Its clock starts at the time of day and is monotonic from then on."""
 
     def __init__(self, clock: Clock, bucket_state: BucketState) -> None:
@@ -252,14 +252,14 @@ class MemoryStore:
             self._bucket_state, count = self._bucket_state.take_available(now, wanted, reserve)
             return TakenTokens(count, self._bucket_state, now)
 
-    def change(self, change: Change) -> TakenTokens:
+    def change(self, change: BucketChange) -> TakenTokens:
         with self._lock:
             now = self._offset + self._clock.monotonic()
             self._bucket_state = structs.replace(change(self._bucket_state, now), as_of=now)
             return TakenTokens(0, self._bucket_state, now)
 
 
-class BucketAccess:
+class BucketStoreWithLastState:
     """Accesses a store and keeps the last result."""
 
     def __init__(self, clock: Clock, store: BucketStore) -> None:
@@ -275,10 +275,10 @@ class BucketAccess:
         return self.last.now + self._clock.monotonic() - self._seen_at
 
     def take_available(self, wanted: int, reserve: int) -> TakenTokens:
-        return self._remember(self._store.take_available(wanted, reserve))
+        return self._keep_last_result(self._store.take_available(wanted, reserve))
 
-    def change(self, change: Change) -> None:
-        self._remember(self._store.change(change))
+    def change(self, change: BucketChange) -> None:
+        self._keep_last_result(self._store.change(change))
 
     def set_level(self, level: float) -> None:
         self.change(lambda state, now: structs.replace(state, bucket=state.bucket.with_level(now, level)))
@@ -295,12 +295,12 @@ class BucketAccess:
 
         self.change(change)
 
-    def _remember(self, taken: TakenTokens) -> TakenTokens:
+    def _keep_last_result(self, taken: TakenTokens) -> TakenTokens:
         self.last, self._seen_at = taken, self._clock.monotonic()
         return taken
 
 
-class Forecast(Struct, frozen=True):
+class RequestDurationForecast(Struct, frozen=True):
     """The time that *requests* need.
 
     Attributes:
@@ -315,12 +315,12 @@ class Forecast(Struct, frozen=True):
     seconds: float | None
 
 
-def forecast(bucket_state: BucketState, requests: int, now: float) -> Forecast:
+def forecast_request_duration(bucket_state: BucketState, requests: int, now: float) -> RequestDurationForecast:
     """Return the time that *requests* need from *now*, in seconds on the clock of *bucket_state*."""
     estimate = bucket_state.estimate
     if estimate.burst is None or estimate.rate_per_s is None:
-        return Forecast(requests, None, estimate.rate_per_s, None)
+        return RequestDurationForecast(requests, None, estimate.rate_per_s, None)
     level = bucket_state.bucket.level(now)
     wait_s = max(0.0, bucket_state.frozen_until - now) if requests else 0.0
     seconds = max(wait_s, (requests - level) / estimate.rate_per_s, 0.0)
-    return Forecast(requests, min(requests, max(0, int(level))), estimate.rate_per_s, seconds)
+    return RequestDurationForecast(requests, min(requests, max(0, int(level))), estimate.rate_per_s, seconds)

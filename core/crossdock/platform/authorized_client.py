@@ -32,7 +32,7 @@ class AuthorizedClient(HttpClient):
         """Send one request as `HttpClient.send` does. After an UnauthorizedError nothing was sent."""
         sent: list[str] = []
         for is_last in (False, True):
-            authorization = self._authorization()
+            authorization = self._authorization_or_raise_not_sent()
             sent.append(authorization.removeprefix("Bearer "))
             merged = {**(headers or {}), "authorization": authorization}
             answer = super().send(method, path, body=body, headers=merged, params=params, may_leave=may_leave)
@@ -40,7 +40,7 @@ class AuthorizedClient(HttpClient):
                 break
         return redacted_answer(answer, lambda text: redacted(text, sent))
 
-    def _authorization(self) -> str:
+    def _authorization_or_raise_not_sent(self) -> str:
         try:
             return self._credential.authorization()
         except UnavailableError as error:

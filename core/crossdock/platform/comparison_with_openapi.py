@@ -16,7 +16,14 @@ from msgspec import Struct
 from pydantic.json_schema import models_json_schema
 
 from crossdock.mapping.resource_types import RESOURCES, make_platform_external_id
-from crossdock.platform.openapi_file import METHODS, Json, OpenApi, list_or_empty, mapping_or_empty, schema_types
+from crossdock.platform.openapi_file import (
+    METHODS,
+    Json,
+    OpenApiDocument,
+    list_or_empty,
+    mapping_or_empty,
+    schema_types,
+)
 from crossdock.platform.platform_config import PATHS, Profile
 from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 from crossdock.values.fixed_decimal_contexts import EXACT
@@ -30,24 +37,24 @@ _SHOWN = 5
 _FORMATS = {"date", "date-time", "uuid"}
 
 
-class Difference(Struct, frozen=True):
+class OpenApiDifference(Struct, frozen=True):
     where: str
     what: str
     fix: str = ""
     is_error: bool = True
 
 
-def document_and_wire_model_schema(resource: str) -> tuple[OpenApi, Json]:
+def document_and_schema_of_sent_record(resource: str) -> tuple[OpenApiDocument, Json]:
     """Return the schema of what is sent to create a record, and the document that it refers to."""
-    document = _sent_schemas()
+    document = _document_of_sent_models()
     return document, document.merged_schema({"$ref": f"#/$defs/{RESOURCES[resource].wire.__name__}"})
 
 
 @cache
-def _sent_schemas() -> OpenApi:
+def _document_of_sent_models() -> OpenApiDocument:
     models = [(kind.wire, "validation") for kind in RESOURCES.values()]
     _, schemas = models_json_schema(models, ref_template="#/$defs/{model}")  # type: ignore[arg-type]  # a wider Literal
-    return OpenApi("crossdock", schemas)
+    return OpenApiDocument("crossdock", schemas)
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
@@ -61,11 +68,11 @@ def normalized_name(name: str) -> str:
 
 
 class MemberComparison:
-    def __init__(self, document: OpenApi, where: str) -> None:
+    def __init__(self, document: OpenApiDocument, where: str) -> None:
         self._document, self._where = document, where
-        self._ours = _sent_schemas()
+        self._ours = _document_of_sent_models()
 
-    def differences(self, ours: object, theirs: object, place: str = "") -> Iterator[Difference]:
+    def differences(self, ours: object, theirs: object, place: str = "") -> Iterator[OpenApiDifference]:
         mine, other = self._ours.merged_schema(ours), self._document.merged_schema(theirs)
         allowed, kind = schema_types(other), next(iter(schema_types(mine) - {"null"}), "")
         if allowed and kind not in allowed and not (kind == "integer" and "number" in allowed):
@@ -82,7 +89,7 @@ class MemberComparison:
         elif kind == "number":
             yield from self._number_differences(other, place)
 
-    def _object_differences(self, mine: Json, other: Json, place: str) -> Iterator[Difference]:
+    def _object_differences(self, mine: Json, other: Json, place: str) -> Iterator[OpenApiDifference]:
         members, described = mapping_or_empty(mine.get("properties")), mapping_or_empty(other.get("properties"))
         always, is_closed = set(mine.get("required") or ()), other.get("additionalProperties") is False
         unknown = [name for name in members if name not in described]
@@ -100,7 +107,7 @@ class MemberComparison:
             if name in described:
                 yield from self.differences(schema, described[name], f"{place}/{name}")
 
-    def _text_differences(self, mine: Json, other: Json, place: str) -> Iterator[Difference]:
+    def _text_differences(self, mine: Json, other: Json, place: str) -> Iterator[OpenApiDifference]:
         codes = _CODES.get(str(mine.get("pattern")))
         if codes is None and "format" not in mine and "enum" not in mine:
             yield from self._bound_differences(mine, other, place, "Length", "characters")
@@ -118,7 +125,7 @@ class MemberComparison:
         if isinstance(pattern, str) and (refused := [each for each in samples if not _matches_pattern(pattern, each)]):
             yield self._difference_at(place, f"must match {pattern}; {min(refused)!r} does not")
 
-    def _allowed_value_differences(self, values: set[str], other: Json, place: str) -> Iterator[Difference]:
+    def _allowed_value_differences(self, values: set[str], other: Json, place: str) -> Iterator[OpenApiDifference]:
         stated = [other["const"]] if "const" in other else other.get("enum")
         if not isinstance(stated, list):
             return
@@ -129,7 +136,9 @@ class MemberComparison:
         elif not values:
             yield self._difference_at(place, f"accepts only {', '.join(sorted(allowed)[:_SHOWN])}", is_error=False)
 
-    def _bound_differences(self, mine: Json, other: Json, place: str, of: str, unit: str) -> Iterator[Difference]:
+    def _bound_differences(
+        self, mine: Json, other: Json, place: str, of: str, unit: str
+    ) -> Iterator[OpenApiDifference]:
         most, least = _decimal_or_none(other.get(f"max{of}")), _decimal_or_none(other.get(f"min{of}"))
         sent_most, sent_least = (
             _decimal_or_none(mine.get(f"max{of}")),
@@ -144,7 +153,7 @@ class MemberComparison:
                 place, f"has at least {least:f} {unit}; {sent_least:f} may be sent", is_error=False
             )
 
-    def _number_differences(self, other: Json, place: str) -> Iterator[Difference]:
+    def _number_differences(self, other: Json, place: str) -> Iterator[OpenApiDifference]:
         most, least = _decimal_or_none(other.get("maximum")), _decimal_or_none(other.get("minimum"))
         below, above = _decimal_or_none(other.get("exclusiveMaximum")), _decimal_or_none(other.get("exclusiveMinimum"))
         step = _decimal_or_none(other.get("multipleOf"))
@@ -158,8 +167,8 @@ class MemberComparison:
             if is_narrower:
                 yield self._difference_at(place, f"{text}; other numbers may be sent", is_error=False)
 
-    def _difference_at(self, place: str, what: str, *, is_error: bool = True) -> Difference:
-        return Difference(f"{self._where} {place or '/'}", what, is_error=is_error)
+    def _difference_at(self, place: str, what: str, *, is_error: bool = True) -> OpenApiDifference:
+        return OpenApiDifference(f"{self._where} {place or '/'}", what, is_error=is_error)
 
 
 def _decimal_or_none(value: Any) -> Decimal | None:
@@ -181,13 +190,13 @@ _SENT_HEADERS = frozenset({"accept", "authorization", "content-type", "if-match"
 _LEAST_OVERLAP = 0.5  # of the members, for a path whose name says nothing
 
 
-def compare_with_profile(
-    document: OpenApi,
+def compare_openapi_with_profile(
+    document: OpenApiDocument,
     profile: Profile,
     written: Sequence[str],
     looked_up: Collection[str],
     deleted: Collection[str],
-) -> list[Difference]:
+) -> list[OpenApiDifference]:
     comparison = _ProfileComparison(document, profile)
     found = [
         each
@@ -200,20 +209,22 @@ def compare_with_profile(
 
 
 class _ProfileComparison:
-    def __init__(self, document: OpenApi, profile: Profile) -> None:
+    def __init__(self, document: OpenApiDocument, profile: Profile) -> None:
         self._document, self._profile = document, profile
         self._items = {
             _without_parameter_names(path): (path, item) for path, item in document.paths_with_server_prefixes()
         }
         self._base = urlsplit(profile.base_url).path.rstrip("/")
 
-    def resource_differences(self, resource: str, *, needs_look_up: bool, is_deleted: bool) -> Iterator[Difference]:
+    def resource_differences(
+        self, resource: str, *, needs_look_up: bool, is_deleted: bool
+    ) -> Iterator[OpenApiDifference]:
         """Compare the operations on one resource, at the configured path or else at the proposed one."""
         path = self._profile.resource_path(resource)
         if self._path_item(path) is None:
             proposed = self._proposed_path(resource)
             fix = f"platform.paths.{resource}: {proposed}" if proposed else ""
-            yield Difference(f"POST {path}", f"has no such path for {resource}", fix)
+            yield OpenApiDifference(f"POST {path}", f"has no such path for {resource}", fix)
             if proposed is None:
                 return
             path = proposed
@@ -222,11 +233,11 @@ class _ProfileComparison:
         yield from found
         below = self._path_item(f"{path}/{{}}") or {}
         if not RESOURCES[resource].write_once:
-            said = {(_member_place(each), each.what) for each in found}
+            said = {(_member_of_difference(each), each.what) for each in found}
             updates = self._update_differences(resource, path, below)
-            yield from (each for each in updates if (_member_place(each), each.what) not in said)
+            yield from (each for each in updates if (_member_of_difference(each), each.what) not in said)
         if is_deleted and "delete" not in below:
-            yield Difference(f"DELETE {path}/{{id}}", _missing_operation_text(below))
+            yield OpenApiDifference(f"DELETE {path}/{{id}}", _missing_operation_text(below))
         if self._profile.can_look_up(resource):
             yield from self._look_up_differences(path, item, is_needed=needs_look_up)
 
@@ -236,20 +247,20 @@ class _ProfileComparison:
                 return self._items[each][1]
         return None
 
-    def _operation(self, item: Json, method: str) -> Json | None:
+    def _operation_or_none(self, item: Json, method: str) -> Json | None:
         return self._document.resolved(mapping_or_empty(item[method])) if method in item else None
 
-    def _differences_of_create_operation(self, resource: str, path: str, item: Json) -> Iterator[Difference]:
-        where, create = f"POST {path}", self._operation(item, "post")
+    def _differences_of_create_operation(self, resource: str, path: str, item: Json) -> Iterator[OpenApiDifference]:
+        where, create = f"POST {path}", self._operation_or_none(item, "post")
         if create is None:
-            yield Difference(where, _missing_operation_text(item))
+            yield OpenApiDifference(where, _missing_operation_text(item))
             return
         yield from self._header_differences(where, item, create)
         body = self._json_body_schema(create)
         if body is None:
-            yield Difference(where, "describes no JSON body")
+            yield OpenApiDifference(where, "describes no JSON body")
         else:
-            yield from MemberComparison(self._document, where).differences(self._wire_model_schema(resource), body)
+            yield from MemberComparison(self._document, where).differences(self._schema_of_sent_record(resource), body)
         answered = [
             self._json_body_schema(self._document.resolved(mapping_or_empty(answer)))
             for status, answer in mapping_or_empty(create.get("responses")).items()
@@ -260,26 +271,28 @@ class _ProfileComparison:
             ids = schema_types(self._document.merged_schema(members.get("id"))) - {"string"}
             if members and "id" not in members:
                 known = next((name for name in members if normalized_name(name).endswith("id")), None)
-                yield Difference(where, "the response has no id" + (f"; it has {known}" if known else ""))
+                yield OpenApiDifference(where, "the response has no id" + (f"; it has {known}" if known else ""))
             elif ids:
-                yield Difference(where, f"the id in the response has the type {' or '.join(sorted(ids))}; text is read")
+                yield OpenApiDifference(
+                    where, f"the id in the response has the type {' or '.join(sorted(ids))}; text is read"
+                )
 
-    def _update_differences(self, resource: str, path: str, below: Json) -> Iterator[Difference]:
-        where, update = f"PATCH {path}/{{id}}", self._operation(below, "patch")
+    def _update_differences(self, resource: str, path: str, below: Json) -> Iterator[OpenApiDifference]:
+        where, update = f"PATCH {path}/{{id}}", self._operation_or_none(below, "patch")
         if update is None:
-            yield Difference(where, _missing_operation_text(below))
+            yield OpenApiDifference(where, _missing_operation_text(below))
             return
         yield from self._header_differences(where, below, update)
         body = self._json_body_schema(update)
         if body is not None:
-            mine = self._wire_model_schema(resource)
+            mine = self._schema_of_sent_record(resource)
             always = list_or_empty(self._document.merged_schema(body).get("required"))
             found = MemberComparison(self._document, where).differences({**mine, "required": always}, body)
             yield from found
             if always:
-                yield Difference(where, f"requires {', '.join(map(str, always))}; only changed members are sent")
+                yield OpenApiDifference(where, f"requires {', '.join(map(str, always))}; only changed members are sent")
 
-    def _header_differences(self, where: str, item: Json, operation: Json) -> Iterator[Difference]:
+    def _header_differences(self, where: str, item: Json, operation: Json) -> Iterator[OpenApiDifference]:
         profile = self._profile
         names = {normalized_name(profile.tenant_header): "tenant_header"}
         if profile.idempotency.enabled:
@@ -290,22 +303,22 @@ class _ProfileComparison:
                 continue
             key = "tenant_header" if "tenant" in name.lower() else "idempotency.header"
             if key == "tenant_header" or "idempoten" in name.lower():
-                yield Difference(
+                yield OpenApiDifference(
                     where, f"has the header {name}, which is not sent", f"platform.{key}: {name}", is_required
                 )
             elif is_required:
-                yield Difference(where, f"requires the header {name}, which is not sent")
+                yield OpenApiDifference(where, f"requires the header {name}, which is not sent")
 
-    def _look_up_differences(self, path: str, item: Json, *, is_needed: bool) -> Iterator[Difference]:
-        where, look_up = f"GET {path}", self._operation(item, "get")
+    def _look_up_differences(self, path: str, item: Json, *, is_needed: bool) -> Iterator[OpenApiDifference]:
+        where, look_up = f"GET {path}", self._operation_or_none(item, "get")
         if look_up is None:
-            yield Difference(where, _missing_operation_text(item), is_error=is_needed)
+            yield OpenApiDifference(where, _missing_operation_text(item), is_error=is_needed)
             return
         parameter, known = self._profile.lookup.parameter, self._required_by_parameter_name(item, look_up, "query")
         if parameter not in known:
             near = nearest_name(parameter, known) or next((each for each in known if "external" in each.lower()), None)
             fix = f"platform.lookup.parameter: {near}" if near else ""
-            yield Difference(where, f"has no parameter {parameter} to look records up", fix, is_needed)
+            yield OpenApiDifference(where, f"has no parameter {parameter} to look records up", fix, is_needed)
 
     def _proposed_path(self, resource: str) -> str | None:
         """Return a path that creates such records, by its name or else by its members, relative to the base address."""
@@ -324,16 +337,16 @@ class _ProfileComparison:
 
     def _share_of_sent_members_described(self, resource: str, item: Json) -> float:
         """Return the share of the always sent members that the body of a create has, whatever their spelling."""
-        create = self._operation(item, "post") or {}
+        create = self._operation_or_none(item, "post") or {}
         described = mapping_or_empty(
             self._document.merged_schema(self._json_body_schema(create) or {}).get("properties")
         )
-        wanted = {normalized_name(name) for name in self._wire_model_schema(resource)["required"]} - {"externalid"}
+        wanted = {normalized_name(name) for name in self._schema_of_sent_record(resource)["required"]} - {"externalid"}
         return len(wanted & set(map(normalized_name, described))) / len(wanted)
 
     @staticmethod
-    def _wire_model_schema(resource: str) -> Json:
-        return document_and_wire_model_schema(resource)[1]
+    def _schema_of_sent_record(resource: str) -> Json:
+        return document_and_schema_of_sent_record(resource)[1]
 
     def _json_body_schema(self, holder: Json) -> object | None:
         inner = self._document.resolved(mapping_or_empty(holder["requestBody"])) if "requestBody" in holder else holder
@@ -352,7 +365,7 @@ class _ProfileComparison:
         return found
 
 
-def _member_place(difference: Difference) -> str:
+def _member_of_difference(difference: OpenApiDifference) -> str:
     return difference.where.rpartition(" ")[2]
 
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
-from crossdock.pacing.backoff import pause_s
+from crossdock.pacing.backoff import jittered_backoff_pause_s
 from crossdock.platform.platform_config import ClientCredentials, Profile
 from crossdock.reading.transport import oauth_messages
 from crossdock.reading.transport.http_answer_and_error_types import Answer
@@ -66,10 +66,12 @@ class TokenEndpoint:
             for attempt in range(ATTEMPTS):
                 if attempt:
                     retry = self._profile.retry
-                    self._clock.sleep(pause_s(attempt, base_s=retry.base_s, cap_s=retry.cap_s, rng=self._rng))
+                    self._clock.sleep(
+                        jittered_backoff_pause_s(attempt, base_s=retry.base_s, cap_s=retry.cap_s, rng=self._rng)
+                    )
                 requested_at = self._clock.monotonic()
                 try:
-                    return self._token_in(client.send("POST", "", body=body), requested_at)
+                    return self._granted_token_or_raise(client.send("POST", "", body=body), requested_at)
                 except UnavailableError as error:
                     reason = error.message
         raise UnavailableError(
@@ -84,7 +86,7 @@ class TokenEndpoint:
         fields, authorization = oauth_messages.client_authentication(rule.client_id, self._secret, rule.client_auth)
         return urlencode(form | fields).encode(), headers | authorization
 
-    def _token_in(self, answer: Answer, requested_at: float) -> GrantedToken:
+    def _granted_token_or_raise(self, answer: Answer, requested_at: float) -> GrantedToken:
         status, members = answer.status, oauth_messages.json_members(answer.body)
         if oauth_messages.is_temporary_failure(status, members):
             raise UnavailableError(f"HTTP {status}", code="token_unavailable")
@@ -97,7 +99,7 @@ class TokenEndpoint:
             )
         if not (isinstance(kind, str) and kind.lower() == "bearer"):
             raise UnavailableError("the token_type is not Bearer", code="token_unavailable")
-        scopes, extra = self._granted_and_extra_scopes(members.get("scope"))
+        scopes, extra = self._granted_and_extra_scopes_or_raise(members.get("scope"))
         life_s = oauth_messages.token_life_s(members.get("expires_in"))
         return GrantedToken(f"Bearer {token}", requested_at, life_s, scopes, extra)
 
@@ -108,7 +110,7 @@ class TokenEndpoint:
             f"rejected the token request: {reason}", where=self._url, hint=hint, code="token_refused"
         )
 
-    def _granted_and_extra_scopes(self, scope: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _granted_and_extra_scopes_or_raise(self, scope: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
         requested = self._rule.scopes
         if scope is None:
             return requested, ()
@@ -144,14 +146,14 @@ class Credential(Protocol):
         """The current access token; None without one."""
 
 
-def make_credential(profile: Profile, clock: Clock) -> Credential:
+def make_credential_of_profile(profile: Profile, clock: Clock) -> Credential:
     """Make the credential of *profile*. Nothing is read or requested yet."""
     if isinstance(profile.auth, ClientCredentials):
-        return TokenCredential(TokenEndpoint(profile, profile.auth, clock), clock)
-    return KeyCredential(profile.auth.token)
+        return AccessTokenCredential(TokenEndpoint(profile, profile.auth, clock), clock)
+    return ApiKeyCredential(profile.auth.token)
 
 
-class KeyCredential:
+class ApiKeyCredential:
     current_token = None
 
     def __init__(self, key: Secret) -> None:
@@ -168,7 +170,7 @@ class KeyCredential:
         return False
 
 
-class TokenCredential:
+class AccessTokenCredential:
     """An access token that one thread requests for all. They use the old one while it is valid. A refusal is final."""
 
     def __init__(self, endpoint: TokenEndpoint, clock: Clock) -> None:
@@ -214,14 +216,14 @@ class TokenCredential:
             if token:
                 self._renew_at = token.requested_at + RENEWED_AT * token.life_s
             elif isinstance(failure, UnavailableError):
-                token = self._keep_old_token()
+                token = self._old_token_if_still_valid()
             self.current_token = token
         if token:
             pending.set_result(token)
         else:
             pending.set_exception(failure)
 
-    def _keep_old_token(self) -> GrantedToken | None:
+    def _old_token_if_still_valid(self) -> GrantedToken | None:
         """Return the old token if it is still valid, to be renewed after half of its remaining life."""
         now, token = self._clock.monotonic(), self.current_token
         if token is None or now >= _expires_at(token):

@@ -47,7 +47,7 @@ class ScopeComparison(Struct, frozen=True):
 def needed_scopes(profile: Profile, written: Collection[str], read: Collection[str]) -> tuple[NeededScope, ...]:
     """Return the scopes to write the resources *written* and to read the others of *read*. Writing includes reading."""
     chosen = [(name, "write" if name in written else "read") for name in RESOURCES if name in {*written, *read}]
-    return tuple(_needed_scope(profile, name, access) for name, access in chosen)
+    return tuple(_needed_scope_of_resource(profile, name, access) for name, access in chosen)
 
 
 def compare_scopes(wanted: Sequence[NeededScope], granted: Sequence[str] | None) -> ScopeComparison:
@@ -61,7 +61,7 @@ def compare_scopes(wanted: Sequence[NeededScope], granted: Sequence[str] | None)
         for scope in wanted
         if scope.sufficient.isdisjoint(granted) and not any(map(scope.is_granted_for_single_records, granted))
     )
-    if granted and all(scope.is_assumed for scope in wanted) and not any(map(_has_default_name, granted)):
+    if granted and all(scope.is_assumed for scope in wanted) and not any(map(_has_default_scope_name, granted)):
         return ScopeComparison(
             f"{needs}; granted: {' '.join(granted)}; set platform.scope_names to compare these names"
         )
@@ -71,7 +71,7 @@ def compare_scopes(wanted: Sequence[NeededScope], granted: Sequence[str] | None)
     return ScopeComparison("; ".join([needs, *(said or ["exactly these are granted"])]), missing, narrowed, extra)
 
 
-def _needed_scope(profile: Profile, resource: str, access: str) -> NeededScope:
+def _needed_scope_of_resource(profile: Profile, resource: str, access: str) -> NeededScope:
     including = ("read", "write") if access == "read" else ("write",)
     template = profile.oauth_scope_template(resource)
     begin, _, end = template.partition("{access}")
@@ -82,7 +82,7 @@ def _needed_scope(profile: Profile, resource: str, access: str) -> NeededScope:
     )
 
 
-def _has_default_name(name: str) -> bool:
+def _has_default_scope_name(name: str) -> bool:
     begin, _, access = name.partition(":")
     known = {template.partition(":")[0] for template in SCOPE_NAMES.values()} | {"*"}
     return begin in known and access.rpartition(":")[2] in {"read", "write"}

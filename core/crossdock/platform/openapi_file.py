@@ -21,7 +21,7 @@ METHODS = ("get", "post", "put", "patch", "delete")
 
 
 @dataclass(frozen=True, slots=True)
-class OpenApi:
+class OpenApiDocument:
     name: str
     data: Json
     _known: dict[str, Json] = field(default_factory=dict, repr=False, compare=False)  # schemas by reference
@@ -40,7 +40,7 @@ class OpenApi:
             if not isinstance(reference, str):
                 return value
             beside = {name: inner for name, inner in value.items() if name != "$ref"}
-            value = {**self._follow_reference(reference), **beside}
+            value = {**self._value_at_reference(reference), **beside}
         raise ConfigError(
             "a $ref refers to itself", where=self._location_text_of_reference(reference), code="openapi_unsuitable"
         )
@@ -74,7 +74,7 @@ class OpenApi:
             found.setdefault("type", sorted(set().union(*map(schema_types, choices))))
         return found
 
-    def _follow_reference(self, reference: str) -> Json:
+    def _value_at_reference(self, reference: str) -> Json:
         if not reference.startswith("#/"):
             message = f"$ref: {reference} is outside of this document"
             hint = "bundle the document into one file first"
@@ -118,9 +118,9 @@ class OpenApi:
                     continue
 
 
-def read(path: Path) -> OpenApi:
+def read_openapi_file(path: Path) -> OpenApiDocument:
     """Read a document in JSON or YAML, of at most `MAX_BYTES`."""
-    return checked_document(parsed_json_or_yaml_file(path), str(path))
+    return openapi_document_or_raise(parsed_json_or_yaml_file(path), str(path))
 
 
 def parsed_json_or_yaml_file(path: Path) -> object:
@@ -133,10 +133,10 @@ def parsed_json_or_yaml_file(path: Path) -> object:
         raise ConfigError(f"cannot be read: {error.strerror or error}", where=name, code="file_unreadable") from error
     except UnicodeDecodeError:
         raise ConfigError("is not UTF-8 text", where=name, code="openapi_unsuitable") from None
-    return _parsed_text(text, name)
+    return _parsed_json_or_yaml(text, name)
 
 
-def checked_document(parsed_value: object, name: str) -> OpenApi:
+def openapi_document_or_raise(parsed_value: object, name: str) -> OpenApiDocument:
     """Return *parsed_value* as a document, if it is one of version 3.0 or 3.1."""
     version = parsed_value.get("openapi") if isinstance(parsed_value, Mapping) else None
     if not isinstance(parsed_value, Mapping) or not str(version).startswith(("3.0", "3.1")):
@@ -145,10 +145,10 @@ def checked_document(parsed_value: object, name: str) -> OpenApi:
         )
     if not isinstance(parsed_value.get("paths"), Mapping):
         raise ConfigError("has no paths", where=name, code="openapi_unsuitable")
-    return OpenApi(name, parsed_value)
+    return OpenApiDocument(name, parsed_value)
 
 
-def _parsed_text(text: str, name: str) -> object:
+def _parsed_json_or_yaml(text: str, name: str) -> object:
     if text.lstrip().startswith("{"):
         try:
             return exact_json.loads(text)

@@ -88,12 +88,12 @@ class Rate(ConfigModel):
         most_per_s = rate / 60 if isinstance(rate, int) else math.inf
         estimate = LimitEstimate(most_per_s=most_per_s, most_at_once=burst or UNLIMITED)
         if burst is not None:
-            estimate = estimate.with_burst(burst, "set")
+            estimate = estimate.with_capped_burst(burst, "set")
         if isinstance(rate, int):
-            estimate = estimate.with_rate(most_per_s, "set")
+            estimate = estimate.with_capped_rate(most_per_s, "set")
         elif rate is None:
-            estimate = estimate.with_rate(DOCUMENTED_PER_S, "documented")
-        return estimate.with_earlier_findings(earlier)
+            estimate = estimate.with_capped_rate(DOCUMENTED_PER_S, "documented")
+        return estimate.with_limits_found_by_earlier_runs(earlier)
 
 
 class Idempotency(ConfigModel):
@@ -188,7 +188,7 @@ class Profile(ConfigModel):
         return next((text for name, text in self.scope_names.items() if name == resource), SCOPE_NAMES[resource])
 
     @model_validator(mode="after")
-    def _check_after_ambiguous_rules(self) -> Self:
+    def _raise_if_after_ambiguous_impossible(self) -> Self:
         chosen = self.after_ambiguous
         for resource, rule in chosen.items() if isinstance(chosen, Mapping) else [(None, chosen)]:
             if rule == "resend" and not self.idempotency.enabled:

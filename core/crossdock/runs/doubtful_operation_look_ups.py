@@ -223,7 +223,7 @@ class LookUps:
             self._allowance.record_answer(
                 tokens[0],
                 accepted=answer.status != 429,
-                headers=rate_limits_in_answers.read(answer.headers),
+                headers=rate_limits_in_answers.read_rate_limit_headers(answer.headers),
                 retry_after_s=wait_stated_by_answer_s(answer.headers, answer.body),
             )
             if answer.status in {401, 403}:

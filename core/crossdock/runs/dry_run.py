@@ -14,7 +14,7 @@ from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, strip_traceback_and_causes
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.pacing.token_bucket import BucketState, Forecast, LimitEstimate, forecast
+from crossdock.pacing.token_bucket import BucketState, LimitEstimate, RequestDurationForecast, forecast_request_duration
 from crossdock.reading.sources.run_context import ClosingStack, SourceContext, create_run_folder
 from crossdock.runs import moved_targets, stored_rate_limits
 from crossdock.runs.adoptable_record_reading import note_possible_adoptions, note_possible_doubts
@@ -192,14 +192,14 @@ class _Preview:
         }
         return self.result
 
-    def _forecast_of_requests(self, target: str, requests: int) -> Forecast:
+    def _forecast_of_requests(self, target: str, requests: int) -> RequestDurationForecast:
         now, earlier = self._now.timestamp(), self._earlier[target]
         try:
             estimate = self._targets[target].estimate(earlier)
         except AuthorCodeError as error:  # the sync can send nothing to it
             self.result.errors.setdefault(target, error)
             estimate = LimitEstimate()
-        return forecast(BucketState.from_earlier_run(earlier, estimate, now), requests, now)
+        return forecast_request_duration(BucketState.from_earlier_run(earlier, estimate, now), requests, now)
 
     # ---- what earlier runs left
 

@@ -18,7 +18,7 @@ from tests.integration.pacing import spender
 from tests.waiting import eventually
 
 from crossdock.errors import StateError
-from crossdock.pacing.token_bucket import Bucket, BucketState, BucketStore, LimitEstimate, MemoryStore
+from crossdock.pacing.token_bucket import Bucket, BucketState, BucketStore, LimitEstimate, MemoryBucketStore
 from crossdock.state import SharedBucket, StateUrl, parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.testing.postgres_server import PostgresServer
@@ -41,7 +41,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
 
         def open_(estimate: LimitEstimate) -> BucketStore:
             if request.param == "memory":
-                made.append(made[0] if made else MemoryStore(SystemClock(), BucketState.from_estimate(estimate)))
+                made.append(made[0] if made else MemoryBucketStore(SystemClock(), BucketState.from_estimate(estimate)))
             else:
                 store = SharedBucket(url, SystemClock(), "b", lambda earlier: earlier or estimate)
                 made.append(stack.enter_context(closing(store)))

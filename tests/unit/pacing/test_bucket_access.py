@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from tests.allowances import configured
 
-from crossdock.pacing.token_bucket import BucketAccess, BucketState, LimitEstimate, MemoryStore
+from crossdock.pacing.token_bucket import BucketState, BucketStoreWithLastState, LimitEstimate, MemoryBucketStore
 from crossdock.testing.manual_clock import ManualClock
 
 
-def view_of(estimate: LimitEstimate) -> tuple[ManualClock, BucketAccess]:
+def view_of(estimate: LimitEstimate) -> tuple[ManualClock, BucketStoreWithLastState]:
     clock = ManualClock()
-    return clock, BucketAccess(clock, MemoryStore(clock, BucketState.from_estimate(estimate)))
+    return clock, BucketStoreWithLastState(clock, MemoryBucketStore(clock, BucketState.from_estimate(estimate)))
 
 
 def test_its_present_follows_the_clock() -> None:

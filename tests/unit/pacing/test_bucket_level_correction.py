@@ -10,7 +10,7 @@ from tests.allowances import configured
 from crossdock.pacing.rate_limit_learner import AnsweredRequest, BucketSample, LimitLearner
 from crossdock.pacing.rate_limits_in_answers import RateHeaders
 from crossdock.pacing.request_allowance import LevelTracker
-from crossdock.pacing.token_bucket import BucketAccess, BucketState, LimitEstimate, MemoryStore
+from crossdock.pacing.token_bucket import BucketState, BucketStoreWithLastState, LimitEstimate, MemoryBucketStore
 from crossdock.testing.manual_clock import ManualClock
 
 LATENCY_S = 0.2
@@ -21,7 +21,9 @@ class Bench:
 
     def __init__(self, estimate: LimitEstimate) -> None:
         self.clock = ManualClock()
-        self.view = BucketAccess(self.clock, MemoryStore(self.clock, BucketState.from_estimate(estimate)))
+        self.view = BucketStoreWithLastState(
+            self.clock, MemoryBucketStore(self.clock, BucketState.from_estimate(estimate))
+        )
         self.tracker = LevelTracker(self.view, LimitLearner(self.view), self.clock.monotonic())
 
     def take(self, count: int) -> int:
@@ -41,7 +43,7 @@ class Bench:
 
     def read(self, remaining: float, number: int, *, accepted: bool = True, others: int = 49) -> None:
         headers = RateHeaders("triple", remaining, 100)
-        self.tracker.correct_by_headers(
+        self.tracker.correct_limit_and_level_by_headers(
             headers, self.answer(number, accepted=accepted, others=others), accepted=accepted
         )
 

@@ -11,7 +11,7 @@ from tests.unit.pacing.simulation import Network, Server, Time, run
 from tests.unit.pacing.test_simulated import Client
 
 from crossdock.pacing.request_allowance import ASKED_AGAIN_S, Allowance, BucketShare, Token
-from crossdock.pacing.token_bucket import Bucket, BucketState, LimitEstimate, MemoryStore
+from crossdock.pacing.token_bucket import Bucket, BucketState, LimitEstimate, MemoryBucketStore
 from crossdock.testing.manual_clock import ManualClock
 
 RATE, BURST = 100.0, 1_000
@@ -20,7 +20,7 @@ RATE, BURST = 100.0, 1_000
 class Reduced(Client):
     """A simulated client that uses a part of its allowance."""
 
-    def __init__(self, clock: Time, store: MemoryStore, percent: Callable[[], int]) -> None:
+    def __init__(self, clock: Time, store: MemoryBucketStore, percent: Callable[[], int]) -> None:
         super().__init__(clock, store)
         self.allowance = Allowance(clock, store, ceiling=100, reduced=BucketShare(clock, percent))
         self.take, self.wait_s, self.room = self._counted, self.allowance.wait_s, self.allowance.free_in_flight_slots
@@ -32,11 +32,11 @@ class Reduced(Client):
         return tokens
 
 
-def full(clock: Time) -> MemoryStore:
-    return MemoryStore(clock, BucketState.from_estimate(configured(RATE, BURST)))
+def full(clock: Time) -> MemoryBucketStore:
+    return MemoryBucketStore(clock, BucketState.from_estimate(configured(RATE, BURST)))
 
 
-def empty(clock: Time) -> MemoryStore:
+def empty(clock: Time) -> MemoryBucketStore:
     made = full(clock)
     made.change(lambda state, now: structs.replace(state, bucket=state.bucket.with_level(now, 0)))
     return made

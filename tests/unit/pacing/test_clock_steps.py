@@ -11,7 +11,7 @@ from sqlalchemy import create_engine, text
 from tests.allowances import configured
 from tests.examples import examples
 
-from crossdock.pacing.token_bucket import BucketState, BucketStore, LimitEstimate, MemoryStore
+from crossdock.pacing.token_bucket import BucketState, BucketStore, LimitEstimate, MemoryBucketStore
 from crossdock.state import SharedBucket, State, StateUrl
 from crossdock.state.tables.token_buckets import SET_BACK_S
 from crossdock.testing.manual_clock import ManualClock
@@ -41,7 +41,9 @@ def test_within_a_run_a_step_changes_nothing(turns: list[Turn]) -> None:
     results = []
     for stepped in (False, True):
         clock = ManualClock()
-        results.append(taken(MemoryStore(clock, BucketState.from_estimate(ESTIMATE)), clock, turns, stepped=stepped))
+        results.append(
+            taken(MemoryBucketStore(clock, BucketState.from_estimate(ESTIMATE)), clock, turns, stepped=stepped)
+        )
     assert results[0] == results[1]
 
 
@@ -66,7 +68,7 @@ def test_a_step_between_runs_does_not_lengthen_the_wait(step: float, spent: int,
     waits, tokens = [], []
     for stepped in (False, True):
         clock = ManualClock()
-        store = MemoryStore(clock, BucketState.from_estimate(ESTIMATE))
+        store = MemoryBucketStore(clock, BucketState.from_estimate(ESTIMATE))
         left = store.take_available(spent, 0).bucket_state
         if frozen_s is not None:
             now = clock.now().timestamp()
@@ -83,7 +85,7 @@ def test_a_step_between_runs_does_not_lengthen_the_wait(step: float, spent: int,
 def test_the_state_keeps_when_a_bucket_was_changed(state: State) -> None:
     """The bucket is read back with the instant of its last change."""
     clock = ManualClock()
-    left = MemoryStore(clock, BucketState.from_estimate(ESTIMATE)).take_available(30, 0).bucket_state
+    left = MemoryBucketStore(clock, BucketState.from_estimate(ESTIMATE)).take_available(30, 0).bucket_state
     with state.begin() as tx:
         tx.buckets.put("platform", left)
     with state.begin_read_only() as tx:

@@ -24,7 +24,11 @@ def test_an_impossible_limit_is_rejected(rate: float, burst: int) -> None:
 @given(st.floats(0.01, 1e6), st.integers(-10, 10**6))
 def test_the_configured_limit_caps_every_other(rate: float, burst: int) -> None:
     """Neither a reported nor a learned value exceeds what is configured."""
-    estimate = LimitEstimate(most_per_s=10, most_at_once=50).with_rate(rate, "reported").with_burst(burst, "learned")
+    estimate = (
+        LimitEstimate(most_per_s=10, most_at_once=50)
+        .with_capped_rate(rate, "reported")
+        .with_capped_burst(burst, "learned")
+    )
     assert estimate.rate_per_s == min(rate, 10)
     assert estimate.burst == max(1, min(burst, 50))
 
@@ -55,4 +59,4 @@ def test_spendable(estimate: LimitEstimate, spendable: int) -> None:
 )
 def test_what_is_configured_remains_without_reports(most: LimitEstimate, configured: LimitEstimate) -> None:
     """Whatever was reported or learned; a rate without a burst lets one request through at once."""
-    assert most.with_rate(2, "reported").with_burst(3, "learned").configured_limit() == configured
+    assert most.with_capped_rate(2, "reported").with_capped_burst(3, "learned").configured_limit() == configured

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crossdock.pacing import rate_limits_in_answers as read_headers
-from crossdock.pacing.rate_limits_in_answers import RateHeaders, read
+from crossdock.pacing.rate_limits_in_answers import RateHeaders, read_rate_limit_headers
 from crossdock.sandbox import rate_limiter
 from crossdock.sandbox.rate_limiter import Dialect, Quota
 from crossdock.values import cache_and_date_headers
@@ -88,7 +88,7 @@ NAMED = '"burst";q=100;w=60, "daily";q=1000;w=86400'
 )
 def test_draft_10(policy: str | None, limit: str | None, expected: RateHeaders | None) -> None:
     """A list of limits, each with the policy of its name; the one with the smallest share left is returned."""
-    assert read(fields({"ratelimit-policy": policy, "ratelimit": limit})) == expected
+    assert read_rate_limit_headers(fields({"ratelimit-policy": policy, "ratelimit": limit})) == expected
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_draft_10(policy: str | None, limit: str | None, expected: RateHeaders |
 )
 def test_draft_07(policy: str | None, limit: str | None, expected: RateHeaders | None) -> None:
     """One dictionary, with the policy whose quota is its limit, or else the first."""
-    assert read(fields({"ratelimit-policy": policy, "ratelimit": limit})) == expected
+    assert read_rate_limit_headers(fields({"ratelimit-policy": policy, "ratelimit": limit})) == expected
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_separate_fields(
     """Separate fields are read alike, standard or not."""
     headers = fields({f"{prefix}-limit": limit, f"{prefix}-remaining": remaining, f"{prefix}-reset": "5"})
     dialect = "triple" if prefix == "ratelimit" else "x-ratelimit"
-    assert read(headers) == (expected and RateHeaders(dialect, *expected))
+    assert read_rate_limit_headers(headers) == (expected and RateHeaders(dialect, *expected))
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_http_date(text: str, seconds: int | None) -> None:
 def test_separate_fields_with_a_policy_field() -> None:
     """The standard's policy field supplies the rate of separate fields."""
     given = {"ratelimit-policy": "600;w=300", "ratelimit-limit": "600", "ratelimit-remaining": "580"}
-    assert read(given) == RateHeaders("triple", 580, 600, 2.0)
+    assert read_rate_limit_headers(given) == RateHeaders("triple", 580, 600, 2.0)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_separate_fields_with_a_policy_field() -> None:
 )
 def test_source_systems(headers: Mapping[str, str], expected: RateHeaders | None) -> None:
     """Shops and 3PLs have headers of their own."""
-    assert read(headers) == expected
+    assert read_rate_limit_headers(headers) == expected
 
 
 def test_the_newest_standard_wins() -> None:
@@ -216,7 +216,7 @@ def test_the_newest_standard_wins() -> None:
     }
     found = []
     for name in tuple(given):
-        limit = read(given)
+        limit = read_rate_limit_headers(given)
         assert limit is not None
         found.append((limit.dialect, limit.remaining, limit.burst))
         del given[name]
@@ -237,13 +237,13 @@ def test_the_newest_standard_wins() -> None:
 def test_a_malformed_field_does_not_hide_an_older_dialect(broken: dict[str, str]) -> None:
     """A newer dialect without a usable value gives way to an older one, even with a policy."""
     given = {**broken, "ratelimit-policy": "100;w=10", "x-ratelimit-remaining": "20"}
-    assert read(given) == RateHeaders("x-ratelimit", 20)
+    assert read_rate_limit_headers(given) == RateHeaders("x-ratelimit", 20)
 
 
 @pytest.mark.parametrize(("age", "counts"), [("0", True), ("", True), ("x", True), ("1", False), ("3600", False)])
 def test_an_answer_from_a_cache_is_ignored(age: str, counts: bool) -> None:
     """It describes the moment at which the cache was filled."""
-    assert (read({"ratelimit": LISTED, "age": age}) is not None) == counts
+    assert (read_rate_limit_headers({"ratelimit": LISTED, "age": age}) is not None) == counts
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_a_cache_shows_itself_by_its_own_headers(name: str, value: str, hit: str
     """An answer that it gave without asking the API tells neither the rate limit nor the time of now."""
     headers = {name: value, "ratelimit": LISTED, "date": DATE}
     assert cache_and_date_headers.cache_hit_header(headers) == (None if hit is None else f"{name}: {hit}")
-    assert (read(headers) is None) == (hit is not None)
+    assert (read_rate_limit_headers(headers) is None) == (hit is not None)
     assert (cache_and_date_headers.server_clock_lag_s(headers, NOW + 60) is None) == (hit is not None)
 
 
@@ -288,7 +288,7 @@ def test_the_headers_of_the_sandbox_are_read_back(dialect: Dialect, data: st.Dat
     sent = rate_limiter.policy_headers(dialect, burst, window_s)
     sent |= rate_limiter.remaining_headers(dialect, Quota(burst, left, reset_s, reset_s, now))
     rate = burst / window_s
-    assert read(sent) == {
+    assert read_rate_limit_headers(sent) == {
         "draft10": RateHeaders("draft10", left, burst, rate),
         "draft07": RateHeaders("draft07", left, burst, rate),
         "triple": RateHeaders("triple", left, burst),
@@ -299,7 +299,7 @@ def test_the_headers_of_the_sandbox_are_read_back(dialect: Dialect, data: st.Dat
 def test_a_sandbox_without_headers_reports_nothing() -> None:
     """The dialect ``none`` yields no headers."""
     sent = rate_limiter.policy_headers("none", 10, 10) | rate_limiter.remaining_headers("none", Quota(10, 5, 1, 5, NOW))
-    assert read(sent) is None
+    assert read_rate_limit_headers(sent) is None
 
 
 NAMES = [
@@ -321,7 +321,7 @@ texts = st.one_of(st.text(max_size=300), st.lists(st.sampled_from(PIECES), max_s
 @example({"ratelimit-policy": '"a";q=1;w=999999999', "ratelimit": '"a";r=999999999999999'})
 def test_no_text_does_harm(given: dict[str, str]) -> None:
     """Whatever the fields contain, nothing is raised and every number is within its bounds."""
-    found = read(given)
+    found = read_rate_limit_headers(given)
     assert found is None or within_bounds(found)
 
 
@@ -331,14 +331,14 @@ def test_a_long_field_is_not_parsed(name: str, monkeypatch: pytest.MonkeyPatch) 
     seen: list[str] = []
     monkeypatch.setattr(read_headers, "_is_decimal", seen.append)
     monkeypatch.setattr(read_headers, "parsed_structured_field", lambda text, _kind: seen.append(text))
-    assert read({name: " " * 250 + "1234567"}) is None
+    assert read_rate_limit_headers({name: " " * 250 + "1234567"}) is None
     assert not any(seen)
 
 
 def test_a_field_of_the_greatest_length_is_read() -> None:
     """256 characters are enough for several policies."""
-    assert read({"x-ratelimit-remaining": "5".rjust(256)}) == RateHeaders("x-ratelimit", 5)
-    assert read({"x-ratelimit-remaining": "5".rjust(257)}) is None
+    assert read_rate_limit_headers({"x-ratelimit-remaining": "5".rjust(256)}) == RateHeaders("x-ratelimit", 5)
+    assert read_rate_limit_headers({"x-ratelimit-remaining": "5".rjust(257)}) is None
 
 
 def fields(given: Mapping[str, str | None]) -> dict[str, str]:

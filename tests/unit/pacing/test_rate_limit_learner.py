@@ -8,7 +8,13 @@ import pytest
 
 from crossdock.pacing.rate_limit_learner import QUIET_REQUESTS, AnsweredRequest, BucketSample, LimitLearner
 from crossdock.pacing.rate_limits_in_answers import RateHeaders
-from crossdock.pacing.token_bucket import BucketAccess, BucketState, LimitEstimate, MemoryStore, Origin
+from crossdock.pacing.token_bucket import (
+    BucketState,
+    BucketStoreWithLastState,
+    LimitEstimate,
+    MemoryBucketStore,
+    Origin,
+)
 from crossdock.testing.manual_clock import ManualClock
 
 LATENCY_S = 0.05
@@ -19,12 +25,12 @@ class Bench:
 
     def __init__(self, estimate: LimitEstimate) -> None:
         self.clock = ManualClock()
-        self.store = MemoryStore(self.clock, BucketState.from_estimate(estimate))
-        self.view = BucketAccess(self.clock, self.store)
+        self.store = MemoryBucketStore(self.clock, BucketState.from_estimate(estimate))
+        self.view = BucketStoreWithLastState(self.clock, self.store)
         self.learner = LimitLearner(self.view)
 
     def accept(self, accepted: int, *, others: int = 8, is_reported: bool = False) -> None:
-        self.learner.learn_from_accepted(self._request(accepted, others), 2, is_reported=is_reported)
+        self.learner.learn_from_accepted_request(self._request(accepted, others), 2, is_reported=is_reported)
 
     def refuse(self, accepted: int, retry_after_s: float | None = None, *, others: int = 8) -> None:
         self.learner.learn_from_refused_request(self._request(accepted, others), 2, retry_after_s)
@@ -122,13 +128,13 @@ def test_a_refused_request_alone_does_not_disprove_a_configured_rate() -> None:
 def test_what_another_user_learns_is_adopted() -> None:
     """The next refused request is judged by the rate that the other has found."""
     bench = Bench(LimitEstimate(10, "learned", 100, "learned", agreed=1))
-    other = LimitLearner(BucketAccess(bench.clock, bench.store))
+    other = LimitLearner(BucketStoreWithLastState(bench.clock, bench.store))
     bench.refuse(1000)
     bench.clock.advance(50.0)
     bench.refuse(2000)
     other._view.take_available(0, 0)
-    other.adopt_from_other_users()
-    assert other.assured_per_s == bench.learner.assured_per_s == pytest.approx(20, rel=0.01)
+    other.adopt_limits_learned_by_other_users()
+    assert other.lower_bound_per_s == bench.learner.lower_bound_per_s == pytest.approx(20, rel=0.01)
 
 
 def test_a_retry_after_of_a_request_that_was_on_its_way_is_respected() -> None:
@@ -143,6 +149,6 @@ def test_a_limit_that_was_made_up_is_forgotten() -> None:
     """The configured one remains, or none, and the search begins anew."""
     bench = Bench(LimitEstimate())
     bench.learner.adopt_reported_limit(RateHeaders("draft10", 0, 100, 0.01))
-    bench.learner.restart_with_estimate(bench.view.last_state.estimate.configured_limit())
+    bench.learner.restart_search_with_estimate(bench.view.last_state.estimate.configured_limit())
     assert bench.view.last_state.estimate == LimitEstimate()
     assert bench.view.last_state.wait_s(bench.view.now, 0) == 0

@@ -13,7 +13,7 @@ RATE_PER_S, LATENCY_S = 10.0, 0.05
 
 
 def check(levels: ReportedLevels, at: float, level: float, accepted: int = 0) -> bool:
-    return levels.record_and_check_level(BucketSample(at, accepted, level), RATE_PER_S, LATENCY_S, at)
+    return levels.record_level_if_new_and_trusted(BucketSample(at, accepted, level), RATE_PER_S, LATENCY_S, at)
 
 
 @given(st.lists(st.tuples(st.floats(0.01, 5.0), st.integers(0, 20)), max_size=80))
@@ -47,7 +47,7 @@ def test_an_empty_bucket_that_refuses_nothing_is_wrong() -> None:
     """Thirty reports of an empty bucket without a refusal are misleading; a refusal starts the count again."""
     levels = ReportedLevels()
     assert all(check(levels, float(n), 0.0) for n in range(MAX_EMPTY - 1))
-    levels.record_level_at_refusal(0.0)
+    levels.detect_misleading_level_at_refusal(0.0)
     assert check(levels, 50.0, 0.0)
     assert [check(levels, 51.0 + n, 0.0) for n in range(MAX_EMPTY - 1)] == [True] * (MAX_EMPTY - 2) + [False]
     assert levels.misleading
@@ -65,9 +65,9 @@ def test_tokens_beside_refused_requests_are_misleading() -> None:
     """Two in a row: another limit is reported than the one that refuses."""
     levels = ReportedLevels()
     for remaining in (5.0, 0.0, 5.0):
-        levels.record_level_at_refusal(remaining)
+        levels.detect_misleading_level_at_refusal(remaining)
         assert levels.are_trusted(0.0)
-    levels.record_level_at_refusal(5.0)
+    levels.detect_misleading_level_at_refusal(5.0)
     assert levels.misleading
     assert not levels.are_trusted(1e9)
 

@@ -17,7 +17,7 @@ from tests.unit.pacing.simulation import START, Network, Result, Server, Time, r
 
 from crossdock.pacing import rate_limits_in_answers as read_headers
 from crossdock.pacing.request_allowance import Allowance, Token
-from crossdock.pacing.token_bucket import UNLIMITED, BucketState, LimitEstimate, MemoryStore
+from crossdock.pacing.token_bucket import UNLIMITED, BucketState, LimitEstimate, MemoryBucketStore
 from crossdock.sandbox import rate_limiter
 from crossdock.sandbox.rate_limiter import Dialect, Quota
 
@@ -37,7 +37,7 @@ Headers = Callable[[Server, bool, float], Mapping[str, str]]
 class Client:
     """An allowance behind the interface of the simulation."""
 
-    def __init__(self, clock: Time, store: MemoryStore) -> None:
+    def __init__(self, clock: Time, store: MemoryBucketStore) -> None:
         self.allowance = Allowance(clock, store, ceiling=100)
         self.take, self.wait_s, self.room = (
             self.allowance.take_available,
@@ -47,7 +47,7 @@ class Client:
 
     def answered(self, token: Token, *, accepted: bool, headers: Mapping[str, str]) -> None:
         wait = headers.get("retry-after")
-        read = read_headers.read(headers) if headers else None
+        read = read_headers.read_rate_limit_headers(headers) if headers else None
         self.allowance.record_answer(
             token, accepted=accepted, headers=read, retry_after_s=float(wait) if wait else None
         )
@@ -88,7 +88,7 @@ def simulated(
 ) -> tuple[Result, LimitEstimate]:
     """Deliver *bursts* times what the bucket holds; what the server saw, and the estimate at the end."""
     clock, server = Time(), server or Server(RATE, BURST)
-    store = MemoryStore(clock, BucketState.from_estimate(before))
+    store = MemoryBucketStore(clock, BucketState.from_estimate(before))
     pacers = [Client(clock, store) for _ in range(clients)]
     work = round(bursts * server.burst)
     result = run(pacers, clock, server, work=work, network=Network(latency_s), seed=seed, until=until)
@@ -164,8 +164,8 @@ def test_a_configured_maximum_is_never_exceeded(dialect: Dialect, per_s: float |
     """A server whose bucket is larger reports what it holds, of which no more than the configured limit is spent."""
     server = Server(RATE, BURST, headers=reporting(dialect))
     most = LimitEstimate(most_per_s=per_s or math.inf, most_at_once=burst or UNLIMITED)
-    before = most.with_rate(per_s or RATE, "set" if per_s else "documented")
-    before = before.with_burst(burst, "set") if burst else before
+    before = most.with_capped_rate(per_s or RATE, "set" if per_s else "documented")
+    before = before.with_capped_burst(burst, "set") if burst else before
     result, _ = simulated(before, bursts=1.5 if burst is None else 0.1, latency_s=0.05, server=server)
     at_once = burst + 2 if burst else BURST + 105  # an unknown burst is known once the first requests are answered
     for number, moment in enumerate(result.server.accepted):

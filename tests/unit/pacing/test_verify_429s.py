@@ -11,7 +11,7 @@ from crossdock.pacing.request_allowance import CHECKS, FAILING_CHECKS, REMEMBERE
 
 def verified(found: Unexpected429s, first: int, refused: int) -> None:
     """Verify after *first* tokens, with so many of the checks *refused*."""
-    found.begin_checks(first)
+    found.begin_verification_by_next_requests(first)
     for n in range(CHECKS):
         found.record_answer(first + 1 + n, accepted=n >= refused)
 
@@ -21,14 +21,14 @@ def test_most_checks_decide(refused: int) -> None:
     """Three refused checks of four confirm an empty bucket."""
     found = Unexpected429s()
     verified(found, 10, refused)
-    assert found.is_credible(expected=False) == (refused >= FAILING_CHECKS)
+    assert found.is_refusal_credible(expected=False) == (refused >= FAILING_CHECKS)
 
 
 def test_checks_borrow_tokens() -> None:
     """Four requests may exceed the level, and none without a doubt."""
     found = Unexpected429s()
     assert found.tokens_left_for_checks(10) == 0
-    found.begin_checks(10)
+    found.begin_verification_by_next_requests(10)
     assert [found.tokens_left_for_checks(spent) for spent in (10, 12, 14, 20)] == [4, 2, 0, 0]
     found.clear()
     assert found.tokens_left_for_checks(10) == 0
@@ -37,13 +37,13 @@ def test_checks_borrow_tokens() -> None:
 def test_an_expected_429_needs_no_check_unless_false_alarms_are_frequent() -> None:
     """After two false alarms in a few answers, even an expected 429 is verified."""
     found = Unexpected429s()
-    assert found.is_credible(expected=True)
+    assert found.is_refusal_credible(expected=True)
     for first in (0, 10):
         verified(found, first, 1)
-    assert not found.is_credible(expected=True)
+    assert not found.is_refusal_credible(expected=True)
     for number in range(100, 100 + REMEMBERED):
         found.record_answer(number, accepted=True)
-    assert found.is_credible(expected=True)
+    assert found.is_refusal_credible(expected=True)
 
 
 @given(st.lists(st.booleans(), max_size=40))
@@ -52,4 +52,4 @@ def test_among_many_refusals_no_check_is_needed(answers: list[bool]) -> None:
     found = Unexpected429s()
     for number, accepted in enumerate(answers):
         found.record_answer(number, accepted=accepted)
-    assert found.is_credible(expected=False) == (answers[-6:].count(False) >= 5)
+    assert found.is_refusal_credible(expected=False) == (answers[-6:].count(False) >= 5)

@@ -16,8 +16,8 @@ from tests.unit.targets.test_platform_access import profile_of
 from crossdock.errors import ConfigError
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.platform import comparison_with_openapi
-from crossdock.platform.comparison_with_openapi import Difference
-from crossdock.platform.openapi_file import OpenApi
+from crossdock.platform.comparison_with_openapi import OpenApiDifference
+from crossdock.platform.openapi_file import OpenApiDocument
 from crossdock.resources import ResourceName
 from crossdock.sandbox.openapi_document import document
 from crossdock.values import exact_json
@@ -63,10 +63,10 @@ components:
 
 def compared(
     data: Json, *written: ResourceName, base_url: str = "https://a.example", **settings: Any
-) -> list[Difference]:
+) -> list[OpenApiDifference]:
     chosen = written or get_args(ResourceName)
-    found = OpenApi("openapi.yaml", data)
-    return comparison_with_openapi.compare_with_profile(
+    found = OpenApiDocument("openapi.yaml", data)
+    return comparison_with_openapi.compare_openapi_with_profile(
         found, profile_of(base_url, **settings), chosen, LOOKED_UP, chosen
     )
 

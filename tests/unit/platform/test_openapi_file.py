@@ -10,7 +10,7 @@ import pytest
 
 from crossdock.errors import ConfigError
 from crossdock.platform import openapi_file
-from crossdock.platform.openapi_file import OpenApi, schema_types
+from crossdock.platform.openapi_file import OpenApiDocument, schema_types
 
 HEAD = '{"openapi": "3.1.0", "paths": {}'
 
@@ -22,13 +22,13 @@ def written(folder: Path, text: str | bytes) -> Path:
 
 
 def schema(value: object, **schemas: Any) -> dict[str, Any]:
-    return dict(OpenApi("a", {"components": {"schemas": schemas}}).merged_schema(value))
+    return dict(OpenApiDocument("a", {"components": {"schemas": schemas}}).merged_schema(value))
 
 
 @pytest.mark.parametrize("text", [HEAD + "}", "openapi: 3.0.3\npaths: {/a: {get: {responses: {200: {}}}}}\n"])
 def test_json_and_yaml_are_read(tmp_path: Path, text: str) -> None:
     """Versions 3.0 and 3.1."""
-    assert openapi_file.read(written(tmp_path, text)).data["paths"] is not None
+    assert openapi_file.read_openapi_file(written(tmp_path, text)).data["paths"] is not None
 
 
 @pytest.mark.parametrize(
@@ -47,14 +47,14 @@ def test_json_and_yaml_are_read(tmp_path: Path, text: str) -> None:
 def test_another_file_is_an_error_with_its_name(tmp_path: Path, text: str | bytes, said: str) -> None:
     """It is never a traceback."""
     with pytest.raises(ConfigError, match=said) as failed:
-        openapi_file.read(written(tmp_path, text))
+        openapi_file.read_openapi_file(written(tmp_path, text))
     assert "openapi.yaml" in str(failed.value)
 
 
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     """With the reason of the system."""
     with pytest.raises(ConfigError, match="No such file"):
-        openapi_file.read(tmp_path / "openapi.yaml")
+        openapi_file.read_openapi_file(tmp_path / "openapi.yaml")
 
 
 def test_references_are_resolved_with_what_is_beside_them() -> None:
@@ -108,13 +108,13 @@ def test_wrong_members_are_no_traceback(value: object) -> None:
 def test_a_document_in_yaml_is_no_config(tmp_path: Path) -> None:
     """Its texts may contain ``${NAME}``, and its numbers be as large as a 64-bit integer."""
     text = "openapi: 3.0.3\ninfo: {title: 'costs ${PRICE}', x: 9223372036854775807}\npaths: {}\n"
-    info = openapi_file.read(written(tmp_path, text)).data["info"]
+    info = openapi_file.read_openapi_file(written(tmp_path, text)).data["info"]
     assert info == {"title": "costs ${PRICE}", "x": 2**63 - 1}
 
 
 def test_a_wrong_reference_is_named_with_its_place(tmp_path: Path) -> None:
     """As a JSON pointer, because a large document has many."""
     text = '{"openapi": "3.1.0", "paths": {"/a": {"get": {"x": [{"$ref": "other.yaml"}]}}}}'
-    read = openapi_file.read(written(tmp_path, text))
+    read = openapi_file.read_openapi_file(written(tmp_path, text))
     with pytest.raises(ConfigError, match=r"openapi.yaml#/paths/~1a/get/x/0/\$ref"):
         read.merged_schema({"$ref": "other.yaml"})

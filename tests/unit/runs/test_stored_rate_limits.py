@@ -8,7 +8,7 @@ from crossdock.state import State
 
 
 def bucket(burst: int, as_of: float) -> BucketState:
-    estimate = LimitEstimate().with_rate(10, "reported").with_burst(burst, "reported")
+    estimate = LimitEstimate().with_capped_rate(10, "reported").with_capped_burst(burst, "reported")
     return BucketState(estimate.bucket(), estimate, as_of=as_of)
 
 

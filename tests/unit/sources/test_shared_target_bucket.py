@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from crossdock.pacing.rate_limit_and_retry_settings import RateLimit
 from crossdock.pacing.request_allowance import Allowance
-from crossdock.pacing.token_bucket import BucketState, LimitEstimate, MemoryStore
+from crossdock.pacing.token_bucket import BucketState, LimitEstimate, MemoryBucketStore
 from crossdock.reading.sources.request_allowance_of_run import SourceAllowance
 from crossdock.reading.sources.shared_token_buckets import ApiBucket, SharedBuckets
 from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.testing.manual_clock import ManualClock
 
 
-def _store(clock: ManualClock) -> MemoryStore:
-    return MemoryStore(clock, BucketState.from_estimate(LimitEstimate().with_rate(1.0, "set").with_burst(10, "set")))
+def _store(clock: ManualClock) -> MemoryBucketStore:
+    return MemoryBucketStore(
+        clock, BucketState.from_estimate(LimitEstimate().with_capped_rate(1.0, "set").with_capped_burst(10, "set"))
+    )
 
 
 def test_reading_and_delivery_spend_one_bucket() -> None:

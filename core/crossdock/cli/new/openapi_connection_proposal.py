@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from crossdock.cli.new.openapi_operations_and_members import needs_no_escaping
 from crossdock.cli.new.python_formatting import Call, Item, quoted
-from crossdock.platform.openapi_file import Json, OpenApi, list_or_empty, mapping_or_empty
+from crossdock.platform.openapi_file import Json, OpenApiDocument, list_or_empty, mapping_or_empty
 from crossdock.values.web_address_checks import checked_base_url_without_slash
 
 UNKNOWN_ADDRESS = "https://api.example.com"
@@ -34,7 +34,7 @@ class Credentials(Struct, frozen=True):
     unknown: str = ""
 
 
-def base_url_and_open_question(document: OpenApi) -> tuple[str, str]:
+def base_url_and_open_question(document: OpenApiDocument) -> tuple[str, str]:
     """Return the base URL, and what the author must find out about it."""
     for server in map(mapping_or_empty, list_or_empty(document.data.get("servers"))):
         url = server.get("url")
@@ -58,7 +58,7 @@ def base_url_and_open_question(document: OpenApi) -> tuple[str, str]:
     return UNKNOWN_ADDRESS, "the base URL; the document names no server"
 
 
-def propose_credentials(document: OpenApi, base_url: str) -> Credentials:
+def propose_credentials(document: OpenApiDocument, base_url: str) -> Credentials:
     """Return those of the first scheme that crossdock has, of those that the document requires everywhere."""
     schemes = mapping_or_empty(mapping_or_empty(document.data.get("components")).get("securitySchemes"))
     required = [name for each in list_or_empty(document.data.get("security")) for name in mapping_or_empty(each)]

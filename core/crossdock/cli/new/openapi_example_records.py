@@ -10,7 +10,7 @@ from typing import Any
 from crossdock.cli.new.openapi_list_proposals import RFC_2822, ListProposal
 from crossdock.cli.new.openapi_mapping_proposals import UsedMember
 from crossdock.cli.new.openapi_operations_and_members import json_type_instant_or_day, members, yaml_value_as_json
-from crossdock.platform.openapi_file import Json, OpenApi
+from crossdock.platform.openapi_file import Json, OpenApiDocument
 from crossdock.values.field_types import minor_unit_digits
 
 RECORDS = 3
@@ -20,12 +20,16 @@ _LONGEST = 60
 _AMOUNT = re.compile(r"\d{1,9}(\.\d{1,4})?")
 
 
-def example_records(document: OpenApi, one: ListProposal, used: Mapping[str, UsedMember]) -> list[dict[str, Any]]:
+def example_records(
+    document: OpenApiDocument, one: ListProposal, used: Mapping[str, UsedMember]
+) -> list[dict[str, Any]]:
     """Return `RECORDS` examples, which differ and have every member that the mapping reads."""
     return [_record(document, one, used, number) for number in range(1, RECORDS + 1)]
 
 
-def _record(document: OpenApi, one: ListProposal, used: Mapping[str, UsedMember], number: int) -> dict[str, Any]:
+def _record(
+    document: OpenApiDocument, one: ListProposal, used: Mapping[str, UsedMember], number: int
+) -> dict[str, Any]:
     given = one.examples[(number - 1) % len(one.examples)] if one.examples else {}
     schemas = members(document, one.record)
     others = [name for name in schemas if name not in used][:_MOST]
@@ -42,7 +46,7 @@ def _record(document: OpenApi, one: ListProposal, used: Mapping[str, UsedMember]
     return {name: found[name] for name in schemas if name in found}
 
 
-def _example_for_mapped_member(document: OpenApi, used: UsedMember, given: Any, name: str, number: int) -> Any:
+def _example_for_mapped_member(document: OpenApiDocument, used: UsedMember, given: Any, name: str, number: int) -> Any:
     given = yaml_value_as_json(used.schema.get("example")) if given is None else given
     match used.type:
         case "list":
@@ -91,7 +95,7 @@ def _example_instant(schema: Json, number: int) -> str:
     return f"2026-03-0{number}T12:00:00{'Z' if schema.get('x-offset', True) else ''}"
 
 
-def _example_for_unmapped_member(document: OpenApi, schema: Json, given: Any, name: str, depth: int) -> Any:
+def _example_for_unmapped_member(document: OpenApiDocument, schema: Json, given: Any, name: str, depth: int) -> Any:
     """Return an example that no mapping depends on."""
     for stated in (given, yaml_value_as_json(schema.get("example")), yaml_value_as_json(schema.get("default"))):
         if stated is not None and isinstance(stated, str | int | Decimal | bool):

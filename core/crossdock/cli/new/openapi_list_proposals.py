@@ -25,7 +25,7 @@ from crossdock.cli.new.openapi_operations_and_members import (
     yaml_value_as_json,
 )
 from crossdock.errors import ConfigError
-from crossdock.platform.openapi_file import Json, OpenApi, list_or_empty, mapping_or_empty
+from crossdock.platform.openapi_file import Json, OpenApiDocument, list_or_empty, mapping_or_empty
 from crossdock.resources import ResourceName
 
 MOST_LISTS = 10
@@ -124,7 +124,7 @@ class SkippedOperation(Struct, frozen=True):
 
 
 def nothing_proposed_error(
-    document: OpenApi, what: str, left_out: Sequence[SkippedOperation], hint: str
+    document: OpenApiDocument, what: str, left_out: Sequence[SkippedOperation], hint: str
 ) -> ConfigError:
     """Return the error of a document that describes *what*, such as ``no list``, and why operations were left out."""
     reasons = "; ".join(f"{each.operation}: {each.reason}" for each in left_out[:3])
@@ -136,7 +136,9 @@ def nothing_proposed_error(
     )
 
 
-def propose_lists(document: OpenApi, chosen: Collection[str]) -> tuple[list[ListProposal], list[SkippedOperation]]:
+def propose_lists(
+    document: OpenApiDocument, chosen: Collection[str]
+) -> tuple[list[ListProposal], list[SkippedOperation]]:
     """Return the lists of a document, at most `MOST_LISTS`, and the GET operations that list nothing.
 
     Args:
@@ -175,7 +177,7 @@ def propose_lists(document: OpenApi, chosen: Collection[str]) -> tuple[list[List
     return _with_distinct_names(found[:MOST_LISTS]), left_out
 
 
-def _proposed_list(document: OpenApi, operation: Operation) -> ListProposal | SkippedOperation:
+def _proposed_list(document: OpenApiDocument, operation: Operation) -> ListProposal | SkippedOperation:
     response = success_response(document, operation)
     body, example = json_schema_and_example(document, response)
     arrays = _record_arrays(document, body, operation.path.rstrip("/").rpartition("/")[2])
@@ -234,7 +236,7 @@ def _reason_not_a_list(operation: Operation, body: Json, arrays: Sequence[tuple[
     return reason
 
 
-def _record_arrays(document: OpenApi, body: Json, operation_name: str) -> list[tuple[Pointer, Json]]:
+def _record_arrays(document: OpenApiDocument, body: Json, operation_name: str) -> list[tuple[Pointer, Json]]:
     """Return the lists of objects in an answer, each with the schema of a record: those nearest to the top."""
     if json_type_instant_or_day(body) == "array":
         record = document.merged_schema(body.get("items"))
@@ -300,7 +302,7 @@ def _with_distinct_names(found: Sequence[ListProposal]) -> list[ListProposal]:
     return result
 
 
-def _key_member(document: OpenApi, record: Json, name: str) -> tuple[str, bool]:
+def _key_member(document: OpenApiDocument, record: Json, name: str) -> tuple[str, bool]:
     """Return the member that identifies a record, and whether its name says so; empty if no member can."""
     able = {
         each: schema
@@ -320,7 +322,7 @@ def _key_member(document: OpenApi, record: Json, name: str) -> tuple[str, bool]:
 # ---- pages
 
 
-def _paging(document: OpenApi, operation: Operation, body: Json, response: Json, records: Pointer) -> Paging:
+def _paging(document: OpenApiDocument, operation: Operation, body: Json, response: Json, records: Pointer) -> Paging:
     params = {
         normalized_name(name): (name, mapping_or_empty(each.get("schema")))
         for name, each in operation.query_parameters()
@@ -402,7 +404,7 @@ def _next_page_places(beside: Sequence[tuple[Pointer, Json]], params: Collection
 
 
 def _change_filter(
-    document: OpenApi, operation: Operation, record: Json, examples: Sequence[Json]
+    document: OpenApiDocument, operation: Operation, record: Json, examples: Sequence[Json]
 ) -> ChangeFilter | None:
     for name, each in operation.query_parameters():
         found = set(words_of_name(name))

@@ -15,7 +15,7 @@ from crossdock.cli.new.openapi_operations_and_members import (
 )
 from crossdock.cli.new.python_formatting import Call, Item, Named, quoted
 from crossdock.cli.new.target_code import python_attribute_name
-from crossdock.platform.openapi_file import Json, OpenApi
+from crossdock.platform.openapi_file import Json, OpenApiDocument
 
 _TEXTS, _NUMBERS = {"string", "integer"}, {"string", "integer", "number"}
 _LISTS = ("lineitems", "items", "lines", "orderlines", "orderitems", "products", "rows", "entries")
@@ -62,7 +62,7 @@ class DraftProposal(Struct):
     lines_attribute: str = ""
 
 
-def propose_draft(document: OpenApi, one: ListProposal) -> DraftProposal:
+def propose_draft(document: OpenApiDocument, one: ListProposal) -> DraftProposal:
     """Return the mapping of a list to the resource that is proposed for it."""
     return _DraftBuilder(document, one).proposal()
 
@@ -70,7 +70,7 @@ def propose_draft(document: OpenApi, one: ListProposal) -> DraftProposal:
 class _Members:
     """The members of an object of which a mapping uses some."""
 
-    def __init__(self, document: OpenApi, schema: Json, variable: str, used: dict[str, UsedMember]) -> None:
+    def __init__(self, document: OpenApiDocument, schema: Json, variable: str, used: dict[str, UsedMember]) -> None:
         self.variable, self.used = variable, used
         self.schemas = members(document, schema)
 
@@ -97,7 +97,7 @@ class _Members:
 
 
 class _DraftBuilder:
-    def __init__(self, document: OpenApi, one: ListProposal) -> None:
+    def __init__(self, document: OpenApiDocument, one: ListProposal) -> None:
         self.document, self.one = document, one
         self.used: dict[str, UsedMember] = {}
         self.record = _Members(document, one.record, "found", self.used)

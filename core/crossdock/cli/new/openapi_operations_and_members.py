@@ -9,7 +9,14 @@ from typing import Any
 
 from msgspec import Struct
 
-from crossdock.platform.openapi_file import METHODS, Json, OpenApi, list_or_empty, mapping_or_empty, schema_types
+from crossdock.platform.openapi_file import (
+    METHODS,
+    Json,
+    OpenApiDocument,
+    list_or_empty,
+    mapping_or_empty,
+    schema_types,
+)
 from crossdock.values.json_paths import escaped_pointer_part
 
 _DEPTH = 3  # of the objects that may be around a list or a cursor
@@ -41,7 +48,7 @@ class Operation(Struct, frozen=True):
                 yield each["name"], each
 
 
-def operations_of_path(document: OpenApi, path: str, item: Json) -> Iterator[Operation]:
+def operations_of_path(document: OpenApiDocument, path: str, item: Json) -> Iterator[Operation]:
     """Yield the operations of a path. Raises ConfigError if a reference leads nowhere."""
     item = document.resolved(item)
     for method in METHODS:
@@ -53,13 +60,13 @@ def operations_of_path(document: OpenApi, path: str, item: Json) -> Iterator[Ope
             )
 
 
-def success_response(document: OpenApi, operation: Operation) -> Json:
+def success_response(document: OpenApiDocument, operation: Operation) -> Json:
     """Return the answer to a request that succeeds; empty if there is none."""
     responses = mapping_or_empty(operation.data.get("responses"))
     return next((document.resolved(mapping_or_empty(responses[code])) for code in _OK if code in responses), {})
 
 
-def json_schema_and_example(document: OpenApi, holder: Json) -> tuple[Json, Any]:
+def json_schema_and_example(document: OpenApiDocument, holder: Json) -> tuple[Json, Any]:
     """Return the schema of the JSON in an answer or a request, and an example; an empty schema if there is none."""
     for media, value in mapping_or_empty(holder.get("content")).items():
         if "json" in str(media) or media == "*/*":
@@ -71,13 +78,13 @@ def json_schema_and_example(document: OpenApi, holder: Json) -> tuple[Json, Any]
     return {}, None
 
 
-def members(document: OpenApi, schema: Json) -> Mapping[str, Json]:
+def members(document: OpenApiDocument, schema: Json) -> Mapping[str, Json]:
     """Return the members of an object with their schemas, apart from those whose names cannot be written safely."""
     properties = mapping_or_empty(schema.get("properties"))
     return {name: document.merged_schema(each) for name, each in properties.items() if _SAFE.fullmatch(str(name))}
 
 
-def nested_members(document: OpenApi, schema: Json) -> Iterator[tuple[Pointer, Json]]:
+def nested_members(document: OpenApiDocument, schema: Json) -> Iterator[tuple[Pointer, Json]]:
     """Yield the members of an object, and those of objects in it; not those of lists."""
     left: list[tuple[Pointer, Json]] = [((), schema)]
     count = 0

@@ -28,7 +28,7 @@ from crossdock.cli.new.swagger_conversion import convert_to_openapi_3
 from crossdock.cli.new.target_code import TargetProposal, python_attribute_name
 from crossdock.errors import ConfigError
 from crossdock.platform import openapi_file
-from crossdock.platform.openapi_file import OpenApi, mapping_or_empty
+from crossdock.platform.openapi_file import OpenApiDocument, mapping_or_empty
 
 _TAKEN = {
     "Api", "ApiSettings", "AwareDatetime", "BaseModel", "BaseUrl", "Connector", "Context", "Cursor", "Decimal", "Field",
@@ -43,7 +43,7 @@ _MOST_NAMED = 12  # members that a docstring names
 class Proposal(Struct, frozen=True):
     """What was found in a document."""
 
-    document: OpenApi
+    document: OpenApiDocument
     base_url: str
     credentials: Credentials
     lists: Sequence[tuple[ListProposal, DraftProposal]]
@@ -65,7 +65,7 @@ def propose_project(path: Path, *, with_target: bool, chosen: Collection[str]) -
     data = openapi_file.parsed_json_or_yaml_file(path)
     if isinstance(data, Mapping) and str(data.get("swagger")) == "2.0":
         data = convert_to_openapi_3(data)
-    document = openapi_file.checked_document(data, str(path))
+    document = openapi_file.openapi_document_or_raise(data, str(path))
     try:
         return _propose_from_document(document, with_target=with_target, chosen=chosen)
     except RecursionError:
@@ -74,7 +74,7 @@ def propose_project(path: Path, *, with_target: bool, chosen: Collection[str]) -
         ) from None
 
 
-def _propose_from_document(document: OpenApi, *, with_target: bool, chosen: Collection[str]) -> Proposal:
+def _propose_from_document(document: OpenApiDocument, *, with_target: bool, chosen: Collection[str]) -> Proposal:
     lists, left_out = openapi_list_proposals.propose_lists(document, chosen)
     base_url, question = openapi_connection_proposal.base_url_and_open_question(document)
     found = openapi_connection_proposal.propose_credentials(document, base_url)
@@ -340,7 +340,7 @@ def _model_import_names_by_module(lists: Sequence[tuple[ListProposal, DraftPropo
     return names
 
 
-def _model_classes(document: OpenApi, one: ListProposal, draft: DraftProposal) -> Iterator[str]:
+def _model_classes(document: OpenApiDocument, one: ListProposal, draft: DraftProposal) -> Iterator[str]:
     model = _model_name(one)
     for each in draft.used.values():
         if each.elements:

@@ -26,7 +26,7 @@ from crossdock.cli.new.openapi_operations_and_members import (
 )
 from crossdock.cli.new.target_code import MemberType, SentMember, TargetProposal
 from crossdock.errors import ConfigError
-from crossdock.platform.openapi_file import Json, OpenApi, list_or_empty, mapping_or_empty
+from crossdock.platform.openapi_file import Json, OpenApiDocument, list_or_empty, mapping_or_empty
 
 _ITEM = re.compile(r"(.*)/\{([^{}/]+)\}(\.[a-z]+)?")
 _PREFERRED = ("order", "shipment", "fulfillment", "invoice", "product", "customer")
@@ -48,7 +48,7 @@ class _Resource(Struct, frozen=True):
     of_item: Mapping[str, Operation]
 
 
-def propose_target(document: OpenApi) -> tuple[TargetProposal, list[SkippedOperation]]:
+def propose_target(document: OpenApiDocument) -> tuple[TargetProposal, list[SkippedOperation]]:
     """Return the target and the resources that are left out. Raises ConfigError if no resource can be one."""
     left_out: list[SkippedOperation] = []
     found: list[TargetProposal] = []
@@ -74,7 +74,7 @@ def _rank(target: TargetProposal) -> tuple[bool, bool, int]:
     return not target.can_settle_lost_create, not target.name_member, preferred
 
 
-def _writable_resources(document: OpenApi, left_out: list[SkippedOperation]) -> Iterator[_Resource]:
+def _writable_resources(document: OpenApiDocument, left_out: list[SkippedOperation]) -> Iterator[_Resource]:
     """Yield the paths with a POST, each with that of one record."""
     paths = {str(path): mapping_or_empty(item) for path, item in mapping_or_empty(document.data.get("paths")).items()}
     below: dict[str, tuple[str, str]] = {}
@@ -95,7 +95,7 @@ def _writable_resources(document: OpenApi, left_out: list[SkippedOperation]) -> 
             yield _Resource(path.removesuffix(end) if end else path, end, of_list, of_item)
 
 
-def _proposed_target(document: OpenApi, one: _Resource) -> TargetProposal | SkippedOperation:
+def _proposed_target(document: OpenApiDocument, one: _Resource) -> TargetProposal | SkippedOperation:
     post = one.of_list["POST"]
 
     def refused(reason: str) -> SkippedOperation:
@@ -141,7 +141,7 @@ def _proposed_target(document: OpenApi, one: _Resource) -> TargetProposal | Skip
     return structs.replace(target, unknown=_open_questions(target))
 
 
-def _wrapping_member_and_record(document: OpenApi, body: Json) -> tuple[str, Json]:
+def _wrapping_member_and_record(document: OpenApiDocument, body: Json) -> tuple[str, Json]:
     """Return the member that has the record, and the record; the body itself if it has other members."""
     found = members(document, body)
     if len(found) == 1:
@@ -151,7 +151,7 @@ def _wrapping_member_and_record(document: OpenApi, body: Json) -> tuple[str, Jso
     return "", body
 
 
-def _id_member(document: OpenApi, record: Json, path: str) -> str:
+def _id_member(document: OpenApiDocument, record: Json, path: str) -> str:
     able = {
         normalized_name(name): name
         for name, each in members(document, record).items()
@@ -184,7 +184,7 @@ def _idempotency_key_header(post: Operation) -> str:
     return next((name for name in names if "idempotency" in name.lower() and needs_no_escaping(name)), "")
 
 
-def _answer_member_listing_records(document: OpenApi, listing: Operation | None) -> str:
+def _answer_member_listing_records(document: OpenApiDocument, listing: Operation | None) -> str:
     if listing is None:
         return "data"
     body, _ = json_schema_and_example(document, success_response(document, listing))
@@ -196,7 +196,7 @@ def _answer_member_listing_records(document: OpenApi, listing: Operation | None)
 
 
 def _sent_members(
-    document: OpenApi, record: Json, model: str, taken: Collection[str], depth: int
+    document: OpenApiDocument, record: Json, model: str, taken: Collection[str], depth: int
 ) -> Sequence[SentMember]:
     """Return the required members, and some others of simple types."""
     required = {str(each) for each in list_or_empty(record.get("required"))}
@@ -216,7 +216,7 @@ def _sent_members(
 
 
 def _sent_member(
-    document: OpenApi, name: str, schema: Json, model: str, depth: int, *, is_required: bool
+    document: OpenApiDocument, name: str, schema: Json, model: str, depth: int, *, is_required: bool
 ) -> SentMember | None:
     is_list = json_type_instant_or_day(schema) == "array"
     inner = document.merged_schema(schema.get("items")) if is_list else schema

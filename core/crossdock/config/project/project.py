@@ -29,7 +29,7 @@ from crossdock.connector import Stream
 from crossdock.errors import ConfigError
 from crossdock.mapping.resource_types import RESOURCES, Action, personal_members
 from crossdock.mapping.stream_declaration import PLATFORM, AdoptBy
-from crossdock.pacing.token_bucket import BucketState, BucketStore, MemoryStore
+from crossdock.pacing.token_bucket import BucketState, BucketStore, MemoryBucketStore
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.shared_growth_check_pauses import AnnouncesFiles
@@ -388,7 +388,7 @@ class Project(Struct, frozen=True):
         rate = self.platform.rate
         if rate.shared is None or target.name != PLATFORM:
             bucket_state = BucketState.from_earlier_run(earlier, target.estimate(earlier), clock.now().timestamp())
-            yield MemoryStore(clock, bucket_state)
+            yield MemoryBucketStore(clock, bucket_state)
             return
         url = parse_url(rate.shared, self.folder or self.path.parent, where="platform.rate.shared")
         name = self.shared_bucket or f"{self.platform.tenant} at {self.platform.base_url}"

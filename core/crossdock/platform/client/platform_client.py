@@ -20,7 +20,7 @@ from msgspec import Struct, field
 from pydantic import TypeAdapter, ValidationError
 
 from crossdock.errors import ConfigError, RemoteError, UnavailableError
-from crossdock.pacing.backoff import pause_s
+from crossdock.pacing.backoff import jittered_backoff_pause_s
 from crossdock.pacing.rate_limits_in_answers import retry_after_s
 from crossdock.platform.client.response_models import (
     Entry,
@@ -80,10 +80,10 @@ class ProblemError(RemoteError):
         super().__init__(f"HTTP {status}: {problem.message}", where=where, hint=hint)
         self.status = status
         self.kind = problem.kind
-        self.errors = tuple(_field_errors(body))
+        self.errors = tuple(_field_errors_in_body(body))
 
 
-def _field_errors(body: bytes) -> list[FieldError]:
+def _field_errors_in_body(body: bytes) -> list[FieldError]:
     try:
         document: Any = exact_json.loads(body)
     except ValueError:
@@ -92,21 +92,21 @@ def _field_errors(body: bytes) -> list[FieldError]:
     found = [each for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
     return [
         FieldError(
-            _printable_text(each.get("pointer"), error_answer_parsing.MAX_POINTER),
-            _printable_text(each.get("detail"), error_answer_parsing.SHOWN),
+            _shortened_printable_text(each.get("pointer"), error_answer_parsing.MAX_POINTER),
+            _shortened_printable_text(each.get("detail"), error_answer_parsing.SHOWN),
         )
         for each in found[: error_answer_parsing.MAX_ERRORS]
     ]
 
 
-def _printable_text(value: object, most: int) -> str:
+def _shortened_printable_text(value: object, most: int) -> str:
     return printable(value[:most]) if isinstance(value, str) else ""
 
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 60.0
 
 
-class RequestSender(Struct, frozen=True):
+class RetryingJsonSender(Struct, frozen=True):
     """An HTTP client with the rules for idempotency keys and retries. *attempts* include the first."""
 
     http: httpx.Client
@@ -117,7 +117,7 @@ class RequestSender(Struct, frozen=True):
 
     def read(self, path: str, query: dict[str, str] | None = None) -> Any:
         """Send a GET request and return its JSON. Errors are as in `write`."""
-        return self._json_in(self._send_with_retries(self.http.build_request("GET", path, params=query), None))
+        return self._json_of_response(self._send_with_retries(self.http.build_request("GET", path, params=query), None))
 
     def write(self, method: str, path: str, body: Any = None, key: str | None = None) -> Any:
         """Send a request under *key*, by default a new one, and return the JSON of the answer; None without a body.
@@ -129,13 +129,13 @@ class RequestSender(Struct, frozen=True):
             ValueError: If *key* is not 1 to 255 printable ASCII characters without quotation marks and backslashes.
             UnauthorizedError: If no access token is granted.
         """
-        key = (str(uuid.uuid4()) if key is None else _checked_key(key)) if self.key_header else None
+        key = (str(uuid.uuid4()) if key is None else _idempotency_key_or_raise(key)) if self.key_header else None
         patch = "application/merge-patch+json" if method == "PATCH" else "application/json"
         content = None if body is None else exact_json.dumps(body)
         headers = {"content-type": patch} if content is not None else {}
         if self.key_header and key:
             headers[self.key_header] = f'"{key}"'
-        return self._json_in(
+        return self._json_of_response(
             self._send_with_retries(self.http.build_request(method, path, content=content, headers=headers), key)
         )
 
@@ -144,7 +144,7 @@ class RequestSender(Struct, frozen=True):
         repeatable = request.method == "GET" or key is not None
         hint = f"Repeat it with idempotency_key={key!r}: it may have been carried out." if key else None
         for attempt in range(1, self.attempts + 1):
-            pause = pause_s(attempt, base_s=_FIRST_PAUSE_S, cap_s=_LONGEST_PAUSE_S, rng=self.rng)
+            pause = jittered_backoff_pause_s(attempt, base_s=_FIRST_PAUSE_S, cap_s=_LONGEST_PAUSE_S, rng=self.rng)
             try:
                 with httpx_errors_as_unavailable():
                     response = self.http.send(request)
@@ -155,7 +155,9 @@ class RequestSender(Struct, frozen=True):
                 if response.is_success:
                     return response
                 asked = retry_after_s({name.lower(): value for name, value in response.headers.items()})
-                if attempt == self.attempts or not _may_succeed_later(response.status_code, asked, repeatable):
+                if attempt == self.attempts or not _may_repeated_request_succeed(
+                    response.status_code, asked, repeatable
+                ):
                     unknown = hint if response.status_code >= 500 else None
                     raise ProblemError(response.status_code, response.content, where=where, hint=unknown)
                 pause += asked or 0.0
@@ -163,7 +165,7 @@ class RequestSender(Struct, frozen=True):
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     @staticmethod
-    def _json_in(response: httpx.Response) -> Any:
+    def _json_of_response(response: httpx.Response) -> Any:
         if not response.content:
             return None
         try:
@@ -173,7 +175,7 @@ class RequestSender(Struct, frozen=True):
             raise RemoteError(f"the answer is not JSON: {error}", where=where, code="answer_unreadable") from None
 
 
-def _may_succeed_later(status: int, asked_s: float | None, repeatable: bool) -> bool:
+def _may_repeated_request_succeed(status: int, asked_s: float | None, repeatable: bool) -> bool:
     """Return whether an answer is a reason to repeat a request.
 
     429 means that nothing happened. 503 may follow an effect, and 409 with Retry-After says that the first attempt is
@@ -182,7 +184,7 @@ def _may_succeed_later(status: int, asked_s: float | None, repeatable: bool) -> 
     return status == 429 or (repeatable and (status == 503 or (status == 409 and asked_s is not None)))
 
 
-def _checked_key(key: str) -> str:
+def _idempotency_key_or_raise(key: str) -> str:
     if not (1 <= len(key) <= 255 and key.isascii() and key.isprintable() and not {'"', "\\"} & set(key)):
         raise ValueError(
             "an idempotency key is 1 to 255 printable ASCII characters without quotation mark and backslash"
@@ -202,7 +204,7 @@ class ResourceCollection(Generic[Input, Kept]):
     your own, and repeat the call with it, to be safe after a crash of your program.
     """
 
-    def __init__(self, sender: RequestSender, path: str, model: type[Input], stored: type[Kept]) -> None:
+    def __init__(self, sender: RetryingJsonSender, path: str, model: type[Input], stored: type[Kept]) -> None:
         self._sender, self._path, self._model, self._stored = sender, path, model, stored
 
     def create(self, resource: Input, *, idempotency_key: str | None = None) -> Kept:
@@ -211,7 +213,7 @@ class ResourceCollection(Generic[Input, Kept]):
 
     def get(self, resource_id: str) -> Kept:
         """Return the resource with this id. `ProblemError` with status 404 is raised if there is none."""
-        return parse_answer_as(self._stored, self._sender.read(self._address(resource_id)))
+        return parse_answer_as(self._stored, self._sender.read(self._path_of_resource(resource_id)))
 
     def list(
         self, *, updated_since: datetime | None = None, external_id: str | None = None, page_size: int = 100
@@ -235,13 +237,13 @@ class ResourceCollection(Generic[Input, Kept]):
         """
         body = merge_patch_from_changes(self._model, changes)
         return parse_answer_as(
-            self._stored, self._sender.write("PATCH", self._address(resource_id), body, idempotency_key)
+            self._stored, self._sender.write("PATCH", self._path_of_resource(resource_id), body, idempotency_key)
         )
 
     def delete(self, resource_id: str, *, idempotency_key: str | None = None) -> None:
-        self._sender.write("DELETE", self._address(resource_id), key=idempotency_key)
+        self._sender.write("DELETE", self._path_of_resource(resource_id), key=idempotency_key)
 
-    def _address(self, resource_id: str, below: str = "") -> str:
+    def _path_of_resource(self, resource_id: str, below: str = "") -> str:
         if not is_valid_target_id(resource_id):
             raise ValueError("an id is 1 to 64 printable characters, and not a dot or two")
         return f"{self._path}/{quote(resource_id, safe='')}{below}"
@@ -273,7 +275,7 @@ class ResourceCollection(Generic[Input, Kept]):
 class Invoices(ResourceCollection[Invoice, StoredInvoice]):
     def approve(self, invoice_id: str, *, idempotency_key: str | None = None) -> StoredInvoice:
         """Approve an invoice. An approved invoice is returned unchanged."""
-        answer = self._sender.write("POST", self._address(invoice_id, "/approve"), {}, idempotency_key)
+        answer = self._sender.write("POST", self._path_of_resource(invoice_id, "/approve"), {}, idempotency_key)
         return parse_answer_as(StoredInvoice, answer)
 
 
@@ -284,14 +286,15 @@ class InventoryLots(ResourceCollection[InventoryLot, StoredInventoryLot]):
         """Move a quantity of a lot to another bin. Only the *idempotency_key* distinguishes two equal movements."""
         body = {"toBinId": to_bin_id, "quantity": quantity}
         return parse_answer_as(
-            StoredMovement, self._sender.write("POST", self._address(lot_id, "/movements"), body, idempotency_key)
+            StoredMovement,
+            self._sender.write("POST", self._path_of_resource(lot_id, "/movements"), body, idempotency_key),
         )
 
 
 class LedgerAccounts(ResourceCollection[LedgerAccount, StoredLedgerAccount]):
     def entries(self, account_id: str, *, page_size: int = 100) -> Iterator[Entry]:
         """Yield the entries of an account, oldest first."""
-        return self._items_of_all_pages(self._address(account_id, "/entries"), Entry, {}, page_size)
+        return self._items_of_all_pages(self._path_of_resource(account_id, "/entries"), Entry, {}, page_size)
 
 
 def parse_answer_as(model: type[Answered], answer: Any) -> Answered:
@@ -381,7 +384,7 @@ class Client:
             limits=AnswerLimits(timeout_s, total_timeout_s),
             transport=transport,
         )
-        sender = RequestSender(self._http, idempotency_header, attempts, clock or SystemClock())
+        sender = RetryingJsonSender(self._http, idempotency_header, attempts, clock or SystemClock())
         path = {**PATHS, **(paths or {})}
         self.invoices = Invoices(sender, path["invoice"], Invoice, StoredInvoice)
         self.customers = ResourceCollection(sender, path["customer"], Customer, StoredCustomer)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from crossdock.errors import ConfigError
 from crossdock.pacing.rate_limit_and_retry_settings import LimitSettings, RateLimit
-from crossdock.pacing.rate_limits_in_answers import Throttling, throttling_said_by_connector
+from crossdock.pacing.rate_limits_in_answers import Throttling, throttling_from_connector_result
 from crossdock.reading.transport.http_answer_and_error_types import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
 from crossdock.reading.transport.proxy_and_certificate_settings import DIRECT, HttpConnection
 from crossdock.values.author_code_errors import (
@@ -133,7 +133,7 @@ class Api:
         """Return what `throttled` says about *answer*, or None. Raises AuthorCodeError for a value of another type."""
         said = self.throttled(answer)
         try:
-            return throttling_said_by_connector(said)
+            return throttling_from_connector_result(said)
         except TypeError:
             raise self._wrong_result_error("throttled", said, "True, False or a number of seconds") from None
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError, UnavailableError
-from crossdock.pacing.backoff import pause_s
+from crossdock.pacing.backoff import jittered_backoff_pause_s
 from crossdock.pacing.rate_limits_in_answers import Throttling, retry_after_s
 from crossdock.reading.sources import api_error_messages, graphql_errors
 from crossdock.reading.sources.api_declaration import no_failure_status
@@ -200,7 +200,7 @@ class RetriedRequests(Struct, frozen=True):
             raise RefusedError(unreadable, where=shown, code="answer_unreadable")
 
     def _pause_s(self, failures: int) -> float:
-        return pause_s(failures, base_s=BASE_PAUSE_S, cap_s=MAX_PAUSE_S, rng=self.rng)
+        return jittered_backoff_pause_s(failures, base_s=BASE_PAUSE_S, cap_s=MAX_PAUSE_S, rng=self.rng)
 
 
 def _shown_redirect_target(answer: Answer) -> str:

@@ -17,7 +17,7 @@ from crossdock.pacing import rate_limits_in_answers
 from crossdock.pacing.rate_limit_and_retry_settings import LimitSettings
 from crossdock.pacing.rate_limits_in_answers import Throttling
 from crossdock.pacing.request_allowance import Allowance, Token
-from crossdock.pacing.token_bucket import Bucket, BucketState, MemoryStore
+from crossdock.pacing.token_bucket import Bucket, BucketState, MemoryBucketStore
 from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.values.clock import Clock
 from crossdock.values.json_paths import object_or_empty
@@ -144,7 +144,7 @@ class ApiBucket:
             self._allowance.record_answer(
                 sent.token,
                 accepted=not throttled,
-                headers=rate_limits_in_answers.read(answer.headers),
+                headers=rate_limits_in_answers.read_rate_limit_headers(answer.headers),
                 retry_after_s=Throttling(wait_s).wait_after_answer_s(answer.headers, answer.body)
                 if throttled
                 else None,
@@ -157,7 +157,7 @@ class ApiBucket:
         """
         with self._lock:
             kept = self._allowance.bucket_state.carried_to_next_run(self._clock.now().timestamp(), earlier.estimate)
-            self._allowance = Allowance(self._clock, MemoryStore(self._clock, kept), one_by_one=True)
+            self._allowance = Allowance(self._clock, MemoryBucketStore(self._clock, kept), one_by_one=True)
 
     def record_unanswered_request(self, sent: SentRequest) -> None:
         """Record that *sent* has no answer. Its token is spent."""
@@ -173,7 +173,7 @@ def make_api_bucket(clock: Clock, limit: LimitSettings, earlier: BucketState | N
         earlier: The state of the bucket at the end of the last run.
     """
     estimate = limit.estimate(earlier.estimate if earlier else None)
-    store = MemoryStore(clock, BucketState.from_earlier_run(earlier, estimate, clock.now().timestamp()))
+    store = MemoryBucketStore(clock, BucketState.from_earlier_run(earlier, estimate, clock.now().timestamp()))
     return ApiBucket(clock, Allowance(clock, store, one_by_one=True))
 
 

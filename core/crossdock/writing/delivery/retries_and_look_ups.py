@@ -13,7 +13,7 @@ from typing import Any, cast
 from msgspec import structs
 
 from crossdock.errors import CrossdockError, RecordError, UnavailableError
-from crossdock.pacing.backoff import pause_s
+from crossdock.pacing.backoff import jittered_backoff_pause_s
 from crossdock.state import Intent
 from crossdock.values.raw_rows_and_records import Reason
 from crossdock.writing.delivery import in_doubt_and_refusal_rules
@@ -85,7 +85,9 @@ class Retries:
             )  # is it the target, or this one record?
             return
         self._stop_if_hopeless(retry_state, outcome)
-        jitter_s = pause_s(max(1, retry_state.failures), base_s=limits.base_s, cap_s=limits.cap_s, rng=self._run.rng)
+        jitter_s = jittered_backoff_pause_s(
+            max(1, retry_state.failures), base_s=limits.base_s, cap_s=limits.cap_s, rng=self._run.rng
+        )
         self.retry_after_pause(task, max(settle_s, jitter_s, outcome.retry_after_s or 0.0), outcome, decisions)
 
     def retry_in_smaller_batch(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:

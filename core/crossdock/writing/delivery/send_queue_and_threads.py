@@ -25,7 +25,7 @@ from typing import Any, Literal, Self, TypeVar
 from msgspec import Struct, field, structs
 
 from crossdock.errors import RecordError
-from crossdock.pacing.backoff import DOUBLINGS, pause_s
+from crossdock.pacing.backoff import MAX_DOUBLINGS, jittered_backoff_pause_s
 from crossdock.pacing.rate_limits_in_answers import RateHeaders
 from crossdock.pacing.request_allowance import Token
 from crossdock.reading.transport.http_answer_and_error_types import AmbiguousError, Answer, NotSentError
@@ -453,8 +453,8 @@ class CircuitBreaker:
             self.probes += 1
         elif self._latest.count(False) < OPENS_AT:
             return
-        longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(self.probes, DOUBLINGS))
-        pause = longest / 2 + pause_s(1, base_s=longest / 2, cap_s=longest, rng=self._rng)
+        longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(self.probes, MAX_DOUBLINGS))
+        pause = longest / 2 + jittered_backoff_pause_s(1, base_s=longest / 2, cap_s=longest, rng=self._rng)
         self._probe_at = now + max(pause, retry_after_s or 0.0)
 
 

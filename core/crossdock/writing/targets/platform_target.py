@@ -31,7 +31,7 @@ class PlatformTarget(Target):
         self.resources = {name: _as_target_resource(kind, profile) for name, kind in WRITTEN.items()}
         self.account, self.retry, self.in_flight = profile.tenant, profile.retry, profile.in_flight
         self.kept_s, self.settle_s = profile.idempotency.kept_s, profile.lookup.settle_s
-        self.credential = credentials.make_credential(profile, clock or SystemClock())
+        self.credential = credentials.make_credential_of_profile(profile, clock or SystemClock())
 
     @property
     def address(self) -> str:

@@ -464,7 +464,7 @@ class Answers(ABC):
 
     def limit(self, answer: Answer) -> RateHeaders | None:
         """Return the rate limit, in requests, that an answer reports, or None."""
-        return rate_limits_in_answers.read(answer.headers)
+        return rate_limits_in_answers.read_rate_limit_headers(answer.headers)
 
     def also_changes(self, resource: str, payload: Mapping[str, Any]) -> Iterable[tuple[str, str]]:  # noqa: ARG002
         """Return what else a write of *payload* changes at the target, such as the stock of a shipped product.

@@ -29,7 +29,7 @@ from crossdock.state import parse_url
 from crossdock.values.clock import SystemClock
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
-from crossdock.writing.delivery.send_queue_and_threads import Senders
+from crossdock.writing.delivery.send_queue_and_threads import SenderThreads
 from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.platform_target import PlatformTarget
 
@@ -138,7 +138,7 @@ class Worker:
                 run_id = tx.runs.start(business_date="2026-01-01", at=clock.now())
                 earlier = tx.buckets.get(target.name)
             bucket = opened.enter_context(project.open_rate_limit_bucket(target, clock, earlier))
-            senders = opened.enter_context(Senders(target, in_flight))
+            senders = opened.enter_context(SenderThreads(target, in_flight))
             self.allowance = Allowance(clock, bucket, ceiling=in_flight, priority=job.priority)
             run = DeliveringRun(state, run_id, clock, threading.Event())
             self.dispatcher = Dispatcher(run, target, self.allowance, senders, self._settled)

@@ -26,7 +26,7 @@ from crossdock.values.raw_rows_and_records import Record
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations_and_intents import Operation
-from crossdock.writing.delivery.send_queue_and_threads import Senders
+from crossdock.writing.delivery.send_queue_and_threads import SenderThreads
 from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.platform_target import PlatformTarget
 
@@ -73,7 +73,7 @@ def deliver(port: int, folder: Path, count: int) -> tuple[float, float, int]:
     delivered: list[Settlement] = []
     with state.begin() as tx:
         run_id = tx.runs.start(business_date="2026-01-01", at=clock.now())
-    with Senders(target, profile.in_flight) as senders:
+    with SenderThreads(target, profile.in_flight) as senders:
         run = DeliveringRun(state, run_id, clock, threading.Event())
         dispatcher = Dispatcher(run, target, allowance(clock), senders, delivered.append)
         began, cpu = time.perf_counter(), time.process_time()

@@ -23,9 +23,9 @@ from crossdock.state import Binding, Intent
 from crossdock.values.clock import SystemClock
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
-from crossdock.writing.delivery.operations_and_intents import Operation, make_intent
-from crossdock.writing.delivery.send_queue_and_threads import SendBatch, Senders, SendResult
-from crossdock.writing.delivery.state_writer import Chunk, Settlement
+from crossdock.writing.delivery.operations_and_intents import Operation, make_intent_of_operation
+from crossdock.writing.delivery.send_queue_and_threads import SendBatch, SenderThreads, SendResult
+from crossdock.writing.delivery.state_writer import DeliverableChunk, Settlement
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.platform_target import PlatformTarget
@@ -33,7 +33,7 @@ from crossdock.writing.targets.platform_target import PlatformTarget
 BOUND_AT_ONCE = 10_000
 
 
-class Answering(Senders):
+class Answering(SenderThreads):
     """Answers every errand with 201 and an id before it could have left."""
 
     def give_batches_to_threads(self, batches: Sequence[SendBatch], in_flight: int) -> None:
@@ -55,14 +55,14 @@ class Filling(Dispatcher):
         run: DeliveringRun,
         target: PlatformTarget,
         allowance: Allowance,
-        senders: Senders,
+        senders: SenderThreads,
         settled: Callable[[Settlement], None],
         **_: object,
     ) -> None:
         del allowance, senders  # nothing is sent
         self._run, self._target, self._settled, self._ids = run, target, settled, count(1)
 
-    def deliver_held_back(self, *, but: AbstractSet[str] = frozenset(), at_end: bool = True) -> bool:
+    def deliver_held_back_operations(self, *, but: AbstractSet[str] = frozenset(), at_end: bool = True) -> bool:
         """Nothing was held back."""
         del but
         return True
@@ -80,7 +80,7 @@ class Filling(Dispatcher):
         assert not intents
         return iter(())
 
-    def deliver(self, chunks: Iterator[Chunk]) -> bool:
+    def deliver(self, chunks: Iterator[DeliverableChunk]) -> bool:
         waiting: list[Operation] = []
         for chunk in chunks:
             waiting += chunk.operations
@@ -96,7 +96,7 @@ class Filling(Dispatcher):
                 bound = [self._binding(each) for each in operations if each.scope == scope]
                 tx.bindings.put(scope, bound, run_id=self._run.id, at=SystemClock().now())
         for operation in operations:
-            intent = make_intent(operation, self._target, 1)
+            intent = make_intent_of_operation(operation, self._target, 1)
             intent.status = "delivered"
             self._settled(Settlement(intent, Outcome("delivered")))
 
@@ -120,7 +120,7 @@ def main() -> None:
     parser.add_argument("--fill", action="store_true")
     given, arguments = parser.parse_known_args()
     replaced = mock.patch.object(active_run, "Dispatcher", Filling) if given.fill else nullcontext()
-    with mock.patch.object(active_run, "Senders", Answering), replaced:
+    with mock.patch.object(active_run, "SenderThreads", Answering), replaced:
         command.main(arguments)
 
 

@@ -30,7 +30,7 @@ from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import SilentProgress
 from crossdock.writing.delivery import operator_decisions
-from crossdock.writing.delivery.send_queue_and_threads import SendBatch, Senders
+from crossdock.writing.delivery.send_queue_and_threads import SendBatch, SenderThreads
 
 ACCOUNTS, CUSTOMERS, INVOICES = "accounts", "customers", "invoices"
 RESOURCE: dict[str, ResourceName] = {ACCOUNTS: "ledger_account", CUSTOMERS: "customer", INVOICES: "invoice"}
@@ -324,16 +324,18 @@ class World:
         def decide(tx: Transaction) -> int:
             found = [
                 intent
-                for intent in operator_decisions.undecided_intents(tx, RecordFilter())
+                for intent in operator_decisions.intents_for_person_to_decide(tx, RecordFilter())
                 if intent.identity.stream in streams
             ]
             for intent in found:
                 held = self.platform.find(intent)
                 if held is None:
-                    operator_decisions.settle_as_not_delivered(tx, [intent], at=self.clock.now())
+                    operator_decisions.settle_intents_as_not_delivered(tx, [intent], at=self.clock.now())
                 else:
                     is_new = intent.operation == "create"
-                    operator_decisions.settle_as_delivered(tx, [intent], held if is_new else None, at=self.clock.now())
+                    operator_decisions.settle_intents_as_delivered(
+                        tx, [intent], held if is_new else None, at=self.clock.now()
+                    )
             return len(found)
 
         with self.project.open_state_exclusively() as state:
@@ -369,7 +371,7 @@ def failpoints() -> Iterator[Failpoints]:
     points = Failpoints()
     with ExitStack() as undone, pytest.MonkeyPatch.context() as patch:
         undone.callback(points.disarm)
-        transaction, send = State._new_transaction, Senders._send_request
+        transaction, send = State._new_transaction, SenderThreads._send_request_of_batch
 
         def watched_transaction(state: State, connection: Any) -> Transaction:
             points.in_state()
@@ -381,7 +383,7 @@ def failpoints() -> Iterator[Failpoints]:
             points.after_commit()
             return done
 
-        def watched_send(senders: Senders, client: Any, batch: SendBatch) -> Any:
+        def watched_send(senders: SenderThreads, client: Any, batch: SendBatch) -> Any:
             points.before_send()
             outcome = send(senders, client, batch)
             points.after_send()
@@ -390,7 +392,7 @@ def failpoints() -> Iterator[Failpoints]:
         apply = State.run_transaction
         patch.setattr(State, "_new_transaction", watched_transaction)
         patch.setattr(State, "run_transaction", watched_apply)
-        patch.setattr(Senders, "_send_request", watched_send)
+        patch.setattr(SenderThreads, "_send_request", watched_send)
         yield points
 
 

@@ -21,7 +21,7 @@ from crossdock.values.raw_rows_and_records import Record
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations_and_intents import Operation
-from crossdock.writing.delivery.send_queue_and_threads import Senders
+from crossdock.writing.delivery.send_queue_and_threads import SenderThreads
 from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.platform_target import PlatformTarget
 
@@ -127,7 +127,7 @@ def outage(state: State, monkeypatch: pytest.MonkeyPatch, *, records: int) -> Fi
         target = PlatformTarget(profile)
         with state.begin() as tx:
             run_id = tx.runs.start(business_date="2026-01-01", at=clock.now())
-        with Senders(target, profile.in_flight) as senders:
+        with SenderThreads(target, profile.in_flight) as senders:
             allowance = plenty(clock)
             run = DeliveringRun(state, run_id, clock, threading.Event())
             dispatcher = Dispatcher(run, target, allowance, senders, settled.append)

@@ -31,7 +31,7 @@ from tests.e2e.warehouse import (
 from tests.plan_and_sync import differences
 
 from crossdock.values.clock import SystemClock
-from crossdock.writing.delivery.send_queue_and_threads import Senders
+from crossdock.writing.delivery.send_queue_and_threads import SenderThreads
 
 
 def test_what_comes_after_a_restored_state_arrives(site: Site) -> None:
@@ -70,14 +70,14 @@ def test_a_backup_that_was_made_during_the_last_run_is_old(site: Site, monkeypat
     site.fill()
     assert site.sync().code == 0
     site.export("INV_2.csv", INVOICES + "4;C1;P1;1;0.05;EUR\n")
-    backup, send = site.folder / "backup.db", Senders.give_batches_to_threads
+    backup, send = site.folder / "backup.db", SenderThreads.give_batches_to_threads
 
     def back_up_and_send(*arguments: Any) -> None:
         with closing(sqlite3.connect(site.folder / "state.db")) as state, closing(sqlite3.connect(backup)) as copy:
             state.backup(copy)
         send(*arguments)
 
-    monkeypatch.setattr(Senders, "give_batches_to_threads", back_up_and_send)
+    monkeypatch.setattr(SenderThreads, "give_batches_to_threads", back_up_and_send)
     assert site.sync().code == 0
     monkeypatch.undo()
     for file in site.folder.glob("state.db-*"):

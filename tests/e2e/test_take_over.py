@@ -323,7 +323,7 @@ def test_an_open_run_reads_what_has_changed_since(catalogue: Catalogue, monkeypa
     with open_session(loaded, clock) as session:
         run = ActiveRun(session, SilentProgress(), threading.Event())
         with run.recording_start_and_end({"wms.products"}):
-            run.records.begin_reading_for_planning()
+            run.records.record_begin_of_reading()
             run.settle_then_deliver_streams(run.streams, run._new_stream_input)
             since = catalogue.there("B")
             catalogue.export("1;A;Lamp", "2;B;Shelf")

@@ -18,7 +18,7 @@ from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.stream_declaration import GoneLimits, OnGone
 from crossdock.state import StateUrl, parse_url
 from crossdock.values.raw_rows_and_records import LINE, Proof
-from crossdock.writing.delivery.send_queue_and_threads import Senders
+from crossdock.writing.delivery.send_queue_and_threads import SenderThreads
 
 SECRET = "erika@example.com"
 ROWS: list[Row] = [{"K": str(number)} for number in range(6)]
@@ -269,13 +269,13 @@ def test_an_interruption_reaches_the_senders(
 ) -> None:
     """They do not wait for the answers of requests in flight then, and do so at the end of any other run."""
     told: list[object] = []
-    whole = Senders.__exit__
+    whole = SenderThreads.__exit__
 
-    def ended(self: Senders, kind: type[BaseException] | None, *more: object) -> None:
+    def ended(self: SenderThreads, kind: type[BaseException] | None, *more: object) -> None:
         told.append(kind)
         whole(self, kind, *more)
 
-    monkeypatch.setattr(Senders, "__exit__", ended)
+    monkeypatch.setattr(SenderThreads, "__exit__", ended)
     stream = Products()
     stream.at_the_end = (lambda: raises(end())) if end else None
     bench.begin([stream])

@@ -27,7 +27,7 @@ from crossdock.state import Scope
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import SystemClock
 from crossdock.values.progress import SilentProgress
-from crossdock.writing.delivery.delivery_context import RecordsOfSession
+from crossdock.writing.delivery.delivery_context import RecordsOfConcurrentRuns
 
 
 class TwoShops:
@@ -128,10 +128,11 @@ def test_works_end_together_now_and_then_and_wait_for_none_that_is_stuck() -> No
 
 def test_planning_for_one_target_waits_for_no_other() -> None:
     """A run that plans may read its target meanwhile, which may take long."""
-    records = RecordsOfSession()
+    records = RecordsOfConcurrentRuns()
     one, other = records.begin_run(), records.begin_run()
-    one.begin_planning_and_find_busy(Scope("platform", "order", "shop"), [1])
+    one.begin_exclusive_planning_and_find_busy(Scope("platform", "order", "shop"), [1])
     with ThreadPoolExecutor(1) as pool:
         assert (
-            pool.submit(other.begin_planning_and_find_busy, Scope("depot", "labels", "shop"), [1]).result(60) == set()
+            pool.submit(other.begin_exclusive_planning_and_find_busy, Scope("depot", "labels", "shop"), [1]).result(60)
+            == set()
         )

@@ -22,7 +22,7 @@ from crossdock.state import NamedRecord, ReceivedWebhook, StateUrl
 from crossdock.state.tables.webhooks_and_records_to_fetch import LONGEST_PAUSE
 from crossdock.values.progress import SilentProgress
 from crossdock.values.run_messages import warning_and_note_texts_by_stream
-from crossdock.writing.delivery.delivery_context import _Mark
+from crossdock.writing.delivery.delivery_context import _LastRunOfRecord
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def test_a_record_on_which_an_operation_stays_unsettled_is_looked_at_ever_later(
         (record,) = named_records("b.customers", ["C1"])
         desk.hint(session, "customers", "C1")
         scope = desk.project.scope_by_stream["b.customers"]
-        session.records.marks[scope, record.key_hash] = _Mark(session.records.begin_run())
+        session.records.marks[scope, record.key_hash] = _LastRunOfRecord(session.records.begin_run())
         pauses = []
         for waited_s in (0.0, 10.0, 3600.0):
             desk.bench.clock.advance(waited_s)

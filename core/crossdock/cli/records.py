@@ -210,9 +210,9 @@ def _drop_records(
         chosen, doubtful = _records_to_drop(tx, choice, state), _intents_in_doubt(tx, choice, state)
         number = _number_to_drop(chosen)
         if choice.key is not None and not number and not doubtful:
-            operator_decisions.check_not_unanswered(tx, choice)
+            operator_decisions.raise_if_sent_without_answer(tx, choice)
     if choice.key is not None or not number:
-        operator_decisions.check_not_in_doubt(doubtful)
+        operator_decisions.raise_if_any_in_doubt(doubtful)
     if not number:
         raise ConfigError(
             "no such record", hint="'crossdock records list' shows the existing ones", code="record_unknown"
@@ -287,7 +287,10 @@ def _records_to_drop(tx: Transaction, choice: RecordFilter, state: str | None) -
     from crossdock.writing.delivery import operator_decisions
 
     others = choice.code is None
-    doubtful = {(each.identity.stream, each.identity.key) for each in operator_decisions.undecided_intents(tx, choice)}
+    doubtful = {
+        (each.identity.stream, each.identity.key)
+        for each in operator_decisions.intents_for_person_to_decide(tx, choice)
+    }
     waiting = tx.waiting_records.matching(choice) if state in {None, "waiting"} and others else []
     found = (
         tx.dead_letters.rejected_matching(choice) if state in {None, "rejected"} else [],
@@ -302,4 +305,4 @@ def _intents_in_doubt(tx: Transaction, choice: RecordFilter, state: str | None) 
     from crossdock.writing.delivery import operator_decisions
 
     is_meant = choice.code is None and state in {None, RecordState.IN_DOUBT.option_value}
-    return operator_decisions.undecided_intents(tx, choice) if is_meant else []
+    return operator_decisions.intents_for_person_to_decide(tx, choice) if is_meant else []

@@ -85,7 +85,7 @@ def resolve_(
     with change_with_failure_logged(loaded, "records resolve", subject, clock=SystemClock()) as change:
         intents = _intents_in_doubt(loaded, choice)
         if not not_delivered:
-            operator_decisions.check_target_id(intents, delivered_as)
+            operator_decisions.raise_if_target_id_impossible(intents, delivered_as)
         if delivered_as is not None:
             text = _look_up_and_describe_id(loaded, intents, delivered_as, no_lookup=no_lookup)
             confirm(f"record that {text}", yes=yes)
@@ -130,7 +130,7 @@ def _intents_in_doubt(loaded: Project, choice: RecordFilter) -> list[Intent]:
     from crossdock.writing.delivery import operator_decisions
 
     with loaded.open_state_exclusively() as state, state.begin_read_only() as tx:  # while no run changes them
-        intents = operator_decisions.undecided_intents(tx, choice)
+        intents = operator_decisions.intents_for_person_to_decide(tx, choice)
     if not intents:
         hint = "'crossdock records list' lists them, and --state handed-over what is not due yet"
         raise ConfigError("no such record is in doubt or overdue", hint=hint, code="record_unknown")
@@ -162,7 +162,7 @@ def _resolve(
     at = SystemClock().now()
 
     def resolve(tx: Transaction) -> None:
-        intents = operator_decisions.undecided_intents(tx, choice)
+        intents = operator_decisions.intents_for_person_to_decide(tx, choice)
         if [each.id for each in intents] != [each.id for each in shown]:
             raise ConfigError(
                 "other records are in doubt by now; nothing was changed", hint="try again", code="selection_changed"
@@ -171,9 +171,9 @@ def _resolve(
         for intent, named in zip(intents, shown, strict=True):
             intent.target_id = intent.target_id or named.target_id
         if not_delivered:
-            operator_decisions.settle_as_not_delivered(tx, intents, at=at)
+            operator_decisions.settle_intents_as_not_delivered(tx, intents, at=at)
         else:
-            operator_decisions.settle_as_delivered(tx, intents, delivered_as, at=at)
+            operator_decisions.settle_intents_as_delivered(tx, intents, delivered_as, at=at)
         decision = {"not delivered" if not_delivered else "delivered": len(intents)}
         change.store_audit_entry(tx, before=before, after=decision | ({"id": delivered_as} if delivered_as else {}))
 

@@ -52,7 +52,7 @@ from crossdock.values.texts_of_numbers_and_times import instant_text
 from crossdock.writing.delivery.delivery_context import AdoptionRules, DeliveringRun, RecordsOfRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import StateDoubts
-from crossdock.writing.delivery.send_queue_and_threads import Senders
+from crossdock.writing.delivery.send_queue_and_threads import SenderThreads
 from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.target import Target
 
@@ -139,7 +139,7 @@ class ActiveRun:
                 self.note("", remark)
             for name, refusal in self.refused.items():
                 self.report.messages.add_error(name, refusal)
-            self.records.begin_reading_for_planning()
+            self.records.record_begin_of_reading()
             whole = reads and names == self._session.project.selected_streams([])
             self.settle_then_deliver_streams(
                 self.streams[:: -1 if children_first else 1], input_factory or self._new_stream_input, whole=whole
@@ -400,7 +400,7 @@ class ActiveRun:
             self._run,
             target,
             allowance,
-            stack.enter_context(Senders(target, ceiling, session.project.personal_data_masks)),
+            stack.enter_context(SenderThreads(target, ceiling, session.project.personal_data_masks)),
             settled,
             rules=AdoptionRules(
                 session.project.streams_adopting_by_external_id,

@@ -34,7 +34,7 @@ from crossdock.runs.live_comparison import ComparedResource, LiveComparison, cus
 from crossdock.runs.session_shared_by_runs import Session
 from crossdock.state import Binding, Intent, Scope, Transaction
 from crossdock.writing.delivery import in_doubt_and_refusal_rules
-from crossdock.writing.delivery.operations_and_intents import payload_after
+from crossdock.writing.delivery.operations_and_intents import payload_after_intent
 from crossdock.writing.targets.target import Target
 
 if TYPE_CHECKING:
@@ -97,12 +97,12 @@ class RecordsForgottenByState:
         is_of_backup = 0 < intent.id <= self._last_restored
         return intent.resource in self._named or (intent.resource in self._compared_before and not is_of_backup)
 
-    def find_created_id_once(self, intent: Intent) -> str | None:
+    def take_id_of_created_record(self, intent: Intent) -> str | None:
         """Return the id of the record that the create *intent* has made already, once per record; otherwise None."""
         if intent.resource not in self._named:
             return None
         named = self._named[intent.resource].get((intent.scope, intent.identity.key_hash))
-        ids = self._unnamed[intent.resource].get(customer_and_items_hash(payload_after(intent)))
+        ids = self._unnamed[intent.resource].get(customer_and_items_hash(payload_after_intent(intent)))
         return named or (ids.pop() if ids else None)
 
 
@@ -312,7 +312,7 @@ class BindingVerification:
             {(intent.scope, intent.identity.key_hash) for intent in unsettled},
             began=self._now(),
             remembered=remembered,
-            until=None if restored else self._now() - in_doubt_and_refusal_rules.time_for_which_keys_are_known(target),
+            until=None if restored else self._now() - in_doubt_and_refusal_rules.max_age_of_repeatable_request(target),
         )
 
     def _store_results(self, comparison: LiveComparison, compared: Sequence[tuple[Scope, Binding]]) -> None:

@@ -25,7 +25,7 @@ from crossdock.values.cache_and_date_headers import server_clock_lag_s
 from crossdock.values.clock import Clock
 from crossdock.values.fixed_decimal_contexts import EXACT, exact_sum
 from crossdock.values.times_as_json_text import time_text
-from crossdock.writing.delivery.operations_and_intents import payload_after
+from crossdock.writing.delivery.operations_and_intents import payload_after_intent
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.payload_comparison import has_wanted_members
 from crossdock.writing.targets.platform_target import PlatformTarget
@@ -198,7 +198,7 @@ class LookUps:
         )
 
     def _comparable_payload(self, intent: Intent) -> dict[str, Any]:
-        return self._target.resources[intent.resource].comparable(payload_after(intent))
+        return self._target.resources[intent.resource].comparable(payload_after_intent(intent))
 
     def _list_page(self, resource: str, request: Request) -> tuple[list[dict[str, Any]], str | None]:
         answer = self._send(resource, request)
@@ -261,7 +261,7 @@ def _is_similar_invoice(intent: Intent, held: dict[str, Any], since: datetime) -
 
     What a list does not show of its records is no difference.
     """
-    wanted, total = payload_after(intent), _invoice_total(held)
+    wanted, total = payload_after_intent(intent), _invoice_total(held)
     for name in ("customerId", "currency"):
         if isinstance(held.get(name), str) and held[name] != wanted.get(name):
             return False

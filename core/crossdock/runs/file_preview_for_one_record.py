@@ -61,7 +61,7 @@ def outgoing_file_of_record(project: Project, stream: str, key: str, clock: Cloc
 def _new_file_name_and_bytes(project: Project, target: Target, operation: Operation, clock: Clock) -> tuple[str, bytes]:
     with closing(project.open_state(read_only=True)) as state, state.begin_read_only() as tx:
         number = tx.batches.next_unused_number(target.name, target.first_number)
-    request = target.stored_batch(operation.scope.resource, [operation.batch_item(target)], number, clock.now())
+    request = target.stored_batch(operation.scope.resource, [operation.as_batch_item(target)], number, clock.now())
     return request.path.removeprefix("/"), request.body or b""
 
 

@@ -17,10 +17,10 @@ from crossdock.values.tally import Tally
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import (
     is_held_back_as_unverifiable,
     may_be_executed_since_backup,
-    sent_intent_rule,
+    rule_for_sent_intent,
     waits_for_acknowledgements,
 )
-from crossdock.writing.delivery.operations_and_intents import payload_after
+from crossdock.writing.delivery.operations_and_intents import payload_after_intent
 from crossdock.writing.targets.target import Target
 
 
@@ -63,7 +63,7 @@ class UnsettledOperations(Struct):
             if state_restored and may_be_executed_since_backup(intent):
                 is_in_doubt = cannot_be_verified_after_restore(intent.resource, intent.operation, target)
             elif intent.first_sent_at:
-                is_in_doubt = intent.place is None and sent_intent_rule(intent, target, now) == "park"
+                is_in_doubt = intent.place is None and rule_for_sent_intent(intent, target, now) == "park"
             elif waits_for_acknowledgements(intent, target) or (
                 intent.identity.stream in streams
                 and is_held_back_as_unverifiable(intent, target, state_restored=state_restored)
@@ -111,7 +111,7 @@ def assumed_delivery(intent: Intent) -> ExpectedDelivery:
         identity.fingerprint if step == "whole" else None,
         identity.position,
         step,
-        payload_after(intent),
+        payload_after_intent(intent),
         None,
         intent.counter,
     )

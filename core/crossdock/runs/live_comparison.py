@@ -21,7 +21,7 @@ from crossdock.runs.difference_and_correction_types import UNKNOWN, Correction, 
 from crossdock.runs.resource_control_totals import ResourceTotals
 from crossdock.state import Binding, Intent, Scope, State
 from crossdock.values import exact_json
-from crossdock.writing.delivery.operations_and_intents import payload_after
+from crossdock.writing.delivery.operations_and_intents import payload_after_intent
 from crossdock.writing.targets.payload_comparison import has_wanted_members, without_unwanted_members
 
 Held = dict[str, Any]
@@ -336,7 +336,7 @@ class LiveComparison:
     # ---- operations in doubt
 
     def outcome_of_doubtful_operation(self, intent: Intent) -> InDoubtResult:
-        after, held = payload_after(intent), self._of_unsettled.get((intent.scope, intent.identity.key_hash))
+        after, held = payload_after_intent(intent), self._of_unsettled.get((intent.scope, intent.identity.key_hash))
         if intent.operation == "create" and not self._resource.has_external_ids:
             ids = self._unnamed.get(customer_and_items_hash(after), [])
             return (

@@ -103,11 +103,11 @@ class NamedRecordDelivery:
             self._inputs[bound.name] = made
             return made
 
-        self._run.records.begin_reading_for_planning()
+        self._run.records.record_begin_of_reading()
         try:
             self._run.settle_then_deliver_streams([bound for bound in self._run.streams if bound.name in keys], source)
         finally:
-            self._run.records.note_all_read_is_planned()
+            self._run.records.record_that_all_read_is_planned()
         for record in wanted:
             self._add_result(record, result)
 

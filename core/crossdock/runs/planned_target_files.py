@@ -10,7 +10,7 @@ from datetime import datetime
 from msgspec import Struct, field
 
 from crossdock.state import Intent, Scope, Transaction
-from crossdock.writing.delivery.operations_and_intents import Operation, batch_item
+from crossdock.writing.delivery.operations_and_intents import Operation, batch_item_of_intent
 from crossdock.writing.delivery.send_queue_and_threads import batch_group_of_payload
 from crossdock.writing.targets.target import BatchProfile, Target
 
@@ -52,7 +52,9 @@ class PlannedFiles(Struct):
         profile, known = self._batch_profile(target, resource), self.targets.get(target)
         if profile is None or known is None:
             return
-        item = batch_item(operation, known) if isinstance(operation, Intent) else operation.batch_item(known)
+        item = (
+            batch_item_of_intent(operation, known) if isinstance(operation, Intent) else operation.as_batch_item(known)
+        )
         last = "delete" if item.operation == "delete" else ""
         stream = "" if isinstance(operation, Intent) else operation.identity.stream
         group = batch_group_of_payload(item.payload, profile.by)

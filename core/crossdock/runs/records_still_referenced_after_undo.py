@@ -14,7 +14,7 @@ from crossdock.runs.bindings_by_target_id import Bound
 from crossdock.runs.planning.referred_ids import referred_ids
 from crossdock.runs.platform_references_missing_in_state import unrecorded_references
 from crossdock.state import Binding, Scope, State
-from crossdock.writing.delivery.operations_and_intents import Operation, payload_after
+from crossdock.writing.delivery.operations_and_intents import Operation, payload_after_intent
 from crossdock.writing.targets.target import Target
 
 _PAGE = 5_000  # bindings that are read together
@@ -113,7 +113,7 @@ class StillReferenced:
         for intent in unsettled:
             target = self._targets.get(intent.scope.target)
             if intent.operation != "delete" and target is not None and intent.resource in target.resources:
-                self._add_references(intent.scope, payload_after(intent))
+                self._add_references(intent.scope, payload_after_intent(intent))
 
     def _add_references_of_kept(self, undone: Sequence[BoundStream], operations: Operations) -> None:
         """Add the references of records that stay only because others refer to them, repeatedly."""

@@ -129,7 +129,9 @@ class RunningStreams:
         finally:
             runner.count_undelivered_as_carried_on()
             runner.report_target_code_errors()
-        if not (done and (yield from runner.repeat_dispatcher_work_until_done(dispatcher.deliver_held_back))):
+        if not (
+            done and (yield from runner.repeat_dispatcher_work_until_done(dispatcher.deliver_held_back_operations))
+        ):
             dispatcher.leave_to_next_run()
         runner.report_left_out_batches()
 
@@ -180,7 +182,7 @@ class RunningStreams:
         """
         if not left or not delivery.restored:
             return True
-        held_back = partial(delivery.dispatcher.deliver_held_back, at_end=False)
+        held_back = partial(delivery.dispatcher.deliver_held_back_operations, at_end=False)
         is_settled = yield from delivery.runner.repeat_dispatcher_work_until_done(held_back)
         return is_settled and self._verify_bindings_or_report(delivery)
 
@@ -189,7 +191,7 @@ class RunningStreams:
         runner = delivery.runner
         order = StreamOrder(delivery.streams, self._session.clock, self._timings, self._interrupt)
         others = {bound.name for bound in delivery.streams if not bound.resource_type.write_once}
-        written_once = partial(delivery.dispatcher.deliver_held_back, but=others, at_end=False)
+        written_once = partial(delivery.dispatcher.deliver_held_back_operations, but=others, at_end=False)
         for bound in order:
             if bound is None:
                 yield

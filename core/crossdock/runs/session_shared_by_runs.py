@@ -24,7 +24,7 @@ from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.state import Intent, State
 from crossdock.values.author_code_errors import AuthorCodeError, author_code_error_or_none, convert_author_errors
 from crossdock.values.clock import Clock
-from crossdock.writing.delivery.delivery_context import RecordsOfSession
+from crossdock.writing.delivery.delivery_context import RecordsOfConcurrentRuns
 from crossdock.writing.targets.target import Target
 
 MANUAL = RunRequest()
@@ -62,7 +62,7 @@ class Session:
         self._buckets: dict[str, BucketStore] = {}
         self._percent, self._reduced = percent, dict[str, BucketShare]()
         self._opening = threading.Lock()
-        self.records, self.source_buckets = RecordsOfSession(), SharedBuckets()
+        self.records, self.source_buckets = RecordsOfConcurrentRuns(), SharedBuckets()
         self._resuming: dict[str, threading.Lock] = {}
         self.resumed = set[str]()
         self.begun = False

@@ -18,7 +18,7 @@ from crossdock.state import Intent, RecordIdentity, State, WaitingRecord
 from crossdock.values.author_code_errors import AuthorCodeError
 from crossdock.values.texts_of_numbers_and_times import count_with_noun
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import is_held_back_as_unverifiable
-from crossdock.writing.delivery.operations_and_intents import payload_after
+from crossdock.writing.delivery.operations_and_intents import payload_after_intent
 
 
 def withdraw_unsent_with_changed_mapping(
@@ -64,7 +64,7 @@ def _outdated(state: State, bound: BoundStream, unsent: Sequence[Intent]) -> Ite
     except AuthorCodeError:
         return  # it is reported when the stream is read
     for intent in unsent:
-        if mapped.get(intent.identity) != payload_after(intent):
+        if mapped.get(intent.identity) != payload_after_intent(intent):
             yield intent
 
 

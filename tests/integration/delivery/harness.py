@@ -29,7 +29,7 @@ from crossdock.writing.delivery.delivery_context import AdoptionRules, Deliverin
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import StateDoubts
 from crossdock.writing.delivery.operations_and_intents import Kind, Operation
-from crossdock.writing.delivery.send_queue_and_threads import Senders
+from crossdock.writing.delivery.send_queue_and_threads import SenderThreads
 from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.payload_comparison import merge_patch_between
 from crossdock.writing.targets.platform_target import PlatformTarget
@@ -297,7 +297,7 @@ class Bench:
         self.allowance = allowance(clock)
         with self.state.begin() as tx:
             run_id = tx.runs.start(business_date="2026-01-01", at=clock.now())
-        with Senders(target, profile.in_flight) as senders:
+        with SenderThreads(target, profile.in_flight) as senders:
             run = DeliveringRun(
                 self.state,
                 run_id,
@@ -342,7 +342,7 @@ class Bench:
 
         def night(dispatcher: Dispatcher) -> Sequence[CrossdockError]:
             list(dispatcher.resume_unsettled_intents(unsettled))
-            assert dispatcher.deliver_held_back()
+            assert dispatcher.deliver_held_back_operations()
             return dispatcher.take_undelivered_batch_errors()
 
         found: Sequence[CrossdockError] = self.run(night)

@@ -51,7 +51,7 @@ def test_a_key_is_used_while_it_is_surely_kept(age_s: float, kept_s: int) -> Non
     now = datetime(2026, 1, 1, tzinfo=UTC)
     profile = profile_of("https://platform.example", idempotency={"kept_s": kept_s})
     one = intent(1, resource="invoice", attempts=1, first_sent_at=now - timedelta(seconds=age_s))
-    rule = in_doubt_and_refusal_rules.sent_intent_rule(one, PlatformTarget(profile), now)
+    rule = in_doubt_and_refusal_rules.rule_for_sent_intent(one, PlatformTarget(profile), now)
     if 0 <= age_s <= kept_s / 2 and age_s <= kept_s - 2 * in_doubt_and_refusal_rules.MARGIN_S:
         assert rule == "resend"
     if age_s >= kept_s or age_s < -in_doubt_and_refusal_rules.MARGIN_S:

@@ -284,7 +284,7 @@ def test_an_acknowledgement_of_what_is_to_be_sent_again(bench: Bench, platform: 
     def night(dispatcher: Dispatcher) -> None:
         other = dispatcher._own_records._all.begin_run()
         if busy:
-            other.begin_work_on([left])
+            other.record_begin_of_work([left])
         said = Settlement(left, Outcome("delivered", target_id="1"))
         assert dispatcher.deliver(iter([Batch([], [said])]))
 

@@ -415,7 +415,7 @@ def test_a_record_that_is_always_answered_429_keeps_no_others_from_delivery(
     def night(dispatcher: Dispatcher) -> None:
         list(dispatcher.resume_unsettled_intents(left))
         assert dispatcher.deliver(iter([Batch([operation(3)])]))
-        assert dispatcher.deliver_held_back()
+        assert dispatcher.deliver_held_back_operations()
 
     bench.run(night)
     assert (bench.bound(), bench.unsettled()) == (3, {"0": "pending"})

@@ -16,7 +16,7 @@ from crossdock.state import State
 from crossdock.values.clock import SystemClock
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
-from crossdock.writing.delivery.send_queue_and_threads import SendBatch, Senders, SendResult
+from crossdock.writing.delivery.send_queue_and_threads import SendBatch, SenderThreads, SendResult
 from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.answer_outcomes import Outcome
 from crossdock.writing.targets.platform_target import PlatformTarget
@@ -24,7 +24,7 @@ from crossdock.writing.targets.platform_target import PlatformTarget
 IN_FLIGHT, RECORDS = 10, 60
 
 
-class Prompt(Senders):
+class Prompt(SenderThreads):
     """Delivers every errand before it could have left, and remembers how it stood in the state."""
 
     def __init__(self, target: PlatformTarget, state: State) -> None:

@@ -199,7 +199,7 @@ def turn_of(run_id: int) -> tuple[Callable[[Transaction], None], Callable[[Trans
         old["replaced"], idempotency_key="key-next", counter=2, operation="update", target_id="p"
     )
     fresh = [intent(n) for n in range(10, 14)]
-    dead_letter = state_writer.make_dead_letter(
+    dead_letter = state_writer.make_dead_letter_of_refusal(
         Settlement(intent(20), Outcome("rejected", "no", 422, reason="rejected"))
     )
     before = deepcopy(list(old.values()))
@@ -209,9 +209,11 @@ def turn_of(run_id: int) -> tuple[Callable[[Transaction], None], Callable[[Trans
     def first(tx: Transaction) -> None:
         tx.intents.add(before, run_id=run_id, fence=1, at=AT)
         tx.dead_letters.put(
-            [_older(dead_letter), _older(state_writer.make_dead_letter(settled[1]))], run_id=run_id - 1, at=AT
+            [_older(dead_letter), _older(state_writer.make_dead_letter_of_refusal(settled[1]))],
+            run_id=run_id - 1,
+            at=AT,
         )
-        tx.dead_letters.put([_older(state_writer.make_dead_letter(settled[0]))], run_id=run_id - 1, at=AT)
+        tx.dead_letters.put([_older(state_writer.make_dead_letter_of_refusal(settled[0]))], run_id=run_id - 1, at=AT)
         for each, known in zip(old.values(), before, strict=True):
             each.id = known.id
 

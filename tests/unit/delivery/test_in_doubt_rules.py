@@ -12,12 +12,12 @@ from tests.unit.targets.test_platform_access import profile_of
 
 from crossdock.errors import RemoteError, UnauthorizedError
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import (
-    are_too_many_conflicts,
-    error_if_refusal_concerns_all,
-    is_made_by_others,
-    rejection_of_taken_name,
-    sent_intent_rule,
-    shows_other_content,
+    error_if_refusal_concerns_all_records,
+    has_record_mostly_other_content,
+    is_number_of_conflicts_too_high,
+    is_record_made_by_others,
+    rejected_outcome_of_taken_name,
+    rule_for_sent_intent,
     state_forgot_records_error,
 )
 from crossdock.writing.targets.answer_outcomes import Outcome
@@ -40,7 +40,7 @@ TARGET = PlatformTarget(profile_of("https://platform.example"))
 def test_the_rule_depends_on_the_age_of_the_key(resource: str, attempts: int, age: timedelta, rule: str) -> None:
     """An expired key does not protect an operation: it is looked up, or parked without a look-up."""
     one = intent(1, resource=resource, attempts=attempts, first_sent_at=NOW - age)
-    assert sent_intent_rule(one, TARGET, NOW) == rule
+    assert rule_for_sent_intent(one, TARGET, NOW) == rule
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_the_rule_depends_on_the_age_of_the_key(resource: str, attempts: int, ag
 )
 def test_a_refusal_may_concern_every_record(status: int, accepted: set[str], error: type[RemoteError] | None) -> None:
     """A refused credential always does; a refused scope or path does until something of the resource was accepted."""
-    found = error_if_refusal_concerns_all(intent(1), Outcome("rejected", "no", status), TARGET, accepted)
+    found = error_if_refusal_concerns_all_records(intent(1), Outcome("rejected", "no", status), TARGET, accepted)
     assert type(found) is (error or type(None))
 
 
@@ -68,7 +68,7 @@ def test_a_redirected_change_concerns_all_until_another_is_accepted(
 ) -> None:
     """After that, it may be that of one record, such as one that was joined with another."""
     told = Outcome("rejected", "redirects to https://new.example/products/7", 308)
-    found = error_if_refusal_concerns_all(intent(1, operation=operation), told, TARGET, accepted)
+    found = error_if_refusal_concerns_all_records(intent(1, operation=operation), told, TARGET, accepted)
     assert (found is not None) is concerns_all
     assert found is None or (found.code, found.message) == (
         "redirect_refused",
@@ -94,7 +94,7 @@ def test_a_redirected_change_concerns_all_until_another_is_accepted(
 def test_a_record_under_our_name_may_be_of_others(held: dict[str, Any], member: str | None, *, expected: bool) -> None:
     """Our own have most of what we would send."""
     body = b'{"externalId":"wms:K1","sku":"A","name":"Lamp","active":true}'
-    assert is_made_by_others(intent(1, body=body), {"externalId": "wms:K1", **held}, TARGET, member) is expected
+    assert is_record_made_by_others(intent(1, body=body), {"externalId": "wms:K1", **held}, TARGET, member) is expected
 
 
 @pytest.mark.parametrize(
@@ -114,8 +114,8 @@ def test_only_members_that_a_look_up_shows_are_compared(shown: set[str] | None, 
     kind = target.resources["product"]
     target.resources = {"product": replace(kind, shown=None if shown is None else frozenset(shown))}
     made = intent(1, resource="product", body=body)
-    assert is_made_by_others(made, held, target, None) is expected
-    assert shows_other_content(made, held, target) is expected
+    assert is_record_made_by_others(made, held, target, None) is expected
+    assert has_record_mostly_other_content(made, held, target) is expected
 
 
 @pytest.mark.parametrize(
@@ -123,12 +123,12 @@ def test_only_members_that_a_look_up_shows_are_compared(shown: set[str] | None, 
 )
 def test_many_records_of_others_show_a_lost_state(others: int, accepted: int, *, expected: bool) -> None:
     """A few never do, and more only if they are many of all."""
-    assert are_too_many_conflicts(others, accepted) is expected
+    assert is_number_of_conflicts_too_high(others, accepted) is expected
 
 
 def test_the_refusal_names_the_record_of_others() -> None:
     """With its id, if the target has told it."""
-    refused = rejection_of_taken_name(intent(1), Outcome("found", target_id="prd_7"), TARGET)
+    refused = rejected_outcome_of_taken_name(intent(1), Outcome("found", target_id="prd_7"), TARGET)
     assert (refused.reason, refused.pointer) == ("conflict", "/externalId")
     assert "another record under this name, prd_7, which" in refused.message
 

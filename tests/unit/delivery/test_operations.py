@@ -19,10 +19,10 @@ from crossdock.values import exact_json
 from crossdock.writing.delivery.operations_and_intents import (
     Operation,
     create_intent_from_look_up,
-    idempotency_key,
-    make_intent,
+    make_idempotency_key,
+    make_intent_of_operation,
     member_changed_by_others_with_message,
-    payload_after,
+    payload_after_intent,
     successor_intent_if_record_differs,
 )
 
@@ -30,7 +30,7 @@ from crossdock.writing.delivery.operations_and_intents import (
 def test_no_two_operations_share_a_key() -> None:
     """Tenant, target, resource, namespace, key, operation, counter and salt each make another key."""
     keys = {
-        idempotency_key(tenant, Scope(target, resource, namespace), key, kind, counter, salt)
+        make_idempotency_key(tenant, Scope(target, resource, namespace), key, kind, counter, salt)
         for tenant, target, resource, namespace, key, kind, counter, salt in product(
             "AB", "AB", "AB", "AB", "AB", "AB", (1, 2), ("", "A")
         )
@@ -42,7 +42,7 @@ def test_no_two_operations_share_a_key() -> None:
 def test_a_key_stays_what_it_was() -> None:
     """A newer version mints the same key for the same operation."""
     text = b'["acme","platform","invoice","wms","17","create",1]'
-    minted = idempotency_key("acme", Scope("platform", "invoice", "wms"), "17", "create", 1)
+    minted = make_idempotency_key("acme", Scope("platform", "invoice", "wms"), "17", "create", 1)
     assert minted == hashlib.sha256(text).hexdigest()[:40] == "25e01b7a403da3a617b11e2e005ec72921b5256c"
 
 
@@ -73,7 +73,7 @@ def test_a_create_is_made_of_what_was_found() -> None:
     first = intent(1, scope=Scope("shop", "parcels", "depot"), after={"number": "N1"}, attempts=2, first_sent_at=AT)
     made = create_intent_from_look_up(first, Parcels(), {"left": ["L1"]})
     assert exact_json.loads(made.body or b"") == {"number": "N1", "of": ["L1"], "key": made.idempotency_key}
-    assert made.idempotency_key == idempotency_key("acme", first.scope, "K1", "create", 2, first.idempotency_key)
+    assert made.idempotency_key == make_idempotency_key("acme", first.scope, "K1", "create", 2, first.idempotency_key)
     assert (made.operation, made.counter, made.status, made.attempts, made.first_sent_at) == (
         "create",
         2,
@@ -81,9 +81,9 @@ def test_a_create_is_made_of_what_was_found() -> None:
         0,
         None,
     )
-    assert payload_after(made) == payload_after(first) == {"number": "N1"}
+    assert payload_after_intent(made) == payload_after_intent(first) == {"number": "N1"}
     again = create_intent_from_look_up(made, Parcels(), {"left": ["L2"]})
-    assert (again.counter, payload_after(again)) == (3, {"number": "N1"})
+    assert (again.counter, payload_after_intent(again)) == (3, {"number": "N1"})
 
 
 def test_a_create_that_nothing_can_be_made_of_is_refused() -> None:
@@ -131,8 +131,8 @@ def test_an_update_of_a_record_that_is_looked_up_first_is_made_after_that(
         "update", intent(1).identity, scope, Record("K1", ({},), "f.csv", (2,)), {"number": "N2"}, {"number": "N2"},
         None if known is None else binding(1, target_id="7", payload=known), taken_over=taken_over,
     )  # fmt: skip
-    planned = make_intent(operation, target, 1)
-    assert (planned.path, planned.body, payload_after(planned)) == ("", None, {"number": "N2"})
+    planned = make_intent_of_operation(operation, target, 1)
+    assert (planned.path, planned.body, payload_after_intent(planned)) == ("", None, {"number": "N2"})
     made = successor_intent_if_record_differs(planned, target, held, None)
     assert made is not None
     assert made.path == "/parcels/7"
@@ -178,4 +178,4 @@ def test_a_create_of_a_record_that_is_looked_up_first_gets_its_key_after_that() 
         "create", intent(1).identity, Scope("shop", "parcels", "depot"), Record("K1", ({},), "f.csv", (2,)),
         {"number": "N1"}, {"number": "N1"}, None,
     )  # fmt: skip
-    assert make_intent(operation, Versioned(), 1).body is None
+    assert make_intent_of_operation(operation, Versioned(), 1).body is None

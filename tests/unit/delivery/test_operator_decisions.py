@@ -44,7 +44,7 @@ def unsettled(state: State, *intents: Intent) -> list[Intent]:
     with state.begin() as tx:
         run_id = tx.runs.start(business_date="2026-03-29", at=AT)
         tx.intents.add(intents, run_id=run_id, fence=1, at=AT)
-        return operator_decisions.undecided_intents(tx, RecordFilter(STREAM))
+        return operator_decisions.intents_for_person_to_decide(tx, RecordFilter(STREAM))
 
 
 def test_a_half_made_record_is_given_up_whole(state: State) -> None:
@@ -54,7 +54,7 @@ def test_a_half_made_record_is_given_up_whole(state: State) -> None:
         tx.waiting_records.put([waiting(1, 77)], run_id=1, at=AT)
         with pytest.raises(ConfigError, match="is in doubt"):
             operator_decisions.drop_records(tx, [], tx.waiting_records.matching(RecordFilter(STREAM)), found, at=AT)
-        operator_decisions.settle_as_not_delivered(tx, found, at=AT)
+        operator_decisions.settle_intents_as_not_delivered(tx, found, at=AT)
         operator_decisions.drop_records(tx, [], tx.waiting_records.matching(RecordFilter(STREAM)), [], at=AT)
     with state.begin() as tx:
         assert tx.dead_letters.facts_of_each_letter(STREAM) == [DeadLetterFacts(1, 77, None, "dropped", "whole")]
@@ -65,7 +65,7 @@ def test_what_did_not_happen_is_as_if_never_sent(state: State) -> None:
     """An operation that a person says did not happen keeps its key and is pending, without a first sending."""
     found = unsettled(state, intent(1))
     with state.begin() as tx:
-        operator_decisions.settle_as_not_delivered(tx, found, at=AT)
+        operator_decisions.settle_intents_as_not_delivered(tx, found, at=AT)
     with state.begin() as tx:
         (left,) = tx.intents.unsettled()
     assert (left.status, left.first_sent_at, left.idempotency_key) == ("pending", None, "key-1")
@@ -77,9 +77,9 @@ def test_a_creation_that_happened_needs_its_id(state: State) -> None:
     with state.begin() as tx:
         for chosen, given in ((found, "acc_1"), (found[:1], None)):
             with pytest.raises(ConfigError, match="give the record's id"):
-                operator_decisions.settle_as_delivered(tx, chosen, given, at=AT)
+                operator_decisions.settle_intents_as_delivered(tx, chosen, given, at=AT)
         assert tx.bindings.counts_by_resource() == {}
-        operator_decisions.settle_as_delivered(tx, found[:1], "acc_1", at=AT)
+        operator_decisions.settle_intents_as_delivered(tx, found[:1], "acc_1", at=AT)
     with state.begin() as tx:
         assert tx.bindings.target_id_by_key_hash(found[0].scope, [1, 2]) == {1: "acc_1"}
         assert [each.identity.key for each in tx.intents.unsettled()] == ["K2"]
@@ -109,11 +109,11 @@ def test_a_person_decides_what_a_partner_does_not_acknowledge(state: State) -> N
         each.status, each.target_id = status, each.identity.key  # type: ignore[assignment]  # two of its literals
     assert [each.identity.key for each in unsettled(state, *kept)] == ["K1"]
     with state.begin() as tx:
-        found = operator_decisions.undecided_intents(tx, RecordFilter(STREAM, "K2"))
+        found = operator_decisions.intents_for_person_to_decide(tx, RecordFilter(STREAM, "K2"))
         with pytest.raises(ConfigError, match="K2 is not acknowledged yet"):
             operator_decisions.drop_records(tx, [], [], found, at=AT)
-        operator_decisions.check_target_id(found, None)
-        operator_decisions.settle_as_not_delivered(tx, found, at=AT)
+        operator_decisions.raise_if_target_id_impossible(found, None)
+        operator_decisions.settle_intents_as_not_delivered(tx, found, at=AT)
     with state.begin() as tx:
         assert [
             each.identity.key for each in operator_decisions.filtered_pending_intents(tx, RecordFilter(STREAM))

@@ -80,7 +80,7 @@ def test_first_attempts_earn_retries() -> None:
     for number in range(30):
         box.put(SendTask(intent(number), "send" if number < 20 else "look_up"))
     box.put(SendTask(intent(30, attempts=1)))
-    box.record_sent(box.take_batches(box.move_due_and_count_ready()))
+    box.count_sent_requests(box.take_batches(box.move_due_and_count_ready()))
     for number in range(30):
         box.delay(SendTask(intent(number)), 0.0)
     assert box.move_due_and_count_ready() == RetryBudget.FLOOR + 2
@@ -89,8 +89,8 @@ def test_first_attempts_earn_retries() -> None:
 def test_held_tasks_leave_when_they_are_released() -> None:
     """A release may leave out the tasks of some streams."""
     box = queue(ManualClock())
-    box.hold_back(SendTask(intent(1, stream="wms.a")))
-    box.hold_back(SendTask(intent(2, stream="wms.b")))
+    box.hold_back_until_released(SendTask(intent(1, stream="wms.a")))
+    box.hold_back_until_released(SendTask(intent(2, stream="wms.b")))
     assert box.move_due_and_count_ready() == 0
     box.release_held_back(but={"wms.b"})
     assert taken(box, box.move_due_and_count_ready()) == [1]
@@ -109,7 +109,7 @@ def test_operations_of_one_kind_are_taken_together() -> None:
         box.put(SendTask(intent(number)))
     assert box.take_batches(9, only_full=True) == []
     (batch,) = box.take_batches(9)
-    box.put_back([batch])
+    box.put_back_batches([batch])
     assert [numbers(batch) for batch in box.take_batches(9)] == [[7, 8]]
 
 

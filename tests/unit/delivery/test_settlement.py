@@ -20,7 +20,7 @@ from crossdock.state import State, parse_url
 from crossdock.values import exact_json
 from crossdock.writing.delivery import state_writer
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import StateDoubts
-from crossdock.writing.delivery.operations_and_intents import encoded_payload_after, payload_after
+from crossdock.writing.delivery.operations_and_intents import encoded_payload_after_intent, payload_after_intent
 from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.answer_outcomes import Outcome
 from crossdock.writing.targets.target import Target
@@ -43,8 +43,12 @@ def test_the_bytes_of_a_payload_are_its_canonical_ones(payload: dict[str, Any], 
     created = intent(1, body=exact_json.dumps(payload))
     updated = structs.replace(created, operation="update", before={}, after=payload, body=exact_json.dumps(changes))
     for each in (created, updated):
-        assert encoded_payload_after(each) == exact_json.dumps(payload_after(each)) == exact_json.dumps(payload)
-        assert encoded_payload_after(each) == exact_json.dumps(payload)
+        assert (
+            encoded_payload_after_intent(each)
+            == exact_json.dumps(payload_after_intent(each))
+            == exact_json.dumps(payload)
+        )
+        assert encoded_payload_after_intent(each) == exact_json.dumps(payload)
 
 
 def test_every_kind_of_delivery_is_bound(state: State) -> None:

@@ -12,7 +12,7 @@ from tests.unit.testing.target_connector import OrderTarget
 from crossdock.reading.sources.api_declaration import Api
 from crossdock.targets import Answer
 from crossdock.testing import ManualClock
-from crossdock.writing.delivery.send_queue_and_threads import Senders
+from crossdock.writing.delivery.send_queue_and_threads import SenderThreads
 
 
 class Asked:
@@ -38,8 +38,8 @@ def test_it_is_no_longer_than_the_target_permits(limit: int) -> None:
 
     target, asked = Limited(), Asked()
     target.connect("depot", "acme", lambda: Api("https://depot.example"), ManualClock())
-    with Senders(target, 1) as senders:
+    with SenderThreads(target, 1) as senders:
         for _ in range(2):
-            assert senders._failure_of_look_up_filter(asked, "orders") is None
+            assert senders._outcome_if_look_up_filter_fails(asked, "orders") is None
     assert len({*asked.names}) == 2
     assert all(len(name) <= limit for name in asked.names)

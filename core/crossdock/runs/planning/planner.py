@@ -31,7 +31,7 @@ from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, St
 from crossdock.values import exact_json
 from crossdock.values.author_code_errors import AuthorCodeError
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery.operations_and_intents import Kind, Operation, make_intent
+from crossdock.writing.delivery.operations_and_intents import Kind, Operation, make_intent_of_operation
 from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.payload_comparison import merge_patch_between
 from crossdock.writing.targets.target import TargetResource
@@ -213,7 +213,11 @@ class Planner:
         return True
 
     def _claim_and_return_busy_elsewhere(self, key_hashes: Iterable[int]) -> set[int]:
-        return self._run.own_records.begin_planning_and_find_busy(self._bound.scope, key_hashes) if self._run else set()
+        return (
+            self._run.own_records.begin_exclusive_planning_and_find_busy(self._bound.scope, key_hashes)
+            if self._run
+            else set()
+        )
 
     def _schedule_fetch_after_other_run(self, planned: PlannedChunk, identity: RecordIdentity) -> None:
         """Have a record fetched again: another run has worked on it, and this run may have read an older version."""
@@ -423,7 +427,7 @@ class Planner:
     def _check_request_can_be_made(self, operation: Operation) -> Operation:
         if self._target.is_of_author:
             try:
-                make_intent(operation, self._target, 0)
+                make_intent_of_operation(operation, self._target, 0)
             except AuthorCodeError as error:
                 raise rejection_by_target_code(error, operation.record) from None
         return operation

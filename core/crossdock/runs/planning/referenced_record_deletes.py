@@ -19,7 +19,7 @@ from crossdock.runs.planning.planner import Planner
 from crossdock.runs.planning.referred_ids import referred_ids
 from crossdock.runs.planning.removals import REFERENCED, REFERENCED_BY, Removals, removal_operation
 from crossdock.state import Binding, DeadLetter, Scope, State, Transaction, UnrecordedReference
-from crossdock.writing.delivery.operations_and_intents import Operation, payload_after
+from crossdock.writing.delivery.operations_and_intents import Operation, payload_after_intent
 
 _SHOWN = 3
 _AT_ONCE = 1_000  # ids that are looked up together
@@ -97,7 +97,7 @@ class DeferredDeletes:
             kind = self._kinds.get(intent.resource)
             if intent.scope.target == self._target and kind is not None and intent.operation != "delete":
                 who = Referrer(intent.scope, intent.identity.key_hash, intent.identity.key, is_open=True)
-                self._add_referrer(who, self._references_to_deleted(kind, payload_after(intent)))
+                self._add_referrer(who, self._references_to_deleted(kind, payload_after_intent(intent)))
 
     def _add_listed_referrers(self, tx: Transaction) -> None:
         by_resource = defaultdict[str, list[str]](list)

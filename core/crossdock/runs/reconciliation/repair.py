@@ -89,7 +89,7 @@ def apply(
             return _ApprovedInput(bound, session, tally, run_id, found, approved.sources[bound.name])
 
         with run.recording_start_and_end(names):
-            run.records.begin_reading_for_planning()
+            run.records.record_begin_of_reading()
             session.state.run_transaction(_writer_of_corrections_to_state(found, run.report.run, clock))
             run.settle_then_deliver_streams(run.streams, source)
         return run.report
@@ -127,8 +127,8 @@ def _writer_of_corrections_to_state(found: Reconciliation, run_id: int, clock: C
                 tx.bindings.put(scope, [each.binding], run_id=run_id, at=at)
         for intent, (outcome, target_id) in found.settled:
             if outcome == "delivered":
-                operator_decisions.settle_as_delivered(tx, [intent], target_id, at=at)
+                operator_decisions.settle_intents_as_delivered(tx, [intent], target_id, at=at)
             elif outcome == "not delivered":
-                operator_decisions.settle_as_not_delivered(tx, [intent], at=at)
+                operator_decisions.settle_intents_as_not_delivered(tx, [intent], at=at)
 
     return write

@@ -38,7 +38,7 @@ from crossdock.state.tables.pending_approvals_and_begun_undos import packed_key_
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery.in_doubt_and_refusal_rules import sent_intent_rule
+from crossdock.writing.delivery.in_doubt_and_refusal_rules import rule_for_sent_intent
 from crossdock.writing.delivery.operations_and_intents import Operation
 
 
@@ -142,7 +142,7 @@ class _Application:
             delivered = tx.delivered_history.streams_and_scopes_of_runs(sorted(self._undone.runs))
         check_streams_unchanged(self._session, [each for each in delivered if each[0] in names], self._undone.title)
         with self._run.recording_start_and_end(set(names)):
-            self._run.records.begin_reading_for_planning()
+            self._run.records.record_begin_of_reading()
             self._run.settle_then_deliver_streams((), _empty_undo_input)
             if not self._run.report.errors:
                 covers = {each.stream: each.covers_record for each in begun}
@@ -165,7 +165,7 @@ class _Application:
                 undo.find_references(beginning=bound.name)
             return UndoInput(bound, undo_operations_of_records(undo.decide_about_records(bound)), expected[bound.name])
 
-        run.records.begin_reading_for_planning()
+        run.records.record_begin_of_reading()
         run.settle_then_deliver_streams(run.streams[::-1], source)
 
     def _end_if_complete(self, names: Sequence[str]) -> Report:
@@ -194,7 +194,8 @@ class _Application:
     def _must_be_settled_by_person(self, intent: Intent) -> bool:
         target = self._session.targets[intent.scope.target]
         return (
-            intent.first_sent_at is not None and sent_intent_rule(intent, target, self._session.clock.now()) == "park"
+            intent.first_sent_at is not None
+            and rule_for_sent_intent(intent, target, self._session.clock.now()) == "park"
         )
 
 

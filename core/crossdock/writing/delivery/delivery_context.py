@@ -19,7 +19,7 @@ from crossdock.errors import CrossdockError, RefusedError
 from crossdock.state import Intent, Scope, State, Unchanged
 from crossdock.values.clock import Clock
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import NO_DOUBTS, StateDoubts
-from crossdock.writing.delivery.operations_and_intents import batch_item
+from crossdock.writing.delivery.operations_and_intents import batch_item_of_intent
 from crossdock.writing.delivery.send_queue_and_threads import CircuitBreaker, SendQueue, SendTask
 from crossdock.writing.targets.target import Target
 
@@ -27,14 +27,14 @@ Record = tuple[Scope, int]
 """A record's scope and key hash."""
 
 
-class _Mark(Struct):
+class _LastRunOfRecord(Struct):
     """The last run that worked on a record. *ended* is None while it does."""
 
     run: RecordsOfRun
     ended: int | None = None
 
 
-class RecordsOfSession:
+class RecordsOfConcurrentRuns:
     """The records of one session. Times are increasing numbers, since a clock may show the same time twice."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class RecordsOfSession:
         self.turns: dict[str, threading.Lock] = {}  # by target; held while planning, which may read the target
         self.time = 0
         self.runs: list[RecordsOfRun] = []
-        self.marks: dict[Record, _Mark] = {}
+        self.marks: dict[Record, _LastRunOfRecord] = {}
 
     def begin_run(self) -> RecordsOfRun:
         run = RecordsOfRun(self)
@@ -54,35 +54,35 @@ class RecordsOfSession:
 class RecordsOfRun:
     """The records of one run, which only its own thread changes."""
 
-    def __init__(self, all_records: RecordsOfSession) -> None:
+    def __init__(self, all_records: RecordsOfConcurrentRuns) -> None:
         self._all = all_records
         self._since: int | None = None  # when it began to read what it plans; None while it reads nothing
         self._own: set[Record] = set()
         self._turn: threading.Lock | None = None  # while it is held
 
     def end_run(self) -> None:
-        self.end_planning()
+        self.end_exclusive_planning()
         self._since = None
         with self._all.lock:
             self._all.runs.remove(self)
             for record in self._own:
-                self._mark_ended(record)
+                self._store_end_or_remove_mark(record)
             self._remove_unneeded_marks()
 
-    def begin_reading_for_planning(self) -> None:
+    def record_begin_of_reading(self) -> None:
         """Record that the run begins to read what it will plan."""
         with self._all.lock:
             self._all.time += 1
             self._since = self._all.time
             self._remove_unneeded_marks()
 
-    def note_all_read_is_planned(self) -> None:
+    def record_that_all_read_is_planned(self) -> None:
         """Record that everything read is planned."""
         with self._all.lock:
             self._since = None
             self._remove_unneeded_marks()
 
-    def begin_planning_and_find_busy(self, scope: Scope, key_hashes: Iterable[int]) -> set[int]:
+    def begin_exclusive_planning_and_find_busy(self, scope: Scope, key_hashes: Iterable[int]) -> set[int]:
         """Return what this run must not plan now. No other run plans for the target until `end_planning`."""
         if self._turn is None:
             with self._all.lock:
@@ -92,13 +92,13 @@ class RecordsOfRun:
         with self._all.lock:
             if not self._all.marks:
                 return set()
-            return {key_hash for key_hash in key_hashes if self._belongs_to_another_run((scope, key_hash))}
+            return {key_hash for key_hash in key_hashes if self._is_busy_or_newer_in_other_run((scope, key_hash))}
 
-    def _belongs_to_another_run(self, record: Record) -> bool:
+    def _is_busy_or_newer_in_other_run(self, record: Record) -> bool:
         mark = self._all.marks.get(record)
         return mark is not None and mark.run is not self and self.may_have_read_older_version(mark)
 
-    def may_have_read_older_version(self, mark: _Mark) -> bool:
+    def may_have_read_older_version(self, mark: _LastRunOfRecord) -> bool:
         """Return whether this run may have read an older version of the record."""
         return mark.ended is None or (self._since is not None and mark.ended > self._since)
 
@@ -107,31 +107,31 @@ class RecordsOfRun:
             mark = self._all.marks.get((scope, key_hash))
             return mark is not None and mark.run is not self and mark.ended is None
 
-    def begin_work_on(self, intents: Iterable[Intent]) -> None:
+    def record_begin_of_work(self, intents: Iterable[Intent]) -> None:
         """Record that the run is about to store *intents*."""
         with self._all.lock:
             for intent in intents:
                 record = intent.scope, intent.identity.key_hash
-                self._all.marks[record] = _Mark(self)
+                self._all.marks[record] = _LastRunOfRecord(self)
                 self._own.add(record)
 
-    def end_planning(self) -> None:
+    def end_exclusive_planning(self) -> None:
         if self._turn is not None:
             turn, self._turn = self._turn, None
             turn.release()
 
-    def end_work_on(self, intent: Intent) -> None:
+    def record_end_of_work(self, intent: Intent) -> None:
         record = intent.scope, intent.identity.key_hash
         with self._all.lock:
             self._own.discard(record)
-            self._mark_ended(record)
+            self._store_end_or_remove_mark(record)
 
     def without_records_of_other_runs(self, unsettled: Iterable[Intent]) -> list[Intent]:
         with self._all.lock:
             marks = ((intent, self._all.marks.get((intent.scope, intent.identity.key_hash))) for intent in unsettled)
             return [intent for intent, mark in marks if mark is None or mark.run is self or mark.ended is not None]
 
-    def _mark_ended(self, record: Record) -> None:
+    def _store_end_or_remove_mark(self, record: Record) -> None:
         mark = self._all.marks.get(record)
         if mark is None or mark.run is not self:
             return
@@ -140,7 +140,7 @@ class RecordsOfRun:
         if not self._is_mark_needed(mark):
             del self._all.marks[record]
 
-    def _is_mark_needed(self, mark: _Mark) -> bool:
+    def _is_mark_needed(self, mark: _LastRunOfRecord) -> bool:
         return any(run is not mark.run and run.may_have_read_older_version(mark) for run in self._all.runs)
 
     def _remove_unneeded_marks(self) -> None:
@@ -150,11 +150,11 @@ class RecordsOfRun:
                 del self._all.marks[record]
 
 
-class ForgottenRecords(Protocol):
+class RecordsForgottenByState(Protocol):
     def can_tell_if_created(self, intent: Intent) -> bool:
         """Return whether all records were read that the create *intent* could have made."""
 
-    def find_created_id_once(self, intent: Intent) -> str | None:
+    def take_id_of_created_record(self, intent: Intent) -> str | None:
         """Return the id of the record that the create *intent* has made already, once per record; otherwise None."""
 
 
@@ -192,7 +192,7 @@ class DeliveryContext:
     clock: Clock
     rules: AdoptionRules = NOTHING_TAKEN_OVER
     doubts: StateDoubts = NO_DOUBTS
-    forgotten: ForgottenRecords | None = None
+    forgotten: RecordsForgottenByState | None = None
     resuming: bool = False
     holds_back: bool = False
     left_refusal: CrossdockError | None = None
@@ -218,9 +218,9 @@ class DeliveryContext:
         )
 
     def _intent_size_in_stored_batch(self, intent: Intent) -> int:
-        return self.target.stored_size(intent.resource, batch_item(intent, self.target))
+        return self.target.stored_size(intent.resource, batch_item_of_intent(intent, self.target))
 
-    def stop_with(self, error: BaseException) -> None:
+    def stop_delivery_with_error(self, error: BaseException) -> None:
         self.stop = self.stop or error
 
     def add_undelivered_batch_error(self, error: CrossdockError) -> None:
@@ -240,7 +240,7 @@ class DeliveryContext:
         self.blocked.clear()
         return refusals
 
-    def reset_after_stop(self) -> None:
+    def clear_stop_and_circuit_breaker(self) -> None:
         self.stop = None
         self.queue.circuit_breaker = CircuitBreaker(self.target.in_flight, self.rng)
 
@@ -277,7 +277,7 @@ class DeliveringRun:
     id: int
     clock: Clock
     interrupt: threading.Event
-    own_records: RecordsOfRun = field(default_factory=lambda: RecordsOfSession().begin_run())
+    own_records: RecordsOfRun = field(default_factory=lambda: RecordsOfConcurrentRuns().begin_run())
     counters: RequestCounters = field(default_factory=RequestCounters)
     only_unchanged: Unchanged | None = None
     warn: Callable[[str], None] = lambda _: None

@@ -24,13 +24,13 @@ from crossdock.writing.delivery.delivery_context import (
     AdoptionRules,
     DeliveringRun,
     DeliveryContext,
-    ForgottenRecords,
+    RecordsForgottenByState,
 )
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import NO_DOUBTS, StateDoubts
 from crossdock.writing.delivery.outcome_policy import OutcomePolicy
-from crossdock.writing.delivery.retries_and_look_ups import PostponedError
-from crossdock.writing.delivery.send_queue_and_threads import SendBatch, Senders, SendResult, SendTask
-from crossdock.writing.delivery.state_writer import Chunk, DispatchDecisions, Settlement, StateWriter
+from crossdock.writing.delivery.retries_and_look_ups import DeliveryPostponedError
+from crossdock.writing.delivery.send_queue_and_threads import SendBatch, SenderThreads, SendResult, SendTask
+from crossdock.writing.delivery.state_writer import DeliverableChunk, DispatchDecisions, Settlement, StateWriter
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_outcomes import Outcome
 from crossdock.writing.targets.target import Target
@@ -47,12 +47,12 @@ class Dispatcher:
         run: DeliveringRun,
         target: Target,
         allowance: Allowance,
-        senders: Senders,
+        senders: SenderThreads,
         settled: Callable[[Settlement], None],
         *,
         rules: AdoptionRules = NOTHING_TAKEN_OVER,
         doubts: StateDoubts = NO_DOUBTS,
-        forgotten: ForgottenRecords | None = None,
+        forgotten: RecordsForgottenByState | None = None,
     ) -> None:
         self._run, self._own_records, self._clock = run, run.own_records, run.clock
         self._allowance, self._senders, self._settled = allowance, senders, settled
@@ -72,26 +72,26 @@ class Dispatcher:
         was refused, if that may concern every record: by then others were accepted, or none.
         """
         decisions = DispatchDecisions()
-        self._own_records.begin_work_on(intents)
+        self._own_records.record_begin_of_work(intents)
         for intent in intents:
             if intent.place is None:
                 self._policy.resume_intent(intent, decisions)
         for stored, members in self._stored_batches_with_intents(intents):
-            self._policy.resume_batch(stored, members, decisions)
+            self._policy.resume_stored_batch(stored, members, decisions)
         self._commit_outcomes_and_new_intents(decisions)
         self._delivery.resuming = self._delivery.holds_back = True
         try:
             yield from self._deliver_queued_yielding_at_pauses()
             self._queue.release_held_back(but=held_back_streams, at_end=False)
             yield from self._deliver_queued_yielding_at_pauses()
-        except PostponedError as error:
-            self._postpone_left(error)
+        except DeliveryPostponedError as error:
+            self._postpone_operations_of_earlier_run(error)
         self._delivery.resuming = self._delivery.holds_back = False
 
-    def _postpone_left(self, error: PostponedError) -> None:
+    def _postpone_operations_of_earlier_run(self, error: DeliveryPostponedError) -> None:
         text = f"delivery of what the last run left unsettled is postponed: {error.message}"
         self._run.warn(add_code_to_first_line(text, "delivery_postponed"))
-        self._delivery.reset_after_stop()
+        self._delivery.clear_stop_and_circuit_breaker()
 
     def _stored_batches_with_intents(self, intents: Sequence[Intent]) -> Iterator[tuple[StoredBatch, list[Intent]]]:
         """Yield the stored batches with their operations among *intents*, in the order of their numbers."""
@@ -108,7 +108,7 @@ class Dispatcher:
         """Return why stored batches were left out since the last call; they stay in the state."""
         return self._delivery.take_undelivered_batch_errors()
 
-    def deliver_held_back(self, *, but: AbstractSet[str] = frozenset(), at_end: bool = True) -> bool:
+    def deliver_held_back_operations(self, *, but: AbstractSet[str] = frozenset(), at_end: bool = True) -> bool:
         """Deliver what was held back, except of the streams *but*. Returns and fails as `deliver`.
 
         What a person has settled as not delivered is sent *at_end* of a run, when all acknowledgements were read.
@@ -118,8 +118,8 @@ class Dispatcher:
         self._delivery.resuming, self._delivery.left_refusal = True, None
         try:
             return self.deliver(iter(()))
-        except PostponedError as error:
-            self._postpone_left(error)
+        except DeliveryPostponedError as error:
+            self._postpone_operations_of_earlier_run(error)
             return True
         finally:
             self._delivery.resuming = False
@@ -130,16 +130,16 @@ class Dispatcher:
         while not self.deliver(iter(())):
             yield
 
-    def deliver(self, chunks: Iterator[Chunk]) -> bool:
+    def deliver(self, chunks: Iterator[DeliverableChunk]) -> bool:
         """Deliver all operations of *chunks*, in their order as far as answers allow.
 
         It returns False if the target is unavailable, or carries out later what it was given, and there is other work;
         call it again then with the same *chunks*. When it raises an error, unsettled operations stay in the state.
         """
-        while self._run_turn_and_end_planning(chunks):
+        while self._deliver_one_turn_and_end_planning(chunks):
             if self._run.interrupt.is_set():
                 hint = "requests in flight are settled; run again to continue"
-                self._delivery.stop_with(StoppedError("stopped before its end", hint=hint))
+                self._delivery.stop_delivery_with_error(StoppedError("stopped before its end", hint=hint))
             elif self._is_target_unavailable_or_busy() and not self._in_flight and self._run.may_pause():
                 return False
         if self._delivery.stop is not None:
@@ -165,41 +165,43 @@ class Dispatcher:
             (one.scope, one.identity.key_hash) == (intent.scope, intent.identity.key_hash) for one in successors
         )
         if not goes_on:
-            self._own_records.end_work_on(intent)
+            self._own_records.record_end_of_work(intent)
 
-    def _run_turn_and_end_planning(self, chunks: Iterator[Chunk]) -> bool:
+    def _deliver_one_turn_and_end_planning(self, chunks: Iterator[DeliverableChunk]) -> bool:
         try:
-            return self._decide_and_send(chunks)
+            return self._decide_commit_and_send_one_turn(chunks)
         finally:
-            self._own_records.end_planning()
+            self._own_records.end_exclusive_planning()
 
-    def _decide_and_send(self, chunks: Iterator[Chunk]) -> bool:
+    def _decide_commit_and_send_one_turn(self, chunks: Iterator[DeliverableChunk]) -> bool:
         decisions = DispatchDecisions()
-        chunk: Chunk | None = None
+        chunk: DeliverableChunk | None = None
         fresh: list[Intent] = []
         if self._delivery.stop is None and self._queue.needs_more_operations:
             chunk, fresh = self._next_chunk_and_new_intents(chunks, decisions)
             if chunk is None:
-                self._own_records.end_planning()  # nothing was planned: others need not wait until an answer comes
+                self._own_records.end_exclusive_planning()  # nothing was planned: others need not wait until an answer comes
         if chunk is not None:
-            decisions.add_acknowledged(self._unless_sent_again(chunk.acknowledged_settlements), at=self._clock.now())
+            decisions.add_acknowledged_settlements(
+                self._acknowledged_unless_sent_again(chunk.acknowledged_settlements), at=self._clock.now()
+            )
         for intent in fresh:
             if intent.status != "rejected":
-                self._policy.queue_new_intent(intent, decisions)
-        for result in self._collect_results(wait=not chunk):
+                self._policy.queue_or_settle_new_intent(intent, decisions)
+        for result in self._wait_for_and_collect_results(wait=not chunk):
             self._decide_on_result(result, decisions)
         for intent in decisions.successors:
-            self._policy.queue_new_intent(intent, decisions, looked_up=True)
+            self._policy.queue_or_settle_new_intent(intent, decisions, looked_up=True)
         self._warn_if_availability_changed()
         leaving = (
             self._take_batches_to_send(decisions, only_full=chunk is not None) if self._delivery.stop is None else []
         )
         if chunk or leaving or decisions:
             self._commit_outcomes_and_new_intents(decisions, chunk, fresh, leaving)
-        self._give_to_senders(leaving)
+        self._give_batches_to_senders(leaving)
         return bool(chunk or self._in_flight or (self._delivery.stop is None and self._queue))
 
-    def _unless_sent_again(self, settled: Sequence[Settlement]) -> list[Settlement]:
+    def _acknowledged_unless_sent_again(self, settled: Sequence[Settlement]) -> list[Settlement]:
         """Return *settled* without operations that another run sends again; this one sends the others no more."""
         again = {item.intent.id: item.intent for item in settled if not item.acknowledged}
         if not again:
@@ -217,7 +219,7 @@ class Dispatcher:
             )
         return [item for item in settled if item.intent not in sent]
 
-    def _give_to_senders(self, leaving: Sequence[SendBatch]) -> None:
+    def _give_batches_to_senders(self, leaving: Sequence[SendBatch]) -> None:
         for batch in leaving:
             if batch.unmade is not None:  # its operations are tried in smaller ones
                 for task in batch.tasks:
@@ -228,8 +230,8 @@ class Dispatcher:
             self._senders.give_batches_to_threads(made, len(self._in_flight))
 
     def _next_chunk_and_new_intents(
-        self, chunks: Iterator[Chunk], decisions: DispatchDecisions
-    ) -> tuple[Chunk | None, list[Intent]]:
+        self, chunks: Iterator[DeliverableChunk], decisions: DispatchDecisions
+    ) -> tuple[DeliverableChunk | None, list[Intent]]:
         """Return the next chunk with its intents. An error here ends the run once all answers have arrived."""
         try:
             chunk = next(chunks, None)
@@ -238,7 +240,7 @@ class Dispatcher:
                 intent.only_unchanged = self._run.only_unchanged
             return chunk, fresh
         except BaseException as error:  # noqa: BLE001  raised again at the end of `deliver`
-            self._delivery.stop_with(error)
+            self._delivery.stop_delivery_with_error(error)
             return None, []
 
     def _decide_on_result(self, result: SendResult, decisions: DispatchDecisions) -> None:
@@ -250,7 +252,7 @@ class Dispatcher:
             return
         if result.error is not None:
             for task in batch.tasks:
-                self._policy.stop_after_exception(task, result.error)
+                self._policy.stop_delivery_after_exception(task, result.error)
             return
         throttled = next((each for each in result.outcomes if each.kind == "throttled"), None)
         self._run.counters.throttled += throttled is not None
@@ -272,12 +274,12 @@ class Dispatcher:
     def _commit_outcomes_and_new_intents(
         self,
         decisions: DispatchDecisions,
-        chunk: Chunk | None = None,
+        chunk: DeliverableChunk | None = None,
         fresh: Sequence[Intent] = (),
         leaving: Sequence[SendBatch] = (),
     ) -> None:
         self._run.counters.requests += sum(batch.tasks[0].purpose != "stage" for batch in leaving)
-        self._own_records.begin_work_on([*fresh, *decisions.successors])
+        self._own_records.record_begin_of_work([*fresh, *decisions.successors])
         self._writer.commit(decisions, chunk, list(fresh), list(leaving))
         self._in_flight.update((batch.tasks[0].intent.id, batch) for batch in leaving)
         for item in decisions.settled:
@@ -300,18 +302,18 @@ class Dispatcher:
     def _take_batches_to_send(self, decisions: DispatchDecisions, *, only_full: bool) -> list[SendBatch]:
         """Return what is sent now; *only_full* batches while more operations are planned that could join them."""
         batches = self._queue.take_batches(
-            min(self._free_slots(), self._queue.move_due_and_count_ready()), only_full=only_full
+            min(self._free_in_flight_slots(), self._queue.move_due_and_count_ready()), only_full=only_full
         )
         tokens = self._allowance.take_available(len(batches)) if batches else []
-        self._queue.put_back(batches[len(tokens) :])
+        self._queue.put_back_batches(batches[len(tokens) :])
         leaving = []
         for batch, token in zip(batches, tokens, strict=False):
-            tasks = [task for task in batch if self._policy.may_be_sent(task, decisions)]
+            tasks = [task for task in batch if self._policy.may_task_be_sent_now(task, decisions)]
             if tasks:
                 leaving.append(SendBatch(self._set_purpose_stage_or_send(tasks), token))
             else:
                 self._allowance.record_unanswered(token)
-        self._queue.record_sent([batch.tasks for batch in leaving])
+        self._queue.count_sent_requests([batch.tasks for batch in leaving])
         return leaving
 
     def _set_purpose_stage_or_send(self, tasks: list[SendTask]) -> list[SendTask]:
@@ -322,14 +324,14 @@ class Dispatcher:
                 task.purpose = "send" if task.is_staged else "stage"
         return tasks
 
-    def _free_slots(self) -> int:
+    def _free_in_flight_slots(self) -> int:
         number = len(self._in_flight)
         return min(
             self._allowance.free_in_flight_slots(number),
             self._queue.circuit_breaker.free_slots(self._clock.monotonic(), number),
         )
 
-    def _collect_results(self, *, wait: bool) -> list[SendResult]:
+    def _wait_for_and_collect_results(self, *, wait: bool) -> list[SendResult]:
         wait_s = self._seconds_until_next_send() if wait else 0.0
         results, gathered = self._senders.results, []
         if wait_s > 0 and not self._in_flight:
@@ -351,7 +353,7 @@ class Dispatcher:
         """Return how long nothing can be sent, unless an answer comes first."""
         if self._delivery.stop is not None or not self._queue:
             return 1.0 if self._in_flight else 0.0
-        if self._in_flight and self._free_slots() == 0:
+        if self._in_flight and self._free_in_flight_slots() == 0:
             return 1.0
         now = self._clock.monotonic()
         if not self._queue.move_due_and_count_ready():

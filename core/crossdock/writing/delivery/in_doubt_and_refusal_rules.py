@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError
 from crossdock.state import Intent, Transaction
-from crossdock.writing.delivery.operations_and_intents import payload_after
+from crossdock.writing.delivery.operations_and_intents import payload_after_intent
 from crossdock.writing.targets.answer_outcomes import ACCEPTED, MOVED, Outcome, redirect_hint
 from crossdock.writing.targets.payload_comparison import has_wanted_members
 from crossdock.writing.targets.target import Rule, Target
@@ -27,14 +27,14 @@ NO_PARENT_AT_MOST = 10  # creates below records that are not there, while nothin
 OTHERS_SHARE = 10  # beyond that, one of them per this many accepted records shows a lost state
 
 
-def sent_intent_rule(intent: Intent, target: Target, now: datetime) -> Rule:
+def rule_for_sent_intent(intent: Intent, target: Target, now: datetime) -> Rule:
     """Return what may be done about a sent *intent*. A first attempt in the future shows a clock that was set back.
 
     What the target has accepted and not carried out yet is not sent again.
     """
     assert intent.first_sent_at is not None
     rule = target.resources[intent.resource].endpoint.rule(intent.operation)
-    known = time_for_which_keys_are_known(target)
+    known = max_age_of_repeatable_request(target)
     is_forgotten = not known - timedelta(seconds=target.kept_s) <= now - intent.first_sent_at <= known
     is_unknown = not intent.attempts  # from a restored state: it was never sent under this key
     if is_unknown or intent.http_status == ACCEPTED or (rule == "resend" and is_forgotten):
@@ -42,7 +42,7 @@ def sent_intent_rule(intent: Intent, target: Target, now: datetime) -> Rule:
     return rule
 
 
-def time_for_which_keys_are_known(target: Target) -> timedelta:
+def max_age_of_repeatable_request(target: Target) -> timedelta:
     """Return how long after a request it may be repeated with its idempotency key."""
     return timedelta(seconds=target.kept_s - min(MARGIN_S, target.kept_s / 4))
 
@@ -64,33 +64,33 @@ def may_be_executed_since_backup(intent: Intent) -> bool:
     return intent.operation == "create" and intent.resolved_at is None and not was_sent
 
 
-def is_made_by_others(intent: Intent, held: Mapping[str, Any], target: Target, member: str | None) -> bool:
+def is_record_made_by_others(intent: Intent, held: Mapping[str, Any], target: Target, member: str | None) -> bool:
     """Return whether an existing record with the external id is not the one that the create *intent* would make.
 
     A restored backup has forgotten records that it created itself. Such a record holds at least half of what the create
     would send, even if its source has changed since. Members that a look-up does not show as they were sent do not
     count.
     """
-    wanted = _payload_without_name(intent, target)
+    wanted = _comparable_payload_without_name(intent, target)
     if member is not None and wanted.get(member) is not None:
         return bool(held.get(member) != wanted[member])
     return _matches_under_half_of_members(wanted, held)
 
 
-def shows_other_content(intent: Intent, held: Mapping[str, Any], target: Target) -> bool:
+def has_record_mostly_other_content(intent: Intent, held: Mapping[str, Any], target: Target) -> bool:
     """Return whether an existing record that the create *intent* may have made shows less than half of what it sent.
 
     Members that a look-up does not show say nothing.
     """
     return _matches_under_half_of_members(
-        {name: value for name, value in _payload_without_name(intent, target).items() if name in held}, held
+        {name: value for name, value in _comparable_payload_without_name(intent, target).items() if name in held}, held
     )
 
 
-def _payload_without_name(intent: Intent, target: Target) -> dict[str, Any]:
+def _comparable_payload_without_name(intent: Intent, target: Target) -> dict[str, Any]:
     kind = target.resources[intent.resource]
     names = kind.name_members
-    return {name: each for name, each in kind.comparable(payload_after(intent)).items() if name not in names}
+    return {name: each for name, each in kind.comparable(payload_after_intent(intent)).items() if name not in names}
 
 
 def _matches_under_half_of_members(wanted: Mapping[str, Any], held: Mapping[str, Any]) -> bool:
@@ -98,11 +98,11 @@ def _matches_under_half_of_members(wanted: Mapping[str, Any], held: Mapping[str,
     return 2 * same < len(wanted)
 
 
-def are_too_many_conflicts(others: int, accepted: int) -> bool:
+def is_number_of_conflicts_too_high(others: int, accepted: int) -> bool:
     return others > OTHERS_AT_MOST and others * OTHERS_SHARE > accepted
 
 
-def rejection_of_taken_name(intent: Intent, outcome: Outcome, target: Target) -> Outcome:
+def rejected_outcome_of_taken_name(intent: Intent, outcome: Outcome, target: Target) -> Outcome:
     id_of = f", {outcome.target_id}" if outcome.target_id else ""
     message = f"{target.title} has another record under this name{id_of}, which was not sent from this state"
     pointer = target.resources[intent.resource].name_pointer
@@ -128,7 +128,7 @@ def state_forgot_records_error(intent: Intent, target: Target, *, matches: bool,
     )
 
 
-def error_if_refusal_concerns_all(
+def error_if_refusal_concerns_all_records(
     intent: Intent, outcome: Outcome, target: Target, accepted: AbstractSet[str]
 ) -> RemoteError | None:
     """Return the error of a refusal that concerns every record. *accepted* are resources with a delivered record."""
@@ -164,7 +164,7 @@ def may_lack_parent_in_path(intent: Intent, outcome: Outcome) -> bool:
     """
     if outcome.status != 404 or intent.operation != "create":
         return False
-    named = {each for each in payload_after(intent).values() if isinstance(each, str)}
+    named = {each for each in payload_after_intent(intent).values() if isinstance(each, str)}
     return any(unquote(part) in named for part in intent.path.partition("?")[0].split("/"))
 
 

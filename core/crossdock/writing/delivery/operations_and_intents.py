@@ -47,7 +47,7 @@ class Operation(Struct):
     step: Step = "whole"
     taken_over: str | None = None
 
-    def batch_item(self, target: Target) -> BatchItem:
+    def as_batch_item(self, target: Target) -> BatchItem:
         """Return it as a stored batch shows it; see the function of this name."""
         payload = self.binding.payload if self.kind == "delete" and self.binding is not None else self.after
         known = self.binding.target_id if self.binding is not None else None
@@ -63,17 +63,17 @@ class Operation(Struct):
         return self.binding is not None and self.binding.step not in {"open", "import"}
 
 
-def idempotency_key(tenant: str, scope: Scope, key: str, kind: str, counter: int, salt: str = "") -> str:
+def make_idempotency_key(tenant: str, scope: Scope, key: str, kind: str, counter: int, salt: str = "") -> str:
     """Return 40 hex digits of SHA-256. *counter* makes the keys of A -> B -> A differ, *salt* those of two states."""
     facts = [tenant, scope.target, scope.resource, scope.namespace, key, kind, counter, *([salt] if salt else [])]
     return hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:40]
 
 
-def make_intent(operation: Operation, target: Target, counter: int, salt: str = "") -> Intent:
+def make_intent_of_operation(operation: Operation, target: Target, counter: int, salt: str = "") -> Intent:
     """Make the intent of *operation*, with the exact bytes that every attempt sends; without a path if they are made
     from a look-up.
     """
-    key = idempotency_key(target.account, operation.scope, operation.identity.key, operation.kind, counter, salt)
+    key = make_idempotency_key(target.account, operation.scope, operation.identity.key, operation.kind, counter, salt)
     request = _make_request(operation, target)
     if request.path:
         request = target.with_key(operation.scope.resource, request, key)
@@ -82,7 +82,7 @@ def make_intent(operation: Operation, target: Target, counter: int, salt: str = 
 
 def make_intent_without_request(operation: Operation, target: Target, counter: int, salt: str = "") -> Intent:
     """Make the intent of an *operation* that has no request. It is settled without being sent."""
-    key = idempotency_key(target.account, operation.scope, operation.identity.key, operation.kind, counter, salt)
+    key = make_idempotency_key(target.account, operation.scope, operation.identity.key, operation.kind, counter, salt)
     return _new_intent(operation, Request("", ""), key, counter)
 
 
@@ -139,9 +139,9 @@ def is_looked_up_first(kind: str, before: dict[str, Any] | None, endpoint: Endpo
     return replaces_unknown or kind in endpoint.looks_up_first
 
 
-def current_request(intent: Intent, target: Target) -> Request | None:
+def current_request_unless_look_up_needed(intent: Intent, target: Target) -> Request | None:
     """Return the request that *target* makes of a stored operation now; None if that needs what the target holds."""
-    after = payload_after(intent)
+    after = payload_after_intent(intent)
     if intent.operation == "create":
         request = request_to_create(intent.resource, after, target)
         return request if request.path else None
@@ -154,36 +154,36 @@ def current_request(intent: Intent, target: Target) -> Request | None:
     return target.update(intent.resource, intent.target_id, Update(before, merge_patch_between(before, after), after))
 
 
-def payload_after(intent: Intent) -> dict[str, Any]:
+def payload_after_intent(intent: Intent) -> dict[str, Any]:
     payload: dict[str, Any] = intent.after if intent.after is not None else exact_json.loads(intent.body or b"{}")
     return payload
 
 
-def old_and_new_changed_values(intent: Intent, target: Target) -> dict[str, tuple[Any, Any]]:
+def old_and_new_values_of_update(intent: Intent, target: Target) -> dict[str, tuple[Any, Any]]:
     """Return the old and the new value of each member that an update changes, and that answers show as it was sent."""
     if intent.operation != "update" or not intent.before:
         return {}
     kind = target.resources[intent.resource]
-    before, after = kind.comparable(intent.before), kind.comparable(payload_after(intent))
+    before, after = kind.comparable(intent.before), kind.comparable(payload_after_intent(intent))
     return {name: (before[name], each) for name, each in after.items() if name in before and before[name] != each}
 
 
-def payload_in_batch(intent: Intent) -> dict[str, Any]:
+def payload_shown_in_batch(intent: Intent) -> dict[str, Any]:
     """Return what a stored batch shows of an operation: what the target will hold, or of a delete what it holds."""
-    return intent.before or {} if intent.operation == "delete" else payload_after(intent)
+    return intent.before or {} if intent.operation == "delete" else payload_after_intent(intent)
 
 
-def batch_item(intent: Intent, target: Target) -> BatchItem:
+def batch_item_of_intent(intent: Intent, target: Target) -> BatchItem:
     """Return an operation as a stored batch shows it."""
     name = intent.target_id or target.name_of(intent.resource, intent.scope.namespace, intent.identity.key) or ""
-    return BatchItem(cast("Kind", intent.operation), name, payload_in_batch(intent))
+    return BatchItem(cast("Kind", intent.operation), name, payload_shown_in_batch(intent))
 
 
-def encoded_payload_after(intent: Intent) -> bytes:
+def encoded_payload_after_intent(intent: Intent) -> bytes:
     return exact_json.dumps(intent.after) if intent.after is not None else intent.body or b"{}"
 
 
-def is_take_over(intent: Intent, target: Target) -> bool:
+def is_update_taking_over_record(intent: Intent, target: Target) -> bool:
     """Return whether *intent* is the first update of a record that the target has under another name."""
     if intent.operation != "update" or intent.scope.is_contribution:
         return False
@@ -198,7 +198,7 @@ def member_changed_by_others_with_message(
 ) -> tuple[str, str] | None:
     """Return a member that others have changed, too, and a message. It shows only numbers, which are not personal."""
     kind = target.resources[intent.resource]
-    before, after = kind.comparable(intent.before or {}), kind.comparable(payload_after(intent))
+    before, after = kind.comparable(intent.before or {}), kind.comparable(payload_after_intent(intent))
     if not before:
         return None
     for name in merge_patch_between(before, after):
@@ -220,8 +220,8 @@ def successor_intent_if_record_differs(
     were sent are sent again.
     """
     assert intent.target_id is not None
-    after = payload_after(intent)
-    known = None if is_take_over(intent, target) else intent.before
+    after = payload_after_intent(intent)
+    known = None if is_update_taking_over_record(intent, target) else intent.before
     wanted = after if known is None else merge_patch_between(known, after)
     before = without_unwanted_members(target.resources[intent.resource].comparable(held), wanted)
     changes = merge_patch_between(before, with_patch_applied(before, wanted))
@@ -237,13 +237,15 @@ def successor_intent_if_record_differs(
 
 
 def create_intent_from_look_up(intent: Intent, target: Target, held: dict[str, Any]) -> Intent:
-    request = target.create_from(intent.resource, payload_after(intent), held)
+    request = target.create_from(intent.resource, payload_after_intent(intent), held)
     return _successor_intent(intent, target, "create", request)
 
 
 def _successor_intent(intent: Intent, target: Target, kind: Kind, request: Request) -> Intent:
     counter = intent.counter + 1
-    key = idempotency_key(target.account, intent.scope, intent.identity.key, kind, counter, salt=intent.idempotency_key)
+    key = make_idempotency_key(
+        target.account, intent.scope, intent.identity.key, kind, counter, salt=intent.idempotency_key
+    )
     request = target.with_key(intent.resource, request, key)
     return structs.replace(
         intent,
@@ -254,7 +256,7 @@ def _successor_intent(intent: Intent, target: Target, kind: Kind, request: Reque
         method=request.method,
         path=request.path,
         body=request.body,
-        after=payload_after(intent),
+        after=payload_after_intent(intent),
         status="pending",
         attempts=0,
         first_sent_at=None,
@@ -287,14 +289,14 @@ class PersonalDataMasks:
             payload.get(name)
             for intent in intents
             for name in self.personal_members(intent.identity.stream, intent.scope)
-            for payload in (intent.before or {}, payload_after(intent))
+            for payload in (intent.before or {}, payload_after_intent(intent))
         ]
         texts = [text.casefold() for text in _texts_in_value(values)]
-        pointer = outcome.pointer and _masked_message(outcome.pointer, texts)[:MAX_POINTER]
-        return replace(outcome, message=_masked_message(outcome.message, texts)[:SHOWN], pointer=pointer)
+        pointer = outcome.pointer and _message_with_values_masked(outcome.pointer, texts)[:MAX_POINTER]
+        return replace(outcome, message=_message_with_values_masked(outcome.message, texts)[:SHOWN], pointer=pointer)
 
 
-def _masked_message(message: str, texts: list[str]) -> str:
+def _message_with_values_masked(message: str, texts: list[str]) -> str:
     words = {word for text in texts for word in _TOKEN.findall(text)}
 
     def mask(found: re.Match[str]) -> str:

@@ -13,12 +13,12 @@ from crossdock.state.tables.intents_and_stored_batches import AWAITED, Status
 from crossdock.values import exact_json
 from crossdock.values.field_types import is_valid_target_id
 from crossdock.writing.delivery import in_doubt_and_refusal_rules, state_writer
-from crossdock.writing.delivery.operations_and_intents import payload_after
+from crossdock.writing.delivery.operations_and_intents import payload_after_intent
 from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.answer_outcomes import Outcome
 
 
-def check_target_id(intents: Sequence[Intent], target_id: str | None) -> None:
+def raise_if_target_id_impossible(intents: Sequence[Intent], target_id: str | None) -> None:
     """Raise ConfigError if *target_id* cannot be the id of these records, as far as that shows without a look-up."""
     if target_id is not None and not is_valid_target_id(target_id):
         raise ConfigError(
@@ -41,9 +41,11 @@ def check_target_id(intents: Sequence[Intent], target_id: str | None) -> None:
         )
 
 
-def settle_as_delivered(tx: Transaction, intents: Sequence[Intent], target_id: str | None, *, at: datetime) -> None:
-    """Settle operations in doubt as delivered. A create needs *target_id*. Raises ConfigError as `check_target_id`."""
-    check_target_id(intents, target_id)
+def settle_intents_as_delivered(
+    tx: Transaction, intents: Sequence[Intent], target_id: str | None, *, at: datetime
+) -> None:
+    """Settle operations in doubt as delivered. A create needs *target_id*. Raises ConfigError as `raise_if_target_id_impossible`."""
+    raise_if_target_id_impossible(intents, target_id)
     if not intents:
         return
     for intent in intents:
@@ -103,7 +105,7 @@ def _restore_binding_before_operation(tx: Transaction, intent: Intent, *, at: da
     tx.bindings.put(scope, [held], run_id=_last_run_id(tx), at=at)
 
 
-def settle_as_not_delivered(tx: Transaction, intents: Sequence[Intent], *, at: datetime) -> None:
+def settle_intents_as_not_delivered(tx: Transaction, intents: Sequence[Intent], *, at: datetime) -> None:
     """Settle operations in doubt as not delivered. The next run sends them with the same key and bytes."""
     for intent in intents:
         intent.status, intent.first_sent_at, intent.resolved_at = "pending", None, at
@@ -123,13 +125,13 @@ def drop_records(
     """Drop records in their present version, with pending *intents*. A changed version is delivered again."""
     if not (dead_letters or waiting or intents):
         return
-    check_not_in_doubt([each for each in intents if each.status != "pending"])
+    raise_if_any_in_doubt([each for each in intents if each.status != "pending"])
     if (member := next((each for each in intents if each.place is not None), None)) is not None:
         hint = "run a sync, which hands the file over; then withdraw the record by a change or a cancellation"
         message = f"the {member.operation} of {member.identity.key} is part of a file, which is handed over as it is"
         raise ConfigError(message, hint=hint, code="decision_impossible")
     given_up = [_dead_letter_of_intent(intent) for intent in intents]
-    unsent = _pending_intents_of(tx, [*dead_letters, *waiting])
+    unsent = _pending_intents_of_records(tx, [*dead_letters, *waiting])
     for intent in (*intents, *unsent):
         intent.status = "dropped"
     tx.intents.write_outcomes([*intents, *unsent], at=at)
@@ -142,7 +144,7 @@ def drop_records(
         tx.waiting_records.remove_records(stream, hashes)
 
 
-def check_not_in_doubt(doubtful: Sequence[Intent]) -> None:
+def raise_if_any_in_doubt(doubtful: Sequence[Intent]) -> None:
     if not doubtful:
         return
     first, number = doubtful[0], len(doubtful)
@@ -159,9 +161,9 @@ def check_not_in_doubt(doubtful: Sequence[Intent]) -> None:
     )
 
 
-def check_not_unanswered(tx: Transaction, choice: RecordFilter) -> None:
+def raise_if_sent_without_answer(tx: Transaction, choice: RecordFilter) -> None:
     """Raise ConfigError if an operation on a record of *choice* was sent by a run that was killed before the answer."""
-    sent = next((each for each in _unsettled_intents(tx, choice, "sending") if each.place is None), None)
+    sent = next((each for each in _filtered_unsettled_intents(tx, choice, "sending") if each.place is None), None)
     if sent is not None:
         raise ConfigError(
             f"the {sent.operation} of {sent.identity.stream} {sent.identity.key} was sent, and its answer is not known",
@@ -170,18 +172,18 @@ def check_not_unanswered(tx: Transaction, choice: RecordFilter) -> None:
         )
 
 
-def undecided_intents(tx: Transaction, choice: RecordFilter) -> list[Intent]:
+def intents_for_person_to_decide(tx: Transaction, choice: RecordFilter) -> list[Intent]:
     """Return what a person decides: operations in doubt or overdue, and of a key also one that is handed over."""
     named = (*AWAITED, "sending")  # a batch that was handed over, about which its target does not decide
-    found = _unsettled_intents(tx, choice, "in_doubt", *(("overdue",) if choice.key is None else named))
+    found = _filtered_unsettled_intents(tx, choice, "in_doubt", *(("overdue",) if choice.key is None else named))
     return [each for each in found if each.status != "sending" or each.place is not None]
 
 
 def filtered_pending_intents(tx: Transaction, choice: RecordFilter) -> list[Intent]:
-    return _unsettled_intents(tx, choice, "pending")
+    return _filtered_unsettled_intents(tx, choice, "pending")
 
 
-def _unsettled_intents(tx: Transaction, choice: RecordFilter, *statuses: Status) -> list[Intent]:
+def _filtered_unsettled_intents(tx: Transaction, choice: RecordFilter, *statuses: Status) -> list[Intent]:
     found = [each for each in tx.intents.unsettled() if each.status in statuses]
     return [
         each
@@ -190,7 +192,7 @@ def _unsettled_intents(tx: Transaction, choice: RecordFilter, *statuses: Status)
     ]
 
 
-def _pending_intents_of(tx: Transaction, records: Sequence[DeadLetter | WaitingRecord]) -> list[Intent]:
+def _pending_intents_of_records(tx: Transaction, records: Sequence[DeadLetter | WaitingRecord]) -> list[Intent]:
     meant = {(record.identity.stream, record.identity.key_hash) for record in records}
     return [
         each
@@ -217,5 +219,5 @@ def _dead_letter_of_waiting(record: WaitingRecord) -> DeadLetter:
 
 def _dead_letter_of_intent(intent: Intent) -> DeadLetter:
     outcome = Outcome("rejected", "dropped by an operator while it was pending")
-    dead_letter = state_writer.make_dead_letter(Settlement(intent, outcome))
-    return structs.replace(dead_letter, code="conflict", mapped=payload_after(intent))
+    dead_letter = state_writer.make_dead_letter_of_refusal(Settlement(intent, outcome))
+    return structs.replace(dead_letter, code="conflict", mapped=payload_after_intent(intent))

@@ -17,12 +17,12 @@ from crossdock.values.author_code_errors import AuthorCodeError
 from crossdock.writing.delivery import in_doubt_and_refusal_rules
 from crossdock.writing.delivery.delivery_context import DeliveryContext
 from crossdock.writing.delivery.operations_and_intents import (
-    current_request,
+    current_request_unless_look_up_needed,
     is_looked_up_first,
-    payload_after,
+    payload_after_intent,
     request_to_create,
 )
-from crossdock.writing.delivery.retries_and_look_ups import LookUpResults, PostponedError, Retries
+from crossdock.writing.delivery.retries_and_look_ups import DeliveryPostponedError, LookUpDecisions, Retries
 from crossdock.writing.delivery.send_queue_and_threads import RetryState, SendTask
 from crossdock.writing.delivery.state_writer import DispatchDecisions
 from crossdock.writing.targets import answer_outcomes
@@ -49,7 +49,7 @@ class OutcomePolicy:
     def __init__(self, run: DeliveryContext) -> None:
         self._run, self._target, self._clock = run, run.target, run.clock
         self._retries = Retries(run)
-        self._look_up_results = LookUpResults(run, self._retries)
+        self._look_up_results = LookUpDecisions(run, self._retries)
         self._accepted: set[str] = set()  # resources for which something was delivered
         self._nothing_at = Counter[str]()  # by resource, creates below a record that is not there
         self._forbidden_in_a_row = Counter[str]()  # by resource, since one was accepted
@@ -61,29 +61,31 @@ class OutcomePolicy:
 
     # ---- what is to be sent
 
-    def queue_new_intent(self, intent: Intent, decisions: DispatchDecisions, *, looked_up: bool = False) -> None:
+    def queue_or_settle_new_intent(
+        self, intent: Intent, decisions: DispatchDecisions, *, looked_up: bool = False
+    ) -> None:
         """Accept a new intent. *looked_up* means that it was made from the result of a look-up."""
         if not looked_up:
-            self._look_up_results.forget_rounds(intent)
+            self._look_up_results.reset_decision_count_of_record(intent)
         with self._settled_if_author_code_fails(intent, decisions):
-            self._queue_new_intent(intent, decisions, looked_up=looked_up)
+            self._queue_or_settle(intent, decisions, looked_up=looked_up)
 
-    def _queue_new_intent(self, intent: Intent, decisions: DispatchDecisions, *, looked_up: bool) -> None:
+    def _queue_or_settle(self, intent: Intent, decisions: DispatchDecisions, *, looked_up: bool) -> None:
         if intent.resource in self._run.blocked:
             self._retries.leave_to_next_run(SendTask(intent), Outcome("unavailable"), decisions)
         elif not looked_up and self._may_be_executed_since_backup(intent):
             self._decide_possibly_executed_since_backup(intent, decisions)
-        elif not looked_up and self._take_like_record_of_lost_state(intent):
+        elif not looked_up and self._claim_record_of_lost_state(intent):
             self._put_in_doubt_as_of_lost_state(intent, decisions)
         elif not looked_up and self._needs_look_up_before_sending(intent):
             self._run.queue.put(SendTask(intent, "look_up"))
         else:
             self._run.queue.put(SendTask(intent))
 
-    def _take_like_record_of_lost_state(self, intent: Intent) -> bool:
+    def _claim_record_of_lost_state(self, intent: Intent) -> bool:
         """Return whether the target has a record like one that is written once, for which no other was in doubt yet."""
         known, is_once = self._run.forgotten, self._target.resources[intent.resource].write_once
-        return known is not None and is_once and known.find_created_id_once(intent) is not None
+        return known is not None and is_once and known.take_id_of_created_record(intent) is not None
 
     def _put_in_doubt_as_of_lost_state(self, intent: Intent, decisions: DispatchDecisions) -> None:
         intent.first_sent_at = self._clock.now()  # from now on it counts as sent
@@ -99,7 +101,7 @@ class OutcomePolicy:
         elif known is None or not known.can_tell_if_created(intent):
             intent.first_sent_at = self._clock.now()  # from now on it counts as sent
             decisions.settle("in_doubt", intent, Outcome("in_doubt", MAY_BE_FORGOTTEN))
-        elif (target_id := known.find_created_id_once(intent)) is None:
+        elif (target_id := known.take_id_of_created_record(intent)) is None:
             self._run.queue.put(SendTask(intent))
         else:
             intent.target_id = target_id
@@ -124,13 +126,13 @@ class OutcomePolicy:
             intent, decisions, RetryState(ambiguous=intent.first_sent_at is not None)
         ):
             if intent.first_sent_at is None:
-                self._resume_unsent(intent, decisions)
+                self._resume_unsent_intent(intent, decisions)
             elif self._may_be_executed_since_backup(intent):
                 self._decide_possibly_executed_since_backup(intent, decisions)
             else:
-                self._resume_sent(intent, decisions, intent.first_sent_at)
+                self._resume_sent_intent(intent, decisions, intent.first_sent_at)
 
-    def resume_batch(self, stored: StoredBatch, intents: Sequence[Intent], decisions: DispatchDecisions) -> None:
+    def resume_stored_batch(self, stored: StoredBatch, intents: Sequence[Intent], decisions: DispatchDecisions) -> None:
         """Hand a stored batch over that an earlier run left. What may have been handed over is looked for first."""
         was_sent = any(intent.first_sent_at is not None for intent in intents)
         if not was_sent and self._run.doubts.restored:
@@ -151,12 +153,12 @@ class OutcomePolicy:
         first.assign_stored_batch(others, stored)
         self._run.queue.put(first)
 
-    def _resume_sent(self, intent: Intent, decisions: DispatchDecisions, sent_at: datetime) -> None:
+    def _resume_sent_intent(self, intent: Intent, decisions: DispatchDecisions, sent_at: datetime) -> None:
         age_s = max(0.0, (self._clock.now() - sent_at).total_seconds())
         if intent.http_status == answer_outcomes.ACCEPTED:
             self._look_up_accepted(SendTask(intent), decisions, self._target.settle_s - age_s)
             return
-        rule = in_doubt_and_refusal_rules.sent_intent_rule(intent, self._target, self._clock.now())
+        rule = in_doubt_and_refusal_rules.rule_for_sent_intent(intent, self._target, self._clock.now())
         task = SendTask(intent, "look_up" if rule == "verify" else "send", retry_state=RetryState(ambiguous=True))
         changed = self._current_request_if_different(intent)
         if changed is not None and rule == "resend":  # such as one of a batch that is sent alone now
@@ -173,37 +175,37 @@ class OutcomePolicy:
                 outcome = Outcome("in_doubt", "sent by an earlier run; sending it again could duplicate it")
                 decisions.settle("in_doubt", intent, outcome)
 
-    def _resume_unsent(self, intent: Intent, decisions: DispatchDecisions) -> None:
+    def _resume_unsent_intent(self, intent: Intent, decisions: DispatchDecisions) -> None:
         """Send an unsent create to the path of the current config: the path may have been the mistake."""
         if intent.operation == "create":
-            request = request_to_create(intent.resource, payload_after(intent), self._target)
+            request = request_to_create(intent.resource, payload_after_intent(intent), self._target)
             intent.method, intent.path = request.method, request.path
         rules, restored = in_doubt_and_refusal_rules, self._run.doubts.restored
         if rules.waits_for_acknowledgements(intent, self._target) or rules.is_held_back_as_unverifiable(
             intent, self._target, state_restored=restored
         ):
-            if self._take_like_record_of_lost_state(intent):
+            if self._claim_record_of_lost_state(intent):
                 self._put_in_doubt_as_of_lost_state(intent, decisions)
             else:
-                self._run.queue.hold_back(SendTask(intent))
+                self._run.queue.hold_back_until_released(SendTask(intent))
         elif intent.operation != "create" and self._current_request_if_different(intent) is not None:
             self._run.queue.put(SendTask(intent, "look_up"))  # it is made again from what the target holds
         else:
-            self.queue_new_intent(intent, decisions)
+            self.queue_or_settle_new_intent(intent, decisions)
 
     def _current_request_if_different(self, intent: Intent) -> Request | None:
         """Return the request that the target makes of *intent* now, if its config or code has changed; else None."""
-        request = current_request(intent, self._target)
+        request = current_request_unless_look_up_needed(intent, self._target)
         is_same = request is None or (request.method, request.path) == (intent.method, intent.path)
         return None if is_same else request
 
-    def may_be_sent(self, task: SendTask, decisions: DispatchDecisions) -> bool:
+    def may_task_be_sent_now(self, task: SendTask, decisions: DispatchDecisions) -> bool:
         """Return whether *task* may be sent now. If its key expired while it waited, it is decided again."""
         if task.purpose != "send" or not task.retry_state.ambiguous or task.stored is not None:
             return True
         rule: Rule | None = None
         with self._settled_if_author_code_fails(task.intent, decisions, task.retry_state):
-            rule = in_doubt_and_refusal_rules.sent_intent_rule(task.intent, self._target, self._clock.now())
+            rule = in_doubt_and_refusal_rules.rule_for_sent_intent(task.intent, self._target, self._clock.now())
         if rule in {"resend", None}:
             return rule is not None
         outcome = Outcome("in_doubt", "may have been carried out, and its idempotency key is too old to send it again")
@@ -218,10 +220,10 @@ class OutcomePolicy:
 
     # ---- what came back
 
-    def stop_after_exception(self, task: SendTask, error: BaseException) -> None:
+    def stop_delivery_after_exception(self, task: SendTask, error: BaseException) -> None:
         """End the run after an exception. An unexpected one does not show whether the request was sent."""
         task.retry_state.ambiguous |= task.purpose == "send" and not isinstance(error, CrossdockError)
-        self._run.stop_with(error)
+        self._run.stop_delivery_with_error(error)
         self._run.queue.put(task)
 
     def leave_batch_or_resource_to_next_run(
@@ -247,13 +249,17 @@ class OutcomePolicy:
             is_undone = is_apart and not refused_whole and task.purpose == "send" and task.batch_size > 1
             is_divided = refused_whole and outcome.status not in answer_outcomes.MOVED
             if task.stored is not None and refused_whole:
-                self._divide_stored_batch(task, task.stored, outcome, decisions)
-            elif is_undone or (is_divided and self._error_if_concerns_all(task, outcome) is None):
-                self._divide_batch(task, outcome, decisions, is_undone=is_undone or outcome.status in UNREAD)
+                self._remake_stored_batch_smaller(task, task.stored, outcome, decisions)
+            elif is_undone or (is_divided and self._error_if_refusal_concerns_all(task, outcome) is None):
+                self._resend_in_smaller_batches(
+                    task, outcome, decisions, is_undone=is_undone or outcome.status in UNREAD
+                )
             else:
-                self._decide(task, outcome, decisions)
+                self._decide_on_outcome(task, outcome, decisions)
 
-    def _divide_batch(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions, *, is_undone: bool) -> None:
+    def _resend_in_smaller_batches(
+        self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions, *, is_undone: bool
+    ) -> None:
         """Send the operations of a refused batch again in smaller ones, so that a wrong record is refused alone."""
         if outcome.status is not None and task.is_first:
             self._run.queue.circuit_breaker.record_success()
@@ -268,7 +274,7 @@ class OutcomePolicy:
             decisions.add_attempt_result(task, doubt, at=self._clock.now())
             self._retries.retry_unless_unsafe_or_hopeless(task, doubt, decisions)
 
-    def _divide_stored_batch(
+    def _remake_stored_batch_smaller(
         self, task: SendTask, stored: StoredBatch, outcome: Outcome, decisions: DispatchDecisions
     ) -> None:
         """Make smaller batches of one that was refused, once while nothing shows that the target accepts others."""
@@ -287,7 +293,7 @@ class OutcomePolicy:
             )
         self._retries.leave_to_next_run(again, outcome, decisions)
 
-    def _decide(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def _decide_on_outcome(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         if outcome.kind in {"unmade", "undecided"}:
             if task.purpose == "ping":
                 outcome = replace(outcome, kind="unavailable")
@@ -305,13 +311,13 @@ class OutcomePolicy:
         decisions.keep_batch_receipt(task, outcome)
         decisions.add_attempt_result(task, outcome, at=self._clock.now())
         if outcome.kind == "throttled":
-            self._retry_throttled(task, outcome, decisions)
+            self._retry_throttled_or_stop(task, outcome, decisions)
             return
         conflict = task.retry_state.conflict
         if (
             conflict is not None
             and outcome.status in {403, 404, 405}
-            and not self._look_up_results.may_exist_already(task)
+            and not self._look_up_results.may_created_record_exist_already(task)
         ):
             self._look_up_results.decide_by_conflict_alone(task, conflict, decisions)
             return
@@ -324,7 +330,7 @@ class OutcomePolicy:
         if task.is_first:
             self._run.queue.circuit_breaker.record_success()
         self._throttled_since = None
-        self._decide_answered(task, outcome, decisions)
+        self._decide_on_answer(task, outcome, decisions)
 
     def _record_undecided_request(self, task: SendTask, outcome: Outcome) -> None:
         """Record a failure, unless the target works: it knows the idempotency key, or its answer of success denies a
@@ -338,7 +344,7 @@ class OutcomePolicy:
         else:
             breaker.record_failure(self._clock.monotonic(), outcome.retry_after_s, probe=task.probe)
 
-    def _wait_for_target_of_batch(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def _ask_again_or_leave_stored_batch(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         """Hand a stored batch over or ask for its outcomes after a pause. After too many, leave that to the next run.
 
         One that the target has said not to know in all of that time is in doubt.
@@ -349,7 +355,7 @@ class OutcomePolicy:
         if not task.is_led:
             self._end_wait_for_batch_if_too_long(task.stored, outcome)
         if batch in self._forgotten:
-            self._look_up_results.leave_in_doubt(task, outcome.message, decisions)
+            self._look_up_results.settle_as_in_doubt(task, outcome.message, decisions)
         elif batch in self._not_finished:
             self._retries.leave_to_next_run(task, outcome, decisions)
         else:
@@ -384,7 +390,7 @@ class OutcomePolicy:
         intent = task.intent
         intent.http_status, task.retry_state.ambiguous, task.retry_state.accepted = answer_outcomes.ACCEPTED, True, True
         if not self._target.resources[intent.resource].endpoint.can_verify(intent.operation):
-            self._look_up_results.leave_in_doubt(task, ONLY_ACCEPTED, decisions)
+            self._look_up_results.settle_as_in_doubt(task, ONLY_ACCEPTED, decisions)
             return
         decisions.intents_with_new_status.append(intent)  # after a crash it must not be sent again
         self._run.queue.delay(structs.replace(task, purpose="look_up"), after_s, free=True)
@@ -424,7 +430,7 @@ class OutcomePolicy:
             decisions.record_doubt_reason(intent, outcome, at=self._clock.now())
         decisions.settle(kind, intent, replace(outcome, kind=kind, reason=reason))
 
-    def _retry_throttled(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def _retry_throttled_or_stop(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         """Handle a 429. It is not a failed attempt, but requests are not throttled for an unlimited time.
 
         If others were answered meanwhile, it may be a limit of this record or operation, for which no others wait.
@@ -444,18 +450,18 @@ class OutcomePolicy:
         self._run.queue.put(task, first=not is_again)
         if now - self._throttled_since >= THROTTLED_AT_MOST_S:
             if self._run.resuming:  # new records will show whether the target accepts others
-                self._run.stop_with(PostponedError(message))
+                self._run.stop_delivery_with_error(DeliveryPostponedError(message))
             hint = self._target.advice(task.intent.resource, outcome.status)
-            self._run.stop_with(
+            self._run.stop_delivery_with_error(
                 UnavailableError(message, where=self._target.address, hint=hint, code="target_throttled")
             )
 
-    def _decide_answered(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def _decide_on_answer(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         match outcome.kind:
             case "staged":
                 self._run.queue.put(structs.replace(task, purpose="send", is_staged=True), first=True)
             case "pending" | "busy" if task.stored is not None:
-                self._wait_for_target_of_batch(task, outcome, decisions)
+                self._ask_again_or_leave_stored_batch(task, outcome, decisions)
             case "pending" | "in_doubt":
                 self._accepted.add(task.intent.resource)
                 settle_s = max(self._target.settle_s, outcome.retry_after_s or 0.0)
@@ -471,14 +477,14 @@ class OutcomePolicy:
                 self._look_up_results.decide(task, outcome, decisions)
             case "changed" if self._is_create_without_look_up(task.intent):
                 refused = replace(outcome, kind="rejected", reason="conflict")
-                self._decide_refused(task, refused, decisions)
+                self._decide_on_refusal(task, refused, decisions)
             case "changed" if self._is_for_unchanged_record_alone(task):
-                self._look_up_results.reject_changed(task, decisions)
+                self._look_up_results.reject_as_changed_by_others(task, decisions)
             case "changed":
                 task.retry_state.is_tag_refused = True
                 self._run.queue.put(structs.replace(task, purpose="look_up"))
             case _:
-                self._decide_refused(task, outcome, decisions)
+                self._decide_on_refusal(task, outcome, decisions)
 
     def _awaits_acknowledgement(self, task: SendTask) -> bool:
         profile = self._target.resources[task.intent.resource].batch
@@ -499,7 +505,7 @@ class OutcomePolicy:
         """Return whether an earlier attempt of the same operation may be the change. A delete leaves no record."""
         return task.retry_state.ambiguous and task.intent.operation != "delete"
 
-    def _decide_refused(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def _decide_on_refusal(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         intent, is_gone = task.intent, outcome.status in GONE
         if intent.operation != "create" and is_gone:
             self._look_up_gone_record(task, outcome, decisions)
@@ -547,8 +553,8 @@ class OutcomePolicy:
     def _may_be_referred_to(self, resource: str) -> bool:
         return any(resource in kind.parents for kind in self._target.resources.values())
 
-    def _error_if_concerns_all(self, task: SendTask, outcome: Outcome) -> RemoteError | None:
-        return in_doubt_and_refusal_rules.error_if_refusal_concerns_all(
+    def _error_if_refusal_concerns_all(self, task: SendTask, outcome: Outcome) -> RemoteError | None:
+        return in_doubt_and_refusal_rules.error_if_refusal_concerns_all_records(
             task.intent, outcome, self._target, self._accepted
         )
 
@@ -558,7 +564,7 @@ class OutcomePolicy:
             if self._nothing_at[task.intent.resource] <= in_doubt_and_refusal_rules.NO_PARENT_AT_MOST:
                 decisions.settle("rejected", task.intent, outcome)
                 return
-        if (concerns_all := self._error_if_concerns_all(task, outcome)) is None:
+        if (concerns_all := self._error_if_refusal_concerns_all(task, outcome)) is None:
             self._reject_or_ping_if_many_forbidden(task, outcome, decisions)
             return
         self._stop_run_or_hold_back(task, outcome, concerns_all, decisions)
@@ -577,7 +583,7 @@ class OutcomePolicy:
         """Reject a forbidden record, or stop if the target refuses the ping as well: the credential was revoked."""
         task, outcome = structs.replace(task, purpose="send"), task.retry_state.refusal
         assert outcome is not None
-        error = in_doubt_and_refusal_rules.error_if_refusal_concerns_all(
+        error = in_doubt_and_refusal_rules.error_if_refusal_concerns_all_records(
             task.intent, outcome, self._target, frozenset()
         )
         if answered.status in {401, FORBIDDEN} and error is not None:
@@ -590,11 +596,11 @@ class OutcomePolicy:
         self, task: SendTask, outcome: Outcome, concerns_all: RemoteError, decisions: DispatchDecisions
     ) -> None:
         if not self._run.resuming or outcome.status == 401:  # otherwise its stream may be removed from the config
-            self._run.stop_with(concerns_all)
+            self._run.stop_delivery_with_error(concerns_all)
         elif self._run.holds_back and task.stored is None:
             self._run.leave_to_next_run(task)  # what the state has until then
             decisions.intents_with_new_status.append(task.intent)
-            self._run.queue.hold_back(task)
+            self._run.queue.hold_back_until_released(task)
             return
         self._run.left_refusal = self._run.left_refusal or concerns_all
         self._retries.leave_to_next_run(task, outcome, decisions)

@@ -20,9 +20,9 @@ from crossdock.writing.delivery import in_doubt_and_refusal_rules
 from crossdock.writing.delivery.delivery_context import DeliveryContext
 from crossdock.writing.delivery.operations_and_intents import (
     create_intent_from_look_up,
-    is_take_over,
+    is_update_taking_over_record,
     member_changed_by_others_with_message,
-    payload_after,
+    payload_after_intent,
     successor_intent_if_record_differs,
 )
 from crossdock.writing.delivery.send_queue_and_threads import RetryState, SendTask
@@ -42,7 +42,7 @@ OF_ALL = frozenset({401, 403, 404, 405, 410, *MOVED})  # refusals that hardly co
 FAILING_RECORDS_AT_MOST = 10  # left out while the target answers pings, before anything was delivered
 
 
-class PostponedError(CrossdockError):
+class DeliveryPostponedError(CrossdockError):
     """What an earlier run left cannot be delivered now, but the rest of the run is worth a try."""
 
     code = "delivery_postponed"
@@ -66,14 +66,14 @@ class Retries:
             rule = endpoint.rule_without_key(operation) if is_refusal else endpoint.rule(operation)
             retry_state.refusal = replace(outcome, kind="rejected") if is_refusal else None
             if rule == "park":
-                self._stop_if_hopeless(retry_state, outcome)
+                self._stop_if_target_is_given_up(retry_state, outcome)
                 decisions.settle("in_doubt", task.intent, outcome)
                 return
             if rule == "verify":
                 task, settle_s = structs.replace(task, purpose="look_up"), self._target.settle_s
         if is_alone:  # otherwise one wrong record may be why all of them failed
             retry_state.record_failure(self._clock.monotonic(), outcome.status)
-        if retry_state.failures >= limits.attempts and not self._is_outage(retry_state):
+        if retry_state.failures >= limits.attempts and not self._has_target_failed_since_before(retry_state):
             self.leave_to_next_run(task, outcome, decisions)
             return
         may_be_its_own = outcome.kind == "in_doubt" or outcome.status == THROTTLED  # in a result
@@ -84,7 +84,7 @@ class Retries:
                 structs.replace(task, purpose="ping"), first=True
             )  # is it the target, or this one record?
             return
-        self._stop_if_hopeless(retry_state, outcome)
+        self._stop_if_target_is_given_up(retry_state, outcome)
         jitter_s = jittered_backoff_pause_s(
             max(1, retry_state.failures), base_s=limits.base_s, cap_s=limits.cap_s, rng=self._run.rng
         )
@@ -104,7 +104,7 @@ class Retries:
             intent.status, intent.first_sent_at = "pending", None
             decisions.intents_with_new_status.append(intent)
         elif task.purpose == "send" and task.stored is None:
-            rule = in_doubt_and_refusal_rules.sent_intent_rule(
+            rule = in_doubt_and_refusal_rules.rule_for_sent_intent(
                 intent, self._target, self._clock.now() + timedelta(seconds=pause_s)
             )
             if rule == "park":
@@ -125,7 +125,7 @@ class Retries:
             breaker.record_failure(self._clock.monotonic(), outcome.retry_after_s, probe=task.probe)
         message = outcome.message or "answers, but every request fails"
         status = last if outcome.kind == "answered" else outcome.status
-        self._stop_if_hopeless(task.retry_state, replace(outcome, message=message, status=status))
+        self._stop_if_target_is_given_up(task.retry_state, replace(outcome, message=message, status=status))
         task = structs.replace(task, purpose=task.retry_state.interrupted)
         settle_s = self._target.settle_s if task.purpose == "look_up" else 0.0
         self.retry_after_pause(task, max(settle_s, self._target.retry.base_s), outcome, decisions)
@@ -134,19 +134,21 @@ class Retries:
         self._run.leave_to_next_run(task)
         decisions.settled.append(Settlement(task.intent, outcome))
 
-    def _stop_if_hopeless(self, retry_state: RetryState, outcome: Outcome) -> None:
+    def _stop_if_target_is_given_up(self, retry_state: RetryState, outcome: Outcome) -> None:
         if not self._should_give_up_on_target(retry_state):
             return
         attempts = max(retry_state.failures, self._run.queue.circuit_breaker.probes)
         message = f"{_message_with_status(outcome.message, outcome.status)} ({attempts} attempts)"
         if self._run.resuming and outcome.kind != "unavailable":  # new records will show whether the target works
-            self._run.stop_with(PostponedError(message))
+            self._run.stop_delivery_with_error(DeliveryPostponedError(message))
         hint = "nothing was lost; run again when it answers"
         if outcome.status in REDIRECTS:
             hint = f"{redirect_hint(self._target.place)}; nothing was lost"
-        self._run.stop_with(UnavailableError(message, where=self._target.address, hint=hint, code="target_unavailable"))
+        self._run.stop_delivery_with_error(
+            UnavailableError(message, where=self._target.address, hint=hint, code="target_unavailable")
+        )
 
-    def _is_outage(self, retry_state: RetryState) -> bool:
+    def _has_target_failed_since_before(self, retry_state: RetryState) -> bool:
         since = self._run.queue.circuit_breaker.failing_since
         return since is not None and retry_state.failing_since is not None and since <= retry_state.failing_since
 
@@ -187,7 +189,7 @@ _NOT_SEEN = (
 )
 
 
-class LookUpResults:
+class LookUpDecisions:
     """Decides whether this state's operation made an existing record, and whether the record is as wanted."""
 
     def __init__(self, run: DeliveryContext, retries: Retries) -> None:
@@ -196,7 +198,7 @@ class LookUpResults:
         self._others = 0  # records of others with this state's external ids
         self.accepted = 0  # operations that the target has executed
 
-    def may_exist_already(self, task: SendTask) -> bool:
+    def may_created_record_exist_already(self, task: SendTask) -> bool:
         """Return whether the target may already have the record of a create although the state is sound."""
         intent = task.intent
         was_tried = task.retry_state.ambiguous or intent.counter > 1  # also if it was rejected or dropped before
@@ -206,10 +208,10 @@ class LookUpResults:
         self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions
     ) -> bool:
         """Decide about a refused create if another record may be the reason; otherwise return False."""
-        is_conflict, expected = outcome.reason == "conflict", self.may_exist_already(task)
+        is_conflict, expected = outcome.reason == "conflict", self.may_created_record_exist_already(task)
         resource = self._target.resources[task.intent.resource]
         may_be_ours = expected and (is_conflict or (outcome.status == 422 and outcome.pointer is None))
-        if (self._is_about_name(task.intent, outcome) or may_be_ours) and resource.endpoint.look_up:
+        if (self._says_refusal_name_is_taken(task.intent, outcome) or may_be_ours) and resource.endpoint.look_up:
             task.retry_state.conflict = outcome
             settle_s = self._target.settle_s if task.retry_state.ambiguous else 0.0
             self._run.queue.delay(structs.replace(task, purpose="look_up"), settle_s, free=True)
@@ -221,7 +223,7 @@ class LookUpResults:
             return False
         return True
 
-    def _is_about_name(self, intent: Intent, refusal: Outcome) -> bool:
+    def _says_refusal_name_is_taken(self, intent: Intent, refusal: Outcome) -> bool:
         """Return whether *refusal* says that another record has the external id."""
         names = {None, self._target.resources[intent.resource].name_pointer}
         return refusal.reason == "conflict" and refusal.pointer in names
@@ -241,19 +243,19 @@ class LookUpResults:
             self._run.queue.delay(structs.replace(task, purpose="look_up"), self._target.settle_s, free=True)
         else:
             message = f"refused when it was sent again, and may have been carried out before: {outcome.message}"
-            self.leave_in_doubt(task, message, decisions)
+            self.settle_as_in_doubt(task, message, decisions)
         return True
 
     def decide(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         match outcome.kind:
             case "found":
-                self.decide_found(task, outcome, decisions)
+                self.decide_on_found_record(task, outcome, decisions)
             case "absent":
-                self.decide_absent(task, outcome, decisions)
+                self.decide_on_absent_record(task, outcome, decisions)
             case _:
-                self.decide_found_only_removed(task, outcome, decisions)
+                self.decide_on_removed_record(task, outcome, decisions)
 
-    def decide_found(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def decide_on_found_record(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         if self._decide_if_made_by_others(task, outcome, decisions):
             return
         assert outcome.held is not None
@@ -274,12 +276,12 @@ class LookUpResults:
         if successor is None:
             decisions.settle("delivered", intent, outcome, untouched=not ours)
             return
-        refused = task.retry_state.refusal or self._rejection_of_change(intent, outcome.held, outcome.etag)
+        refused = task.retry_state.refusal or self._rejection_if_changed_by_others(intent, outcome.held, outcome.etag)
         if refused is not None:
             decisions.settle("rejected", intent, refused)
             return
         if task.retry_state.accepted:
-            self.leave_in_doubt(task, _NOT_SEEN, decisions)
+            self.settle_as_in_doubt(task, _NOT_SEEN, decisions)
             return
         self._replace_intent_or_reject(intent, successor, decisions)
 
@@ -289,7 +291,7 @@ class LookUpResults:
         intent, target_id = task.intent, outcome.target_id
         takes_any = self._run.doubts.restored or intent.identity.stream in self._run.rules.adopting
         is_unsure, ambiguous = intent.target_id is None and not takes_any, task.retry_state.ambiguous
-        if task.retry_state.conflict is not None and not self.may_exist_already(task):
+        if task.retry_state.conflict is not None and not self.may_created_record_exist_already(task):
             self._decide_unexpected_record(task, outcome, decisions)
         elif (
             is_unsure and task.retry_state.conflict and not ambiguous and self._is_made_by_others(intent, outcome.held)
@@ -298,24 +300,24 @@ class LookUpResults:
         elif (
             is_unsure
             and ambiguous
-            and in_doubt_and_refusal_rules.shows_other_content(intent, outcome.held, self._target)
+            and in_doubt_and_refusal_rules.has_record_mostly_other_content(intent, outcome.held, self._target)
         ):
             message = f"the target has a record of this name, {target_id}, with other content: it may be of others"
-            self.leave_in_doubt(task, message, decisions)
+            self.settle_as_in_doubt(task, message, decisions)
         else:
             return False
         return True
 
     def _rejection_if_matched_member_changed(self, intent: Intent, held: dict[str, Any]) -> Outcome | None:
         member = self._run.rules.matching.get(intent.identity.stream)
-        if member is None or not is_take_over(intent, self._target):
+        if member is None or not is_update_taking_over_record(intent, self._target):
             return None
-        if held.get(member) == payload_after(intent).get(member):
+        if held.get(member) == payload_after_intent(intent).get(member):
             return None
         message = f"the record that was to be taken over has another {member} now; nothing was written"
         return Outcome("rejected", message, 412, reason="conflict", pointer=f"/{member}")
 
-    def _rejection_of_change(self, intent: Intent, held: dict[str, Any], etag: str | None) -> Outcome | None:
+    def _rejection_if_changed_by_others(self, intent: Intent, held: dict[str, Any], etag: str | None) -> Outcome | None:
         """Return the rejection of an operation that must not overwrite what others have changed, or None."""
         tags = [None if each is None else tag_without_compression_marks(each) for each in (intent.if_match, etag)]
         is_newer = None not in tags and tags[0] != tags[1]
@@ -330,10 +332,10 @@ class LookUpResults:
             return Outcome("rejected", message, 412, reason="conflict", pointer=f"/{member}")
         return None
 
-    def reject_changed(self, task: SendTask, decisions: DispatchDecisions) -> None:
+    def reject_as_changed_by_others(self, task: SendTask, decisions: DispatchDecisions) -> None:
         decisions.settle("rejected", task.intent, _CHANGED)
 
-    def forget_rounds(self, intent: Intent) -> None:
+    def reset_decision_count_of_record(self, intent: Intent) -> None:
         """Count the decisions about a record anew: a run of a service may deliver many versions of it."""
         self._rounds.pop((intent.identity.stream, intent.identity.key_hash), None)
 
@@ -348,7 +350,7 @@ class LookUpResults:
         decisions.intents_with_new_status.append(intent)
         decisions.successors.append(successor)
 
-    def decide_absent(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def decide_on_absent_record(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         """Handle a look-up that found nothing: what was in doubt was not executed."""
         intent, retry_state = task.intent, task.retry_state
         if intent.operation == "delete":
@@ -357,9 +359,9 @@ class LookUpResults:
             message = "the target no longer has this record"
             decisions.settle("rejected", intent, Outcome("rejected", message, 404, reason="missing"))
         elif retry_state.accepted:
-            self.leave_in_doubt(task, _NOT_SEEN, decisions)
+            self.settle_as_in_doubt(task, _NOT_SEEN, decisions)
         elif self._may_be_shown_later(task, outcome):
-            self.leave_in_doubt(task, _TAKEN_AND_NOT_SHOWN, decisions)
+            self.settle_as_in_doubt(task, _TAKEN_AND_NOT_SHOWN, decisions)
         elif (refusal := retry_state.conflict or retry_state.refusal) is not None:
             decisions.settle("rejected", intent, refusal)
         elif intent.operation in self._target.resources[intent.resource].endpoint.looks_up_first:
@@ -372,7 +374,7 @@ class LookUpResults:
         """Return whether an absent record of this state may be the one that has the name, by the target's refusal."""
         conflict = task.retry_state.conflict
         is_ours = task.retry_state.ambiguous and outcome.kind == "absent"
-        return is_ours and conflict is not None and self._is_about_name(task.intent, conflict)
+        return is_ours and conflict is not None and self._says_refusal_name_is_taken(task.intent, conflict)
 
     def _replace_create_after_look_up(self, intent: Intent, held: dict[str, Any], decisions: DispatchDecisions) -> None:
         try:
@@ -383,15 +385,15 @@ class LookUpResults:
         else:
             self._replace_intent_or_reject(intent, successor, decisions)
 
-    def decide_found_only_removed(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def decide_on_removed_record(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
         """Handle a look-up that found only removed records: the create may have been executed and undone."""
         if task.retry_state.conflict is not None:
-            self.decide_absent(task, outcome, decisions)
+            self.decide_on_absent_record(task, outcome, decisions)
             return
         message = "the target has a removed record of this name, which may be this one"
-        self.leave_in_doubt(task, message, decisions)
+        self.settle_as_in_doubt(task, message, decisions)
 
-    def leave_in_doubt(self, task: SendTask, message: str, decisions: DispatchDecisions) -> None:
+    def settle_as_in_doubt(self, task: SendTask, message: str, decisions: DispatchDecisions) -> None:
         doubt = Outcome("in_doubt", message)
         decisions.add_attempt_result(structs.replace(task, purpose="send"), doubt, at=self._run.clock.now())
         decisions.settle("in_doubt", task.intent, doubt)
@@ -410,17 +412,17 @@ class LookUpResults:
             self._stop_because_state_forgot_records(task, decisions)
             return
         self._others += 1
-        if in_doubt_and_refusal_rules.are_too_many_conflicts(self._others, self.accepted):
+        if in_doubt_and_refusal_rules.is_number_of_conflicts_too_high(self._others, self.accepted):
             self._stop_because_state_forgot_records(task, decisions, others=self._others)
             return
         self._reject_taken_name(task.intent, outcome, decisions)
 
     def _is_made_by_others(self, intent: Intent, held: dict[str, Any]) -> bool:
         member = self._run.rules.matching.get(intent.identity.stream)
-        return in_doubt_and_refusal_rules.is_made_by_others(intent, held, self._target, member)
+        return in_doubt_and_refusal_rules.is_record_made_by_others(intent, held, self._target, member)
 
     def _reject_taken_name(self, intent: Intent, found: Outcome, decisions: DispatchDecisions) -> None:
-        refused = in_doubt_and_refusal_rules.rejection_of_taken_name(intent, found, self._target)
+        refused = in_doubt_and_refusal_rules.rejected_outcome_of_taken_name(intent, found, self._target)
         decisions.settle("rejected", intent, refused)
 
     def _stop_because_state_forgot_records(
@@ -428,7 +430,7 @@ class LookUpResults:
     ) -> None:
         """Send nothing more: the state may also have forgotten records that are written once."""
         matches = task.intent.identity.stream in self._run.rules.matching
-        self._run.stop_with(
+        self._run.stop_delivery_with_error(
             in_doubt_and_refusal_rules.state_forgot_records_error(
                 task.intent, self._target, matches=matches, others=others
             )

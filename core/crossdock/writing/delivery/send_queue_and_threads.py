@@ -35,9 +35,9 @@ from crossdock.values.author_code_errors import AUTH, AuthorCodeError, convert_a
 from crossdock.values.clock import Clock
 from crossdock.writing.delivery.operations_and_intents import (
     PersonalDataMasks,
-    old_and_new_changed_values,
-    payload_after,
-    payload_in_batch,
+    old_and_new_values_of_update,
+    payload_after_intent,
+    payload_shown_in_batch,
 )
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
@@ -117,7 +117,7 @@ class SendTask(Struct):
     is_pending: bool = False
 
     @property
-    def is_taken(self) -> bool:
+    def is_only_asked_for_result(self) -> bool:
         """Whether the target has its stored batch already, and is only asked what became of it."""
         return self.is_pending and self.retry_state.ambiguous
 
@@ -169,7 +169,7 @@ class SendResult(Struct, frozen=True):
     headers: RateHeaders | None = None
 
 
-class Senders:
+class SenderThreads:
     """A pool of at most *limit* threads, one for each request in flight."""
 
     def __init__(self, target: Target, limit: int, masks: PersonalDataMasks | None = None) -> None:
@@ -201,12 +201,12 @@ class Senders:
                     if client is None:
                         client = self._target.client()
                         stack.callback(_close_client, client)
-                    result = self._send_batch(client, batch)
+                    result = self._send_batch_and_judge_answer(client, batch)
                 except BaseException as error:  # noqa: BLE001  the coordinator fails the run with it
                     result = SendResult(batch, (), error=error)
                 self.results.put(result)
 
-    def _send_batch(self, client: Client, batch: SendBatch) -> SendResult:
+    def _send_batch_and_judge_answer(self, client: Client, batch: SendBatch) -> SendResult:
         task = batch.tasks[0]
         try:
             answer, judged = self._send_for_answer_and_outcome(client, batch)
@@ -245,12 +245,12 @@ class Senders:
                 failed = (
                     None
                     if intent.resource in self._resources_with_verified_filter
-                    else self._failure_of_look_up_filter(client, intent.resource)
+                    else self._outcome_if_look_up_filter_fails(client, intent.resource)
                 )
             if failed is not None:
                 return failed
-        answer = self._send_request(client, batch)
-        judged = _interpret_answer(lambda: self._outcome_of_answer(batch, answer), answer)
+        answer = self._send_request_of_batch(client, batch)
+        judged = _interpreted_answer_or_undecided(lambda: self._outcome_of_answer(batch, answer), answer)
         is_gone = isinstance(judged, Outcome) and judged.kind == "absent" and answer.status in GONE
         if (
             is_gone
@@ -260,12 +260,14 @@ class Senders:
             return answer, Outcome("unavailable", reason, answer.status)
         return answer, judged
 
-    def _failure_of_look_up_filter(self, client: Client, resource: str) -> tuple[Answer, Outcome] | None:
+    def _outcome_if_look_up_filter_fails(self, client: Client, resource: str) -> tuple[Answer, Outcome] | None:
         """Look up a name that does not exist. The answer shows whether the target ignores the filter."""
         target, kind = self._target, self._target.resources[resource]
         name = external_id_of_no_record(target, resource)
         answer = target.send(client, resource, target.look_up(resource, name, None))
-        outcome = _interpret_answer(lambda: target.found(resource, answer, ExpectedRecord(name=name)), answer)
+        outcome = _interpreted_answer_or_undecided(
+            lambda: target.found(resource, answer, ExpectedRecord(name=name)), answer
+        )
         if outcome.kind == "absent":
             self._resources_with_verified_filter.add(resource)
             return None
@@ -317,7 +319,7 @@ class Senders:
             intent.target_id,
             self._external_id_after(intent),
             intent.operation == "delete",
-            old_and_new_changed_values(intent, self._target),
+            old_and_new_values_of_update(intent, self._target),
         )
 
     def _external_id_to_look_up(self, intent: Intent) -> str | None:
@@ -326,21 +328,21 @@ class Senders:
         if before is None:
             return self._own_external_id(intent) if intent.operation == "create" else None
         held = target.name_in(intent.resource, before)
-        changes = intent.operation == "update" and target.name_in(intent.resource, payload_after(intent)) != held
+        changes = intent.operation == "update" and target.name_in(intent.resource, payload_after_intent(intent)) != held
         return None if changes else held
 
     def _external_id_after(self, intent: Intent) -> str | None:
         """Return the external id that the record has after *intent*. An undo restores the record's earlier one."""
         if intent.operation != "update" or intent.scope.is_contribution:
             return self._own_external_id(intent)
-        return self._target.name_in(intent.resource, payload_after(intent))
+        return self._target.name_in(intent.resource, payload_after_intent(intent))
 
     def _own_external_id(self, intent: Intent) -> str | None:
         if intent.scope.is_contribution:
             return None
         return self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
 
-    def _send_request(self, client: Client, batch: SendBatch) -> Answer:
+    def _send_request_of_batch(self, client: Client, batch: SendBatch) -> Answer:
         task, target = batch.tasks[0], self._target
         intent = task.intent
         match task.purpose:
@@ -386,7 +388,7 @@ def _mark_decided_task_as_first(batch: SendBatch, told: Sequence[Outcome]) -> No
         task.is_first = number == first
 
 
-def _interpret_answer(read: Callable[[], T], answer: Answer) -> T | Outcome:
+def _interpreted_answer_or_undecided(read: Callable[[], T], answer: Answer) -> T | Outcome:
     """Let the target's code interpret *answer*. If it fails, the request may have been executed."""
     try:
         return read()
@@ -518,7 +520,7 @@ class SendQueue:
         ready_at = self._clock.monotonic() + seconds
         heapq.heappush(self._delayed, _DelayedTask(ready_at, next(self._numbers), task, free))
 
-    def hold_back(self, task: SendTask) -> None:
+    def hold_back_until_released(self, task: SendTask) -> None:
         if not task.is_led:
             self._held.append(task)
 
@@ -541,7 +543,7 @@ class SendQueue:
         while self._ready and len(taken) < number:
             batch, size = self._next_batch_and_size_limit()
             (left if only_full and len(batch) < size else taken).append(batch)
-        self.put_back(left)
+        self.put_back_batches(left)
         self._too_few = 0 if taken else len(self._ready)
         return taken
 
@@ -588,7 +590,7 @@ class SendQueue:
         intent = task.intent
         if intent.resource in self._mixed:
             if task.group is None:
-                task.group = _batch_group(intent, self._mixed[intent.resource])
+                task.group = _batch_group_of_intent(intent, self._mixed[intent.resource])
             return task.purpose, intent.resource, task.group
         return task.purpose, intent.resource, intent.operation, intent.method, intent.path
 
@@ -598,12 +600,12 @@ class SendQueue:
         most = self._sizes.get((task.intent.resource, task.intent.operation), 1)
         return most if task.batch_limit is None else min(most, task.batch_limit)
 
-    def put_back(self, batches: Sequence[Sequence[SendTask]]) -> None:
+    def put_back_batches(self, batches: Sequence[Sequence[SendTask]]) -> None:
         """Put back what `take_batches` has taken, at its place."""
         for batch in reversed(batches):
             self._ready.extendleft(task for task in reversed(batch) if not task.is_led)
 
-    def record_sent(self, batches: Sequence[Sequence[SendTask]]) -> None:
+    def count_sent_requests(self, batches: Sequence[Sequence[SendTask]]) -> None:
         """Count the requests that are sent: first attempts earn retries."""
         self._budget.add_first_attempts(
             sum(batch[0].purpose == "send" and batch[0].intent.attempts == 0 for batch in batches)
@@ -666,10 +668,10 @@ class SendQueue:
         return max(each.ready_at for each in self._delayed if each.ready_at <= first + TOGETHER_S) - now
 
 
-def _batch_group(intent: Intent, member: str | None) -> str:
+def _batch_group_of_intent(intent: Intent, member: str | None) -> str:
     if member is None:
         return ""
-    return batch_group_of_payload(payload_in_batch(intent), member)
+    return batch_group_of_payload(payload_shown_in_batch(intent), member)
 
 
 def batch_group_of_payload(payload: Mapping[str, Any], member: str | None) -> str:

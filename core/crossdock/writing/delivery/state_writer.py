@@ -19,11 +19,11 @@ from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import MAY_BE_RESTORED, StateDoubts
 from crossdock.writing.delivery.operations_and_intents import (
     Operation,
-    batch_item,
-    encoded_payload_after,
-    make_intent,
+    batch_item_of_intent,
+    encoded_payload_after_intent,
+    make_intent_of_operation,
     make_intent_without_request,
-    payload_after,
+    payload_after_intent,
 )
 from crossdock.writing.delivery.send_queue_and_threads import SendBatch, SendTask
 from crossdock.writing.targets import answer_outcomes
@@ -69,11 +69,13 @@ def store_outcomes_and_bindings(
             item.intent.target_id = item.intent.target_id or item.outcome.target_id
     tx.intents.write_outcomes([item.intent for item in settled], at=at)
     delivered = [item for item in settled if item.intent.status == "delivered"]
-    _write_bindings(tx, delivered, run_id=run_id, at=at, unverified=doubts.unverified)
+    _write_bindings_of_delivered(tx, delivered, run_id=run_id, at=at, unverified=doubts.unverified)
     if doubts.restored and delivered:
         _mark_operations_from_backup_unverified(tx, delivered)
     refused = (
-        _dead_letter_of_whole_record(tx, make_dead_letter(item)) for item in settled if item.intent.status == "rejected"
+        _dead_letter_of_whole_record(tx, make_dead_letter_of_refusal(item))
+        for item in settled
+        if item.intent.status == "rejected"
     )
     dead_letters = [each for each in refused if each is not None]
     tx.bindings.clear_change_times(
@@ -102,7 +104,7 @@ def clear_payloads_of_affected_records(tx: Transaction, settled: Sequence[Settle
         also
         for item in settled
         if item.intent.status == "delivered"
-        for also in target.also_changes(item.intent.resource, payload_after(item.intent))
+        for also in target.also_changes(item.intent.resource, payload_after_intent(item.intent))
     }
     for resource, beginning in sorted(changed):
         tx.bindings.clear_payloads_by_key_prefix(target.name, resource, beginning)
@@ -163,7 +165,7 @@ def _dead_letter_of_whole_record(tx: Transaction, dead_letter: DeadLetter) -> De
     )
 
 
-def _write_bindings(
+def _write_bindings_of_delivered(
     tx: Transaction, delivered: Sequence[Settlement], *, run_id: int, at: datetime, unverified: bool
 ) -> None:
     gone: dict[Scope, list[int]] = defaultdict(list)
@@ -215,14 +217,14 @@ def _accepted_binding(item: Settlement, *, unverified: bool = False) -> Accepted
         fingerprint=identity.fingerprint if intent.step == "whole" and is_sure else None,
         position=identity.position,
         step=intent.step,
-        payload=encoded_payload_after(intent).decode(),
+        payload=encoded_payload_after_intent(intent).decode(),
         etag=item.outcome.etag,
         counter=intent.counter,
         changed_at=item.outcome.changed_at,
     )
 
 
-def make_dead_letter(item: Settlement) -> DeadLetter:
+def make_dead_letter_of_refusal(item: Settlement) -> DeadLetter:
     intent, outcome = item.intent, item.outcome
     return DeadLetter(
         identity=intent.identity,
@@ -231,7 +233,7 @@ def make_dead_letter(item: Settlement) -> DeadLetter:
         pointer=outcome.pointer,
         message=outcome.message,
         raw=intent.raw,
-        mapped=payload_after(intent),
+        mapped=payload_after_intent(intent),
         step=intent.step,
     )
 
@@ -247,7 +249,7 @@ LEAVE_WITHIN_S = 1.0  # after the lease was confirmed; a slower machine gets mor
 LEAVE_AT_MOST_S = 20.0  # much less than `crossdock.state.db.run_lease.LEASE_S`
 
 
-class Chunk(Protocol):
+class DeliverableChunk(Protocol):
     @property
     def operations(self) -> Sequence[Operation]: ...
 
@@ -293,7 +295,9 @@ class StateWriter:
         for operation in operations:
             counter = 1 + counters.get((operation.scope, operation.identity.key_hash), 0)
             try:
-                made.append(make_intent(operation, self._target, counter, self._idempotency_salt(operation)))
+                made.append(
+                    make_intent_of_operation(operation, self._target, counter, self._idempotency_salt(operation))
+                )
             except (AuthorCodeError, RecordError) as error:
                 made.append(make_intent_without_request(operation, self._target, counter))
                 decisions.settle("rejected", made[-1], answer_outcomes.rejected_by_author_code(error))
@@ -310,11 +314,20 @@ class StateWriter:
         return self._salt if is_found or self._doubts.restored else ""
 
     def commit(
-        self, decisions: DispatchDecisions, chunk: Chunk | None, fresh: list[Intent], leaving: list[SendBatch]
+        self,
+        decisions: DispatchDecisions,
+        chunk: DeliverableChunk | None,
+        fresh: list[Intent],
+        leaving: list[SendBatch],
     ) -> None:
         """Commit one turn. *leaving* may be sent within `LEAVE_WITHIN_S` of the lease's confirmation."""
         run, now = self._run, self._clock.now()
-        sent = [task for batch in leaving for task in batch.tasks if task.purpose == "send" and not task.is_taken]
+        sent = [
+            task
+            for batch in leaving
+            for task in batch.tasks
+            if task.purpose == "send" and not task.is_only_asked_for_result
+        ]
         sending = [task.intent for task in sent]
         for intent in sending:
             intent.mark_sending(now)
@@ -346,7 +359,7 @@ class StateWriter:
         run_transaction = self._state.run_transaction_before_sending if sent else self._state.run_transaction
         run_transaction(write)
         if with_former_ids:
-            run.warn(add_code_to_first_line(_text_of_former_ids(with_former_ids), code="references_outdated"))
+            run.warn(add_code_to_first_line(_warning_about_former_ids(with_former_ids), code="references_outdated"))
         for batch in leaving:
             batch.may_leave = lambda: self._clock.monotonic() <= leave_by
             if batch.stored is not None:
@@ -363,7 +376,7 @@ class StateWriter:
         stored = tx.batches.batch_added_under_key(batch.key)
         if stored is None:
             number = tx.batches.next_unused_number(self._target.name, self._target.first_number)
-            request = self._make_batch_request(batch, number, at)
+            request = self._make_batch_request_or_reason(batch, number, at)
             if request is None:
                 return
             name, body = request.path.removeprefix("/"), request.body or b""
@@ -376,13 +389,13 @@ class StateWriter:
         tx.batches.assign_operations(stored, intents)
         batch.stored = stored
 
-    def _make_batch_request(self, batch: SendBatch, number: int, at: datetime) -> Request | None:
+    def _make_batch_request_or_reason(self, batch: SendBatch, number: int, at: datetime) -> Request | None:
         """Return the request with this number, or None and why there is none."""
         intents = [task.intent for task in batch.tasks]
         batch.unmade = None
         try:
             return self._target.stored_batch(
-                intents[0].resource, [batch_item(intent, self._target) for intent in intents], number, at
+                intents[0].resource, [batch_item_of_intent(intent, self._target) for intent in intents], number, at
             )
         except RefusedError as error:
             place = f"{error.where}: " if error.where else ""
@@ -433,7 +446,7 @@ class DispatchDecisions(Struct):
         intent.status = status
         self.settled.append(Settlement(intent, outcome, untouched=untouched))
 
-    def add_acknowledged(self, settled: Sequence[Settlement], *, at: datetime) -> None:
+    def add_acknowledged_settlements(self, settled: Sequence[Settlement], *, at: datetime) -> None:
         self.settled += settled
         for intent, said_by in ((item.intent, item.said_by) for item in settled if item.said_by):
             self.attempts.append(Attempt(intent.id, intent.attempts + 1, at, ACKNOWLEDGED, None, said_by))
@@ -462,7 +475,7 @@ class DispatchDecisions(Struct):
             self.attempts.append(attempt)
 
 
-def _text_of_former_ids(number: int) -> str:
+def _warning_about_former_ids(number: int) -> str:
     records = "1 record refers" if number == 1 else f"{number:,} records refer"
     return (
         f"{records} to a record that was created again, by its former id, until their source lists them again;"

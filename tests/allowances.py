@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossdock.pacing.request_allowance import Allowance, Priority
+from crossdock.pacing.request_allowance import Priority, RequestAllowance
 from crossdock.pacing.token_bucket import BucketState, LimitEstimate, MemoryBucketStore
 from crossdock.values.clock import Clock
 
@@ -13,9 +13,9 @@ def configured(rate_per_s: float, burst: int) -> LimitEstimate:
 
 def allowance(
     clock: Clock, rate_per_s: float = 1e6, burst: int = 10**6, *, ceiling: int = 100, priority: Priority = "batch"
-) -> Allowance:
+) -> RequestAllowance:
     """An allowance with a bucket of its own; without numbers it is never used up."""
-    return Allowance(
+    return RequestAllowance(
         clock,
         MemoryBucketStore(clock, BucketState.from_estimate(configured(rate_per_s, burst))),
         ceiling=ceiling,

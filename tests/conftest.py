@@ -22,7 +22,7 @@ from tests.quick_states import quick_states
 from tests.quick_tls import quick_tls
 from tests.servers import require
 
-from crossdock.state import PinnedTenant, State, StateUrl, create_or_upgrade, parse_url
+from crossdock.state import PinnedTenant, State, StateUrl, create_or_upgrade_state, parse_database_url
 from crossdock.testing.postgres_server import PostgresServer
 
 # Making text strategies costs a second the first time; that is no fault of a test.
@@ -129,15 +129,15 @@ def new_database(postgres: PostgresServer) -> Iterator[Callable[..., StateUrl]]:
 def empty_database(new_database: Callable[..., StateUrl]) -> StateUrl:
     """The database of an empty state, to be copied: making its tables takes five times as long."""
     url = new_database()
-    create_or_upgrade(url, PIN)
+    create_or_upgrade_state(url, PIN)
     return url
 
 
 @pytest.fixture(scope="session")
 def empty_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of an empty state, to be copied: that takes a thirtieth of the time that making it takes."""
-    url = parse_url("sqlite:///state.db", tmp_path_factory.mktemp("empty"))
-    create_or_upgrade(url, PIN)
+    url = parse_database_url("sqlite:///state.db", tmp_path_factory.mktemp("empty"))
+    create_or_upgrade_state(url, PIN)
     return Path(url.database or "")
 
 
@@ -145,7 +145,7 @@ def empty_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def state_url(request: pytest.FixtureRequest, tmp_path: Path) -> StateUrl:
     """The address of a state, once on each database; none exists there yet, unless `state` is asked for as well."""
     if request.param == "sqlite":
-        return parse_url("sqlite:///state.db", tmp_path)
+        return parse_database_url("sqlite:///state.db", tmp_path)
     new: Callable[..., StateUrl] = request.getfixturevalue("new_database")
     return new(request.getfixturevalue("empty_database") if "state" in request.fixturenames else None)
 

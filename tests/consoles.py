@@ -13,7 +13,7 @@ import httpx
 from crossdock.config.project import project
 from crossdock.console import server, tenant_configs_and_states
 from crossdock.console.tls_proxy_and_sign_in import Protection
-from crossdock.state import create_or_upgrade
+from crossdock.state import create_or_upgrade_state
 from crossdock.testing.manual_clock import ManualClock
 
 PASSWORD = "correct horse battery"
@@ -72,7 +72,7 @@ def make_fleet(folder: Path) -> None:
     for name in "ab":
         (folder / f"{name}.yaml").write_text(CONFIG.format(name=name), encoding="utf-8")
         loaded = project.load(folder / f"{name}.yaml")
-        create_or_upgrade(loaded.state_url, loaded.pinned_tenant)
+        create_or_upgrade_state(loaded.state_url, loaded.pinned_tenant)
 
 
 @contextmanager

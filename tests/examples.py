@@ -9,5 +9,5 @@ FEW, ALL = "crossdock", "all-examples"  # profiles of hypothesis
 
 
 def examples(number: int) -> int:
-    """*number* with the profile `ALL`, and a share of it in the suite."""
+    """*number* with the profile `ALL_RECORDS`, and a share of it in the suite."""
     return number if settings.get_current_profile_name() == ALL else round(number * SHARE)

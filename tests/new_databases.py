@@ -9,14 +9,14 @@ from pathlib import Path
 
 import psycopg
 
-from crossdock.state import StateUrl, parse_url
+from crossdock.state import StateUrl, parse_database_url
 from crossdock.testing.postgres_server import PostgresServer
 
 
 @contextmanager
 def new_databases(server: PostgresServer) -> Iterator[Callable[..., StateUrl]]:
     """A function that creates a database and returns its address: a copy of the given one, or else an empty one."""
-    first, numbers = parse_url(server.create_database(), Path()), count(1)
+    first, numbers = parse_database_url(server.create_database(), Path()), count(1)
     address = first.set(drivername="postgresql").render_as_string()
 
     def new(copied: StateUrl | None = None) -> StateUrl:

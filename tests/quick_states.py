@@ -19,9 +19,17 @@ import pytest
 from sqlalchemy import Engine
 
 from crossdock.config.project import project
-from crossdock.state import PinnedTenant, State, StateUrl, Transaction, create_or_upgrade, open_state, parse_url
+from crossdock.state import (
+    PinnedTenant,
+    State,
+    StateUrl,
+    Transaction,
+    create_or_upgrade_state,
+    open_state,
+    parse_database_url,
+)
 from crossdock.state.db import database_opening_and_errors
-from crossdock.state.db.database_opening_and_errors import open_engine
+from crossdock.state.db.database_opening_and_errors import open_engine_of_state
 
 
 class _Compiled(dict[Any, Any]):
@@ -40,16 +48,16 @@ def quick_states() -> Iterator[None]:
     compiled = _Compiled()
 
     def opened(url: StateUrl, pin: Any, **options: Any) -> Engine:
-        return open_engine(url, pin, **options).execution_options(compiled_cache=compiled)
+        return open_engine_of_state(url, pin, **options).execution_options(compiled_cache=compiled)
 
     def without_waiting(url: StateUrl, **options: Any) -> Engine:
         return sqlite_engine(url, **{**options, "synchronous": "OFF"})
 
-    sqlite_engine = database_opening_and_errors._sqlite_engine
+    sqlite_engine = database_opening_and_errors._make_sqlite_engine
     with TemporaryDirectory(prefix="crossdock-state-") as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(open_state, "open_engine", opened)
-        patch.setattr(database_opening_and_errors, "_sqlite_engine", without_waiting)
-        patch.setattr(project, "create_or_upgrade", _copying(Path(folder)))
+        patch.setattr(open_state, "open_engine_of_state", opened)
+        patch.setattr(database_opening_and_errors, "_make_sqlite_engine", without_waiting)
+        patch.setattr(project, "create_or_upgrade_state", _copying(Path(folder)))
         yield
 
 
@@ -59,11 +67,11 @@ def _copying(folder: Path) -> Callable[[StateUrl, PinnedTenant, Callable[[Transa
     def made(url: StateUrl, pin: PinnedTenant, changed: Callable[[Transaction, int], None]) -> bool:
         path = Path(url.database or "")
         if url.drivername != "sqlite" or os.path.lexists(path):
-            return create_or_upgrade(url, pin, changed)
+            return create_or_upgrade_state(url, pin, changed)
         empty = folder / "empty.db"
         if not empty.exists():
-            create_or_upgrade(parse_url(f"sqlite:///{empty}", folder), PinnedTenant("", ""))
-        database_opening_and_errors._create_file(url, restrict=True)
+            create_or_upgrade_state(parse_database_url(f"sqlite:///{empty}", folder), PinnedTenant("", ""))
+        database_opening_and_errors._create_private_file(url, restrict=True)
         try:
             shutil.copyfile(empty, path)
             with closing(sqlite3.connect(path)) as connection, connection:
@@ -74,7 +82,7 @@ def _copying(folder: Path) -> Callable[[StateUrl, PinnedTenant, Callable[[Transa
                 )
         except (OSError, sqlite3.Error):
             path.write_bytes(b"")
-            return create_or_upgrade(url, pin, changed)  # which tells why
+            return create_or_upgrade_state(url, pin, changed)  # which tells why
         with closing(State(url, pin)) as state, state.begin() as tx:
             changed(tx, 0)
         return True

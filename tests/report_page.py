@@ -19,8 +19,8 @@ from crossdock.state import (
     State,
     Transaction,
     WaitingRecord,
-    create_or_upgrade,
-    parse_url,
+    create_or_upgrade_state,
+    parse_database_url,
 )
 from crossdock.values.run_messages import RunMessage
 from crossdock.values.tally import Tally
@@ -91,8 +91,8 @@ class Page(HTMLParser):
 
 @contextmanager
 def sqlite_state(folder: Path) -> Iterator[State]:
-    url = parse_url("sqlite:///state.db", folder)
-    create_or_upgrade(url, PIN)
+    url = parse_database_url("sqlite:///state.db", folder)
+    create_or_upgrade_state(url, PIN)
     with closing(State(url, PIN)) as state:
         yield state
 

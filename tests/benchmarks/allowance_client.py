@@ -23,9 +23,9 @@ from tests.benchmarks.allowance_server import Server
 from tests.benchmarks.bench_delivery import CHUNK, Batch, operation
 
 from crossdock.config.project.project import Project
-from crossdock.pacing.request_allowance import Allowance, Priority
+from crossdock.pacing.request_allowance import Priority, RequestAllowance
 from crossdock.platform.platform_config import Profile
-from crossdock.state import parse_url
+from crossdock.state import parse_database_url
 from crossdock.values.clock import SystemClock
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
@@ -124,7 +124,7 @@ class Worker:
         facts = {"base_url": job.base_url, "tenant": job.tenant, "rate": job.rate}
         facts |= {"auth": {"kind": "api_key", "token": f"env:{KEY}"}}
         profile = Profile.model_validate(facts, context={"folder": self._folder})
-        url = parse_url(f"sqlite:///{STATE}", self._folder)
+        url = parse_database_url(f"sqlite:///{STATE}", self._folder)
         self._project = Project(self._folder / "bench.yaml", profile, url, self._folder, ())
         self.delivered = 0
 
@@ -139,7 +139,7 @@ class Worker:
                 earlier = tx.buckets.get(target.name)
             bucket = opened.enter_context(project.open_rate_limit_bucket(target, clock, earlier))
             senders = opened.enter_context(SenderThreads(target, in_flight))
-            self.allowance = Allowance(clock, bucket, ceiling=in_flight, priority=job.priority)
+            self.allowance = RequestAllowance(clock, bucket, ceiling=in_flight, priority=job.priority)
             run = DeliveringRun(state, run_id, clock, threading.Event())
             self.dispatcher = Dispatcher(run, target, self.allowance, senders, self._settled)
             self._opened = opened.pop_all()

@@ -20,7 +20,15 @@ from tests.benchmarks import results, slow_server
 from tests.benchmarks.delivery_peer import product
 
 from crossdock.platform.platform_config import Profile
-from crossdock.state import PinnedTenant, RecordIdentity, Scope, State, Transaction, create_or_upgrade, parse_url
+from crossdock.state import (
+    PinnedTenant,
+    RecordIdentity,
+    Scope,
+    State,
+    Transaction,
+    create_or_upgrade_state,
+    parse_database_url,
+)
 from crossdock.values.clock import SystemClock
 from crossdock.values.raw_rows_and_records import Record
 from crossdock.writing.delivery.delivery_context import DeliveringRun
@@ -63,8 +71,8 @@ def deliver(port: int, folder: Path, count: int) -> tuple[float, float, int]:
     profile = Profile.model_validate(
         {"base_url": f"http://127.0.0.1:{port}", "tenant": "bench", "auth": auth}, context={"folder": folder}
     )
-    url = parse_url("sqlite:///state.db", folder)
-    create_or_upgrade(url, PinnedTenant(profile.base_url, profile.tenant))
+    url = parse_database_url("sqlite:///state.db", folder)
+    create_or_upgrade_state(url, PinnedTenant(profile.base_url, profile.tenant))
     state, clock, target = (
         State(url, PinnedTenant(profile.base_url, profile.tenant)),
         SystemClock(),

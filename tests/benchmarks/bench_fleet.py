@@ -22,7 +22,7 @@ from tests.benchmarks import results
 from crossdock.cli.main import _GARBAGE_AT
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.services.fleet.fleet_due_runs import FleetSchedule
-from crossdock.state import ScheduledRun, StateUrl, parse_url
+from crossdock.state import ScheduledRun, StateUrl, parse_database_url
 from crossdock.state.fleet_leadership_and_jobs import FleetDatabase, JobFacts
 from crossdock.testing.postgres_server import PostgresServer
 
@@ -114,7 +114,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     sizes = parser.parse_args().sizes
     with tempfile.TemporaryDirectory() as place, PostgresServer() as server:
-        url = parse_url(server.create_database(), Path(place))
+        url = parse_database_url(server.create_database(), Path(place))
         table = [
             *rows(lambda size: measure(url, size, equal=True), sizes, "equal"),
             *rows(lambda size: measure(url, size, equal=False), sizes, "all different"),

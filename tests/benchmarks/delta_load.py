@@ -16,7 +16,7 @@ from unittest import mock
 
 from crossdock.cli import main as command
 from crossdock.errors import CrossdockError
-from crossdock.pacing.request_allowance import Allowance
+from crossdock.pacing.request_allowance import RequestAllowance
 from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.runs import active_run
 from crossdock.state import Binding, Intent
@@ -54,7 +54,7 @@ class Filling(Dispatcher):
         self,
         run: DeliveringRun,
         target: PlatformTarget,
-        allowance: Allowance,
+        allowance: RequestAllowance,
         senders: SenderThreads,
         settled: Callable[[Settlement], None],
         **_: object,

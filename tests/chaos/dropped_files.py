@@ -28,7 +28,7 @@ from tests.servers import require
 from crossdock.config.project import project
 from crossdock.runs import sync_and_replay
 from crossdock.runs.run_report import Report
-from crossdock.state import PinnedTenant, StateUrl, create_or_upgrade
+from crossdock.state import PinnedTenant, StateUrl, create_or_upgrade_state
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.testing.openssh_server import OpenSshServer
 from crossdock.values.progress import SilentProgress
@@ -351,7 +351,7 @@ def serving(folder: Path) -> Iterator[Mapping[str, object]]:
 def open_stage(folder: Path, url: StateUrl, connection: Mapping[str, object]) -> Iterator[Stage]:
     with Scripted(lambda _asked: None) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("KEY", "k")
-        create_or_upgrade(url, PinnedTenant(server.base_url, "acme"))
+        create_or_upgrade_state(url, PinnedTenant(server.base_url, "acme"))
         yield Stage(folder, url, server, connection)
 
 

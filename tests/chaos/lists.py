@@ -33,7 +33,7 @@ from crossdock.reading.sources import paginated_api_client
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import parts_between_checkpoints, sync_and_replay
 from crossdock.runs.run_report import Report
-from crossdock.state import PinnedTenant, StateUrl, create_or_upgrade
+from crossdock.state import PinnedTenant, StateUrl, create_or_upgrade_state
 from crossdock.targets import Target
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import SilentProgress
@@ -565,7 +565,7 @@ def open_stage(folder: Path, url: StateUrl) -> Iterator[Stage]:
     with Scripted(lambda _asked: None) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("KEY", "k")
         patch.setattr(paginated_api_client, "USUAL_PAGE_LIMITS", frozenset(PAGE_LIMITS))
-        create_or_upgrade(url, PinnedTenant(server.base_url, "acme"))
+        create_or_upgrade_state(url, PinnedTenant(server.base_url, "acme"))
         yield Stage(folder, url, server, patch)
 
 

@@ -31,7 +31,7 @@ from crossdock.runs import dry_run, sync_and_replay
 from crossdock.runs.plan_result import PlanListener, PlanResult
 from crossdock.runs.planning import planner as planning
 from crossdock.runs.run_report import Report
-from crossdock.state import DeadLetter, PinnedTenant, RecordFilter, StateUrl, create_or_upgrade
+from crossdock.state import DeadLetter, PinnedTenant, RecordFilter, StateUrl, create_or_upgrade_state
 from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import SilentProgress
@@ -173,7 +173,7 @@ class Bench:
 def open_bench(folder: Path, url: StateUrl) -> Iterator[Bench]:
     with Scripted(lambda _asked: None) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("KEY", "k")
-        create_or_upgrade(url, PinnedTenant(server.base_url, "acme"))
+        create_or_upgrade_state(url, PinnedTenant(server.base_url, "acme"))
         yield Bench(folder, url, server, patch)
 
 

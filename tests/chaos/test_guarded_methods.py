@@ -9,13 +9,13 @@ from tests.chaos import guarded_methods
 from tests.chaos.guarded_methods import Part
 from tests.chaos.guarded_target import STREAM, TARGET
 
-from crossdock.state import parse_url
+from crossdock.state import parse_database_url
 
 
 @pytest.mark.nightly
 def test_any_methods_raise_at_random(tmp_path: Path) -> None:
     """Methods of a target, a stream or an API raise at random: no exit 70, no hidden message, nothing sent twice."""
-    raised = guarded_methods.any_methods(tmp_path, parse_url("sqlite:///state.db", tmp_path), range(3, 6))
+    raised = guarded_methods.any_methods(tmp_path, parse_database_url("sqlite:///state.db", tmp_path), range(3, 6))
     assert len(raised) > 5, raised
 
 
@@ -30,7 +30,7 @@ def test_any_methods_raise_at_random(tmp_path: Path) -> None:
 )
 def test_a_method_that_always_raises(tmp_path: Path, part: Part, name: str) -> None:
     """What is undecided after a lost answer is in doubt and not sent again; the other streams are delivered."""
-    raised = guarded_methods.each_method(tmp_path, parse_url("sqlite:///state.db", tmp_path), [name], part)
+    raised = guarded_methods.each_method(tmp_path, parse_database_url("sqlite:///state.db", tmp_path), [name], part)
     assert set(raised) == {name}
 
 

@@ -12,14 +12,14 @@ from tests.chaos.grouped_lists import no_order_is_made_of_two_moments
 from tests.chaos.lists import Api, Case, no_record_is_lost_silently, open_stage
 
 from crossdock.reading.sources import list_completeness_evidence
-from crossdock.state import parse_url
+from crossdock.state import parse_database_url
 
 
 @pytest.mark.nightly(but=["0"])
 @pytest.mark.parametrize("part", range(5))
 def test_no_record_is_lost_silently(tmp_path: Path, part: int) -> None:
     """Whatever pages and totals an API gives: the platform equals its list, or a run says that it does not."""
-    url, seed = parse_url("sqlite:///state.db", tmp_path), chaos_seed() + 40 * part
+    url, seed = parse_database_url("sqlite:///state.db", tmp_path), chaos_seed() + 40 * part
     told = no_record_is_lost_silently(tmp_path, url, seed, 40)
     assert told[0]
     assert told[4]
@@ -29,7 +29,7 @@ def test_no_record_is_lost_silently(tmp_path: Path, part: int) -> None:
 @pytest.mark.parametrize("part", range(4))
 def test_no_order_is_made_of_two_moments(tmp_path: Path, part: int) -> None:
     """An order whose lines are on several pages, or listed twice, has those of one reading."""
-    url, seed = parse_url("sqlite:///state.db", tmp_path), chaos_seed() + 25 * part
+    url, seed = parse_database_url("sqlite:///state.db", tmp_path), chaos_seed() + 25 * part
     told = no_order_is_made_of_two_moments(tmp_path, url, seed, 25)
     assert told[0]
     assert told[4]
@@ -45,7 +45,7 @@ def test_nothing_is_gone_by_a_list_as_long_as_a_cut_one(
         Case.of_pages(1), kind="cursor_in_body", mode="on_gone", total=total, events=((0, "deleted"),), place="query",
         fault="drifting", pages="none", number=7, size=3, by_change=False, part_rows=500, ahead_s=0,
     )  # fmt: skip
-    with open_stage(tmp_path, parse_url("sqlite:///state.db", tmp_path)) as stage:
+    with open_stage(tmp_path, parse_database_url("sqlite:///state.db", tmp_path)) as stage:
         assert not stage.play(case)
     assert stage.told == {4: 1}
 
@@ -66,7 +66,7 @@ def test_what_a_list_passed_over_is_not_gone(tmp_path: Path, kind: str, mode: st
         Case.of_pages(1), kind=kind, mode=mode, total=total, events=events, place="query", fault="drifting",
         pages="none", number=9, size=3, by_change=False, part_rows=500, ahead_s=0,
     )  # fmt: skip
-    with open_stage(tmp_path, parse_url("sqlite:///state.db", tmp_path)) as stage:
+    with open_stage(tmp_path, parse_database_url("sqlite:///state.db", tmp_path)) as stage:
         assert not stage.play(case)
     assert stage.told == {4: 1}
 
@@ -75,7 +75,7 @@ def test_an_answer_to_another_request_is_no_proof(tmp_path: Path) -> None:
     """A cache that leaves out the query gives the list of changes for that of all records: it is read again."""
     case = Case.of_pages(20262782)
     assert (case.kind, case.mode, case.fault) == ("cursor_in_body", "existing", "repeated")
-    with open_stage(tmp_path, parse_url("sqlite:///state.db", tmp_path)) as stage:
+    with open_stage(tmp_path, parse_database_url("sqlite:///state.db", tmp_path)) as stage:
         assert not stage.play(case)
     assert stage.told == {4: 1}
 
@@ -97,6 +97,6 @@ def test_nothing_is_gone_by_an_old_list(
         Case.of_pages(1), kind="cursor_in_body", mode="on_gone", total="none", events=((0, "deleted"),), place="query",
         fault="drifting", pages="none", number=7, size=3, by_change=False, part_rows=500, ahead_s=0,
     )  # fmt: skip
-    with open_stage(tmp_path, parse_url("sqlite:///state.db", tmp_path)) as stage:
+    with open_stage(tmp_path, parse_database_url("sqlite:///state.db", tmp_path)) as stage:
         assert not stage.play(case)
     assert stage.told == {exit_code: 1}

@@ -36,7 +36,7 @@ from tests.chaos.chance import chaos_seed
 from tests.chaos.scripted import Said, Scripted
 
 from crossdock.runs.run_report import Report
-from crossdock.state import PinnedTenant, StateUrl, create_or_upgrade
+from crossdock.state import PinnedTenant, StateUrl, create_or_upgrade_state
 
 KEYS = range(1, 7)
 PREFIX = {ACCOUNTS: "A", CUSTOMERS: "C", INVOICES: "I"}
@@ -253,7 +253,7 @@ class Machine(RuleBasedStateMachine):
 def balances(folder: Path, url: StateUrl, monkeypatch: pytest.MonkeyPatch, *, examples: int, steps: int) -> Figures:
     """Play *examples* of at most *steps* steps each on a state."""
     with Scripted(lambda _asked: None) as server, failpoints() as points:
-        create_or_upgrade(url, PinnedTenant(server.base_url, "acme"))
+        create_or_upgrade_state(url, PinnedTenant(server.base_url, "acme"))
         stage = Stage(folder, url, server, Eye(url), points, monkeypatch)
 
         @seed(chaos_seed())
@@ -302,7 +302,7 @@ def test_a_refused_first_step_is_refused_once(
     """An account in a circle whose first step the platform refuses is a dead letter, and is not sent each night."""
     platform = Platform(keys=True)
     with Scripted(lambda _asked: Said(422)) as server:
-        create_or_upgrade(state_url, PinnedTenant(server.base_url, "acme"))
+        create_or_upgrade_state(state_url, PinnedTenant(server.base_url, "acme"))
         world = World(tmp_path, state_url, server.base_url, platform, "resend", monkeypatch)
         world.books.put(ACCOUNTS, [{"id": "A1", "v": 1, "parent": "A1"}])
         reports = [world.sync(), world.sync()]
@@ -319,7 +319,7 @@ def test_a_run_that_is_stopped_between_streams_says_so(
     """An interrupt at the last request of a stream ends the run before the next one, with exit 130 and not with 0."""
     platform = Platform(keys=True)
     with Scripted(platform.answer) as server:
-        create_or_upgrade(state_url, PinnedTenant(server.base_url, "acme"))
+        create_or_upgrade_state(state_url, PinnedTenant(server.base_url, "acme"))
         world = World(tmp_path, state_url, server.base_url, platform, "resend", monkeypatch)
         world.books.put(CUSTOMERS, [{"id": "C1", "v": 1}])
         world.books.put(INVOICES, [{"id": "I1", "v": 1, "parent": "C1"}])
@@ -337,7 +337,7 @@ def test_a_stream_that_begins_while_the_platform_is_down_is_not_skipped(
     """When all of one stream failed for good, the next one is still delivered, since its source is not read again."""
     platform = Platform(keys=False)
     with Scripted(platform.answer) as server:
-        create_or_upgrade(state_url, PinnedTenant(server.base_url, "acme"))
+        create_or_upgrade_state(state_url, PinnedTenant(server.base_url, "acme"))
         world = World(tmp_path, state_url, server.base_url, platform, "park", monkeypatch)
         world.books.put(ACCOUNTS, [{"id": f"A{n}", "v": 1} for n in range(12)])
         world.books.put(CUSTOMERS, [{"id": f"C{n}", "v": 1} for n in range(3)])

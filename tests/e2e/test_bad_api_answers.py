@@ -26,7 +26,7 @@ from tests.servers import served
 
 from crossdock.reading.sources import retried_requests
 from crossdock.sandbox import SandboxServer
-from crossdock.state import parse_url
+from crossdock.state import parse_database_url
 
 ENVIRONMENT = {name: f"SHOP_{name.upper()}" for name in SECRETS}
 AT_ONCE = [case for case in CASES if not case.retried]
@@ -166,7 +166,7 @@ def end_their_stream_alone(shops: Shops, cases: Sequence[Case]) -> None:
     customers = {f"{name}:{name}-1" for name in [*(case.name for case in cases), GOOD]}
     assert customers <= created.keys()
     assert sum(name.startswith(f"{GOOD}:") for name in created) == PRODUCTS + 1
-    shops.outputs.keep_words("the state", parse_url("sqlite:///state.db", shops.folder))
+    shops.outputs.keep_words("the state", parse_database_url("sqlite:///state.db", shops.folder))
     assert shops.outputs.leaks() == []
     shops.vendor.mended = True
     balance(shops.run("sync", "--json").document)

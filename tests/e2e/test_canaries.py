@@ -23,7 +23,7 @@ from crossdock.config import connector_registry
 from crossdock.config.notify_config import NotifyConfig
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded
-from crossdock.state import parse_url
+from crossdock.state import parse_database_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.run_messages import RunMessage
 
@@ -107,7 +107,7 @@ def look(site: Site, outputs: Outputs, name: str) -> None:
     if report.exists():
         outputs.keep(f"report of {name}", report.read_text())
         report.unlink()
-    outputs.keep_words(name, parse_url("sqlite:///state.db", site.folder))
+    outputs.keep_words(name, parse_database_url("sqlite:///state.db", site.folder))
 
 
 # ---- a platform that repeats what it was sent
@@ -345,7 +345,7 @@ def sources(site: Site, outputs: Outputs, monkeypatch: pytest.MonkeyPatch) -> No
             outputs.run(site.config, "sync", "web.products")
             outputs.run(site.config, "plan", "web.products", "--json")
             outputs.run(site.config, "records", "list")
-            outputs.keep_words(f"shop {number}", parse_url("sqlite:///state.db", site.folder))
+            outputs.keep_words(f"shop {number}", parse_database_url("sqlite:///state.db", site.folder))
     monkeypatch.setattr(connector_registry, "load_connector", load)
 
 

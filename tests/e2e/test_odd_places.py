@@ -15,7 +15,7 @@ from tests.e2e.test_folder_warehouse import serve_folder
 from tests.e2e.warehouse import Site, open_site
 
 from crossdock.sandbox import SandboxServer
-from crossdock.state import PinnedTenant, create_or_upgrade, parse_url
+from crossdock.state import PinnedTenant, create_or_upgrade_state, parse_database_url
 
 ODD = "a#b?c=1&mode=rwc%41[x]*é ü"
 WATCHED = """
@@ -106,7 +106,9 @@ def test_a_log_of_a_state_is_for_its_owner_only(tmp_path: Path) -> None:
     try:
         for name in ("state.db", "bucket.db"):
             (tmp_path / f"link-to-{name}").symlink_to(name)
-        create_or_upgrade(parse_url("sqlite:///link-to-state.db", tmp_path), PinnedTenant("http://127.0.0.1:9", "acme"))
+        create_or_upgrade_state(
+            parse_database_url("sqlite:///link-to-state.db", tmp_path), PinnedTenant("http://127.0.0.1:9", "acme")
+        )
         script = "import sys; exec(sys.stdin.read())"
         held = (
             "from pathlib import Path\nfrom crossdock.values.clock import SystemClock\n"

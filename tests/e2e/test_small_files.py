@@ -19,7 +19,7 @@ from tests.chaos.scripted import Scripted
 
 from crossdock.config.project import project
 from crossdock.runs import sync_and_replay
-from crossdock.state import PinnedTenant, create_or_upgrade, parse_url
+from crossdock.state import PinnedTenant, create_or_upgrade_state, parse_database_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import SilentProgress
 
@@ -97,7 +97,9 @@ def test_each_file_costs_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """A night of 100 small files takes as many SQL statements as one of 25, and not more function calls for each."""
     monkeypatch.setenv("KEY", "k")
     with Scripted(Platform(keys=True).answer) as server:
-        create_or_upgrade(parse_url("sqlite:///state.db", tmp_path), PinnedTenant(server.base_url, "acme"))
+        create_or_upgrade_state(
+            parse_database_url("sqlite:///state.db", tmp_path), PinnedTenant(server.base_url, "acme")
+        )
         desk = Desk(tmp_path, server)
         desk.sync([range(100)])
         few, more, many = (desk.sync(range(each, each + 1) for each in range(files)) for files in (25, 50, 100))

@@ -16,7 +16,7 @@ from crossdock import Context, RawBatch, Record, RecordError, Stream
 from crossdock.delta import source_units_and_small_batches
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.stream_declaration import GoneLimits, OnGone
-from crossdock.state import StateUrl, parse_url
+from crossdock.state import StateUrl, parse_database_url
 from crossdock.values.raw_rows_and_records import LINE, Proof
 from crossdock.writing.delivery.send_queue_and_threads import SenderThreads
 
@@ -92,7 +92,7 @@ def frame(**columns: Any) -> pl.DataFrame:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    with open_bench(tmp_path, parse_url("sqlite:///state.db", tmp_path)) as opened:
+    with open_bench(tmp_path, parse_database_url("sqlite:///state.db", tmp_path)) as opened:
         yield opened
 
 

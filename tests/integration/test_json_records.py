@@ -14,7 +14,7 @@ from tests.chaos.mappings import Bench, BenchSettings, open_bench
 from crossdock import Context, DeclaredStream, Filter, OrderBy, RawBatch, Record, Repair, Stream, StreamConfig
 from crossdock.reading.sources.list_completeness_evidence import IncompleteListError
 from crossdock.sources import Cursor
-from crossdock.state import StateUrl, parse_url
+from crossdock.state import StateUrl, parse_database_url
 
 Item = dict[str, Any]
 
@@ -45,7 +45,7 @@ def item(number: int | str | None = 1, name: str = "Bolt", **members: Any) -> It
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    with open_bench(tmp_path, parse_url("sqlite:///state.db", tmp_path)) as opened:
+    with open_bench(tmp_path, parse_database_url("sqlite:///state.db", tmp_path)) as opened:
         yield opened
 
 

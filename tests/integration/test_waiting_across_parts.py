@@ -20,7 +20,7 @@ from crossdock.runs import parts_between_checkpoints
 from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.run_report import Report
 from crossdock.sources import Checkpoint
-from crossdock.state import parse_url
+from crossdock.state import parse_database_url
 
 Account = tuple[str, str | None]
 """Key and parent; a parent in another namespace is ``NAMESPACE:KEY``."""
@@ -51,7 +51,7 @@ class Accounts(Stream[BenchSettings]):
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     folder: Path = tmp_path_factory.mktemp("parts")
-    with open_bench(folder, parse_url("sqlite:///state.db", folder)) as opened:
+    with open_bench(folder, parse_database_url("sqlite:///state.db", folder)) as opened:
         yield opened
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.chaos.chance import chaos_seed
 from tests.chaos.dropped_files import FOLDER, SCHEMES, serving, the_newest_row_wins
 
-from crossdock.state import parse_url
+from crossdock.state import parse_database_url
 
 PARTS, CASES, NIGHTS = 6, 10, 60
 
@@ -23,7 +23,7 @@ PARTS, CASES, NIGHTS = 6, 10, 60
 def test_the_newest_row_wins(tmp_path: Path, part: int, store: str) -> None:
     """As in the short form, with every naming scheme twice, from a folder and from an OpenSSH server."""
     assert len(SCHEMES) * 2 == PARTS * CASES
-    url = parse_url("sqlite:///state.db", tmp_path)
+    url = parse_database_url("sqlite:///state.db", tmp_path)
     opened: AbstractContextManager[Mapping[str, object]] = nullcontext(FOLDER)
     with serving(tmp_path) if store == "sftp" else opened as connection:
         told = the_newest_row_wins(tmp_path, url, chaos_seed() + part * CASES, CASES, NIGHTS, connection)

@@ -13,7 +13,7 @@ from tests.chaos.chance import chaos_seed
 from tests.chaos.deletes import STREAMS, Way
 
 from crossdock.mapping.stream_declaration import OnGone
-from crossdock.state import parse_url
+from crossdock.state import parse_database_url
 
 
 def test_a_first_load_of_100_000_killed_ten_times(tmp_path: Path) -> None:
@@ -44,13 +44,17 @@ def test_many_vendors(tmp_path: Path, first: int) -> None:
     for seed in range(chaos_seed() + first, chaos_seed() + first + 30):
         folder = tmp_path / str(seed)
         folder.mkdir()
-        happened = vendors.nothing_is_lost_or_stale(folder, parse_url("sqlite:///state.db", folder), seed=seed, runs=12)
+        happened = vendors.nothing_is_lost_or_stale(
+            folder, parse_database_url("sqlite:///state.db", folder), seed=seed, runs=12
+        )
         print(f"\nvendor, seed {seed}: {happened}")
 
 
 def test_a_load_that_is_stopped_ten_times(tmp_path: Path) -> None:
     """As in the short form, with more pages."""
-    read, least = vendors.stopped_load(tmp_path, parse_url("sqlite:///state.db", tmp_path), pages=300, stops=10)
+    read, least = vendors.stopped_load(
+        tmp_path, parse_database_url("sqlite:///state.db", tmp_path), pages=300, stops=10
+    )
     assert least < read <= least * 1.1
 
 
@@ -61,6 +65,6 @@ def test_many_deletions(tmp_path: Path, way: Way, on_gone: OnGone) -> None:
     for seed in range(chaos_seed(), chaos_seed() + 8):
         folder = tmp_path / str(seed)
         folder.mkdir()
-        url = parse_url("sqlite:///state.db", folder)
+        url = parse_database_url("sqlite:///state.db", folder)
         happened = deletes.nothing_deleted_stays(folder, url, way=way, on_gone=on_gone, seed=seed)
         print(f"\ndeletions, seed {seed}: {happened}")

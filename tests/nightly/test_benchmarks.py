@@ -32,7 +32,7 @@ from tests.benchmarks import (
 from tests.benchmarks.console_states import Sizes
 from tests.benchmarks.forked import forked_benchmarks
 
-from crossdock.state import parse_url
+from crossdock.state import parse_database_url
 
 
 @pytest.mark.parametrize("delay_ms", [0, 50])
@@ -177,7 +177,7 @@ def test_the_sync_beside_a_migration_sends_each_record_once(tmp_path: Path) -> N
 @pytest.mark.parametrize("equal", [True, False])
 def test_what_is_due_in_a_fleet_is_computed(tmp_path: Path, equal: bool) -> None:
     """A scheduler that takes over decides about every second tenant, over two connections."""
-    url = parse_url("sqlite:///fleet.db", tmp_path)
+    url = parse_database_url("sqlite:///fleet.db", tmp_path)
     measured = bench_fleet.measure(url, 100, equal=equal)
     assert (measured.due, measured.tenants) == (50, 100)
     assert measured.connections <= 3

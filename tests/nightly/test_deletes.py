@@ -9,7 +9,7 @@ from tests.chaos import deletes
 from tests.chaos.deletes import Way
 
 from crossdock.mapping.stream_declaration import OnGone
-from crossdock.state import parse_url
+from crossdock.state import parse_database_url
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,6 @@ from crossdock.state import parse_url
 )
 def test_nothing_deleted_stays(tmp_path: Path, way: Way, on_gone: OnGone, seed: int) -> None:
     """Records are deleted and created again between runs and within pages, and pages fail."""
-    url = parse_url("sqlite:///state.db", tmp_path)
+    url = parse_database_url("sqlite:///state.db", tmp_path)
     happened = deletes.nothing_deleted_stays(tmp_path, url, way=way, on_gone=on_gone, seed=seed)
     assert happened["create"]

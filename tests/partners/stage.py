@@ -25,7 +25,7 @@ from crossdock.services.inbox.webhook_receiver import Receiver
 from crossdock.services.inbox.webhook_record_delivery import InboxWorker
 from crossdock.services.inbox.webhook_verification_and_parsing import endpoints_by_connection
 from crossdock.state import InboxRecord
-from crossdock.state.tables.dead_letters_and_waiting_records import ALL
+from crossdock.state.tables.dead_letters_and_waiting_records import ALL_RECORDS
 from crossdock.testing import sandbox_effects_comparison
 from crossdock.testing.sandbox_syncs import write_private_file
 from crossdock.values import exact_json
@@ -112,7 +112,7 @@ class Project:
         with self._project.read_state() as tx:
             return {
                 f"{each.identity.stream} {each.identity.key}": f"{each.code} {each.pointer}: {each.message}"
-                for each in tx.dead_letters.rejected_matching(ALL)
+                for each in tx.dead_letters.rejected_matching(ALL_RECORDS)
             }
 
     def waiting(self) -> list[str]:
@@ -121,7 +121,7 @@ class Project:
             return [
                 f"{each.identity.stream} waits for "
                 + ", ".join(f"{one['resource']} {one['namespace']}:{one['key']}" for one in each.waits_for)
-                for each in tx.waiting_records.matching(ALL)
+                for each in tx.waiting_records.matching(ALL_RECORDS)
             ]
 
     def stored(self, resource: str) -> dict[str, dict[str, Any]]:

@@ -101,7 +101,7 @@ def _run_exports_demo(ctx: click.Context, console: Console, folder: Path, *, as_
     with interruptible() as interrupt, demo_folder_and_servers.create_and_serve_demo(folder) as warehouse:
         loaded = project.load(config := folder / demo_folder_and_servers.CONFIG)
         loaded.create_or_upgrade_state()
-        platform_access_and_clock_checks.check_access(loaded.platform, loaded.access_test_resources)
+        platform_access_and_clock_checks.read_platform_access_or_raise(loaded.platform, loaded.access_test_resources)
         facts = {"base_url": loaded.pinned_tenant.base_url, "port": warehouse.port, "folder": folder}
         terminal_output.print_lines(console, _INTRODUCTION.format(**facts))
         reports = []

@@ -39,7 +39,7 @@ def run(
     with interruptible() as interrupt, shop_demo_folder_and_servers.create_and_serve_shop_demo(folder, kind) as demo:
         loaded = project.load(config := folder / shop_demo_folder_and_servers.CONFIG)
         loaded.create_or_upgrade_state()
-        platform_access_and_clock_checks.check_access(loaded.platform, loaded.access_test_resources)
+        platform_access_and_clock_checks.read_platform_access_or_raise(loaded.platform, loaded.access_test_resources)
         terminal_output.print_lines(console, _INTRODUCTION.format(folder=folder, **demo.variables))
         reports = []
         if not as_json:

@@ -36,7 +36,7 @@ def run(
     with interruptible() as interrupt, warehouse_demo.create_and_serve_warehouse_demo(folder) as demo:
         loaded = project.load(config := folder / warehouse_demo.CONFIG)
         loaded.create_or_upgrade_state()
-        platform_access_and_clock_checks.check_access(loaded.platform, loaded.access_test_resources)
+        platform_access_and_clock_checks.read_platform_access_or_raise(loaded.platform, loaded.access_test_resources)
         demo.place_orders(loaded)
         terminal_output.print_lines(console, _INTRODUCTION.format(folder=folder, **demo.variables))
         reports = []

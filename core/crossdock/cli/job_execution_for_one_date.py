@@ -31,7 +31,7 @@ from crossdock.state import DueRun, ScheduledRun
 from crossdock.values.clock import SystemClock
 from crossdock.values.run_messages import RunMessage
 from crossdock.values.usable_years import USABLE_YEARS, USABLE_YEARS_TEXT
-from crossdock.writing.targets.platform_access_and_clock_checks import check_clock_if_known
+from crossdock.writing.targets.platform_access_and_clock_checks import compare_clock_or_raise
 
 LATEST = "latest"
 _ACTION = "schedule --once"
@@ -156,7 +156,7 @@ class _JobRuns:
                     at.business_date, f"not run: the job is paused; 'crossdock jobs resume {self._job}' resumes it"
                 )
                 return None
-            check_clock_if_known(self._loaded.platform, self._clock, self._loaded.access_test_resources[0])
+            compare_clock_or_raise(self._loaded.platform, self._clock, self._loaded.access_test_resources[0])
             send = notification_sender_of_project(self._loaded, self._clock)
             self._log_failed_notifications(
                 pending_notices.notify_of_killed_run(self._loaded, send, self._clock, self._job), log

@@ -263,7 +263,7 @@ def _fleet_scheduler_factory(
     from crossdock.services.fleet.run_slot_allocation import RunSlots
 
     slots = RunSlots(options.at_once or base.config.at_once, base.config.per_host)
-    database = base.database.render_as_string(hide_password=False)  # it has no password: see `parse_url`
+    database = base.database.render_as_string(hide_password=False)  # it has no password: see `parse_database_url`
 
     def make(listener: Listener, known: Callable[[str, Iterable[JobFacts]], None]) -> FleetScheduler:
         return FleetScheduler(clock, slots, lambda: executor.open(slots.at_once), database, listener, known, wake)

@@ -69,7 +69,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     from crossdock.runs.audited_changes import logged_multi_transaction_change
     from crossdock.state.upkeep.purge_and_compaction import purge_rows_and_rewrite_file as purge_state
     from crossdock.values.config_base_types import parse_duration
-    from crossdock.writing.targets.platform_access_and_clock_checks import require_clock_of_platform
+    from crossdock.writing.targets.platform_access_and_clock_checks import raise_unless_clock_is_proved_right
 
     loaded = load_project(config)
     older_than = (loaded.retention or parse_duration(KEPT)) if older_than is None else older_than
@@ -82,7 +82,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
             logged_multi_transaction_change(loaded, "state purge", "state", clock=SystemClock()) as change,
             loaded.open_state_exclusively() as opened,
         ):
-            require_clock_of_platform(loaded.platform, SystemClock(), loaded.access_test_resources[0])
+            raise_unless_clock_is_proved_right(loaded.platform, SystemClock(), loaded.access_test_resources[0])
             done = purge_state(opened, loaded.state_url, ages)
             removed = {name: number for name, number in structs.asdict(done).items() if number}
             change.set_before_and_after(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from crossdock.errors import ConfigError
-from crossdock.state import PinnedTenant, StateUrl, parse_url
+from crossdock.state import PinnedTenant, StateUrl, parse_database_url
 from crossdock.values import config_file
 from crossdock.values.web_address_checks import checked_base_url_without_slash
 
@@ -27,6 +27,8 @@ def locate_state(path: Path, *overrides: Path) -> tuple[StateUrl, PinnedTenant] 
     if not isinstance(base_url, str) or not isinstance(tenant, str):
         return None
     try:
-        return parse_url(state, document.folder), PinnedTenant(checked_base_url_without_slash(base_url), tenant)
+        return parse_database_url(state, document.folder), PinnedTenant(
+            checked_base_url_without_slash(base_url), tenant
+        )
     except (ConfigError, ValueError):
         return None

@@ -133,7 +133,7 @@ class ReportedLevels:
 SMALL = 4  # a bucket with fewer tokens is mostly empty: its levels do not show the rate
 
 
-class LevelTracker:
+class ServerLevelTracker:
     """The server's level, as expected from this process's requests and as reported by headers.
 
     Args:
@@ -314,7 +314,7 @@ Priority = Literal["batch", "live"]
 RESERVE: Mapping[Priority, int] = {"batch": 100, "live": 400}  # burst divided by the reserve
 
 
-class Token(Struct, frozen=True):
+class TakenToken(Struct, frozen=True):
     """The token *number* of its bucket, taken at *at* on the monotonic clock.
 
     Attributes:
@@ -328,7 +328,7 @@ class Token(Struct, frozen=True):
     others: int = 0
 
 
-class Allowance:
+class RequestAllowance:
     """Tokens of one bucket for one thread. Threads and processes that share the bucket share its *store*.
 
     A reserve stays unspent, because requests sent apart may arrive together. ``batch`` leaves more of it than
@@ -355,7 +355,7 @@ class Allowance:
         self._view = BucketStoreWithLastState(clock, store)
         self._in_flight_limit = InFlightLimit(ceiling)
         self._learner = LimitLearner(self._view)
-        self._level_tracker = LevelTracker(self._view, self._learner, clock.monotonic())
+        self._level_tracker = ServerLevelTracker(self._view, self._learner, clock.monotonic())
         self._unexpected_429s = Unexpected429s()
         self._in_flight = set[int]()  # numbers of tokens
         self._is_short = False  # whether tokens were wanted that the bucket did not have
@@ -373,7 +373,7 @@ class Allowance:
         """Tokens in the bucket; None while its size is unknown."""
         return None if self.limit_estimate.burst is None else self._view.last_state.bucket.tokens(self._view.now)
 
-    def take_available(self, wanted: int) -> Sequence[Token]:
+    def take_available(self, wanted: int) -> Sequence[TakenToken]:
         """Take at most *wanted* tokens. The caller must call `record_answer` or `record_unanswered` for
         each.
         """
@@ -388,7 +388,7 @@ class Allowance:
         numbers = range(last - taken.count + 1, last + 1)
         paced, self._is_short = self._is_short, taken.count < wanted
         self._in_flight.update(numbers)
-        return [Token(number, now, paced, others + number - numbers[0]) for number in numbers]
+        return [TakenToken(number, now, paced, others + number - numbers[0]) for number in numbers]
 
     def wait_s(self, tokens_needed_before: int = 0) -> float:
         """Return seconds until a token is left after *tokens_needed_before* others, as far as this process knows."""
@@ -422,12 +422,17 @@ class Allowance:
         part = burst // RESERVE[self._priority]
         return min(burst - 1, max(2, part)) if self._priority == "batch" else min(max(0, burst - 2), max(1, part))
 
-    def record_unanswered(self, token: Token) -> None:
+    def record_unanswered(self, token: TakenToken) -> None:
         """Record that the request has no answer, or was not sent. Its token is spent."""
         self._in_flight.discard(token.number)
 
     def record_answer(
-        self, token: Token, *, accepted: bool, headers: RateHeaders | None = None, retry_after_s: float | None = None
+        self,
+        token: TakenToken,
+        *,
+        accepted: bool,
+        headers: RateHeaders | None = None,
+        retry_after_s: float | None = None,
     ) -> None:
         """Learn from the answer to the request that took *token*.
 
@@ -451,7 +456,7 @@ class Allowance:
         else:
             self._learn_from_refusal_if_credible(request, retry_after_s)
 
-    def _new_answered_request(self, token: Token, now: float) -> AnsweredRequest:
+    def _new_answered_request(self, token: TakenToken, now: float) -> AnsweredRequest:
         state, latency_s = self._view.last_state, self._in_flight_limit.latency_s
         others = max(token.others, state.spent - token.number)
         sample = BucketSample((token.at + now) / 2, token.number - state.refused)

@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.errors import InternalError, RefusedError, StateError, add_code_to_first_line, as_crossdock_error
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.pacing.request_allowance import Allowance, Priority
+from crossdock.pacing.request_allowance import Priority, RequestAllowance
 from crossdock.pacing.token_bucket import BucketState
 from crossdock.reading.sources.run_context import ClosingStack, JobRun, SourceContext, WaitingRun, create_run_folder
 from crossdock.runs import moved_targets, stored_rate_limits
@@ -388,7 +388,7 @@ class ActiveRun:
             max(1, self._session.in_flight_limit_per_run(target) // self._attempt.shared_by),
         )
         bucket, reduced = session.bucket(target), session.bucket_share(target)
-        allowance = Allowance(session.clock, bucket, ceiling=ceiling, priority=self._priority, reduced=reduced)
+        allowance = RequestAllowance(session.clock, bucket, ceiling=ceiling, priority=self._priority, reduced=reduced)
 
         def settled(item: Settlement) -> None:
             assert self._running is not None

@@ -23,7 +23,7 @@ from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import StoppedError, UnauthorizedError
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.pacing.request_allowance import Allowance
+from crossdock.pacing.request_allowance import RequestAllowance
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs import platform_references_missing_in_state
@@ -237,7 +237,7 @@ class BindingVerification:
 
     def _look_up_all(self, target: Target, resources: Sequence[str]) -> None:
         session = self._session
-        allowance = Allowance(session.clock, session.bucket(target))
+        allowance = RequestAllowance(session.clock, session.bucket(target))
         with closing(target.client()) as client:
             look_ups = LookUps(target, client, allowance, session.clock, self._state)
             self._compare_readable_resources(resources, partial(self._compare_by_look_up, look_ups, target))

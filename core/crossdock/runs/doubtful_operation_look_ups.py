@@ -15,7 +15,7 @@ from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.pacing import rate_limits_in_answers
 from crossdock.pacing.rate_limits_in_answers import wait_stated_by_answer_s
-from crossdock.pacing.request_allowance import Allowance
+from crossdock.pacing.request_allowance import RequestAllowance
 from crossdock.reading.transport import error_answer_parsing
 from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.runs.session_shared_by_runs import open_session
@@ -59,7 +59,7 @@ class Candidate(Struct, frozen=True):
 class LookUps:
     """The requests of one command, sent in sequence, each with a token of the rate limit."""
 
-    def __init__(self, target: Target, client: Client, allowance: Allowance, clock: Clock, state: State) -> None:
+    def __init__(self, target: Target, client: Client, allowance: RequestAllowance, clock: Clock, state: State) -> None:
         self._target, self._client, self._allowance = target, client, allowance
         self._clock, self._state = clock, state
         self._found_last = dict[str, str]()  # ids by resource
@@ -243,7 +243,7 @@ def begin_look_ups_at_target(project: Project, clock: Clock, target_name: str) -
         if target is None:
             hint = "add the connection again, or add --no-lookup"
             raise ConfigError(f"the config has no target {target_name!r}", hint=hint, code="target_unknown")
-        allowance = Allowance(clock, session.bucket(target), priority="live")
+        allowance = RequestAllowance(clock, session.bucket(target), priority="live")
         try:
             with closing(target.client()) as client:
                 yield LookUps(target, client, allowance, clock, session.state)

@@ -5,7 +5,7 @@ They also show whether the mapping has changed since, so that all records that t
 
 from __future__ import annotations
 
-from crossdock.state import Digests, FileDescription, FileFacts, State, Transaction
+from crossdock.state import FileDescription, FileFacts, PackedDigests, State, Transaction
 from crossdock.values.clock import Clock
 
 
@@ -18,8 +18,8 @@ class NoIntake:
     def unfinished_files(self, stream: str) -> dict[str, FileFacts]:  # noqa: ARG002  nothing depends on it
         return {}
 
-    def digests_removed_by_retention(self, stream: str, version: str) -> Digests:  # noqa: ARG002  nothing depends on it
-        return Digests()
+    def digests_removed_by_retention(self, stream: str, version: str) -> PackedDigests:  # noqa: ARG002  nothing depends on it
+        return PackedDigests()
 
     def mark_still_listed(self, stream: str, version: str, content_hashes: list[str]) -> None:
         """Do nothing."""
@@ -64,7 +64,7 @@ class IntakeLogReader(IntakeOrderReader):
         with self._state.begin_read_only() as tx:
             return tx.intake.unfinished_files(stream)
 
-    def digests_removed_by_retention(self, stream: str, version: str) -> Digests:
+    def digests_removed_by_retention(self, stream: str, version: str) -> PackedDigests:
         with self._state.begin_read_only() as tx:
             return tx.intake.digests_removed_by_retention(stream, version)
 

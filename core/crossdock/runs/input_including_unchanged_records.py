@@ -71,7 +71,7 @@ class FullInputIgnoringEarlierRuns(StreamInput):
         return ""
 
     def _known_records(self) -> pl.DataFrame:
-        return key_index_files.empty_index()
+        return key_index_files.empty_key_index_frame()
 
     def _compare_with_state(self, unsettled: list[Intent]) -> Delta:
         read = self._scan.latest.select(KEY_HASH)

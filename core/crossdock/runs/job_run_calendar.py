@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from crossdock.config.schedules.due_times import first_due_per_business_date
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
-from crossdock.state import RunsOfDate, ScheduledRun, Transaction
+from crossdock.state import RunCountOfDate, ScheduledRun, Transaction
 from crossdock.values.state_words import RunState, StateWord
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text
 
@@ -130,8 +130,8 @@ def _missed_days(
                 yield name, one.business_date, CalendarDay(Missed.MISSED, 0, remarks=(Missed.MISSED.meaning,))
 
 
-def _manual_days(found: Iterable[RunsOfDate]) -> Iterator[_Found]:
-    by_day: dict[tuple[str | None, str], list[RunsOfDate]] = defaultdict(list)
+def _manual_days(found: Iterable[RunCountOfDate]) -> Iterator[_Found]:
+    by_day: dict[tuple[str | None, str], list[RunCountOfDate]] = defaultdict(list)
     for each in found:
         by_day[each.job, each.business_date].append(each)
     for (job, day), alike in by_day.items():

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.runs.job_run_calendar import JobCalendar, LateFile, job_calendar
-from crossdock.state import RunSums, ScheduledRun, Transaction
+from crossdock.state import RunTally, ScheduledRun, Transaction
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts
 from crossdock.values.usable_years import USABLE_YEARS
@@ -180,10 +180,10 @@ def month_document(month: MonthSummary) -> dict[str, Any]:
     }
 
 
-def _day_sums(runs: Sequence[RunSums], first: date, last: date) -> Iterator[DaySums]:
+def _day_sums(runs: Sequence[RunTally], first: date, last: date) -> Iterator[DaySums]:
     """Sum up each day. Of a stream that no run of a day has read, what was open before is still open."""
     open_of: dict[str, OpenCounts] = {}
-    by_date: dict[str, list[RunSums]] = {}
+    by_date: dict[str, list[RunTally]] = {}
     for run in runs:
         by_date.setdefault(run.business_date, []).append(run)
     for day in sorted(each for each in by_date if each < first.isoformat()):
@@ -203,18 +203,18 @@ def _day_sums(runs: Sequence[RunSums], first: date, last: date) -> Iterator[DayS
         )
 
 
-def _update_open_counts(open_of: dict[str, OpenCounts], runs: Iterable[RunSums]) -> None:
+def _update_open_counts(open_of: dict[str, OpenCounts], runs: Iterable[RunTally]) -> None:
     for run in runs:
         for name, stream in run.streams.items():
             if stream.open is not None:
                 open_of[name] = OpenCounts.of_json(stream.open)
 
 
-def _sum_of_term(runs: Iterable[RunSums], term: str) -> int:
+def _sum_of_term(runs: Iterable[RunTally], term: str) -> int:
     return sum(stream.records.get(term, 0) for run in runs for stream in run.streams.values())
 
 
-def _total_trends(this: Sequence[RunSums], before: Sequence[RunSums]) -> Iterator[Trend]:
+def _total_trends(this: Sequence[RunTally], before: Sequence[RunTally]) -> Iterator[Trend]:
     yield Trend("runs", len(this), len(before))
     for status in ("failed", "incomplete", "degraded"):
         yield Trend(f"{status} runs", *(sum(run.status == status for run in runs) for runs in (this, before)))
@@ -224,7 +224,7 @@ def _total_trends(this: Sequence[RunSums], before: Sequence[RunSums]) -> Iterato
     yield Trend("throttled requests", *(sum(run.throttled for run in runs) for runs in (this, before)))
 
 
-def _delivered_by_resource(runs: Iterable[RunSums], resources: Mapping[str, str]) -> Counter[str]:
+def _delivered_by_resource(runs: Iterable[RunTally], resources: Mapping[str, str]) -> Counter[str]:
     found: Counter[str] = Counter()
     for run in runs:
         for name, stream in run.streams.items():

@@ -14,7 +14,7 @@ from crossdock.config.project.effective_config import effective_config_of_projec
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, CrossdockError, as_crossdock_error
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.pacing.request_allowance import Allowance, BucketShare
+from crossdock.pacing.request_allowance import BucketShare, RequestAllowance
 from crossdock.pacing.token_bucket import BucketState, BucketStore
 from crossdock.reading.sources.run_context import READS, CrashMarker
 from crossdock.reading.sources.shared_token_buckets import ApiBucket, SharedBuckets
@@ -170,6 +170,6 @@ def _new_session_ending_killed_runs(
         earlier = {name: found for name in targets if (found := tx.buckets.get(name)) is not None}
     session = Session(project, state, clock, targets, width, earlier, stack, percent)
     platform = session.targets[PLATFORM]
-    allowance = Allowance(clock, session.bucket(platform), reduced=session.bucket_share(platform))
+    allowance = RequestAllowance(clock, session.bucket(platform), reduced=session.bucket_share(platform))
     session.source_buckets.add_bucket_in_use(READS, ApiBucket(clock, allowance))
     return session

@@ -509,7 +509,7 @@ class StreamInput:
     def _compare_with_state(self, unsettled: list[Intent]) -> state_comparison.Delta:
         scan, snapshot = self._scan, self._has_read_snapshot
         nothing = not scan.latest.height and not snapshot
-        known = key_index_files.empty_index() if nothing else self._known_records()
+        known = key_index_files.empty_key_index_frame() if nothing else self._known_records()
         with self._state.begin_read_only() as tx:
             letters = tx.dead_letters.facts_of_each_letter(self._bound.name)
         compared = partial(state_comparison.compare, scan.latest, known, dead_letters=letters, unsettled=unsettled)

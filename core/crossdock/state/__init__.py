@@ -5,8 +5,8 @@ Input: facts of runs, in transactions. Output: the same facts after a kill at an
 sub-packages; only this package imports SQLAlchemy.
 """
 
-from crossdock.state.db.database_opening_and_errors import PinnedTenant, StateUrl, parse_url
-from crossdock.state.open_state import State, Transaction, create_or_upgrade
+from crossdock.state.db.database_opening_and_errors import PinnedTenant, StateUrl, parse_database_url
+from crossdock.state.open_state import State, Transaction, create_or_upgrade_state
 from crossdock.state.queries.record_history import FoundRecord
 from crossdock.state.state_after_planned_deliveries import ExpectedDeliveries, ExpectedDelivery
 from crossdock.state.tables.audit_log import AuditEntry, AuditFilter
@@ -18,7 +18,7 @@ from crossdock.state.tables.dead_letters_and_waiting_records import (
     WaitingCount,
     WaitingRecord,
 )
-from crossdock.state.tables.inputs_of_streams import Digests, FileDescription, FileFacts, PastSnapshot
+from crossdock.state.tables.inputs_of_streams import FileDescription, FileFacts, PackedDigests, PastSnapshot
 from crossdock.state.tables.intents_and_stored_batches import (
     Attempt,
     BatchFacts,
@@ -30,7 +30,7 @@ from crossdock.state.tables.intents_and_stored_batches import (
 from crossdock.state.tables.pending_approvals_and_begun_undos import BegunUndo, PendingApproval
 from crossdock.state.tables.record_bindings import AcceptedBinding, Binding
 from crossdock.state.tables.record_identity_and_scope import RecordIdentity, Scope, Step
-from crossdock.state.tables.run_history import RunConfig, RunRecord, RunResult, RunsOfDate, RunSums
+from crossdock.state.tables.run_history import RunConfig, RunCountOfDate, RunRecord, RunResult, RunTally
 from crossdock.state.tables.scheduled_runs import DueRun, PendingNotice, Recipients, ScheduledRun, SkippedRun
 from crossdock.state.tables.system_migrations import Migration, MigrationPart, MigrationRun, RunKind, WaveApproval
 from crossdock.state.tables.target_addresses_and_unrecorded_references import UnrecordedReference
@@ -53,7 +53,7 @@ __all__ = [
     "Binding",
     "DeadLetter",
     "DeadLetterFacts",
-    "Digests",
+    "PackedDigests",
     "DueRun",
     "ExpectedDeliveries",
     "ExpectedDelivery",
@@ -80,8 +80,8 @@ __all__ = [
     "RunKind",
     "RunRecord",
     "RunResult",
-    "RunSums",
-    "RunsOfDate",
+    "RunTally",
+    "RunCountOfDate",
     "ScheduledRun",
     "Scope",
     "SharedBucket",
@@ -98,6 +98,6 @@ __all__ = [
     "WaitingCount",
     "WaitingRecord",
     "WaveApproval",
-    "create_or_upgrade",
-    "parse_url",
+    "create_or_upgrade_state",
+    "parse_database_url",
 ]

@@ -19,10 +19,10 @@ from crossdock.errors import StateError
 from crossdock.state.db import run_lease, schema, schema_migrations, sql_types_and_statements
 from crossdock.state.db.database_opening_and_errors import (
     StateUrl,
-    exclusive_schema_change,
-    open_or_create_unchecked_database,
-    read_only_connection,
-    translated_database_errors,
+    begin_exclusive_schema_change,
+    begin_read_only_connection,
+    database_errors_as_state_errors,
+    open_or_create_less_durable_database,
     url_without_password,
 )
 from crossdock.state.db.sql_types_and_statements import UtcDateTime
@@ -74,8 +74,8 @@ class FleetDatabase:
 
     def __init__(self, url: StateUrl) -> None:
         self._url = url
-        with translated_database_errors(url):
-            self._engine = open_or_create_unchecked_database(url)
+        with database_errors_as_state_errors(url):
+            self._engine = open_or_create_less_durable_database(url)
         try:
             self._ensure_current_tables()
         except BaseException:
@@ -83,27 +83,30 @@ class FleetDatabase:
             raise
 
     def _ensure_current_tables(self) -> None:
-        with translated_database_errors(self._url), read_only_connection(self._engine) as connection:
+        with database_errors_as_state_errors(self._url), begin_read_only_connection(self._engine) as connection:
             if _has_current_tables(connection, self._url):
                 return
-        with translated_database_errors(self._url), exclusive_schema_change(self._engine) as connection:
+        with database_errors_as_state_errors(self._url), begin_exclusive_schema_change(self._engine) as connection:
             if _has_current_tables(connection, self._url):
                 return
             _metadata.drop_all(connection)  # older tables are read from the states again
             _metadata.create_all(connection)
             if not inspect(connection).has_table(schema.leases.name):
                 schema.leases.create(connection)
-                schema_migrations.seed_lease(connection)
+                schema_migrations.insert_free_lease(connection)
 
     @contextmanager
-    def hold_leadership(self, owner: str) -> Iterator[Leader]:
+    def hold_leadership(self, owner: str) -> Iterator[FleetLeader]:
         """Lead the fleet as its only scheduler. Raises StateBusyError if another one leads it."""
-        with translated_database_errors(self._url), run_lease.hold(self._engine, self._url, owner) as lease:
-            yield Leader(self, lease)
+        with (
+            database_errors_as_state_errors(self._url),
+            run_lease.hold_run_lease(self._engine, self._url, owner) as lease,
+        ):
+            yield FleetLeader(self, lease)
 
     def job_facts_by_tenant(self) -> dict[str, dict[str, JobFacts]]:
         found: dict[str, dict[str, JobFacts]] = {}
-        with translated_database_errors(self._url), read_only_connection(self._engine) as connection:
+        with database_errors_as_state_errors(self._url), begin_read_only_connection(self._engine) as connection:
             for row in connection.execute(select_columns(_jobs)).mappings():
                 found.setdefault(row["tenant"], {})[row["job"]] = _job_facts_of_row(row)
         return found
@@ -112,7 +115,7 @@ class FleetDatabase:
         self._engine.dispose()
 
 
-class Leader:
+class FleetLeader:
     """The writes of the leading scheduler. They raise StateError if another scheduler has taken over."""
 
     def __init__(self, database: FleetDatabase, lease: run_lease.Lease) -> None:
@@ -126,12 +129,12 @@ class Leader:
 
     def forget_tenants(self, tenants: Sequence[str]) -> None:
         with self._leader_transaction() as connection:
-            for some in sql_types_and_statements.chunks(tenants):
+            for some in sql_types_and_statements.chunks_of_in_list(tenants):
                 connection.execute(delete(_jobs).where(_jobs.c.tenant.in_(some)))
 
     @contextmanager
     def _leader_transaction(self) -> Iterator[Connection]:
-        with translated_database_errors(self._database._url), self._database._engine.begin() as connection:  # noqa: SLF001  its own part
+        with database_errors_as_state_errors(self._database._url), self._database._engine.begin() as connection:  # noqa: SLF001  its own part
             self._lease.renew(connection)
             yield connection
 

@@ -20,30 +20,30 @@ from crossdock.state.db import database_opening_and_errors, run_lease
 from crossdock.state.db.database_opening_and_errors import (
     BUSY_S,
     PinnedTenant,
-    is_transient,
-    open_engine,
+    begin_read_only_connection,
+    database_errors_as_state_errors,
+    identity_of_state,
+    is_transient_database_error,
+    open_engine_of_state,
     preload_database_file,
-    read_only_connection,
-    refuse_damaged_file,
-    state_id,
-    translated_database_errors,
+    raise_if_file_damaged,
     url_without_password,
 )
 from crossdock.state.queries.record_counts_and_state_size import (
     KnownRecordCounts,
     OpenRecordCounts,
     OpenRecordTotals,
-    StateSize,
+    StateSizeAndContents,
 )
 from crossdock.state.queries.record_history import RecordHistory
 from crossdock.state.queries.run_details_and_deliveries import DeliveredHistory, RunDetails
 from crossdock.state.sidecar_files import folder_owner_and_fence
 from crossdock.state.sidecar_files.folder_owner_and_fence import (
     MARK_EVERY_S,
-    Fence,
+    FenceAndSentMark,
     FenceFiles,
-    mark_of_state,
-    raise_mark,
+    increase_mark_of_state,
+    sent_mark_of_state,
 )
 from crossdock.state.state_after_planned_deliveries import (
     ExpectedBindings,
@@ -59,10 +59,10 @@ from crossdock.state.tables.inputs_of_streams import (
     CrashMarks,
     Cursors,
     FileIntake,
-    FullLists,
+    FullListTimes,
     SnapshotHistory,
 )
-from crossdock.state.tables.intents_and_stored_batches import Batches, Intents
+from crossdock.state.tables.intents_and_stored_batches import Intents, StoredBatches
 from crossdock.state.tables.pending_approvals_and_begun_undos import BegunUndos, PendingApprovals
 from crossdock.state.tables.record_bindings import (
     Bindings,
@@ -74,11 +74,14 @@ from crossdock.state.tables.record_bindings import (
 from crossdock.state.tables.record_identity_and_scope import Scope
 from crossdock.state.tables.run_history import RunConfigs, Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
-from crossdock.state.tables.system_migrations import MigrationOutcome, Migrations
-from crossdock.state.tables.target_addresses_and_unrecorded_references import UnrecordedReferences, WrittenAddresses
-from crossdock.state.tables.token_buckets import Buckets
+from crossdock.state.tables.system_migrations import Migrations, MigrationSignOffFacts
+from crossdock.state.tables.target_addresses_and_unrecorded_references import (
+    TargetAddressesOfScopes,
+    UnrecordedReferences,
+)
+from crossdock.state.tables.token_buckets import StateBuckets
 from crossdock.state.tables.webhooks_and_records_to_fetch import FollowedRecords, Inbox
-from crossdock.state.upkeep.retention import Retention
+from crossdock.state.upkeep.retention import RetentionSteps
 from crossdock.values.clock import SystemClock
 from crossdock.values.texts_of_numbers_and_times import instant_text
 
@@ -99,29 +102,29 @@ class Transaction:
         self.connection, self.stamps = connection, KeyIndexStamps(connection, expected)
 
     bindings = cached_property(lambda tx: Bindings(tx.connection, tx.stamps))
-    written_addresses = cached_property(lambda tx: WrittenAddresses(tx.connection))
+    written_addresses = cached_property(lambda tx: TargetAddressesOfScopes(tx.connection))
     unrecorded_references = cached_property(lambda tx: UnrecordedReferences(tx.connection))
     untrimmed_keys = cached_property(lambda tx: UntrimmedKeys(tx.connection))
     unverified = cached_property(lambda tx: UnverifiedParts(tx.connection, tx.bindings))
     runs = cached_property(lambda tx: Runs(tx.connection))
     run_configs = cached_property(lambda tx: RunConfigs(tx.connection))
     intents = cached_property(lambda tx: Intents(tx.connection))
-    batches = cached_property(lambda tx: Batches(tx.connection))
+    batches = cached_property(lambda tx: StoredBatches(tx.connection))
     intake = cached_property(lambda tx: FileIntake(tx.connection))
     dead_letters = cached_property(lambda tx: DeadLetters(tx.connection))
     waiting_records = cached_property(lambda tx: WaitingRecords(tx.connection))
     cursors = cached_property(lambda tx: Cursors(tx.connection))
-    buckets = cached_property(lambda tx: Buckets(tx.connection))
-    full_lists = cached_property(lambda tx: FullLists(tx.connection))
+    buckets = cached_property(lambda tx: StateBuckets(tx.connection))
+    full_lists = cached_property(lambda tx: FullListTimes(tx.connection))
     followed_records = cached_property(lambda tx: FollowedRecords(tx.connection))
     open_record_counts = cached_property(lambda tx: OpenRecordCounts(tx.connection, tx.unverified))
     open_record_totals = cached_property(lambda tx: OpenRecordTotals(tx.connection))
     known_record_counts = cached_property(lambda tx: KnownRecordCounts(tx.connection))
-    migration_outcome = cached_property(lambda tx: MigrationOutcome(tx.connection))
+    migration_outcome = cached_property(lambda tx: MigrationSignOffFacts(tx.connection))
     record_history = cached_property(lambda tx: RecordHistory(tx.connection))
     delivered_history = cached_property(lambda tx: DeliveredHistory(tx.connection))
     run_details = cached_property(lambda tx: RunDetails(tx.connection))
-    retention = cached_property(lambda tx: Retention(tx.connection))
+    retention = cached_property(lambda tx: RetentionSteps(tx.connection))
     scheduled_runs = cached_property(lambda tx: ScheduledRuns(tx.connection))
     pending_approvals = cached_property(lambda tx: PendingApprovals(tx.connection))
     snapshots = cached_property(lambda tx: SnapshotHistory(tx.connection))
@@ -130,10 +133,10 @@ class Transaction:
     migrations = cached_property(lambda tx: Migrations(tx.connection))
     begun_undos = cached_property(lambda tx: BegunUndos(tx.connection))
     audit_log = cached_property(lambda tx: AuditLog(tx.connection))
-    state_size = cached_property(lambda tx: StateSize(tx.connection, tx.bindings))
+    state_size = cached_property(lambda tx: StateSizeAndContents(tx.connection, tx.bindings))
 
 
-def create_or_upgrade(
+def create_or_upgrade_state(
     url: URL, pin: PinnedTenant, on_schema_change: Callable[[Transaction, int], None] = lambda _tx, _version: None
 ) -> bool:
     """Create the state and return True, or upgrade an existing one of the same pin.
@@ -144,10 +147,10 @@ def create_or_upgrade(
 
     def check_and_tell(connection: Connection, version: int) -> None:
         if version:
-            run_lease.refuse_schema_change_during_run(connection, url)
+            run_lease.raise_if_run_prevents_schema_change(connection, url)
         on_schema_change(Transaction(connection, lambda _: 0), version)
 
-    return database_opening_and_errors.create_or_upgrade(url, pin, check_and_tell)
+    return database_opening_and_errors.create_or_upgrade_database(url, pin, check_and_tell)
 
 
 def _device_and_inode(url: URL) -> tuple[int, int] | None:
@@ -162,17 +165,17 @@ def _device_and_inode(url: URL) -> tuple[int, int] | None:
 
 
 @cache
-def _thread_lock_of_database(_database: str) -> FairLock:
+def _fair_lock_of_database(_database: str) -> FairLock:
     return FairLock()
 
 
 def _write_lock_between_threads(url: URL) -> FairLock:
     """Return the lock of a SQLite file for this process: SQLite has one writer, and lets others wait out of order."""
-    return _thread_lock_of_database(str(url.database)) if url.drivername == "sqlite" else FairLock()
+    return _fair_lock_of_database(str(url.database)) if url.drivername == "sqlite" else FairLock()
 
 
 @contextmanager
-def _turn_of_thread_to_write(lock: FairLock, most_s: float) -> Iterator[None]:
+def _hold_write_turn_of_thread(lock: FairLock, most_s: float) -> Iterator[None]:
     """Let threads write in turn. A thread that has waited for *most_s* leaves the order to the database."""
     is_first = lock.acquire(most_s)
     try:
@@ -195,7 +198,7 @@ class State:
     ) -> None:
         self._url, self._waits_s = url, waits_s
         self._keys = _open_key_index(keys) if keys else None
-        self._engine = open_engine(url, pin, read_only=read_only, waits_s=waits_s)
+        self._engine = open_engine_of_state(url, pin, read_only=read_only, waits_s=waits_s)
         self._folder = keys
         self._fence_files: FenceFiles | None = None  # while the lease is held
         self._marked_at: float | None = None  # when something was last sent under the lease
@@ -230,17 +233,17 @@ class State:
             RefusedError: If it is older than what was last sent from here, and was not declared *restored*.
         """
         if restored:
-            refuse_damaged_file(self._engine, self._url)
+            raise_if_file_damaged(self._engine, self._url)
         files = self._files_of_fence(self._folder) if self._folder else None
-        above = files.highest() if files and restored else Fence()
-        with translated_database_errors(self._url), ExitStack() as stack:
+        above = files.highest() if files and restored else FenceAndSentMark()
+        with database_errors_as_state_errors(self._url), ExitStack() as stack:
             if files and not restored:
                 files.refuse_outdated_state(
                     self._fence_of_last_holder_and_state_mark(), url_without_password(self._url)
                 )
             try:
                 held = stack.enter_context(
-                    run_lease.hold(self._engine, self._url, owner, above=above.number, waits_s=waits_s)
+                    run_lease.hold_run_lease(self._engine, self._url, owner, above=above.number, waits_s=waits_s)
                 )
             except StateBusyError as error:
                 self._add_blocking_run_to_error(error)
@@ -249,7 +252,7 @@ class State:
             try:
                 yield
                 if above.mark:  # once the block has declared it
-                    self.run_transaction(lambda tx: raise_mark(tx.connection, above=above.mark))
+                    self.run_transaction(lambda tx: increase_mark_of_state(tx.connection, above=above.mark))
             finally:
                 self._mark_end_of_sending()
                 self._lease = self._fence_files = None
@@ -262,8 +265,8 @@ class State:
             error.hint = f"wait until it ends, or end it in order: 'crossdock stop {run.id}'"
 
     def _files_of_fence(self, folder: Path) -> FenceFiles:
-        name = state_id(self._engine, self._url)
-        paths = folder / folder_owner_and_fence.FENCE_FILE_NAME, *folder_owner_and_fence.path_in_user_folder(name)
+        name = identity_of_state(self._engine, self._url)
+        paths = folder / folder_owner_and_fence.FENCE_FILE_NAME, *folder_owner_and_fence.fence_file_in_user_folder(name)
         return FenceFiles(paths, name)
 
     @contextmanager
@@ -275,25 +278,25 @@ class State:
         finally:
             self._expected = None
 
-    def _fence_of_last_holder_and_state_mark(self) -> Fence:
-        with read_only_connection(self._engine) as connection:
-            return Fence(run_lease.fence_of_last_holder(connection), mark_of_state(connection))
+    def _fence_of_last_holder_and_state_mark(self) -> FenceAndSentMark:
+        with begin_read_only_connection(self._engine) as connection:
+            return FenceAndSentMark(run_lease.fence_of_last_holder(connection), sent_mark_of_state(connection))
 
     def crash_marks(self) -> CrashMarks | None:
         if self._folder is None:
             return None
-        with translated_database_errors(self._url):
-            return CrashMarks(self._folder / "reading.json", state_id(self._engine, self._url))
+        with database_errors_as_state_errors(self._url):
+            return CrashMarks(self._folder / "reading.json", identity_of_state(self._engine, self._url))
 
     @contextmanager
     def begin(self) -> Iterator[Transaction]:
-        with translated_database_errors(self._url), self._write_transaction() as tx:
+        with database_errors_as_state_errors(self._url), self._write_transaction() as tx:
             yield tx
 
     @contextmanager
     def begin_read_only(self) -> Iterator[Transaction]:
         """Begin a read-only transaction. It flushes nothing to disk, and a write in it fails."""
-        with translated_database_errors(self._url), self._read_transaction() as tx:
+        with database_errors_as_state_errors(self._url), self._read_transaction() as tx:
             yield tx
 
     def run_transaction(self, work: Callable[[Transaction], T]) -> T:
@@ -320,13 +323,13 @@ class State:
 
         A failover to a standby that lags loses commits, and so does a backup that is restored while a run goes on.
         """
-        if mark_of_state(tx.connection) < self._mark:
+        if sent_mark_of_state(tx.connection) < self._mark:
             message = (
                 "the database was replaced by an older one while it was in use: it lacks what this run has written"
             )
             hint = "after a failover or a restored backup, run 'crossdock state restored', then sync"
             raise StateError(message, where=url_without_password(self._url), hint=hint, code="state_replaced")
-        return raise_mark(tx.connection)
+        return increase_mark_of_state(tx.connection)
 
     def _mark_end_of_sending(self) -> None:
         """Mark a state that has sent something, so that a copy which was made before that is older."""
@@ -338,7 +341,7 @@ class State:
 
     def _write_fence_to_files(self, mark: int) -> None:
         if self._lease and self._fence_files:
-            self._fence_files.write(Fence(self._lease.fence, mark))
+            self._fence_files.write(FenceAndSentMark(self._lease.fence, mark))
 
     def run_read_only(self, work: Callable[[Transaction], T]) -> T:
         """Run *work* in a read-only transaction, retried as in `run_transaction`."""
@@ -347,13 +350,13 @@ class State:
     def _run_with_retries(
         self, work: Callable[[Transaction], T], transaction: Callable[[], AbstractContextManager[Transaction]]
     ) -> T:
-        with translated_database_errors(self._url):
+        with database_errors_as_state_errors(self._url):
             for attempt in range(TRIES - 1):
                 try:
                     with transaction() as tx:
                         return work(tx)
                 except DBAPIError as error:
-                    if not is_transient(error):
+                    if not is_transient_database_error(error):
                         raise
                 time.sleep(0.1 * 2.0**attempt)
             with transaction() as tx:
@@ -361,7 +364,7 @@ class State:
 
     @contextmanager
     def _write_transaction(self) -> Iterator[Transaction]:
-        with _turn_of_thread_to_write(self._write_lock, min(IN_ORDER_S, 2 * self._waits_s)):
+        with _hold_write_turn_of_thread(self._write_lock, min(IN_ORDER_S, 2 * self._waits_s)):
             with self._engine.begin() as connection:
                 if self._lease:
                     self._lease.renew(connection)
@@ -372,25 +375,25 @@ class State:
 
     @contextmanager
     def _read_transaction(self) -> Iterator[Transaction]:
-        with read_only_connection(self._engine) as connection:
+        with begin_read_only_connection(self._engine) as connection:
             yield self._new_transaction(connection)
 
     def facts_about_keys_of_scope(self, scope: Scope) -> pl.DataFrame:
         """Return what is known about each key of *scope*: see `known_fingerprints_by_key.index_from_bindings`."""
-        with translated_database_errors(self._url), read_only_connection(self._engine) as connection:
+        with database_errors_as_state_errors(self._url), begin_read_only_connection(self._engine) as connection:
             return self._key_facts(connection, scope, stamp_of_scope(connection, scope))
 
     def key_facts_among(self, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
-        from crossdock.state.sidecar_files.key_index_files import index_of_given_keys  # noqa: PLC0415  as in `_open_key_index`
+        from crossdock.state.sidecar_files.key_index_files import key_index_frame_of_given_keys  # noqa: PLC0415  as in `_open_key_index`
 
-        with translated_database_errors(self._url), read_only_connection(self._engine) as connection:
-            return index_of_given_keys(connection, scope, key_hashes)
+        with database_errors_as_state_errors(self._url), begin_read_only_connection(self._engine) as connection:
+            return key_index_frame_of_given_keys(connection, scope, key_hashes)
 
     def key_facts_unless_too_many(self, scope: Scope) -> pl.DataFrame | None:
         """Do as `facts_about_keys_of_scope`, but return None, often unread, for more keys than `ORDERED`."""
         from crossdock.state.sidecar_files.key_index_files import ORDERED  # noqa: PLC0415  as in `_open_key_index`
 
-        with translated_database_errors(self._url), read_only_connection(self._engine) as connection:
+        with database_errors_as_state_errors(self._url), begin_read_only_connection(self._engine) as connection:
             stamp = stamp_of_scope(connection, scope)
             if self._keys and self._keys.key_count(scope, stamp) > ORDERED:
                 return None
@@ -398,12 +401,15 @@ class State:
             return frame if frame.height <= ORDERED else None
 
     def _key_facts(self, connection: Connection, scope: Scope, stamp: int) -> pl.DataFrame:
-        from crossdock.state.sidecar_files.key_index_files import index_from_bindings, index_with_changes  # noqa: PLC0415  as in `_open_key_index`
+        from crossdock.state.sidecar_files.key_index_files import (  # noqa: PLC0415  as in `_open_key_index`
+            key_index_frame_from_bindings,
+            key_index_frame_with_changes,
+        )
 
         frame = self._keys.load(scope, stamp) if self._keys else None
-        frame = index_from_bindings(connection, scope) if frame is None else frame
+        frame = key_index_frame_from_bindings(connection, scope) if frame is None else frame
         changes = self._expected.key_index_changes(scope) if self._expected else []
-        return index_with_changes(frame, changes) if changes else frame
+        return key_index_frame_with_changes(frame, changes) if changes else frame
 
     def preload_database(self, rows: int) -> None:
         preload_database_file(self._url, rows)
@@ -412,11 +418,14 @@ class State:
         """Update the key index of *scope*, in a new *order*. A failure only makes the next run slower."""
         if self._keys is None:
             return
-        from crossdock.state.sidecar_files.key_index_files import index_from_bindings  # noqa: PLC0415  as in `_open_key_index`
+        from crossdock.state.sidecar_files.key_index_files import key_index_frame_from_bindings  # noqa: PLC0415  as in `_open_key_index`
 
-        with translated_database_errors(self._url), read_only_connection(self._engine) as connection:
+        with database_errors_as_state_errors(self._url), begin_read_only_connection(self._engine) as connection:
             self._keys.update(
-                scope, stamp_of_scope(connection, scope), lambda: index_from_bindings(connection, scope), order
+                scope,
+                stamp_of_scope(connection, scope),
+                lambda: key_index_frame_from_bindings(connection, scope),
+                order,
             )
 
     def _new_transaction(self, connection: Connection) -> Transaction:

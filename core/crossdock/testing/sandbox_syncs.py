@@ -27,8 +27,8 @@ from crossdock.runs.open_record_lists import matching_items
 from crossdock.runs.run_report import Report
 from crossdock.runs.stream_trial import Trial
 from crossdock.sandbox import SandboxServer, SandboxSettings
-from crossdock.state import parse_url
-from crossdock.state.tables.dead_letters_and_waiting_records import ALL
+from crossdock.state import parse_database_url
+from crossdock.state.tables.dead_letters_and_waiting_records import ALL_RECORDS
 from crossdock.targets import Target
 from crossdock.testing import prerequisite_records, sandbox_effects_comparison
 from crossdock.testing.connector_context_and_stream_trial import bound_stream
@@ -98,7 +98,7 @@ class SandboxSyncs(AbstractContextManager["SandboxSyncs"]):
         project = _TestProject(
             folder / "crossdock.yaml",
             Profile.model_validate(platform, context={"folder": folder}),
-            parse_url("sqlite:///state.db", folder),
+            parse_database_url("sqlite:///state.db", folder),
             folder / "spool",
             (Connection(context.connection, connector, context.settings, (stream,)),),
         )
@@ -143,7 +143,7 @@ class Tenant:
     def reasons_of_open_records(self) -> list[str]:
         """Return why the first records are not delivered: each with its key, and where in the record the reason is."""
         with self._project.read_state() as tx:
-            items = matching_items(tx, ALL, [each.option_value for each in BY_URGENCY], _SHOWN)
+            items = matching_items(tx, ALL_RECORDS, [each.option_value for each in BY_URGENCY], _SHOWN)
         places = [f" at {item['pointer']}" if item.get("pointer") else "" for item in items]
         return [f"{item['key']}: {item['why']}{place}" for item, place in zip(items, places, strict=True)][:_SHOWN]
 

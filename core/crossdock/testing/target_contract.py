@@ -19,7 +19,7 @@ from crossdock.testing.target_under_test import (
 )
 from crossdock.values import exact_json
 from crossdock.writing.targets.payload_comparison import has_wanted_members
-from crossdock.writing.targets.target_code_guard import unguarded_target
+from crossdock.writing.targets.target_code_guard import author_target_without_guard
 
 __all__ = ["TargetContract"]
 
@@ -429,7 +429,7 @@ def _name_of_request_protocol(request: Request) -> str | None:
 @contextmanager
 def _note_bodies_passed_to_failed(target: ConnectorTarget) -> Iterator[list[bytes]]:
     """Yield the bodies of the answers that `ApiTarget.with_status` is given, which passes them to `failed`."""
-    own, seen = unguarded_target(target), list[bytes]()
+    own, seen = author_target_without_guard(target), list[bytes]()
     if not isinstance(own, ApiTarget):
         yield seen
         return

@@ -18,7 +18,7 @@ from crossdock.testing.target_under_test import NAMESPACE, Example, TargetUnderT
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path, find_at_pointer
 from crossdock.values.record_keys import key_parts_of, key_text
-from crossdock.writing.targets.target_code_guard import unguarded_target
+from crossdock.writing.targets.target_code_guard import author_target_without_guard
 
 _SAFE = {"GET", "HEAD", "OPTIONS"}  # RFC 9110 section 9.2.1
 _METHODS = _SAFE | {"POST", "PUT", "PATCH", "DELETE"}
@@ -97,7 +97,7 @@ class TargetRequestContract(TargetUnderTest):
                     "idempotency key is in progress, often a 409, may be taken for a refusal"
                 )
             found += [
-                f"{resource}: {shown_method_name(unguarded_target(target), each)} is never tested, since "
+                f"{resource}: {shown_method_name(author_target_without_guard(target), each)} is never tested, since "
                 + ("operations of the test leaves it out" if declared[each] else "the resource does not declare it")
                 for each in sorted(made - operations)
                 if declared[each] or len(target.resources) == 1
@@ -130,8 +130,8 @@ class TargetRequestContract(TargetUnderTest):
             if one.name is None:
                 continue
             payload, name_of = (
-                shown_method_name(unguarded_target(target), "payload"),
-                shown_method_name(unguarded_target(target), "name_of"),
+                shown_method_name(author_target_without_guard(target), "payload"),
+                shown_method_name(author_target_without_guard(target), "name_of"),
             )
             if (kind := target.resources[resource]).name_member is not None:
                 if kind.divided_name is None:
@@ -157,8 +157,8 @@ class TargetRequestContract(TargetUnderTest):
     def _check_long_names_not_cut(self, target: ConnectorTarget, resource: str) -> None:
         length = _longest_key_length(target, resource)
         check_key, payload = (
-            shown_method_name(unguarded_target(target), "check_key"),
-            shown_method_name(unguarded_target(target), "payload"),
+            shown_method_name(author_target_without_guard(target), "check_key"),
+            shown_method_name(author_target_without_guard(target), "payload"),
         )
         assert length < _LONGEST, f"{check_key}, {resource}: accepts a name of {_LONGEST} characters; set name_limit"
         first, second = (self.example(target, resource, key="x" * (length - 1) + last) for last in "ab")
@@ -270,7 +270,7 @@ class TargetRequestContract(TargetUnderTest):
             endpoint = target.resources[resource].endpoint
             headers, where = (
                 target.headers(resource, "key-1", '"7"'),
-                f"{shown_method_name(unguarded_target(target), 'headers')}, {resource}",
+                f"{shown_method_name(author_target_without_guard(target), 'headers')}, {resource}",
             )
             if endpoint.header is not None:
                 header, without = endpoint.header, target.headers(resource, None, None)
@@ -306,7 +306,7 @@ class TargetRequestContract(TargetUnderTest):
                 )
                 self.no_secret_in(f"{one.method(what)}: the request", shown)
             self.no_secret_in(
-                f"{shown_method_name(unguarded_target(target), 'headers')}, {resource}: a header",
+                f"{shown_method_name(author_target_without_guard(target), 'headers')}, {resource}: a header",
                 "\n".join(headers.values()),
             )
 
@@ -343,7 +343,7 @@ def _check_look_up_selects_ids(one: Example, where: str, request: Request, place
     Code of the author may find the record elsewhere.
     """
     asked, kind = GraphQLRequest.parse_body(request.body), one.target.resources[one.resource]
-    is_own_code = type(unguarded_target(one.target)).found is not ApiTarget.found
+    is_own_code = type(author_target_without_guard(one.target)).found is not ApiTarget.found
     if asked is None or (is_own_code and not asked.selects(place)):
         return
     names = [kind.shape.id, *(f"/{name}" for name in kind.name_members)]
@@ -428,4 +428,6 @@ def _request_mismatch(request: Request, method: str, path: str, body: Any) -> st
 def _is_implemented(target: ConnectorTarget, operation: str) -> bool:
     """Return whether the author wrote the method of *operation*."""
     names = ("create", "create_from") if operation == "create" else (operation,)
-    return any(getattr(type(unguarded_target(target)), name) is not getattr(ConnectorTarget, name) for name in names)
+    return any(
+        getattr(type(author_target_without_guard(target)), name) is not getattr(ConnectorTarget, name) for name in names
+    )

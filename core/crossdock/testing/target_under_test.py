@@ -21,7 +21,7 @@ from crossdock.values import exact_json
 from crossdock.values.record_keys import key_text
 from crossdock.values.times_as_json_text import time_text
 from crossdock.writing.targets.payload_comparison import merge_patch_between
-from crossdock.writing.targets.target_code_guard import unguarded_target
+from crossdock.writing.targets.target_code_guard import author_target_without_guard
 
 __all__ = ["Example", "Refusals", "TargetUnderTest"]
 
@@ -242,7 +242,7 @@ class Example:
         """Return how messages name the method of an operation, or of a look-up, and the resource."""
         name, _, how = operation.partition(" ")
         name = "create_from" if name == "create" and self._looks_up_first else name
-        return f"{shown_method_name(unguarded_target(self.target), name)}, {self.resource}{f' {how}' if how else ''}"
+        return f"{shown_method_name(author_target_without_guard(self.target), name)}, {self.resource}{f' {how}' if how else ''}"
 
     @property
     def _looks_up_first(self) -> bool:

@@ -20,7 +20,7 @@ from tests.integration.delivery.harness import (
 )
 
 from crossdock.errors import UnavailableError
-from crossdock.state import StateUrl, parse_url
+from crossdock.state import StateUrl, parse_database_url
 from crossdock.testing.manual_clock import ManualClock
 
 LATER: Answer = (202, {}, b'{"id": "job_1"}')
@@ -30,7 +30,7 @@ KEYS = {"idempotency": {"enabled": True}}
 @pytest.fixture
 def state_url(tmp_path: Path) -> StateUrl:
     """One database is enough here: the other tests show that both keep the same."""
-    return parse_url("sqlite:///state.db", tmp_path)
+    return parse_database_url("sqlite:///state.db", tmp_path)
 
 
 @pytest.mark.parametrize("body", [b'{"id": "job_1"}', b""])

@@ -15,7 +15,7 @@ from tests.unit.state.samples import intent
 from tests.unit.targets.test_platform_access import profile_of
 
 from crossdock.errors import StateBusyError
-from crossdock.state import State, StateUrl, create_or_upgrade
+from crossdock.state import State, StateUrl, create_or_upgrade_state
 from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.writing.delivery import in_doubt_and_refusal_rules
@@ -60,7 +60,7 @@ def test_a_key_is_used_while_it_is_surely_kept(age_s: float, kept_s: int) -> Non
 
 @pytest.fixture
 def taken(state_url: StateUrl) -> StateUrl:
-    create_or_upgrade(state_url, PIN)
+    create_or_upgrade_state(state_url, PIN)
     with closing(State(state_url, PIN)) as state, state.hold_run_lease("first"):
         pass
     return state_url
@@ -83,7 +83,7 @@ def test_a_lease_of_before_the_clock_was_set_back_keeps_nobody_out(taken: StateU
 
 def test_who_holds_a_lease_still_keeps_others_out(state_url: StateUrl) -> None:
     """Two at once are two too many, as ever."""
-    create_or_upgrade(state_url, PIN)
+    create_or_upgrade_state(state_url, PIN)
     with (
         closing(State(state_url, PIN)) as one,
         closing(State(state_url, PIN)) as other,

@@ -27,7 +27,7 @@ from tests.integration.delivery.harness import (
 )
 
 from crossdock.errors import RefusedError, UnavailableError
-from crossdock.state import StateUrl, Unchanged, parse_url
+from crossdock.state import StateUrl, Unchanged, parse_database_url
 from crossdock.targets import EndpointProfile
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.writing.delivery.dispatcher import Dispatcher
@@ -39,7 +39,7 @@ STREAM = "wms.products"
 @pytest.fixture
 def state_url(tmp_path: Path) -> StateUrl:
     """One database is enough here: the other tests show that both keep the same."""
-    return parse_url("sqlite:///state.db", tmp_path)
+    return parse_database_url("sqlite:///state.db", tmp_path)
 
 
 def stopper(bench: Bench, platform: Platform, number: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.integration.delivery.harness import PRODUCTS, Answer, Bench, Platform, Seen, Shelf, created, updating
 
 from crossdock.errors import UnavailableError
-from crossdock.state import StateUrl, parse_url
+from crossdock.state import StateUrl, parse_database_url
 from crossdock.testing.manual_clock import ManualClock
 
 STREAM = "wms.products"
@@ -19,7 +19,7 @@ FOREIGN = {"externalId": "erp:17", "sku": "THEIRS", "name": "not ours"}
 @pytest.fixture
 def state_url(tmp_path: Path) -> StateUrl:
     """One database is enough: that both answer alike is tested with the state."""
-    return parse_url("sqlite:///state.db", tmp_path)
+    return parse_database_url("sqlite:///state.db", tmp_path)
 
 
 def ignoring_the_filter(shelf: Shelf) -> Answer:

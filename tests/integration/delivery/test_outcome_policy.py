@@ -29,7 +29,7 @@ from tests.integration.delivery.harness import (
 )
 
 from crossdock.errors import RefusedError, RemoteError, StoppedError, UnauthorizedError, UnavailableError
-from crossdock.state import Scope, StateUrl, parse_url
+from crossdock.state import Scope, StateUrl, parse_database_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.author_code_errors import AuthorCodeError
 from crossdock.writing.delivery.dispatcher import Dispatcher
@@ -41,7 +41,7 @@ INVOICES = Scope("platform", "invoice", "wms")
 @pytest.fixture
 def state_url(tmp_path: Path) -> StateUrl:
     """One database is enough here: the other tests show that both keep the same."""
-    return parse_url("sqlite:///state.db", tmp_path)
+    return parse_database_url("sqlite:///state.db", tmp_path)
 
 
 def test_a_delete_whose_answer_was_lost_is_verified(bench: Bench, platform: Platform, shelf: Shelf) -> None:

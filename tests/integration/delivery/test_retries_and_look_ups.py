@@ -21,7 +21,7 @@ from tests.integration.delivery.harness import (
 )
 
 from crossdock.errors import UnavailableError
-from crossdock.state import StateUrl, parse_url
+from crossdock.state import StateUrl, parse_database_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.send_queue_and_threads import FIRST_PAUSE_S, OPENS_AT
@@ -30,7 +30,7 @@ from crossdock.writing.delivery.send_queue_and_threads import FIRST_PAUSE_S, OPE
 @pytest.fixture
 def state_url(tmp_path: Path) -> StateUrl:
     """One database is enough here: the other tests show that both keep the same."""
-    return parse_url("sqlite:///state.db", tmp_path)
+    return parse_database_url("sqlite:///state.db", tmp_path)
 
 
 def test_one_poisonous_record_stops_nobody(bench: Bench, platform: Platform, shelf: Shelf) -> None:

@@ -13,7 +13,7 @@ from tests.integration.delivery.harness import Answer, Bench, Platform, Seen, Sh
 
 from crossdock.reading.transport.http_answer_and_error_types import AmbiguousError, ExpiredError
 from crossdock.reading.transport.httpcore_client import HttpClient
-from crossdock.state import StateUrl, parse_url
+from crossdock.state import StateUrl, parse_database_url
 from crossdock.state.db.run_lease import LEASE_S
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import SystemClock
@@ -25,7 +25,7 @@ DAY_S = 86_400.0
 @pytest.fixture
 def state_url(tmp_path: Path) -> StateUrl:
     """One database is enough here."""
-    return parse_url("sqlite:///state.db", tmp_path)
+    return parse_database_url("sqlite:///state.db", tmp_path)
 
 
 def sleeping(clock: ManualClock, seconds: float, times: int) -> Callable[[bytes], None]:

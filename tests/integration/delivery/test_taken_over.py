@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 from tests.integration.delivery.harness import PRODUCTS, Answer, Bench, Platform, Seen, Shelf, operation
 
-from crossdock.state import Intent, StateUrl, parse_url
+from crossdock.state import Intent, StateUrl, parse_database_url
 from crossdock.testing.manual_clock import ManualClock
 
 STREAM = "wms.products"
@@ -20,7 +20,7 @@ VERIFY = {"idempotency": {"enabled": False}}
 
 @pytest.fixture
 def state_url(tmp_path: Path) -> StateUrl:
-    return parse_url("sqlite:///state.db", tmp_path)
+    return parse_database_url("sqlite:///state.db", tmp_path)
 
 
 def take(bench: Bench, name: str) -> None:

@@ -21,7 +21,16 @@ from tests.waiting import eventually
 
 from crossdock.errors import StateError
 from crossdock.pacing.token_bucket import Bucket, BucketState, LimitEstimate
-from crossdock.state import Attempt, DeadLetter, State, StateUrl, Transaction, create_or_upgrade, open_state, parse_url
+from crossdock.state import (
+    Attempt,
+    DeadLetter,
+    State,
+    StateUrl,
+    Transaction,
+    create_or_upgrade_state,
+    open_state,
+    parse_database_url,
+)
 from crossdock.state.db import schema
 from crossdock.testing.postgres_server import PostgresServer
 from crossdock.writing.delivery import state_writer
@@ -34,12 +43,12 @@ PURSE = BucketState(Bucket(10, 100, 1e9), LimitEstimate(10, "reported", 100, "re
 
 @pytest.fixture
 def pg_url(postgres: PostgresServer, tmp_path: Path) -> StateUrl:
-    return parse_url(postgres.create_database(), tmp_path)
+    return parse_database_url(postgres.create_database(), tmp_path)
 
 
 @pytest.fixture
 def pg(pg_url: StateUrl) -> Iterator[State]:
-    create_or_upgrade(pg_url, PIN)
+    create_or_upgrade_state(pg_url, PIN)
     with closing(State(pg_url, PIN)) as opened:
         yield opened
 
@@ -105,8 +114,8 @@ def test_a_server_that_restarts_is_waited_for(tmp_path: Path, monkeypatch: pytes
     """While it refuses connections the work is tried again, and it is there once when the server is back."""
     pauses: list[float] = []
     with StoppablePostgres() as server:
-        url = parse_url(server.create_database(), tmp_path)
-        create_or_upgrade(url, PIN)
+        url = parse_database_url(server.create_database(), tmp_path)
+        create_or_upgrade_state(url, PIN)
 
         def pause(seconds: float) -> None:
             pauses.append(seconds)
@@ -253,8 +262,8 @@ def content(url: StateUrl) -> dict[str, list[dict[str, Any]]]:
 
 def test_a_turn_done_twice_is_a_turn_done_once(state: State, state_url: StateUrl, tmp_path: Path) -> None:
     """A commit whose answer was lost is repeated: every table reads as if it had been done once, on both databases."""
-    single_url = parse_url("sqlite:///single.db", tmp_path)
-    create_or_upgrade(single_url, PIN)
+    single_url = parse_database_url("sqlite:///single.db", tmp_path)
+    create_or_upgrade_state(single_url, PIN)
     with closing(State(single_url, PIN)) as single:
         for each, times in ((state, 2), (single, 1)):
             with each.begin() as tx:

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from crossdock.pacing.token_bucket import LimitEstimate
-from crossdock.state import SharedBucket, parse_url
+from crossdock.state import SharedBucket, parse_database_url
 from crossdock.values.clock import SystemClock
 
 RATE, BURST = 400.0, 200
@@ -20,7 +20,7 @@ def estimate(earlier: LimitEstimate | None) -> LimitEstimate:
 
 def spend(url: str, folder: Path, log: Path, wanted: int) -> None:
     with (
-        closing(SharedBucket(parse_url(url, folder), SystemClock(), "bucket", estimate)) as bucket,
+        closing(SharedBucket(parse_database_url(url, folder), SystemClock(), "bucket", estimate)) as bucket,
         log.open("a") as out,
     ):
         while wanted > 0:

@@ -19,7 +19,7 @@ from tests.waiting import eventually
 
 from crossdock.errors import StateError
 from crossdock.pacing.token_bucket import Bucket, BucketState, BucketStore, LimitEstimate, MemoryBucketStore
-from crossdock.state import SharedBucket, StateUrl, parse_url
+from crossdock.state import SharedBucket, StateUrl, parse_database_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.testing.postgres_server import PostgresServer
 from crossdock.values.clock import SystemClock
@@ -35,7 +35,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     if request.param == "postgresql":
         server: PostgresServer = request.getfixturevalue("postgres")
         address = server.create_database()
-    url = parse_url(address, tmp_path)
+    url = parse_database_url(address, tmp_path)
     with ExitStack() as stack:
         made: list[BucketStore] = []
 

@@ -140,7 +140,9 @@ def test_granted_scopes_are_shown(server: TokenServer, scopes: list[str], report
     """The access check shows the token's life and scopes, and those that were not requested."""
     server.tokens = lambda seen: token(seen, **reported)
     server.platform = lambda _: answer(200, {"data": []})
-    shown = platform_access_and_clock_checks.check_access(server.profile({"scopes": scopes}), ["product"])
+    shown = platform_access_and_clock_checks.read_platform_access_or_raise(
+        server.profile({"scopes": scopes}), ["product"]
+    )
     assert shown.text == f"{server.base_url} grants access, with a token for 100 s; {text}"
 
 
@@ -257,7 +259,7 @@ def test_neither_secret_nor_token_is_shown(
     target = PlatformTarget(profile)
     texts = [repr(profile), str(profile)]
     looks: tuple[Callable[[], str], ...] = (
-        lambda: platform_access_and_clock_checks.check_access(profile, ["product"]).text,
+        lambda: platform_access_and_clock_checks.read_platform_access_or_raise(profile, ["product"]).text,
         lambda: repr(send(target)),
     )
     for look in looks:
@@ -277,4 +279,6 @@ def test_the_access_check_reports_an_unavailable_endpoint(server: TokenServer) -
     """A platform whose token endpoint is down cannot be reached."""
     server.tokens = lambda _: answer(503, {})
     with pytest.raises(UnavailableError, match="no token obtained: HTTP 503"):
-        platform_access_and_clock_checks.check_access(server.profile(retry={"base_s": 0.001}), ["product"])
+        platform_access_and_clock_checks.read_platform_access_or_raise(
+            server.profile(retry={"base_s": 0.001}), ["product"]
+        )

@@ -11,13 +11,13 @@ from tests.integration.runs.silent_shop import Following, held, night
 
 from crossdock import Filter
 from crossdock.mapping.stream_declaration import OpenUntil
-from crossdock.state import parse_url
+from crossdock.state import parse_database_url
 
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     folder: Path = tmp_path_factory.mktemp("phases")
-    with open_bench(folder, parse_url("sqlite:///state.db", folder)) as opened:
+    with open_bench(folder, parse_database_url("sqlite:///state.db", folder)) as opened:
         yield opened
 
 

@@ -10,7 +10,7 @@ from tests.chaos.mappings import open_bench
 
 from crossdock import Record, RecordError, Reference
 from crossdock.mapping.repairs_and_filters import Filter, Repair
-from crossdock.state import parse_url
+from crossdock.state import parse_database_url
 
 
 class Prices(Lines):
@@ -25,7 +25,7 @@ class Prices(Lines):
 
 def test_a_replay_repairs_columns_as_the_config_says_now(tmp_path: Path) -> None:
     """Records that a missing repair has rejected are delivered by the replay, with the repaired text."""
-    with open_bench(tmp_path, parse_url("sqlite:///state.db", tmp_path)) as bench:
+    with open_bench(tmp_path, parse_database_url("sqlite:///state.db", tmp_path)) as bench:
         stream = Prices()
         stream.rows = [{"K": str(number), "Q": f"{number} EUR" if number % 3 else f"{number}"} for number in range(9)]
         bench.begin([stream])
@@ -39,7 +39,7 @@ def test_a_replay_repairs_columns_as_the_config_says_now(tmp_path: Path) -> None
 
 def test_a_replay_sends_nothing_that_a_new_filter_excludes(tmp_path: Path) -> None:
     """Such dead letters stay, and the report says so; the others are delivered."""
-    with open_bench(tmp_path, parse_url("sqlite:///state.db", tmp_path)) as bench:
+    with open_bench(tmp_path, parse_database_url("sqlite:///state.db", tmp_path)) as bench:
         stream = Prices()
         stream.rows = [{"K": str(number), "Q": "TEST" if number % 3 else f"{number} EUR"} for number in range(6)]
         bench.begin([stream])
@@ -65,7 +65,7 @@ class Names(Lines):
 
 def test_a_waiting_record_that_a_new_filter_excludes_is_not_sent(tmp_path: Path) -> None:
     """It continues to wait, also when its parent comes; without the filter it is sent."""
-    with open_bench(tmp_path, parse_url("sqlite:///state.db", tmp_path)) as bench:
+    with open_bench(tmp_path, parse_database_url("sqlite:///state.db", tmp_path)) as bench:
         stream = Names()
         stream.rows = [{"K": "a", "Q": "p"}, {"K": "b", "Q": "p"}]
         bench.begin([stream])

@@ -16,7 +16,7 @@ from crossdock.errors import ConfigError
 from crossdock.mapping.stream_declaration import OpenUntil, Reread
 from crossdock.runs import sync_and_replay
 from crossdock.sources import Checkpoint
-from crossdock.state import parse_url
+from crossdock.state import parse_database_url
 
 
 class Waiting(Rereading):
@@ -36,7 +36,7 @@ class Waiting(Rereading):
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     folder: Path = tmp_path_factory.mktemp("phases")
-    with open_bench(folder, parse_url("sqlite:///state.db", folder)) as opened:
+    with open_bench(folder, parse_database_url("sqlite:///state.db", folder)) as opened:
         yield opened
 
 

@@ -30,7 +30,7 @@ from crossdock.platform.platform_config import Profile
 from crossdock.runs.run_report import Report
 from crossdock.runs.session_shared_by_runs import Session
 from crossdock.services.scheduler.scheduler import ON_TIME, FinishedRun, Scheduler, WorkerPool
-from crossdock.state import DueRun, RunResult, ScheduledRun, State, StateUrl, create_or_upgrade
+from crossdock.state import DueRun, RunResult, ScheduledRun, State, StateUrl, create_or_upgrade_state
 from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
 
@@ -147,7 +147,7 @@ class Simulation:
 
     def __post_init__(self) -> None:
         self.clock = ManualClock(self.begin)
-        create_or_upgrade(self.url, PIN)
+        create_or_upgrade_state(self.url, PIN)
         plain = project(self.url, self.folder, self.jobs)
         facts = {name: getattr(plain, name) for name in plain.__struct_fields__}
         self.project = Met(**facts, meet=self._meet)

@@ -34,8 +34,8 @@ from crossdock.state import (
     PendingNotice,
     PinnedTenant,
     RunResult,
-    create_or_upgrade,
-    parse_url,
+    create_or_upgrade_state,
+    parse_database_url,
 )
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
@@ -54,8 +54,11 @@ def platform() -> Iterator[Dated]:
 def loaded(tmp_path: Path, platform: Dated, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A nightly job, and a platform with another clock."""
     monkeypatch.setenv("KEY", "k")
-    profile, url = profile_of(f"http://127.0.0.1:{platform.server_port}"), parse_url("sqlite:///state.db", tmp_path)
-    create_or_upgrade(url, PinnedTenant(profile.base_url, profile.tenant))
+    profile, url = (
+        profile_of(f"http://127.0.0.1:{platform.server_port}"),
+        parse_database_url("sqlite:///state.db", tmp_path),
+    )
+    create_or_upgrade_state(url, PinnedTenant(profile.base_url, profile.tenant))
     return structs.replace(project(url, tmp_path, {"nightly": job(schedule={"catch_up": "latest"})}), platform=profile)
 
 

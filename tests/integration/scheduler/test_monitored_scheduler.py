@@ -36,7 +36,7 @@ from crossdock.services.scheduler import run_event_builders
 from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler, WebhookReception
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.services.scheduler.stderr_log import LOGGER
-from crossdock.state import DueRun, NamedRecord, RecordFilter, create_or_upgrade, parse_url
+from crossdock.state import DueRun, NamedRecord, RecordFilter, create_or_upgrade_state, parse_database_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
 from crossdock.values.progress import SilentProgress
@@ -94,8 +94,8 @@ class ServiceCase:
     ) -> None:
         self.folder, self._caplog = folder, caplog
         self.clock = ManualClock(BEGIN - timedelta(milliseconds=5))  # a run starts so soon after it is due
-        self.url = parse_url("sqlite:///state.db", folder)
-        create_or_upgrade(self.url, PIN)
+        self.url = parse_database_url("sqlite:///state.db", folder)
+        create_or_upgrade_state(self.url, PIN)
         jobs = jobs or {"nightly": job(schedule={"every": "1s", "catch_up": "latest"})}
         self.project: Project = project(self.url, folder, jobs)
         if config is not None:

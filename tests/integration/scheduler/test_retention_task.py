@@ -25,7 +25,7 @@ from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
 from crossdock.services.scheduler.retention_task import RetentionTask
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.services.scheduler.stderr_log import LOGGER
-from crossdock.state import PinnedTenant, RunResult, StateUrl, create_or_upgrade, parse_url
+from crossdock.state import PinnedTenant, RunResult, StateUrl, create_or_upgrade_state, parse_database_url
 from crossdock.state.upkeep import retention
 from crossdock.testing.manual_clock import ManualClock
 
@@ -37,7 +37,7 @@ class RetentionCase:
     """A project with a retention period of one week, and a clock."""
 
     def __init__(self, url: StateUrl, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-        create_or_upgrade(url, PIN)
+        create_or_upgrade_state(url, PIN)
         self.clock, self._caplog = ManualClock(BEGIN), caplog
         loaded = project(url, folder, {"a": job()})
         unchecked = loaded.platform.model_copy(update={"max_clock_skew_s": None})
@@ -128,8 +128,8 @@ def platform(case: RetentionCase, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("KEY", "k")
     with served(Dated()) as server:
         profile = profile_of(f"http://127.0.0.1:{server.server_port}")
-        url = parse_url("sqlite:///dated.db", tmp_path)
-        create_or_upgrade(url, PinnedTenant(profile.base_url, profile.tenant))
+        url = parse_database_url("sqlite:///dated.db", tmp_path)
+        create_or_upgrade_state(url, PinnedTenant(profile.base_url, profile.tenant))
         case.project = structs.replace(case.project, platform=profile, state_url=url)
         server.date = format_datetime(case.clock.now(), usegmt=True)
         yield server

@@ -16,7 +16,7 @@ from tests.conftest import PIN
 from tests.integration.delivery.harness import SCOPE
 from tests.unit.state.samples import AT, binding, intent, start
 
-from crossdock.state import State, parse_url
+from crossdock.state import State, parse_database_url
 from crossdock.values import exact_json
 from crossdock.writing.delivery import state_writer
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import StateDoubts
@@ -132,7 +132,7 @@ def _work_of_a_turn(file: Path, bound: int) -> int:
         (SCOPE, SCOPE.contribution_scope_of_stream("depot.bins")),
     )
     with sqlite_steps.counted() as steps:
-        state = State(parse_url(f"sqlite:///{file}", file.parent), PIN)
+        state = State(parse_database_url(f"sqlite:///{file}", file.parent), PIN)
         run, items = start(state), [binding(number) for number in range(bound)]
         with state.begin() as tx:
             for scope in scopes:

@@ -9,7 +9,7 @@ from tests.unit.state.samples import intent
 
 from crossdock.state import Attempt
 from crossdock.writing.delivery.send_queue_and_threads import SendTask
-from crossdock.writing.delivery.state_writer import DispatchDecisions
+from crossdock.writing.delivery.state_writer import TurnDecisions
 from crossdock.writing.targets.answer_outcomes import Outcome
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
@@ -17,7 +17,7 @@ AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 
 def test_settling_sets_the_status() -> None:
     """A settled intent has its new status, and the turn has something to write."""
-    decisions, one = DispatchDecisions(), intent(1)
+    decisions, one = TurnDecisions(), intent(1)
     assert not decisions
     decisions.settle("rejected", one, Outcome("rejected", "no"))
     assert decisions
@@ -35,7 +35,7 @@ def test_settling_sets_the_status() -> None:
 )
 def test_attempts_are_noted(purpose: str, kind: str, attempts: int, *, noted: bool) -> None:
     """An attempt is noted unless it delivered the intent at once."""
-    decisions = DispatchDecisions()
+    decisions = TurnDecisions()
     one = intent(1, attempts=attempts, id=7)
     decisions.add_attempt_result(SendTask(one, purpose), Outcome(kind, "m", 503), at=AT)  # type: ignore[arg-type]  # parametrised literals
     assert decisions.attempts == ([Attempt(7, attempts, AT, kind, 503, "m")] if noted else [])

@@ -20,7 +20,7 @@ from crossdock.errors import ConfigError, StateError
 from crossdock.services.inbox import webhook_receiver, webhook_writer
 from crossdock.services.inbox.webhook_receiver import Receiver, RefusedCounts
 from crossdock.services.inbox.webhook_writer import WebhookWriter
-from crossdock.state import PinnedTenant, State, StateUrl, create_or_upgrade
+from crossdock.state import PinnedTenant, State, StateUrl, create_or_upgrade_state
 from crossdock.state.tables.webhooks_and_records_to_fetch import Inbox
 from crossdock.values.clock import SystemClock
 
@@ -63,7 +63,7 @@ def stage(
     open_state: Callable[[], State] | None = None,
     on_hint: Callable[[], object] = lambda: None,
 ) -> Iterator[Stage]:
-    create_or_upgrade(url, PIN)
+    create_or_upgrade_state(url, PIN)
     secret, woken, refused = new_secret(), threading.Event(), RefusedCounts()
 
     def wake(_: Collection[str]) -> None:

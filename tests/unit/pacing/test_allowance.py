@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from tests.allowances import allowance, configured
 
 from crossdock.pacing.rate_limits_in_answers import RateHeaders, read_rate_limit_headers
-from crossdock.pacing.request_allowance import Allowance, Token
+from crossdock.pacing.request_allowance import RequestAllowance, TakenToken
 from crossdock.pacing.token_bucket import UNLIMITED, Bucket, BucketState, LimitEstimate, MemoryBucketStore
 from crossdock.testing.manual_clock import ManualClock
 
 
-def answer(pacer: Allowance, clock: ManualClock, tokens: list[Token], headers: RateHeaders | None) -> None:
+def answer(pacer: RequestAllowance, clock: ManualClock, tokens: list[TakenToken], headers: RateHeaders | None) -> None:
     """All requests are answered after 50 ms."""
     clock.advance(0.05)
     for token in tokens:
@@ -34,7 +34,7 @@ def test_live_requests_find_a_token_during_a_batch() -> None:
     """While a batch waits, a live request that shares its bucket does not."""
     clock = ManualClock()
     store = MemoryBucketStore(clock, BucketState.from_estimate(configured(10, 100)))
-    batch, live = Allowance(clock, store), Allowance(clock, store, priority="live")
+    batch, live = RequestAllowance(clock, store), RequestAllowance(clock, store, priority="live")
     assert len(batch.take_available(1000)) == 98
     assert batch.wait_s() > 0
     assert (live.wait_s(), len(live.take_available(1))) == (0.0, 1)
@@ -44,7 +44,7 @@ def test_jobs_share_fairly() -> None:
     """Two batches that always want more get the same, within one token."""
     clock = ManualClock()
     store = MemoryBucketStore(clock, BucketState.from_estimate(configured(100, 100)))
-    pacers, got = [Allowance(clock, store) for _ in range(2)], [0, 0]
+    pacers, got = [RequestAllowance(clock, store) for _ in range(2)], [0, 0]
     for pacer in pacers:
         pacer.take_available(50)
     for turn in range(1000):
@@ -78,7 +78,7 @@ def test_the_level_is_carried_over_to_the_next_run() -> None:
     first.take_available(1000)
     clock.advance(1.001)
     now = clock.now().timestamp()
-    second = Allowance(
+    second = RequestAllowance(
         clock, MemoryBucketStore(clock, first.bucket_state.carried_to_next_run(now, configured(10, 100)))
     )
     assert len(second.take_available(1000)) == 10
@@ -88,7 +88,7 @@ def test_a_wall_clock_set_back_does_not_stall() -> None:
     """An instant far ahead in the state is capped at the time that an empty bucket needs to fill."""
     clock = ManualClock()
     ahead = BucketState(Bucket(10, 100, clock.now().timestamp() + 1e6), configured(10, 100))
-    pacer = Allowance(
+    pacer = RequestAllowance(
         clock, MemoryBucketStore(clock, ahead.carried_to_next_run(clock.now().timestamp(), configured(10, 100)))
     )
     assert pacer.wait_s() <= 10.2
@@ -108,7 +108,7 @@ def test_a_configured_limit_is_not_exceeded() -> None:
 def test_a_reported_limit_is_adopted_at_once() -> None:
     """One answer reports rate, burst and level of an unknown bucket."""
     clock = ManualClock()
-    pacer = Allowance(clock, MemoryBucketStore(clock, BucketState.from_estimate(LimitEstimate())))
+    pacer = RequestAllowance(clock, MemoryBucketStore(clock, BucketState.from_estimate(LimitEstimate())))
     assert pacer.tokens is None
     headers = {"ratelimit-policy": '"a";q=600;w=60', "ratelimit": '"a";r=100;t=1'}
     answer(pacer, clock, list(pacer.take_available(1)), read_rate_limit_headers(headers))
@@ -120,7 +120,7 @@ def test_an_estimate_is_shared() -> None:
     """What one of two users of a bucket learns, the other knows with its next token."""
     clock = ManualClock()
     store = MemoryBucketStore(clock, BucketState.from_estimate(LimitEstimate()))
-    one, other = Allowance(clock, store), Allowance(clock, store)
+    one, other = RequestAllowance(clock, store), RequestAllowance(clock, store)
     answer(one, clock, list(one.take_available(1)), RateHeaders("draft10", 99, 100, 10.0))
     other.take_available(1)
     assert other.limit_estimate == one.limit_estimate
@@ -182,6 +182,6 @@ def test_random_answers_neither_flood_nor_stall(
 def test_an_unknown_limit_starts_with_few_requests() -> None:
     """While the limit is unknown few requests are in flight, since all of them are refused if the bucket is empty."""
     clock = ManualClock()
-    pacer = Allowance(clock, MemoryBucketStore(clock, BucketState.from_estimate(LimitEstimate())))
+    pacer = RequestAllowance(clock, MemoryBucketStore(clock, BucketState.from_estimate(LimitEstimate())))
     assert pacer.bucket_state.bucket.burst == UNLIMITED
     assert 1 <= pacer.free_in_flight_slots(0) <= 8

@@ -9,7 +9,7 @@ from tests.allowances import configured
 
 from crossdock.pacing.rate_limit_learner import AnsweredRequest, BucketSample, LimitLearner
 from crossdock.pacing.rate_limits_in_answers import RateHeaders
-from crossdock.pacing.request_allowance import LevelTracker
+from crossdock.pacing.request_allowance import ServerLevelTracker
 from crossdock.pacing.token_bucket import BucketState, BucketStoreWithLastState, LimitEstimate, MemoryBucketStore
 from crossdock.testing.manual_clock import ManualClock
 
@@ -24,7 +24,7 @@ class Bench:
         self.view = BucketStoreWithLastState(
             self.clock, MemoryBucketStore(self.clock, BucketState.from_estimate(estimate))
         )
-        self.tracker = LevelTracker(self.view, LimitLearner(self.view), self.clock.monotonic())
+        self.tracker = ServerLevelTracker(self.view, LimitLearner(self.view), self.clock.monotonic())
 
     def take(self, count: int) -> int:
         """Take tokens; the number of the first."""

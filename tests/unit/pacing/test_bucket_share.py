@@ -10,7 +10,7 @@ from tests.allowances import configured
 from tests.unit.pacing.simulation import Network, Server, Time, run
 from tests.unit.pacing.test_simulated import Client
 
-from crossdock.pacing.request_allowance import ASKED_AGAIN_S, Allowance, BucketShare, Token
+from crossdock.pacing.request_allowance import ASKED_AGAIN_S, BucketShare, RequestAllowance, TakenToken
 from crossdock.pacing.token_bucket import Bucket, BucketState, LimitEstimate, MemoryBucketStore
 from crossdock.testing.manual_clock import ManualClock
 
@@ -22,11 +22,11 @@ class Reduced(Client):
 
     def __init__(self, clock: Time, store: MemoryBucketStore, percent: Callable[[], int]) -> None:
         super().__init__(clock, store)
-        self.allowance = Allowance(clock, store, ceiling=100, reduced=BucketShare(clock, percent))
+        self.allowance = RequestAllowance(clock, store, ceiling=100, reduced=BucketShare(clock, percent))
         self.take, self.wait_s, self.room = self._counted, self.allowance.wait_s, self.allowance.free_in_flight_slots
         self.taken = 0
 
-    def _counted(self, wanted: int) -> Sequence[Token]:
+    def _counted(self, wanted: int) -> Sequence[TakenToken]:
         tokens = self.allowance.take_available(wanted)
         self.taken += len(tokens)
         return tokens

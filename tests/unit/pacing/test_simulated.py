@@ -16,7 +16,7 @@ from tests.allowances import configured
 from tests.unit.pacing.simulation import START, Network, Result, Server, Time, run
 
 from crossdock.pacing import rate_limits_in_answers as read_headers
-from crossdock.pacing.request_allowance import Allowance, Token
+from crossdock.pacing.request_allowance import RequestAllowance, TakenToken
 from crossdock.pacing.token_bucket import UNLIMITED, BucketState, LimitEstimate, MemoryBucketStore
 from crossdock.sandbox import rate_limiter
 from crossdock.sandbox.rate_limiter import Dialect, Quota
@@ -38,14 +38,14 @@ class Client:
     """An allowance behind the interface of the simulation."""
 
     def __init__(self, clock: Time, store: MemoryBucketStore) -> None:
-        self.allowance = Allowance(clock, store, ceiling=100)
+        self.allowance = RequestAllowance(clock, store, ceiling=100)
         self.take, self.wait_s, self.room = (
             self.allowance.take_available,
             self.allowance.wait_s,
             self.allowance.free_in_flight_slots,
         )
 
-    def answered(self, token: Token, *, accepted: bool, headers: Mapping[str, str]) -> None:
+    def answered(self, token: TakenToken, *, accepted: bool, headers: Mapping[str, str]) -> None:
         wait = headers.get("retry-after")
         read = read_headers.read_rate_limit_headers(headers) if headers else None
         self.allowance.record_answer(

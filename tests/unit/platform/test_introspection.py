@@ -65,23 +65,25 @@ def profile(server: Platform, **settings: Any) -> Profile:
 
 def test_an_api_key_asks_about_itself(platform: Platform) -> None:
     """It is the credential of the request and the token in its form."""
-    assert platform_access_and_clock_checks.check_access(profile(platform), ["product"]).scopes == ("products:write",)
+    assert platform_access_and_clock_checks.read_platform_access_or_raise(profile(platform), ["product"]).scopes == (
+        "products:write",
+    )
     assert platform.asked == [("Bearer k3y", {"token": ["k3y"]})]
 
 
 def test_a_client_authenticates_as_at_the_token_endpoint(platform: Platform) -> None:
     """It asks about its token; the answer takes precedence over what the token endpoint said."""
     auth = {"kind": "oauth2_client_credentials", "client_id": "c", "client_secret": "env:KEY"}
-    assert platform_access_and_clock_checks.check_access(profile(platform, auth=auth), ["product"]).scopes == (
-        "products:write",
-    )
+    assert platform_access_and_clock_checks.read_platform_access_or_raise(
+        profile(platform, auth=auth), ["product"]
+    ).scopes == ("products:write",)
     assert platform.asked == [(f"Basic {b64encode(b'c:k3y').decode()}", {"token": ["t0ken"]})]
 
 
 def test_an_answer_without_scopes_says_nothing(platform: Platform) -> None:
     """The member is optional (RFC 7662 section 2.2)."""
     platform.answer = '{"active": true}'
-    assert platform_access_and_clock_checks.check_access(profile(platform), ["product"]).scopes is None
+    assert platform_access_and_clock_checks.read_platform_access_or_raise(profile(platform), ["product"]).scopes is None
 
 
 @pytest.mark.parametrize(
@@ -102,6 +104,6 @@ def test_a_bad_answer_is_an_error_without_the_credential(
     """It names the address and the setting."""
     platform.status, platform.answer = status, answer
     with pytest.raises(error, match=text) as failed:
-        platform_access_and_clock_checks.check_access(profile(platform), ["product"])
+        platform_access_and_clock_checks.read_platform_access_or_raise(profile(platform), ["product"])
     assert "/introspect: " in str(failed.value)
     assert "k3y" not in str(failed.value)

@@ -23,7 +23,7 @@ from crossdock.config.project.stream_overrides import StreamOverrides, settings_
 from crossdock.errors import ConfigError
 from crossdock.mapping.stream_declaration import AdoptBy, Mode
 from crossdock.resources import ResourceModel, ResourceName
-from crossdock.state import parse_url
+from crossdock.state import parse_database_url
 
 Load = Callable[..., Stream[Any]]
 VERSION = "7bdc328a8706fa7e14ab2b35e0643f20"
@@ -335,7 +335,7 @@ def test_the_effective_config_has_what_applies(load_with: Load, tmp_path: Path) 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    with open_bench(tmp_path, parse_url("sqlite:///state.db", tmp_path)) as opened:
+    with open_bench(tmp_path, parse_database_url("sqlite:///state.db", tmp_path)) as opened:
         yield opened
 
 

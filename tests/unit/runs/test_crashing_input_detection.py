@@ -9,7 +9,7 @@ import pytest
 
 from crossdock.errors import RefusedError
 from crossdock.runs.crashing_input_detection import open_crash_marker
-from crossdock.state import PinnedTenant, State, create_or_upgrade, parse_url
+from crossdock.state import PinnedTenant, State, create_or_upgrade_state, parse_database_url
 from crossdock.state.tables.inputs_of_streams import CrashMark
 from crossdock.values.clock import SystemClock
 
@@ -17,8 +17,8 @@ PIN = PinnedTenant("https://api.example.com", "acme")
 
 
 def opened(folder: Path) -> State:
-    url = parse_url("sqlite:///state.db", folder)
-    create_or_upgrade(url, PIN)
+    url = parse_database_url("sqlite:///state.db", folder)
+    create_or_upgrade_state(url, PIN)
     return State(url, PIN, keys=folder / "keys")
 
 

@@ -19,7 +19,7 @@ from tests.unit.state.samples import AT, binding, intent, start
 
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.runs.live_comparison import ComparedResource, InDoubtResult, LiveComparison
-from crossdock.state import Binding, Scope, State, parse_url
+from crossdock.state import Binding, Scope, State, parse_database_url
 
 PRODUCTS, INVOICES = Scope("platform", "product", "wms"), Scope("platform", "invoice", "wms")
 BEGAN = datetime(2026, 3, 29, 12, tzinfo=UTC)
@@ -169,7 +169,7 @@ def test_exactly_what_differs_is_found(
 ) -> None:
     """Any mixture of records, in pages of any size and order: the totals and differences of a plain comparison."""
     file = shutil.copy(empty_state, tmp_path_factory.mktemp("state") / "state.db")
-    with closing(State(parse_url(f"sqlite:///{file}", Path()), PIN)) as state:
+    with closing(State(parse_database_url(f"sqlite:///{file}", Path()), PIN)) as state:
         records = {f"{number}": fate for number, fate in enumerate(fates)}
         known = [bound(k, f"lot_{k}", _lot(k, 5)) for k, fate in records.items() if fate != "added"]
         scope = Scope("platform", "inventory_lot", "wms")

@@ -15,7 +15,7 @@ from tests.unit.scheduling.wallclock import utc
 from crossdock.config.schedules.due_times import Due
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.services.scheduler.due_and_skipped_runs import DueJob, DueJobs
-from crossdock.state import DueRun, State, Transaction, create_or_upgrade, parse_url
+from crossdock.state import DueRun, State, Transaction, create_or_upgrade_state, parse_database_url
 
 BEGIN = utc(2026, 6, 1)
 NOW = utc(2026, 6, 4, 3)
@@ -37,8 +37,8 @@ def jobs(**settings: dict[str, Any]) -> DueJobs:
 @pytest.fixture
 def state(tmp_path: Path) -> Iterator[State]:
     """A state that has counted the jobs *a* and *b* since *BEGIN*."""
-    url = parse_url("sqlite:///state.db", tmp_path)
-    create_or_upgrade(url, PIN)
+    url = parse_database_url("sqlite:///state.db", tmp_path)
+    create_or_upgrade_state(url, PIN)
     with closing(State(url, PIN)) as opened:
         with opened.begin() as tx:
             for name in "ab":

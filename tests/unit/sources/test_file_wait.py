@@ -19,7 +19,7 @@ from crossdock.reading.sources.run_context import SourceContext, WaitingRun
 from crossdock.reading.sources.waiting_for_late_files import LateError
 from crossdock.reading.transport.file_store import RemoteFile, Sink, matching_files
 from crossdock.sources import DelimitedFormat, FileSource, StreamId, Wait
-from crossdock.state import Digests, FileDescription, FileFacts
+from crossdock.state import FileDescription, FileFacts, PackedDigests
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import SilentProgress
 from crossdock.values.run_messages import RunMessages, warning_and_note_texts_by_stream
@@ -94,8 +94,8 @@ class Memory:
     def unfinished_files(self, stream: str) -> dict[str, FileFacts]:
         return self._of(stream, "accepted")
 
-    def digests_removed_by_retention(self, stream: str, version: str) -> Digests:
-        return Digests()
+    def digests_removed_by_retention(self, stream: str, version: str) -> PackedDigests:
+        return PackedDigests()
 
     def mark_still_listed(self, stream: str, version: str, content_hashes: list[str]) -> None:
         """They are on record anyway."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crossdock.pacing.rate_limit_and_retry_settings import RateLimit
-from crossdock.pacing.request_allowance import Allowance
+from crossdock.pacing.request_allowance import RequestAllowance
 from crossdock.pacing.token_bucket import BucketState, LimitEstimate, MemoryBucketStore
 from crossdock.reading.sources.request_allowance_of_run import SourceAllowance
 from crossdock.reading.sources.shared_token_buckets import ApiBucket, SharedBuckets
@@ -21,7 +21,10 @@ def test_reading_and_delivery_spend_one_bucket() -> None:
     """What delivery has taken is not there for a request that reads, and the other way round."""
     clock = ManualClock()
     store = _store(clock)
-    delivery, reading = Allowance(clock, store), SourceAllowance(clock, ApiBucket(clock, Allowance(clock, store)))
+    delivery, reading = (
+        RequestAllowance(clock, store),
+        SourceAllowance(clock, ApiBucket(clock, RequestAllowance(clock, store))),
+    )
     spent = len(delivery.take_available(5))
     before = clock.monotonic()
     for _ in range(10):
@@ -36,17 +39,17 @@ def test_a_refusal_stops_delivery_as_well() -> None:
     """After a 429 with Retry-After, nothing is sent for that time."""
     clock = ManualClock()
     store = _store(clock)
-    bucket = ApiBucket(clock, Allowance(clock, store))
+    bucket = ApiBucket(clock, RequestAllowance(clock, store))
     sent = bucket.take_token_or_wait_s(None, live=False)
     assert not isinstance(sent, float)
     bucket.record_answer(sent, Answer(429, {"retry-after": "30"}, b""), throttled=True)
-    assert Allowance(clock, store).take_available(1) == []
+    assert RequestAllowance(clock, store).take_available(1) == []
 
 
 def test_a_kept_bucket_is_used_by_every_run_of_the_session() -> None:
     """It is not replaced once nobody uses it."""
     clock = ManualClock()
-    buckets, bucket = SharedBuckets(), ApiBucket(clock, Allowance(clock, _store(clock)))
+    buckets, bucket = SharedBuckets(), ApiBucket(clock, RequestAllowance(clock, _store(clock)))
     buckets.add_bucket_in_use("the platform", bucket)
     for _ in range(2):
         joined = buckets.acquire_bucket("the platform", clock, RateLimit(), None)

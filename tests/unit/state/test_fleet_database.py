@@ -11,7 +11,7 @@ from sqlalchemy import create_engine, text
 from tests.conftest import PIN
 
 from crossdock.errors import StateBusyError, StateError
-from crossdock.state import ScheduledRun, StateUrl, create_or_upgrade
+from crossdock.state import ScheduledRun, StateUrl, create_or_upgrade_state
 from crossdock.state.db import run_lease
 from crossdock.state.fleet_leadership_and_jobs import FleetDatabase, JobFacts
 
@@ -70,7 +70,7 @@ def test_a_leader_that_was_overtaken_writes_nothing(
 
 def test_the_state_of_a_tenant_is_no_database_of_a_fleet(state_url: StateUrl) -> None:
     """Their leases would be one."""
-    create_or_upgrade(state_url, PIN)
+    create_or_upgrade_state(state_url, PIN)
     with pytest.raises(StateError, match="is the state of a tenant"):
         FleetDatabase(state_url)
 

@@ -18,8 +18,8 @@ from crossdock.pacing.token_bucket import Bucket, BucketState, LimitEstimate
 from crossdock.state import (
     RunResult,
     State,
-    create_or_upgrade,
-    parse_url,
+    create_or_upgrade_state,
+    parse_database_url,
 )
 
 
@@ -68,8 +68,8 @@ def test_a_look_writes_nothing(state: State) -> None:
 
 def test_a_look_waits_for_no_writer(tmp_path: Path) -> None:
     """A read-only transaction sees the data before an unfinished write, and flushes nothing during a run."""
-    url = parse_url("sqlite:///state.db", tmp_path)
-    create_or_upgrade(url, PIN)
+    url = parse_database_url("sqlite:///state.db", tmp_path)
+    create_or_upgrade_state(url, PIN)
     state, other = State(url, PIN), State(url, PIN)
     run, log = start(state), tmp_path / "state.db-wal"
     with state.begin() as tx, other.begin_read_only() as seen:

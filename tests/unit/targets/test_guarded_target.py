@@ -10,7 +10,7 @@ from tests.unit.testing.target_connector import OrderTarget
 
 from crossdock.targets import Answer, ExpectedRecord, Outcome, Request, Update
 from crossdock.values.author_code_errors import AuthorCodeError
-from crossdock.writing.targets.target_code_guard import guarded_target
+from crossdock.writing.targets.target_code_guard import wrap_target_in_guard
 
 ANSWER = Answer(202, {}, b"")
 NEW, KNOWN = ExpectedRecord("/orders", None, "R1"), ExpectedRecord("/orders/7", "7", "R1")
@@ -35,7 +35,7 @@ class Odd(OrderTarget):
 def odd(given: Any) -> Any:
     target = Odd()
     target.given = given
-    return guarded_target(target, None)
+    return wrap_target_in_guard(target, None)
 
 
 @pytest.mark.parametrize("path", ["orders", "https://other.example/orders", "/orders\n", "/or\x1bders"])
@@ -114,7 +114,7 @@ def test_a_target_that_changes_what_it_gets_changes_no_record(method: str) -> No
         "name_in": [parts[0]],
         "also_changes": [parts[0]],
     }
-    target = guarded_target(Changing(), None)
+    target = wrap_target_in_guard(Changing(), None)
     first, second = (getattr(target, method)("orders", *arguments[method]) for _ in range(2))
     assert first == second
     assert parts == [whole] * 3
@@ -130,7 +130,7 @@ def test_a_target_keeps_nothing_that_it_has_returned() -> None:
             return made
 
     target = Reusing()
-    guarded = guarded_target(target, None)
+    guarded = wrap_target_in_guard(target, None)
     assert [guarded.payload("orders", "w", key, {}) for key in "12"] == [{**made, "note": key} for key in "12"]
     target.given = Outcome("found", status=200, target_id="7", held=made)
     found = guarded.found("orders", ANSWER, NEW)

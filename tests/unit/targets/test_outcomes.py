@@ -679,7 +679,7 @@ def test_a_create_that_is_known_by_its_name_is_denied_by_false(body: bytes, kind
 def test_what_is_only_accepted_has_nothing_to_show_yet() -> None:
     """A record that is changed later is looked up until it is, and is no dead letter meanwhile."""
     told = answer_outcomes.outcome_of_write(Answer(202, {}, b"null"), ExpectedRecord(target_id="7"))
-    assert answer_outcomes.pending_if_accepted(told, 202).kind == "pending"
+    assert answer_outcomes.outcome_or_pending_if_accepted(told, 202).kind == "pending"
 
 
 def test_several_results_are_no_success_of_one() -> None:
@@ -773,7 +773,7 @@ def test_a_cache_does_not_know_what_was_just_made(headers: dict[str, str], kind:
     """What it has found before the create is no answer to a look-up after it."""
     told = Answer(status, headers, body)
     found = answer_outcomes.outcome_of_look_up(told, ExpectedRecord(target_id=None if status == 200 else "7"))
-    assert (found.kind, answer_outcomes.unavailable_if_cached(found, told).kind) == ("absent", kind)
+    assert (found.kind, answer_outcomes.outcome_or_unavailable_if_cached(found, told).kind) == ("absent", kind)
 
 
 BY_ADDRESS = answer_outcomes.RecordShape(id="/url", id_form="/orders/{id}/")

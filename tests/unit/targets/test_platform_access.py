@@ -18,7 +18,7 @@ from crossdock.errors import ClockError, UnauthorizedError
 from crossdock.platform.platform_config import Profile
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.writing.targets import platform_access_and_clock_checks
-from crossdock.writing.targets.platform_access_and_clock_checks import check_clock_if_known
+from crossdock.writing.targets.platform_access_and_clock_checks import compare_clock_or_raise
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -76,7 +76,8 @@ def profile_of(base_url: str, **settings: Any) -> Profile:
 def test_only_the_given_resources_are_requested(platform: Dated, profile: Profile) -> None:
     """One record of each is listed, and nothing else."""
     assert (
-        platform_access_and_clock_checks.check_access(profile, ["product"]).text == f"{profile.base_url} grants access"
+        platform_access_and_clock_checks.read_platform_access_or_raise(profile, ["product"]).text
+        == f"{profile.base_url} grants access"
     )
     assert platform.paths == ["/api/v1/catalog/products?limit=1"]
 
@@ -88,14 +89,16 @@ def test_only_the_given_resources_are_requested(platform: Dated, profile: Profil
 def test_a_credential_that_may_only_write_is_valid(platform: Dated, profile: Profile, challenge: str) -> None:
     """A 403 that names the scope as the reason proves that the credential is valid (RFC 6750)."""
     platform.status, platform.challenge = 403, challenge
-    access = platform_access_and_clock_checks.check_access(profile, ["product"])
+    access = platform_access_and_clock_checks.read_platform_access_or_raise(profile, ["product"])
     assert (access.text, access.unreadable) == (f"{profile.base_url} grants access", ("product",))
 
 
 def test_one_readable_resource_proves_the_credential(platform: Dated, profile: Profile) -> None:
     """A 403 without a reason is then about one resource, not about the tenant."""
     platform.of_resource = {"customers": 403}
-    assert platform_access_and_clock_checks.check_access(profile, ["product", "customer"]).unreadable == ("customer",)
+    assert platform_access_and_clock_checks.read_platform_access_or_raise(
+        profile, ["product", "customer"]
+    ).unreadable == ("customer",)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +115,7 @@ def test_a_rejected_credential_is_an_error(
     """The message has the status and says what was requested."""
     platform.status, platform.challenge = status, challenge
     with pytest.raises(UnauthorizedError, match=f"HTTP {status}") as failed:
-        platform_access_and_clock_checks.check_access(profile, ["product"])
+        platform_access_and_clock_checks.read_platform_access_or_raise(profile, ["product"])
     assert "the request was to list one product" in str(failed.value)
 
 
@@ -133,10 +136,10 @@ def test_any_answer_shows_the_time(
     """A clock that differs by more than the limit is an error with the difference and its direction."""
     platform.status = status
     if said is None:
-        assert check_clock_if_known(profile, ManualClock(NOON + ahead), "product")
+        assert compare_clock_or_raise(profile, ManualClock(NOON + ahead), "product")
         return
     with pytest.raises(ClockError, match=said) as failed:
-        check_clock_if_known(profile, ManualClock(NOON + ahead), "product")
+        compare_clock_or_raise(profile, ManualClock(NOON + ahead), "product")
     assert failed.value.exit_code == 3
     assert "set the clock" in str(failed.value)
 
@@ -145,20 +148,20 @@ def test_any_answer_shows_the_time(
 def test_an_answer_without_a_date_is_not_compared(platform: Dated, profile: Profile, date: str | None) -> None:
     """Without a readable date there is nothing to compare."""
     platform.date = date
-    assert not check_clock_if_known(profile, ManualClock(NOON + timedelta(days=31)), "product")
+    assert not compare_clock_or_raise(profile, ManualClock(NOON + timedelta(days=31)), "product")
 
 
 def test_an_unavailable_platform_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     """The run itself will report the failure."""
     monkeypatch.setenv("KEY", "k")
-    assert not check_clock_if_known(profile_of("http://127.0.0.1:9"), ManualClock(NOON), "product")
+    assert not compare_clock_or_raise(profile_of("http://127.0.0.1:9"), ManualClock(NOON), "product")
 
 
 def test_the_comparison_can_be_switched_off(platform: Dated, monkeypatch: pytest.MonkeyPatch) -> None:
     """With ``max_clock_skew_s: null`` no request is made."""
     monkeypatch.setenv("KEY", "k")
     profile = profile_of(f"http://127.0.0.1:{platform.server_port}", max_clock_skew_s=None)
-    assert check_clock_if_known(profile, ManualClock(NOON + timedelta(days=31)), "product")
+    assert compare_clock_or_raise(profile, ManualClock(NOON + timedelta(days=31)), "product")
     assert platform.asked == 0
 
 
@@ -170,7 +173,7 @@ def test_the_limit_is_the_setting(limit_s: float, ahead_s: int) -> None:
         profile = profile_of(f"http://127.0.0.1:{platform.server_port}", max_clock_skew_s=limit_s)
         clock = ManualClock(NOON + timedelta(seconds=ahead_s))
         if abs(ahead_s) <= limit_s:
-            assert check_clock_if_known(profile, clock, "product")
+            assert compare_clock_or_raise(profile, clock, "product")
         else:
             with pytest.raises(ClockError):
-                check_clock_if_known(profile, clock, "product")
+                compare_clock_or_raise(profile, clock, "product")

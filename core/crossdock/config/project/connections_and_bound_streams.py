@@ -44,7 +44,7 @@ from crossdock.values.config_file import Document
 from crossdock.values.misspelt_attributes import misspelt_attribute_class_and_message
 from crossdock.values.record_keys import key_text, trimmed_key
 from crossdock.writing.targets.target import ConnectorTarget, Target, TargetResource
-from crossdock.writing.targets.target_code_guard import defect_of_target_class, guarded_target
+from crossdock.writing.targets.target_code_guard import defect_of_target_class, wrap_target_in_guard
 
 if TYPE_CHECKING:
     from crossdock.reading.sources.api_declaration import Api
@@ -184,7 +184,7 @@ class Connection:
             if made is None:
                 return None
             made.connect(self.name, account, functools.partial(_required_api, self), clock)
-        return guarded_target(made, self.settings)
+        return wrap_target_in_guard(made, self.settings)
 
 
 def cursor_version(stream: Stream[Any], settings: Settings) -> str:

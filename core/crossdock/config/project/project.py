@@ -43,11 +43,11 @@ from crossdock.state import (
     State,
     StateUrl,
     Transaction,
-    create_or_upgrade,
-    parse_url,
+    create_or_upgrade_state,
+    parse_database_url,
 )
 from crossdock.state.db.schema import VERSION
-from crossdock.state.sidecar_files.folder_owner_and_fence import claim_folder
+from crossdock.state.sidecar_files.folder_owner_and_fence import claim_folder_or_raise
 from crossdock.state.upkeep.retention import PurgeTimes
 from crossdock.values import config_file
 from crossdock.values.clock import Clock, SystemClock
@@ -354,7 +354,7 @@ class Project(Struct, frozen=True):
             )
             tx.audit_log.put(entry)
 
-        create_or_upgrade(self.state_url, self.pinned_tenant, log)
+        create_or_upgrade_state(self.state_url, self.pinned_tenant, log)
         return found
 
     def open_state(self, *, read_only: bool = False) -> State:
@@ -366,7 +366,7 @@ class Project(Struct, frozen=True):
 
     def claim_folders_beside_spool(self) -> None:
         """Raise StateError if the folders beside the spool belong to the state of another config."""
-        claim_folder(self.folder_beside_spool("keys"), self.state_url, self.pinned_tenant)
+        claim_folder_or_raise(self.folder_beside_spool("keys"), self.state_url, self.pinned_tenant)
 
     @contextmanager
     def open_state_exclusively(self, *, restored: bool = False) -> Iterator[State]:
@@ -390,7 +390,7 @@ class Project(Struct, frozen=True):
             bucket_state = BucketState.from_earlier_run(earlier, target.estimate(earlier), clock.now().timestamp())
             yield MemoryBucketStore(clock, bucket_state)
             return
-        url = parse_url(rate.shared, self.folder or self.path.parent, where="platform.rate.shared")
+        url = parse_database_url(rate.shared, self.folder or self.path.parent, where="platform.rate.shared")
         name = self.shared_bucket or f"{self.platform.tenant} at {self.platform.base_url}"
         with closing(SharedBucket(url, clock, name, rate.estimate)) as store:
             yield store
@@ -476,7 +476,7 @@ def _check_waves(document: Document, project: Project, migration: MigrationConfi
 
 def _parse_database_url(document: Document, address: str, place: Place) -> StateUrl:
     try:
-        return parse_url(address, document.folder)
+        return parse_database_url(address, document.folder)
     except ConfigError as error:
         message = f"{'.'.join(map(str, place))}: {error.message}"
         raise ConfigError(message, where=document.where(place), hint=error.hint, code=error.code) from error

@@ -16,7 +16,7 @@ from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.stream_input_report import known_file_description
 from crossdock.reading.sources.waiting_for_late_files import has_file_arrived_since_due
 from crossdock.reading.transport.file_store import RemoteFile
-from crossdock.state import Digests, FileDescription, FileFacts
+from crossdock.state import FileDescription, FileFacts, PackedDigests
 
 ONE_DAY = timedelta(days=1)
 _NOT_YET = datetime.max.replace(tzinfo=UTC)
@@ -254,7 +254,7 @@ class KnownFiles:
         together = [facts for facts in done if facts.accepted_at == done[-1].accepted_at]
         return self._order.sorted_oldest_first(together, self._run.clock.now())[-1] if together else None
 
-    def _hashes_removed_by_retention(self, stream_id: StreamId) -> Digests:
+    def _hashes_removed_by_retention(self, stream_id: StreamId) -> PackedDigests:
         return self._cached_from_log(self._intake.digests_removed_by_retention, stream_id.stream, stream_id.version)
 
     def kept_copies(self) -> dict[str, FileFacts]:

@@ -24,7 +24,7 @@ from crossdock.reading.sources.request_allowance_of_run import ApiUsage
 from crossdock.reading.sources.shared_growth_check_pauses import GrowthChecks
 from crossdock.reading.sources.shared_token_buckets import SharedBuckets
 from crossdock.reading.sources.stream_input_report import InputFacts
-from crossdock.state import Digests, FileDescription, FileFacts
+from crossdock.state import FileDescription, FileFacts, PackedDigests
 from crossdock.values.author_code_errors import AuthorCodeError, convert_author_errors
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
@@ -53,7 +53,7 @@ class IntakeLog(Protocol):
     def unfinished_files(self, stream: str) -> dict[str, FileFacts]:
         """Return the files accepted and not finished, by content hash."""
 
-    def digests_removed_by_retention(self, stream: str, version: str) -> Digests:
+    def digests_removed_by_retention(self, stream: str, version: str) -> PackedDigests:
         """Return the files finished under *version* so long ago that `finished_files` does not list them."""
 
     def mark_still_listed(self, stream: str, version: str, content_hashes: list[str]) -> None:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from crossdock.pacing import rate_limits_in_answers
 from crossdock.pacing.rate_limit_and_retry_settings import LimitSettings
 from crossdock.pacing.rate_limits_in_answers import Throttling
-from crossdock.pacing.request_allowance import Allowance, Token
+from crossdock.pacing.request_allowance import RequestAllowance, TakenToken
 from crossdock.pacing.token_bucket import Bucket, BucketState, MemoryBucketStore
 from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.values.clock import Clock
@@ -64,7 +64,7 @@ def _valid_number_or_none(value: Any) -> float | None:
 class SentRequest(Struct, frozen=True, eq=False):
     """A request that took a token, with the query of a GraphQL request; two are never equal."""
 
-    token: Token
+    token: TakenToken
     query: str | None
 
 
@@ -77,7 +77,7 @@ class ApiBucket:
         users: How many runs use it now.
     """
 
-    def __init__(self, clock: Clock, allowance: Allowance) -> None:
+    def __init__(self, clock: Clock, allowance: RequestAllowance) -> None:
         self._clock, self._allowance, self._lock = clock, allowance, threading.Lock()
         self._costs = QueryCosts()
         self._in_flight: list[SentRequest] = []
@@ -157,7 +157,7 @@ class ApiBucket:
         """
         with self._lock:
             kept = self._allowance.bucket_state.carried_to_next_run(self._clock.now().timestamp(), earlier.estimate)
-            self._allowance = Allowance(self._clock, MemoryBucketStore(self._clock, kept), one_by_one=True)
+            self._allowance = RequestAllowance(self._clock, MemoryBucketStore(self._clock, kept), one_by_one=True)
 
     def record_unanswered_request(self, sent: SentRequest) -> None:
         """Record that *sent* has no answer. Its token is spent."""
@@ -174,7 +174,7 @@ def make_api_bucket(clock: Clock, limit: LimitSettings, earlier: BucketState | N
     """
     estimate = limit.estimate(earlier.estimate if earlier else None)
     store = MemoryBucketStore(clock, BucketState.from_earlier_run(earlier, estimate, clock.now().timestamp()))
-    return ApiBucket(clock, Allowance(clock, store, one_by_one=True))
+    return ApiBucket(clock, RequestAllowance(clock, store, one_by_one=True))
 
 
 class SharedBuckets:

@@ -64,7 +64,7 @@ class TokenFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        kept = folder_owner_and_fence.path_in_user_folder(f"tokens {path.resolve()}")
+        kept = folder_owner_and_fence.fence_file_in_user_folder(f"tokens {path.resolve()}")
         self._newest = [path.with_name(f"{path.name}.newest"), *kept]
 
     def read(self) -> StoredTokens | None:

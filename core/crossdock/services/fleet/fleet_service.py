@@ -24,7 +24,7 @@ from crossdock.services.notifications.run_events_and_messages import RunOverdue,
 from crossdock.services.observability.health_and_metrics import Metrics, Part
 from crossdock.services.scheduler import run_event_builders
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
-from crossdock.state.fleet_leadership_and_jobs import FleetDatabase, JobFacts, Leader
+from crossdock.state.fleet_leadership_and_jobs import FleetDatabase, FleetLeader, JobFacts
 from crossdock.values.clock import Clock
 from crossdock.values.process_names import own_process_name
 from crossdock.values.run_messages import RunMessage, warning_and_note_texts
@@ -164,7 +164,7 @@ class FleetService:
         self._reports = FleetReporting(clock, metrics, notices)
         self._scheduler = make_scheduler(self._reports, self._remember_job_facts)
         self._resources = ExitStack()  # of leading
-        self._leader: Leader | None = None
+        self._leader: FleetLeader | None = None
         self._stands_by = False
         self._facts: dict[str, dict[str, JobFacts]] = {}  # to be written
         self._reload = False

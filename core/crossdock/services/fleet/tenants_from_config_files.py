@@ -14,7 +14,7 @@ from crossdock.config.project.project import Project
 from crossdock.config.schedules.job_and_schedule_config import JOBS_EXAMPLE, JobConfig
 from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import Profile
-from crossdock.state import StateUrl, parse_url
+from crossdock.state import StateUrl, parse_database_url
 from crossdock.state.db.database_opening_and_errors import url_without_password
 from crossdock.values import config_file, exact_json
 from crossdock.values.config_base_types import NAME_FORM, Secret, is_valid_name
@@ -37,7 +37,7 @@ def load_fleet_base(*paths: Path) -> FleetBase:
     """Read the sections ``fleet`` and ``notify`` of the base file and of those that override it. They have defaults."""
     if not paths:
         config = FleetConfig()
-        return FleetBase((), config, parse_url(config.database, Path.cwd(), where="fleet.database"), None)
+        return FleetBase((), config, parse_database_url(config.database, Path.cwd(), where="fleet.database"), None)
     paths = tuple(path.absolute() for path in paths)  # workers may be started in another folder
     document = config_file.read(*paths)
     config = document.validated_as_model(FleetConfig, document.data.get("fleet") or {}, ("fleet",))
@@ -45,7 +45,7 @@ def load_fleet_base(*paths: Path) -> FleetBase:
     return FleetBase(
         paths,
         config,
-        parse_url(config.database, document.folder, where="fleet.database"),
+        parse_database_url(config.database, document.folder, where="fleet.database"),
         None if notify is None else document.validated_as_model(NotifyConfig, notify, ("notify",)),
     )
 

@@ -29,7 +29,7 @@ from crossdock.state import DueRun, State, Transaction
 from crossdock.state.fleet_leadership_and_jobs import JobFacts
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.run_messages import RunMessage
-from crossdock.writing.targets.platform_access_and_clock_checks import check_clock_if_known
+from crossdock.writing.targets.platform_access_and_clock_checks import compare_clock_or_raise
 
 MOST_PENDING = 100  # runs in one result; the others follow when people were notified of these
 _INTERRUPT = threading.Event()
@@ -120,7 +120,7 @@ def _send_notices_and_collect_facts(loaded: Project, call: ScheduledCall) -> Cal
 def _count_jobs_first_seen_ahead_from_now(loaded: Project, state: State, clock: Clock) -> None:
     now = clock.now()
     ahead = state.run_read_only(lambda tx: tx.scheduled_runs.jobs_first_seen_after(now + ON_TIME))
-    if ahead and check_clock_if_known(loaded.platform, clock, loaded.access_test_resources[0]):
+    if ahead and compare_clock_or_raise(loaded.platform, clock, loaded.access_test_resources[0]):
         log_jobs_first_seen_ahead(ahead)
         state.run_transaction(lambda tx: tx.scheduled_runs.count_jobs_from(ahead, now))
 
@@ -150,7 +150,7 @@ def _run_job(loaded: Project, due_run: DueRun, clock: Clock) -> CallResult:
         state = session.state
         if due_run.job in state.run_read_only(lambda tx: tx.scheduled_runs.paused_jobs()):
             return CallResult(outcome="paused", jobs=state.run_transaction(lambda tx: _job_facts(tx, loaded)))
-        check_clock_if_known(loaded.platform, clock, loaded.access_test_resources[0])
+        compare_clock_or_raise(loaded.platform, clock, loaded.access_test_resources[0])
         problems = tuple(
             pending_notices.notify_of_killed_run(
                 loaded, notification_sender_of_project(loaded, clock), clock, due_run.job

@@ -12,7 +12,7 @@ from crossdock.errors import CrossdockError, StateBusyError, text_with_code
 from crossdock.services.scheduler.stderr_log import LOGGER
 from crossdock.state.upkeep import purge_and_compaction
 from crossdock.values.clock import Clock
-from crossdock.writing.targets.platform_access_and_clock_checks import require_clock_of_platform
+from crossdock.writing.targets.platform_access_and_clock_checks import raise_unless_clock_is_proved_right
 
 EVERY = timedelta(days=1)  # for all schedulers of a state together
 RETRY_AFTER = timedelta(hours=1)
@@ -59,7 +59,7 @@ class RetentionTask:
         assert project.retention is not None
         ages = project.purge_times(project.retention, now)
         with project.open_state_exclusively() as state:
-            require_clock_of_platform(project.platform, self._clock, project.access_test_resources[0])
+            raise_unless_clock_is_proved_right(project.platform, self._clock, project.access_test_resources[0])
             purged, is_whole = purge_and_compaction.purge_in_batches(state, ages, batches=BATCHES)
             if is_whole:
                 state.run_transaction(lambda tx: tx.retention.store_applied_time(now))

@@ -23,7 +23,7 @@ from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
 from crossdock.state import DueRun, ScheduledRun, State, Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.process_names import own_process_name
-from crossdock.writing.targets.platform_access_and_clock_checks import check_clock_if_known
+from crossdock.writing.targets.platform_access_and_clock_checks import compare_clock_or_raise
 
 ON_TIME = timedelta(minutes=5)  # runs due this short before a scheduler started were not missed
 CLOCK_SET_S = 1.0  # a larger jump means that the clock was set
@@ -297,7 +297,9 @@ class Scheduler:
     def _check_clock_with_platform(self, now: datetime) -> None:
         """Compare the clock with the platform's, once and whenever it was set. Raise ClockError if it is wrong."""
         if not self._is_clock_checked(now):
-            compared = check_clock_if_known(self._project.platform, self._clock, self._project.access_test_resources[0])
+            compared = compare_clock_or_raise(
+                self._project.platform, self._clock, self._project.access_test_resources[0]
+            )
             self._checked_offset_s = self._wall_minus_monotonic_s(now) if compared else None
 
     def _is_clock_checked(self, now: datetime) -> bool:

@@ -88,7 +88,9 @@ def _webhook_and_target_findings(loaded: Project, connection: Connection) -> Ite
 def _platform_findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
     """Request what delivery needs to read, or else one list, for which a refusal also suffices."""
     try:
-        access = platform_access_and_clock_checks.check_access(loaded.platform, loaded.access_test_resources)
+        access = platform_access_and_clock_checks.read_platform_access_or_raise(
+            loaded.platform, loaded.access_test_resources
+        )
     except CrossdockError as error:
         yield "platform", _finding_of_error(error)
         return
@@ -125,7 +127,7 @@ def _platform_findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
 def _clock_text(profile: Profile, ahead_s: float | None) -> str:
     if ahead_s is None:
         return "the platform's answers do not say the time"
-    platform_access_and_clock_checks.refuse_large_clock_difference(profile, ahead_s)
+    platform_access_and_clock_checks.raise_if_clock_difference_too_large(profile, ahead_s)
     if abs(ahead_s) < _SAME_S:
         return "as the platform's"
     return f"{duration_text(abs(ahead_s))} {'ahead of' if ahead_s > 0 else 'behind'} the platform's"

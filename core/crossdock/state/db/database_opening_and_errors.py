@@ -86,7 +86,7 @@ def url_without_password(url: URL) -> str:
 
 
 @contextmanager
-def translated_database_errors(url: URL) -> Iterator[None]:
+def database_errors_as_state_errors(url: URL) -> Iterator[None]:
     """Raise the database library's errors as `StateError`, without SQL and without values."""
     try:
         yield
@@ -98,11 +98,11 @@ def translated_database_errors(url: URL) -> Iterator[None]:
     except DBAPIError as error:
         cause = error.orig or error
         reason = next(iter(str(cause).strip().splitlines()), type(cause).__name__)
-        raise _unusable_state_error(url, reason, _advice(cause)) from None
+        raise _unusable_state_error(url, reason, _hint_for_database_error(cause)) from None
 
 
 @contextmanager
-def translated_os_errors(url: URL) -> Iterator[None]:
+def os_errors_as_state_errors(url: URL) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -113,7 +113,7 @@ def damaged_file_error(url: URL) -> StateError:
     return _unusable_state_error(url, "database disk image is malformed", _BACKUP_ALONE)
 
 
-def is_transient(error: DBAPIError) -> bool:
+def is_transient_database_error(error: DBAPIError) -> bool:
     """Return whether a retry may succeed: after a lost connection, a deadlock or a restart of the server."""
     code = _sqlstate(error.orig)
     if isinstance(error.orig, sqlite3.Error):
@@ -128,7 +128,7 @@ def _unusable_state_error(url: URL, reason: str, hint: str) -> StateError:
     )
 
 
-def _advice(cause: BaseException) -> str:
+def _hint_for_database_error(cause: BaseException) -> str:
     if isinstance(cause, sqlite3.Error):
         return _SQLITE.get(getattr(cause, "sqlite_errorcode", 0) & 0xFF, _OTHER)
     code = _sqlstate(cause)
@@ -143,7 +143,7 @@ def _sqlstate(cause: BaseException | None) -> str:
 _FORMS = "sqlite:///acme.db or postgresql://user@host/database"
 
 
-def parse_url(text: str, folder: Path, *, where: str = "state") -> URL:
+def parse_database_url(text: str, folder: Path, *, where: str = "state") -> URL:
     """Parse the database address at *where* in the config. A SQLite path is relative to *folder*."""
     try:
         url = make_url(text)
@@ -159,15 +159,15 @@ def parse_url(text: str, folder: Path, *, where: str = "state") -> URL:
             code="database_address_invalid",
         )
     if url.drivername == "sqlite":
-        return _checked_sqlite_url(url, folder, where)
+        return _sqlite_url_or_raise(url, folder, where)
     if url.drivername in {"postgresql", "postgresql+psycopg"}:
-        return _checked_postgresql_url(url.set(drivername="postgresql+psycopg"), where)
+        return _postgresql_url_or_raise(url.set(drivername="postgresql+psycopg"), where)
     raise ConfigError(
         "must be a SQLite file or a PostgreSQL database", where=where, hint=_FORMS, code="database_address_invalid"
     )
 
 
-def _checked_sqlite_url(url: URL, folder: Path, where: str) -> URL:
+def _sqlite_url_or_raise(url: URL, folder: Path, where: str) -> URL:
     name = url.database or ""
     if name in {"", ":memory:"} or "\0" in name or url.host or url.port or url.username or url.query:
         problem = "must be a SQLite file, three slashes before its path and no parameters, or a PostgreSQL database"
@@ -180,7 +180,7 @@ def _checked_sqlite_url(url: URL, folder: Path, where: str) -> URL:
         ) from None
 
 
-def _checked_postgresql_url(url: URL, where: str) -> URL:
+def _postgresql_url_or_raise(url: URL, where: str) -> URL:
     try:
         url.get_dialect()().create_connect_args(url)
     except (ArgumentError, ValueError, TypeError):
@@ -216,31 +216,33 @@ class PinnedTenant(Struct, frozen=True):
     tenant: str
 
 
-def create_or_upgrade(url: URL, pin: PinnedTenant, on_schema_change: Callable[[Connection, int], None]) -> bool:
-    """Create the state and return True, or upgrade an old one: see `crossdock.state.open_state.create_or_upgrade`."""
+def create_or_upgrade_database(
+    url: URL, pin: PinnedTenant, on_schema_change: Callable[[Connection, int], None]
+) -> bool:
+    """Create the state and return True, or upgrade an old one: see `crossdock.state.open_state.create_or_upgrade_state`."""
     if url.drivername == "sqlite":
-        _create_file(url, restrict=True)
-    engine = _engine(url, read_only=False)
+        _create_private_file(url, restrict=True)
+    engine = _make_engine(url, read_only=False)
     try:
-        with translated_database_errors(url), exclusive_schema_change(engine) as connection:
+        with database_errors_as_state_errors(url), begin_exclusive_schema_change(engine) as connection:
             created = not inspect(connection).has_table(schema.meta.name)
             if created:
-                _refuse_if_in_default_schema(connection, url, pin)
-                _refuse_tables_of_others(connection, url)
+                _raise_if_state_in_default_schema(connection, url, pin)
+                _raise_if_tables_of_others(connection, url)
                 schema.metadata.create_all(connection)
                 facts = {"version": str(schema.VERSION), "base_url": pin.base_url, "tenant": pin.tenant}
                 connection.execute(insert(schema.meta), [{"name": n, "value": v} for n, v in facts.items()])
-                schema_migrations.seed(connection)
+                schema_migrations.insert_lease_and_identity(connection)
                 on_schema_change(connection, 0)
-            elif (version := _check_tenant_and_read_version(connection, url, pin)) < schema.VERSION:
-                schema_migrations.migrate(connection, schema_migrations.MIGRATIONS)
+            elif (version := _read_version_or_raise_if_other_tenant(connection, url, pin)) < schema.VERSION:
+                schema_migrations.apply_schema_migrations(connection, schema_migrations.MIGRATIONS)
                 on_schema_change(connection, version)
     finally:
         engine.dispose()
     return created
 
 
-def _refuse_if_in_default_schema(connection: Connection, url: URL, pin: PinnedTenant) -> None:
+def _raise_if_state_in_default_schema(connection: Connection, url: URL, pin: PinnedTenant) -> None:
     """Raise StateError if the state is in PostgreSQL's default schema, and the address names another one.
 
     Earlier versions ignored that. With a second, empty state all records would be sent again.
@@ -256,7 +258,7 @@ def _refuse_if_in_default_schema(connection: Connection, url: URL, pin: PinnedTe
         raise StateError(message, where=url_without_password(url), hint=hint, code="state_missing")
 
 
-def _refuse_tables_of_others(connection: Connection, url: URL) -> None:
+def _raise_if_tables_of_others(connection: Connection, url: URL) -> None:
     """Raise StateError if a table has a name of ours, such as ``jobs``: it would be used in place of ours."""
     found = inspect(connection)
     names = (table.name for table in schema.metadata.sorted_tables if table is not schema.buckets)  # may be shared
@@ -269,16 +271,16 @@ def _refuse_tables_of_others(connection: Connection, url: URL) -> None:
         )
 
 
-def open_engine(url: URL, pin: PinnedTenant, *, read_only: bool, waits_s: float = BUSY_S) -> Engine:
-    """Open a state that `create_or_upgrade` made. Raises StateError if it has another pin or version."""
+def open_engine_of_state(url: URL, pin: PinnedTenant, *, read_only: bool, waits_s: float = BUSY_S) -> Engine:
+    """Open a state that `create_or_upgrade_database` made. Raises StateError if it has another pin or version."""
     if url.drivername == "sqlite" and not Path(url.database or "").is_file():
         raise _missing_state_error(url)
-    engine = _engine(url, read_only=read_only, waits_s=waits_s)
+    engine = _make_engine(url, read_only=read_only, waits_s=waits_s)
     try:
-        with translated_database_errors(url), engine.begin() as connection:
+        with database_errors_as_state_errors(url), engine.begin() as connection:
             if not inspect(connection).has_table(schema.meta.name):
                 raise _missing_state_error(url)
-            version = _check_tenant_and_read_version(connection, url, pin)
+            version = _read_version_or_raise_if_other_tenant(connection, url, pin)
             if version < schema.VERSION:
                 raise StateError(
                     f"the state has version {version}, this crossdock needs {schema.VERSION}",
@@ -292,34 +294,34 @@ def open_engine(url: URL, pin: PinnedTenant, *, read_only: bool, waits_s: float 
     return engine
 
 
-def open_or_create_unchecked_database(url: URL) -> Engine:
+def open_or_create_less_durable_database(url: URL) -> Engine:
     """Open or create a database whose last commits may be lost in a power failure, but not in a crash of a process."""
     if url.drivername != "sqlite":
-        return _engine(url, read_only=False)
-    _create_file(url, restrict=False)
-    return _sqlite_engine(url, read_only=False, synchronous="NORMAL")
+        return _make_engine(url, read_only=False)
+    _create_private_file(url, restrict=False)
+    return _make_sqlite_engine(url, read_only=False, synchronous="NORMAL")
 
 
-def state_id(engine: Engine, url: URL) -> str:
+def identity_of_state(engine: Engine, url: URL) -> str:
     """Return the identity of a state, which its copies share."""
-    with translated_database_errors(url), read_only_connection(engine) as connection:
+    with database_errors_as_state_errors(url), begin_read_only_connection(engine) as connection:
         return _read_meta(connection)[schema_migrations.IDENTITY]
 
 
-def refuse_damaged_file(engine: Engine, url: URL) -> None:
+def raise_if_file_damaged(engine: Engine, url: URL) -> None:
     """Raise StateError if a SQLite file is damaged, as one in which the log of another file was written.
 
     It reads the whole file. Without it, a lost page of an index hides records until somebody needs them.
     """
     if engine.dialect.name != "sqlite":
         return
-    with translated_database_errors(url), read_only_connection(engine) as connection:
+    with database_errors_as_state_errors(url), begin_read_only_connection(engine) as connection:
         if connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar() != "ok":
             raise damaged_file_error(url)
 
 
 @contextmanager
-def exclusive_schema_change(engine: Engine) -> Iterator[Connection]:
+def begin_exclusive_schema_change(engine: Engine) -> Iterator[Connection]:
     """Begin a transaction that changes tables, in one process at a time: PostgreSQL needs a lock for that."""
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
@@ -328,7 +330,7 @@ def exclusive_schema_change(engine: Engine) -> Iterator[Connection]:
 
 
 @contextmanager
-def read_only_connection(engine: Engine) -> Iterator[Connection]:
+def begin_read_only_connection(engine: Engine) -> Iterator[Connection]:
     """Begin a transaction that cannot write. It neither waits for writers nor blocks them, and flushes nothing."""
     with engine.connect().execution_options(**{_READONLY: True}) as connection, connection.begin():
         if engine.dialect.name != "sqlite":
@@ -341,10 +343,10 @@ def read_only_connection(engine: Engine) -> Iterator[Connection]:
             connection.exec_driver_sql("PRAGMA query_only=OFF")
 
 
-def _create_file(url: URL, *, restrict: bool) -> None:
+def _create_private_file(url: URL, *, restrict: bool) -> None:
     """Create a missing file for its owner only, and *restrict* an existing one. SQLite's log gets the same mode."""
     path = Path(os.path.realpath(url.database or ""))  # SQLite creates the target of a link
-    with translated_os_errors(url):
+    with os_errors_as_state_errors(url):
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
             create_private(path).close()
@@ -354,24 +356,24 @@ def _create_file(url: URL, *, restrict: bool) -> None:
             path.chmod(0o600)
 
 
-def _engine(url: URL, *, read_only: bool, waits_s: float = BUSY_S) -> Engine:
+def _make_engine(url: URL, *, read_only: bool, waits_s: float = BUSY_S) -> Engine:
     if url.drivername == "sqlite":
-        return _sqlite_engine(url, read_only=read_only, waits_s=waits_s)
+        return _make_sqlite_engine(url, read_only=read_only, waits_s=waits_s)
     schema.unverified_bindings.dialect_kwargs["postgresql_where"] = schema.bindings.c.unverified.is_(True)
-    settings = _given_settings(url)
+    settings = _session_settings_of_address(url)
     if read_only:
         settings.append("-c default_transaction_read_only=on")
     if waits_s < BUSY_S:
         settings.append(f"-c lock_timeout={waits_s * 1_000:.0f} -c statement_timeout={waits_s * 1_000:.0f}")
     arguments = {"options": " ".join(settings), "connect_timeout": 10}
-    with translated_database_errors(url):
+    with database_errors_as_state_errors(url):
         engine = create_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=arguments)
     if not read_only:
-        event.listen(engine, "connect", _commit_to_disk)
+        event.listen(engine, "connect", _make_commits_wait_for_disk)
     return engine
 
 
-def _commit_to_disk(connection: Any, _record: Any) -> None:
+def _make_commits_wait_for_disk(connection: Any, _record: Any) -> None:
     """Have commits wait for the disk, as those to a SQLite file do, if the server is set up not to.
 
     An intent must outlive a crash of the server, since its request is sent after the commit. Other settings than "off",
@@ -382,7 +384,7 @@ def _commit_to_disk(connection: Any, _record: Any) -> None:
     connection.commit()
 
 
-def _given_settings(url: URL) -> list[str]:
+def _session_settings_of_address(url: URL) -> list[str]:
     """Return the settings of sessions in the address, or else in PGOPTIONS, such as the schema of the tables.
 
     What is passed on beside the address takes their place (libpq, 34.1.2), so it has to contain them.
@@ -391,7 +393,7 @@ def _given_settings(url: URL) -> list[str]:
     return list(given) if isinstance(given, tuple) else [given] if given else []
 
 
-def _sqlite_engine(url: URL, *, read_only: bool, synchronous: str = "FULL", waits_s: float = BUSY_S) -> Engine:
+def _make_sqlite_engine(url: URL, *, read_only: bool, synchronous: str = "FULL", waits_s: float = BUSY_S) -> Engine:
     if read_only:
         uri = Path(url.database or "").absolute().as_uri()  # escapes #, ? and %
         url = url.set(database=uri, query={"mode": "ro", "uri": "true"})
@@ -439,7 +441,7 @@ def _read_meta(connection: Connection) -> dict[str, str]:
     return {name: value for name, value in connection.execute(select(schema.meta.c.name, schema.meta.c.value))}
 
 
-def _check_tenant_and_read_version(connection: Connection, url: URL, pin: PinnedTenant) -> int:
+def _read_version_or_raise_if_other_tenant(connection: Connection, url: URL, pin: PinnedTenant) -> int:
     facts = _read_meta(connection)
     found = PinnedTenant(facts["base_url"], facts["tenant"])
     if found != pin:

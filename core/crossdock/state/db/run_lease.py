@@ -38,8 +38,8 @@ from sqlalchemy.exc import DBAPIError
 from crossdock.errors import StateBusyError, StateError
 from crossdock.state.db import sql_types_and_statements
 from crossdock.state.db.database_opening_and_errors import (
-    read_only_connection,
-    translated_os_errors,
+    begin_read_only_connection,
+    os_errors_as_state_errors,
     url_without_password,
 )
 from crossdock.state.db.schema import leases as table
@@ -101,10 +101,10 @@ def killed_run_condition(connection: Connection, fence: Column[int]) -> ColumnEl
     It is met once the process has ended on this host, another process holds the lease, or the lease has expired.
     """
     last = connection.execute(_LAST).one()
-    return fence.is_distinct_from(last.fence) if _is_held(connection, last) else true()
+    return fence.is_distinct_from(last.fence) if _is_lease_held(connection, last) else true()
 
 
-def _is_held(connection: Connection, last: Row[Any]) -> bool:
+def _is_lease_held(connection: Connection, last: Row[Any]) -> bool:
     now = _shared_clock_time(connection)
     if not now < last.until <= now + timedelta(seconds=LEASE_S):
         return False
@@ -112,35 +112,35 @@ def _is_held(connection: Connection, last: Row[Any]) -> bool:
 
 
 @contextmanager
-def hold(engine: Engine, url: URL, owner: str, *, above: int = 0, waits_s: float = 0.0) -> Iterator[Lease]:
+def hold_run_lease(engine: Engine, url: URL, owner: str, *, above: int = 0, waits_s: float = 0.0) -> Iterator[Lease]:
     """Hold the lease during the block, with a fence above *above*.
 
     Raises StateBusyError if another run holds it for longer than *waits_s*.
     """
-    with _opened_untaken_lock(engine, url) as lock:
-        lease = Lease(url, _acquire_within(waits_s, engine, url, owner, above, lock.try_to_take))
+    with _open_lock_without_taking(engine, url) as lock:
+        lease = Lease(url, _acquire_lease_within(waits_s, engine, url, owner, above, lock.try_to_take))
         try:
-            with _kept_alive(engine, lease, lock):
+            with _renew_lease_in_background(engine, lease, lock):
                 yield lease
         except BaseException:
             with suppress(DBAPIError):  # what ended the block may be the database
-                _release(engine, lease)
+                _release_lease(engine, lease)
             raise
-        _release(engine, lease)
+        _release_lease(engine, lease)
 
 
-def _release(engine: Engine, lease: Lease) -> None:
+def _release_lease(engine: Engine, lease: Lease) -> None:
     with engine.begin() as connection:
         connection.execute(_HELD.values(until=LONG_AGO, locked=False), {"held": lease.fence})
 
 
-def _acquire_within(
+def _acquire_lease_within(
     waits_s: float, engine: Engine, url: URL, owner: str, above: int, try_lock: Callable[[], bool]
 ) -> int:
     deadline = time.monotonic() + waits_s
     while True:
         try:
-            return _acquire(engine, url, owner, above, try_lock)
+            return _acquire_lease_after_grace(engine, url, owner, above, try_lock)
         except StateBusyError as error:
             if time.monotonic() >= deadline:
                 if waits_s:
@@ -149,24 +149,24 @@ def _acquire_within(
         time.sleep(_LOOKS_EVERY_S)
 
 
-def _acquire(engine: Engine, url: URL, owner: str, above: int, try_lock: Callable[[], bool]) -> int:
+def _acquire_lease_after_grace(engine: Engine, url: URL, owner: str, above: int, try_lock: Callable[[], bool]) -> int:
     """A process that has the lock but no lease is starting, ending or paused: wait for it for a moment."""
     deadline = time.monotonic() + _GRACE_S
     while True:
         locked = try_lock()
         if locked or time.monotonic() >= deadline:
             with engine.begin() as connection:
-                return _take(connection, url, owner, above=above, locked=locked)
-        with read_only_connection(engine) as connection:
-            _refuse_if_held(connection.execute(_LAST).one(), _shared_clock_time(connection), url)
+                return _take_over_lease(connection, url, owner, above=above, locked=locked)
+        with begin_read_only_connection(engine) as connection:
+            _raise_if_lease_held(connection.execute(_LAST).one(), _shared_clock_time(connection), url)
         time.sleep(0.02)
 
 
-def _take(connection: Connection, url: URL, owner: str, *, above: int = 0, locked: bool) -> int:
+def _take_over_lease(connection: Connection, url: URL, owner: str, *, above: int = 0, locked: bool) -> int:
     last = connection.execute(_LAST.with_for_update()).one()
     now = _shared_clock_time(connection)
     if not (locked and last.locked) or is_other_process_running(last.owner):
-        _refuse_if_held(last, now, url)
+        _raise_if_lease_held(last, now, url)
     # otherwise this process got the last holder's lock, so its process has ended. One that is running has another lock:
     # its file was removed, or was found by another path of the state
     new = max(last.fence, above) + 1
@@ -175,28 +175,28 @@ def _take(connection: Connection, url: URL, owner: str, *, above: int = 0, locke
     return int(new)
 
 
-def _refuse_if_held(last: Row[Any], now: datetime, url: URL) -> None:
+def _raise_if_lease_held(last: Row[Any], now: datetime, url: URL) -> None:
     """A lease that ends more than `LEASE_S` from now is void: the clock was set back since."""
     if now < last.until <= now + timedelta(seconds=LEASE_S):
-        raise _busy_error(last, url, "wait until it ends; 'crossdock runs' shows it")
+        raise _state_busy_error(last, url, "wait until it ends; 'crossdock runs' shows it")
 
 
-def _busy_error(last: Row[Any], url: URL, hint: str) -> StateBusyError:
+def _state_busy_error(last: Row[Any], url: URL, hint: str) -> StateBusyError:
     message = f"another run is using this state ({host_and_number(last.owner)})"
     return StateBusyError(message, where=url_without_password(url), hint=hint)
 
 
-def refuse_schema_change_during_run(connection: Connection, url: URL) -> None:
+def raise_if_run_prevents_schema_change(connection: Connection, url: URL) -> None:
     """Raise StateBusyError if a run is in progress: its process would go on with the tables that it knows."""
     last = connection.execute(_LAST).one()
-    if _is_held(connection, last):
-        raise _busy_error(
+    if _is_lease_held(connection, last):
+        raise _state_busy_error(
             last, url, "end its process in order (SIGTERM), or wait until it ends, then upgrade the state"
         )
 
 
 @contextmanager
-def _kept_alive(engine: Engine, lease: Lease, lock: _Lock) -> Iterator[None]:
+def _renew_lease_in_background(engine: Engine, lease: Lease, lock: _ProcessLock) -> Iterator[None]:
     """Renew the lease in a thread, since a long download writes nothing for minutes.
 
     Without its lock, the lease says so: others then wait until it expires, and do not take the process for ended.
@@ -219,7 +219,7 @@ def _kept_alive(engine: Engine, lease: Lease, lock: _Lock) -> Iterator[None]:
         yield
 
 
-class _Lock(Protocol):
+class _ProcessLock(Protocol):
     """A lock that ends with its process."""
 
     def try_to_take(self) -> bool: ...
@@ -233,7 +233,7 @@ class _FileLock:
         self._file, self._url = file, url
 
     def try_to_take(self) -> bool:
-        with translated_os_errors(self._url):
+        with os_errors_as_state_errors(self._url):
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -288,9 +288,9 @@ class _SessionLock:
 
 
 @contextmanager
-def _opened_untaken_lock(engine: Engine, url: URL) -> Iterator[_Lock]:
+def _open_lock_without_taking(engine: Engine, url: URL) -> Iterator[_ProcessLock]:
     if url.drivername == "sqlite":
-        with translated_os_errors(url):
+        with os_errors_as_state_errors(url):
             file = open_or_create_private(Path(f"{url.database}.lock"))
         with file:
             yield _FileLock(file, url)

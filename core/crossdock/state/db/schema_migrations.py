@@ -11,12 +11,12 @@ from sqlalchemy import BindParameter, Connection, bindparam, column, insert, ins
 from crossdock.state.db import schema, sql_types_and_statements
 from crossdock.values.record_keys import trimmed_key
 
-Migration = Callable[[Connection], None]
+SchemaMigration = Callable[[Connection], None]
 IDENTITY = "id"  # the row of the meta table that identifies a state
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 
-def _store_durations(connection: Connection) -> None:
+def _add_durations_of_runs(connection: Connection) -> None:
     """A run that was killed gets no duration: its end is the time at which the next run noticed."""
     connection.execute(text("ALTER TABLE runs ADD COLUMN duration_ms BIGINT"))
     runs = schema.runs
@@ -31,7 +31,7 @@ def _store_durations(connection: Connection) -> None:
         connection.execute(update(runs).where(runs.c.id == this).values(duration_ms=bindparam("lasted")), lasted)
 
 
-def _index_what_trace_searches_by(connection: Connection) -> None:
+def _create_indexes_of_files_and_lines(connection: Connection) -> None:
     """The index of the ids is created with its new name in the next step."""
     for index in schema.TRACE_INDEXES:
         if index.name != "ix_intents_target_id":
@@ -47,7 +47,7 @@ def _rename_platform_id_columns_to_target_id(connection: Connection) -> None:
             index.create(connection)
 
 
-def _add_the_inbox(connection: Connection) -> None:
+def _create_tables_of_inbox(connection: Connection) -> None:
     schema.metadata.create_all(connection, tables=[schema.webhooks, schema.hints])
 
 
@@ -56,11 +56,11 @@ def _add_system_migrations(connection: Connection) -> None:
     schema.metadata.create_all(connection, tables=[schema.migrations, schema.migration_runs, schema.wave_approvals])
 
 
-def _store_when_records_changed(connection: Connection) -> None:
+def _add_change_times_of_bindings(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE bindings ADD COLUMN changed_at TEXT"))
 
 
-def _remember_keys_with_white_space(connection: Connection) -> None:
+def _store_untrimmed_keys(connection: Connection) -> None:
     """Keys are trimmed from this version on. Records whose names have white space keep these names."""
     table = schema.untrimmed_keys
     schema.metadata.create_all(connection, tables=[table])
@@ -80,7 +80,7 @@ def _add_passed_files(connection: Connection) -> None:
     schema.metadata.create_all(connection, tables=[schema.passed_files])
 
 
-def _store_all_messages(connection: Connection) -> None:
+def _move_errors_and_notes_to_messages(connection: Connection) -> None:
     schema.metadata.create_all(connection, tables=[schema.run_messages])
     rows = []
     for run_id, error, tally in connection.execute(select(schema.runs.c.id, column("error"), schema.runs.c.tally)):
@@ -93,7 +93,7 @@ def _store_all_messages(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE runs DROP COLUMN error"))
 
 
-def _remember_begun_undos(connection: Connection) -> None:
+def _add_begun_undos(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE intents ADD COLUMN only_unchanged VARCHAR(8)"))
     schema.metadata.create_all(connection, tables=[schema.begun_undos])
 
@@ -125,7 +125,7 @@ def _add_unknown_references(connection: Connection) -> None:
     schema.metadata.create_all(connection, tables=[schema.unknown_references])
 
 
-def _index_what_is_due_by_stream(connection: Connection) -> None:
+def _replace_index_of_due_hints(connection: Connection) -> None:
     connection.execute(text("DROP INDEX IF EXISTS ix_hints_due_at"))
     for index in schema.hints.indexes:
         index.create(connection, checkfirst=True)
@@ -154,12 +154,12 @@ def _store_categories_of_errors(connection: Connection) -> None:
         connection.execute(text("ALTER TABLE run_messages ADD COLUMN category VARCHAR(16)"))
 
 
-def _keep_configs_of_runs(connection: Connection) -> None:
+def _add_configs_of_runs(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE runs ADD COLUMN config VARCHAR(64)"))
     schema.metadata.create_all(connection, tables=[schema.configs])
 
 
-def _store_the_lease_of_runs(connection: Connection) -> None:
+def _add_fences_of_runs(connection: Connection) -> None:
     for table in ("runs", "scheduled_runs"):
         connection.execute(text(f"ALTER TABLE {table} ADD COLUMN fence BIGINT"))
 
@@ -169,37 +169,37 @@ def _index_runs_by_date(connection: Connection) -> None:
     index.create(connection)
 
 
-MIGRATIONS: tuple[Migration, ...] = (
-    _store_durations,
-    _index_what_trace_searches_by,
+MIGRATIONS: tuple[SchemaMigration, ...] = (
+    _add_durations_of_runs,
+    _create_indexes_of_files_and_lines,
     _rename_platform_id_columns_to_target_id,
-    _add_the_inbox,
+    _create_tables_of_inbox,
     _add_system_migrations,
-    _store_when_records_changed,
-    _remember_keys_with_white_space,
+    _add_change_times_of_bindings,
+    _store_untrimmed_keys,
     _add_full_lists_and_followed_records,
     _add_passed_files,
-    _store_all_messages,
-    _remember_begun_undos,
+    _move_errors_and_notes_to_messages,
+    _add_begun_undos,
     _add_suspected_inputs,
     _add_marks_of_unverified_bindings,
     _add_mapping_of_idle_waits,
     _store_commands_of_runs,
     _store_when_intents_were_resolved,
     _add_unknown_references,
-    _index_what_is_due_by_stream,
+    _replace_index_of_due_hints,
     _add_batches,
     _add_batch_receipts,
     _add_audit_log,
     _store_categories_of_errors,
-    _keep_configs_of_runs,
-    _store_the_lease_of_runs,
+    _add_configs_of_runs,
+    _add_fences_of_runs,
     _index_runs_by_date,
 )
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 
 
-def migrate(connection: Connection, steps: Sequence[Migration]) -> None:
+def apply_schema_migrations(connection: Connection, steps: Sequence[SchemaMigration]) -> None:
     meta = schema.meta
     version = int(connection.execute(select(meta.c.value).where(meta.c.name == "version")).scalar_one())
     for step in steps[version - 1 :]:
@@ -208,11 +208,11 @@ def migrate(connection: Connection, steps: Sequence[Migration]) -> None:
     connection.execute(update(meta).where(meta.c.name == "version").values(value=str(version)))
 
 
-def seed_lease(connection: Connection) -> None:
+def insert_free_lease(connection: Connection) -> None:
     lease = {"name": "run", "fence": 0, "owner": "nobody", "locked": False, "until": LONG_AGO}
     connection.execute(insert(schema.leases), [lease])
 
 
-def seed(connection: Connection) -> None:
-    seed_lease(connection)
+def insert_lease_and_identity(connection: Connection) -> None:
+    insert_free_lease(connection)
     connection.execute(insert(schema.meta), [{"name": IDENTITY, "value": uuid4().hex}])

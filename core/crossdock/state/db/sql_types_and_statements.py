@@ -122,19 +122,19 @@ T = TypeVar("T")
 Convert = Callable[[Any], Any]
 
 
-class _Compiled(Struct, frozen=True):
+class _CompiledStatement(Struct, frozen=True):
     text: str
     names: Sequence[str]
     converters: Mapping[str, Convert | None]
     constants: Mapping[str, Any]
 
 
-def without_index(column: Column[Any]) -> ColumnElement[str]:
+def column_without_index(column: Column[Any]) -> ColumnElement[str]:
     """Return a text column without its index, which SQLite, as it has no statistics, would prefer to a better one."""
     return column.concat(literal_column("''"))
 
 
-def order_without_index(connection: Connection, number: Column[int]) -> ColumnElement[int]:
+def id_order_without_index(connection: Connection, number: Column[int]) -> ColumnElement[int]:
     """Return *number* to order the rows by that a condition finds.
 
     For the first of many rows, PostgreSQL would read the whole table in this order until it has found them.
@@ -157,7 +157,7 @@ class BulkStatement:
         ready: Sequence[str] = (),
     ) -> None:
         self._statement, self._columns, self._ready = statement, columns, ready
-        self._compiled: dict[str, _Compiled] = {}
+        self._compiled: dict[str, _CompiledStatement] = {}
 
     def run(
         self, connection: Connection, columns: Mapping[str, Sequence[Any]], fixed: Mapping[str, Any] | None = None
@@ -175,7 +175,7 @@ class BulkStatement:
         )
         return connection.exec_driver_sql(compiled.text, rows, execution_options={"preserve_rowcount": True}).rowcount
 
-    def _compile(self, dialect: Dialect) -> _Compiled:
+    def _compile(self, dialect: Dialect) -> _CompiledStatement:
         new_dialect: Callable[..., Dialect] = type(dialect)
         positional = new_dialect(paramstyle=_PARAMSTYLES[dialect.name])
         given = self._statement
@@ -188,16 +188,16 @@ class BulkStatement:
             for name, bind in binds.items()
         }
         constants = {name: bind.value for name, bind in binds.items() if not bind.required}
-        return _Compiled(compiled.string, names, converters, constants)
+        return _CompiledStatement(compiled.string, names, converters, constants)
 
 
 def _parameter_columns(
-    compiled: _Compiled, columns: Mapping[str, Sequence[Any]], fixed: Mapping[str, Any], count: int
+    compiled: _CompiledStatement, columns: Mapping[str, Sequence[Any]], fixed: Mapping[str, Any], count: int
 ) -> Iterator[Iterable[Any]]:
     for name in compiled.names:
         convert = compiled.converters[name]
         if name in columns:
-            yield _converted(convert, columns[name]) if convert else columns[name]
+            yield _converted_values(convert, columns[name]) if convert else columns[name]
         else:
             yield repeat(convert(fixed[name]) if convert else fixed[name], count)
 
@@ -208,7 +208,7 @@ def _converter_to_database(kind: TypeEngine[Any], dialect: Dialect) -> Convert |
     return None if isinstance(kind, LargeBinary) else kind.dialect_impl(dialect).bind_processor(dialect)
 
 
-def _converted(convert: Convert, values: Iterable[Any]) -> Iterator[Any]:
+def _converted_values(convert: Convert, values: Iterable[Any]) -> Iterator[Any]:
     """Convert the values. Equal neighbours, such as the times of one transaction, are converted once."""
     last = result = None
     for value in values:
@@ -269,7 +269,7 @@ def _converted_results(kind: TypeDecorator[Any] | None, column: Sequence[Any], d
     return map(partial(kind.process_result_value, dialect=dialect), column) if kind else column
 
 
-def as_columns(items: Iterable[Any], *names: str, **others: str) -> dict[str, list[Any]]:
+def attributes_as_columns(items: Iterable[Any], *names: str, **others: str) -> dict[str, list[Any]]:
     """Return the attributes *names* of all *items* as columns. *others* map a parameter to another attribute name."""
     listed = list(items)
     attributes = {name: name for name in names} | others
@@ -328,6 +328,6 @@ def unconverted_column(column: ColumnElement[Any]) -> ColumnElement[Any]:
     return type_coerce(column, stored)
 
 
-def chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
+def chunks_of_in_list(values: Sequence[T]) -> Iterator[Sequence[T]]:
     for start in range(0, len(values), CHUNK):
         yield values[start : start + CHUNK]

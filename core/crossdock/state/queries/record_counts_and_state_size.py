@@ -27,7 +27,7 @@ from sqlalchemy import (
 from crossdock.state.db.schema import bindings, dead_letters, hints, intents, metadata, waiting_records
 from crossdock.state.tables.intents_and_stored_batches import UNSETTLED, Status
 from crossdock.state.tables.record_bindings import Bindings, UnverifiedParts
-from crossdock.state.tables.record_identity_and_scope import Scope, in_scope
+from crossdock.state.tables.record_identity_and_scope import Scope, scope_condition
 from crossdock.values.state_words import RecordState
 from crossdock.values.tally import OpenCounts
 
@@ -49,7 +49,7 @@ class KnownRecordCounts:
 
     def delivered(self, scope: Scope) -> int:
         query = select(func.count()).select_from(bindings)
-        return int(self._connection.execute(query.where(in_scope(bindings, scope), _IS_LIVE)).scalar_one())
+        return int(self._connection.execute(query.where(scope_condition(bindings, scope), _IS_LIVE)).scalar_one())
 
     def not_delivered(self, stream: str, scope: Scope) -> int:
         """Count the open records that the target does not have. One that is open in several states counts once."""
@@ -57,9 +57,9 @@ class KnownRecordCounts:
             dead_letters.c.stream == stream, dead_letters.c.status == "rejected"
         )
         waiting = select(waiting_records.c.key_hash).where(waiting_records.c.stream == stream)
-        unsettled = select(intents.c.key_hash).where(in_scope(intents, scope), intents.c.status.in_(UNSETTLED))
+        unsettled = select(intents.c.key_hash).where(scope_condition(intents, scope), intents.c.status.in_(UNSETTLED))
         keys = union(rejected, waiting, unsettled).subquery()
-        has = exists().where(in_scope(bindings, scope), _IS_LIVE, bindings.c.key_hash == keys.c.key_hash)
+        has = exists().where(scope_condition(bindings, scope), _IS_LIVE, bindings.c.key_hash == keys.c.key_hash)
         return int(self._connection.execute(select(func.count()).select_from(keys).where(~has)).scalar_one())
 
 
@@ -156,7 +156,7 @@ class TableSize(Struct, frozen=True):
     size: int
 
 
-class Unsettled(Struct, frozen=True):
+class UnsettledOperation(Struct, frozen=True):
     stream: str
     status: Status
     since: datetime
@@ -170,10 +170,10 @@ class StateContents(Struct, frozen=True):
     tables: tuple[TableSize, ...]
     bindings: Mapping[str, int]
     unsettled: Mapping[str, int]
-    oldest: Unsettled | None
+    oldest: UnsettledOperation | None
 
 
-class StateSize:
+class StateSizeAndContents:
     def __init__(self, connection: Connection, bindings: Bindings) -> None:
         self._connection, self._bindings = connection, bindings
 
@@ -212,11 +212,11 @@ class StateSize:
         query = select(status, func.count().label("number")).where(status.in_(UNSETTLED)).group_by(status)
         return {row.status: row.number for row in self._connection.execute(query)}
 
-    def _oldest_unsettled_operation(self) -> Unsettled | None:
+    def _oldest_unsettled_operation(self) -> UnsettledOperation | None:
         fields = (intents.c.stream, intents.c.status, intents.c.created_at)
         query = select(*fields).where(intents.c.status.in_(UNSETTLED)).order_by(intents.c.created_at).limit(1)
         row = self._connection.execute(query).first()
-        return None if row is None else Unsettled(*row)
+        return None if row is None else UnsettledOperation(*row)
 
     def _query_integer(self, query: str) -> int:
         return int(self._connection.exec_driver_sql(query).scalar_one())

@@ -16,8 +16,8 @@ from crossdock.state.db.schema import (
     source_equals_condition,
     waiting_records,
 )
-from crossdock.state.tables.intents_and_stored_batches import Batches
-from crossdock.state.tables.record_identity_and_scope import Scope, in_scope
+from crossdock.state.tables.intents_and_stored_batches import StoredBatches
+from crossdock.state.tables.record_identity_and_scope import Scope, scope_condition
 from crossdock.values import exact_json
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class RecordHistory:
         self, scopes: Iterable[Scope], streams: Iterable[str], key_hashes: Iterable[int]
     ) -> set[FoundRecord]:
         keys = list(key_hashes)
-        places = [(table, in_scope(table, scope)) for scope in scopes for table in _SCOPED]
+        places = [(table, scope_condition(table, scope)) for scope in scopes for table in _SCOPED]
         places += [(table, table.c.stream == stream) for stream in streams for table in _STREAMED]
         return {
             found
@@ -100,7 +100,9 @@ class RecordHistory:
         return first_line, found
 
     def bindings(self, scope: Scope, key_hash: int) -> list[dict[str, Any]]:
-        return self._rows_without_payloads(bindings, and_(in_scope(bindings, scope), bindings.c.key_hash == key_hash))
+        return self._rows_without_payloads(
+            bindings, and_(scope_condition(bindings, scope), bindings.c.key_hash == key_hash)
+        )
 
     def dead_letters(self, stream: str, key_hash: int) -> list[dict[str, Any]]:
         return self._rows_without_payloads(dead_letters, _is_record_of_stream(dead_letters, stream, key_hash))
@@ -112,8 +114,12 @@ class RecordHistory:
         """Return the record's intents, oldest first, each with its attempts as ``sendings``, and its stored batch as
         ``file``.
         """
-        found = self._rows_without_payloads(intents, and_(in_scope(intents, scope), intents.c.key_hash == key_hash))
-        files = Batches(self._connection).facts_by_id({row["batch_id"] for row in found if row["batch_id"] is not None})
+        found = self._rows_without_payloads(
+            intents, and_(scope_condition(intents, scope), intents.c.key_hash == key_hash)
+        )
+        files = StoredBatches(self._connection).facts_by_id(
+            {row["batch_id"] for row in found if row["batch_id"] is not None}
+        )
         for row in found:
             row["file"] = files.get(row["batch_id"])
             row["sendings"] = self._rows_without_payloads(attempts, attempts.c.intent_id == row["id"])
@@ -122,7 +128,7 @@ class RecordHistory:
     def payloads_of_updates(self, scope: Scope, key_hash: int) -> dict[int, tuple[dict[str, Any], dict[str, Any]]]:
         """Return the payloads before and after each update, by the id of its intent. They contain personal data."""
         fields = intents.c.id, intents.c.before, intents.c.after
-        query = select(*fields).where(in_scope(intents, scope), intents.c.key_hash == key_hash)
+        query = select(*fields).where(scope_condition(intents, scope), intents.c.key_hash == key_hash)
         return {
             number: (before, after) for number, before, after in self._connection.execute(query) if before and after
         }
@@ -130,7 +136,7 @@ class RecordHistory:
     def delivered_contents(self, scope: Scope, key_hash: int) -> list[DeliveredContent]:
         """Return what the target held after each delivered operation, oldest first. It contains personal data."""
         names = ("id", "run_id", "operation", "settled_at", "before", "after", "body")
-        query = select(*(intents.c[name] for name in names)).where(in_scope(intents, scope))
+        query = select(*(intents.c[name] for name in names)).where(scope_condition(intents, scope))
         delivered = query.where(intents.c.key_hash == key_hash, intents.c.status == "delivered").order_by(intents.c.id)
         found = list[DeliveredContent]()
         for number, run_id, operation, at, before, after, body in self._connection.execute(delivered):

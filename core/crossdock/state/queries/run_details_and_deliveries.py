@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Table, and_, exists, func, sel
 from crossdock.state.db import sql_types_and_statements
 from crossdock.state.db.schema import attempts, dead_letters, intents, runs, waiting_records
 from crossdock.state.tables.intents_and_stored_batches import UNSETTLED
-from crossdock.state.tables.record_identity_and_scope import CONTRIBUTION, Scope, Step, in_scope
+from crossdock.state.tables.record_identity_and_scope import CONTRIBUTION, Scope, Step, scope_condition
 from crossdock.state.tables.run_history import RunRecord
 from crossdock.values import exact_json
 
@@ -57,7 +57,11 @@ class DeliveredHistory:
 
     def delivered_key_hashes(self, scope: Scope, run_ids: Sequence[int], *, after: int | None, limit: int) -> list[int]:
         """Return the next *limit* key hashes *after* one, ascending, for which one of *run_ids* delivered something."""
-        query = select(intents.c.key_hash).distinct().where(in_scope(intents, scope), intents.c.status == "delivered")
+        query = (
+            select(intents.c.key_hash)
+            .distinct()
+            .where(scope_condition(intents, scope), intents.c.status == "delivered")
+        )
         query = query.where(intents.c.run_id.in_(run_ids))
         if after is not None:
             query = query.where(intents.c.key_hash > after)
@@ -69,11 +73,11 @@ class DeliveredHistory:
         own = attempts.c.intent_id == intents.c.id, attempts.c.outcome == "in_doubt"
         content = intents.c.after, intents.c.body
         query = select(*content, *(intents.c[name] for name in names), exists().where(*own)).where(
-            in_scope(intents, scope), intents.c.status.in_(("delivered", "replaced"))
+            scope_condition(intents, scope), intents.c.status.in_(("delivered", "replaced"))
         )
         found: dict[int, list[DeliveredOperation]] = {key_hash: [] for key_hash in key_hashes}
         retried: set[int] = set()
-        for part in sql_types_and_statements.chunks(key_hashes):
+        for part in sql_types_and_statements.chunks_of_in_list(key_hashes):
             among = query.where(intents.c.key_hash.in_(part)).order_by(intents.c.id)
             for after, body, *facts, untouched, status, was_ambiguous in self._connection.execute(among):
                 key_hash = facts[0]
@@ -93,7 +97,7 @@ class DeliveredHistory:
         query = select(intents.c.target_id, intents.c.run_id).distinct().where(*of_resource, *is_written)
         query = query.where(intents.c.namespace.contains(CONTRIBUTION, autoescape=True)).order_by(intents.c.run_id)
         found = defaultdict[str, list[int]](list)
-        for part in sql_types_and_statements.chunks(target_ids):
+        for part in sql_types_and_statements.chunks_of_in_list(target_ids):
             for target_id, run_id in self._connection.execute(query.where(intents.c.target_id.in_(part))):
                 found[target_id].append(run_id)
         return found
@@ -117,7 +121,7 @@ class DeliveredHistory:
         query = select(*(intents.c[name] for name in names)).where(*_written_by_runs_conditions([run_id]))
         for name, value in (("stream", stream), ("operation", operation)):
             query = query if value is None else query.where(intents.c[name] == value)
-        order = sql_types_and_statements.order_without_index(self._connection, intents.c.id)
+        order = sql_types_and_statements.id_order_without_index(self._connection, intents.c.id)
         rows = self._connection.execute(query.where(intents.c.id > after).order_by(order).limit(limit))
         return [DeliveredOperationFacts(*row) for row in rows]
 
@@ -144,7 +148,7 @@ class DeliveredHistory:
 
 
 def _written_by_runs_conditions(run_ids: Sequence[int]) -> list[ColumnElement[bool]]:
-    status = sql_types_and_statements.without_index(intents.c.status)  # most operations have it
+    status = sql_types_and_statements.column_without_index(intents.c.status)  # most operations have it
     return [intents.c.run_id.in_(run_ids), status == "delivered", intents.c.untouched.is_not(True)]
 
 
@@ -274,7 +278,7 @@ class RunDetails:
     def updates_among_first_operations(self, run_id: int, *, limit: int) -> FirstOperations:
         """Return what the first *limit* operations of a run updated, as far as retention keeps their payloads."""
         of_run = select(intents.c.id).where(intents.c.run_id == run_id)
-        of_run = of_run.order_by(sql_types_and_statements.order_without_index(self._connection, intents.c.id))
+        of_run = of_run.order_by(sql_types_and_statements.id_order_without_index(self._connection, intents.c.id))
         ids = list(self._connection.execute(of_run.limit(limit + 1)).scalars())
         number = min(len(ids), limit)
         if not number:
@@ -284,7 +288,7 @@ class RunDetails:
             intents.c.run_id == run_id,
             intents.c.id <= ids[number - 1],
             intents.c.operation == "update",
-            sql_types_and_statements.without_index(intents.c.status) == "delivered",
+            sql_types_and_statements.column_without_index(intents.c.status) == "delivered",
         )
         found = self._connection.execute(query.order_by(intents.c.id))
         return FirstOperations(

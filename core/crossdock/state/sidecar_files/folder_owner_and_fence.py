@@ -32,14 +32,14 @@ from crossdock.values.safe_local_files import replace_file
 OWNER_FILE_NAME = "state.json"
 
 
-def claim_folder(folder: Path, url: StateUrl, pin: PinnedTenant) -> None:
+def claim_folder_or_raise(folder: Path, url: StateUrl, pin: PinnedTenant) -> None:
     """Remember that *folder* belongs to a state. Raises StateError if it belongs to one elsewhere of another tenant.
 
     A state that was moved has its tenant still, and a new one in place of another has its address.
     """
     path = folder / OWNER_FILE_NAME
     own = {"address": url_without_password(url), "base_url": pin.base_url, "tenant": pin.tenant}
-    found = _read_owner(path)
+    found = _read_owner_file(path)
     if found == own:
         return
     is_same_tenant = (found.get("base_url"), found.get("tenant")) == (pin.base_url, pin.tenant)
@@ -56,7 +56,7 @@ def claim_folder(folder: Path, url: StateUrl, pin: PinnedTenant) -> None:
         replace_file(path, json.dumps(own).encode())
 
 
-def _read_owner(path: Path) -> dict[str, Any]:
+def _read_owner_file(path: Path) -> dict[str, Any]:
     with suppress(OSError, ValueError):
         found = json.loads(path.read_bytes())
         return found if isinstance(found, dict) else {}
@@ -68,25 +68,25 @@ MARK_EVERY_S = 5
 _MARK = "sent_mark"
 
 
-class Fence(NamedTuple):
+class FenceAndSentMark(NamedTuple):
     """How far a state is. *mark* is 0 for one that sent nothing since marks were introduced."""
 
     number: int = 0
     mark: int = 0
 
 
-def mark_of_state(connection: Connection) -> int:
+def sent_mark_of_state(connection: Connection) -> int:
     return int(connection.execute(select(meta.c.value).where(meta.c.name == _MARK)).scalar() or 0)
 
 
-def raise_mark(connection: Connection, *, above: int = 0) -> int:
+def increase_mark_of_state(connection: Connection, *, above: int = 0) -> int:
     """Raise the mark of the state, above *above* too, and return it."""
-    mark = max(above, mark_of_state(connection)) + 1
+    mark = max(above, sent_mark_of_state(connection)) + 1
     sql_types_and_statements.upsert_rows(connection, meta, [{"name": _MARK, "value": str(mark)}])
     return mark
 
 
-def path_in_user_folder(identity: str) -> Sequence[Path]:
+def fence_file_in_user_folder(identity: str) -> Sequence[Path]:
     """Return the file in the user's folder (XDG Base Directory Specification)."""
     with suppress(RuntimeError):  # there is no home
         folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
@@ -101,20 +101,24 @@ class FenceFiles:
     def __init__(self, paths: Sequence[Path], identity: str) -> None:
         self._paths, self._identity = paths, identity
 
-    def highest(self) -> Fence:
+    def highest(self) -> FenceAndSentMark:
         """Return how far the states were that sent something."""
         found = [self._read_fence(path) for path in self._paths]
-        return Fence(max((each.number for each in found), default=0), max((each.mark for each in found), default=0))
+        return FenceAndSentMark(
+            max((each.number for each in found), default=0), max((each.mark for each in found), default=0)
+        )
 
-    def _read_fence(self, path: Path) -> Fence:
+    def _read_fence(self, path: Path) -> FenceAndSentMark:
         try:
             content: Any = json.loads(path.read_bytes())
             is_own = content["state"] == self._identity
-            return Fence(int(content["fence"]), int(content.get("mark", 0))) if is_own else Fence()
+            return (
+                FenceAndSentMark(int(content["fence"]), int(content.get("mark", 0))) if is_own else FenceAndSentMark()
+            )
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
-            return Fence()  # missing or damaged: it is an extra check, and the next run writes it again
+            return FenceAndSentMark()  # missing or damaged: it is an extra check, and the next run writes it again
 
-    def refuse_outdated_state(self, state: Fence, where: str) -> None:
+    def refuse_outdated_state(self, state: FenceAndSentMark, where: str) -> None:
         """Raise RefusedError if a *state* that was further has sent something."""
         highest = self.highest()
         if state.number < highest.number or state.mark < highest.mark:
@@ -125,7 +129,7 @@ class FenceFiles:
                 code="state_restored",
             )
 
-    def write(self, fence: Fence) -> None:
+    def write(self, fence: FenceAndSentMark) -> None:
         """Store *fence* where a file can be written. A failure must not stop a run."""
         content = {"state": self._identity, "fence": fence.number, "mark": fence.mark}
         for path in self._paths:

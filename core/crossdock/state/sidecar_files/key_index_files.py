@@ -23,7 +23,7 @@ from sqlalchemy import ColumnElement, Connection, case, null, select
 from crossdock.state.db import sql_types_and_statements
 from crossdock.state.db.schema import bindings
 from crossdock.state.tables.record_bindings import KeyIndexChange, ScopeChanges
-from crossdock.state.tables.record_identity_and_scope import Scope, in_scope, in_scope_of_parameters
+from crossdock.state.tables.record_identity_and_scope import Scope, scope_condition, scope_condition_with_parameters
 from crossdock.values.raw_rows_and_records import internal_column_name
 from crossdock.values.safe_local_files import create_private, replace_file
 
@@ -107,7 +107,7 @@ class KeyIndex:
         frame = None
         if journal is not None and journal.changes is not None and journal.last == stamp:
             frame = self.load(scope, journal.base)
-            frame = None if frame is None else index_with_changes(frame, journal.changes)
+            frame = None if frame is None else key_index_frame_with_changes(frame, journal.changes)
         elif journal is None:
             frame = self.load(scope, stamp)
             if frame is not None and order is None:
@@ -146,7 +146,7 @@ def _crc32(file: BinaryIO) -> int:
     return crc32
 
 
-def empty_index() -> pl.DataFrame:
+def empty_key_index_frame() -> pl.DataFrame:
     return pl.DataFrame(schema={KEY_HASH: HASH, KNOWN_FP: HASH})
 
 
@@ -155,21 +155,22 @@ _VERIFIED_FP = case((_IS_MAPPED_AGAIN, null()), else_=bindings.c.record_fp).labe
 _COLUMNS: tuple[ColumnElement[Any], ...] = (bindings.c.key_hash, _VERIFIED_FP, bindings.c.position)
 
 
-def index_from_bindings(connection: Connection, scope: Scope) -> pl.DataFrame:
+def key_index_frame_from_bindings(connection: Connection, scope: Scope) -> pl.DataFrame:
     """Return the live bindings of *scope*: `KEY_HASH`, `KNOWN_FP`, and `KNOWN_POSITION` if any has one."""
     stored = [sql_types_and_statements.unconverted_column(column) for column in _COLUMNS]
-    query = select(*stored).where(in_scope(bindings, scope), bindings.c.deleted_at.is_(None))
+    query = select(*stored).where(scope_condition(bindings, scope), bindings.c.deleted_at.is_(None))
     result = connection.execute(query.execution_options(yield_per=_BATCH))
     frames = [_frame_of_rows([tuple(row) for row in part]) for part in result.partitions()]
     return _without_empty_position_column(pl.concat(frames) if frames else _frame_of_rows([]))
 
 
 _OF_KEYS = sql_types_and_statements.QueryByKeys(
-    select(*_COLUMNS).where(in_scope_of_parameters(bindings), bindings.c.deleted_at.is_(None)), bindings.c.key_hash
+    select(*_COLUMNS).where(scope_condition_with_parameters(bindings), bindings.c.deleted_at.is_(None)),
+    bindings.c.key_hash,
 )
 
 
-def index_of_given_keys(connection: Connection, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
+def key_index_frame_of_given_keys(connection: Connection, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
     rows = list(_OF_KEYS.rows(connection, scope.columns, key_hashes))
     schema = {KEY_HASH: HASH, KNOWN_FP: HASH, KNOWN_POSITION: pl.String}
     return _without_empty_position_column(pl.DataFrame(rows, schema=schema, orient="row"))
@@ -190,7 +191,7 @@ def _with_narrow_fingerprints(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.cast({KNOWN_FP: pl.UInt64}) if fits else frame
 
 
-def index_with_changes(frame: pl.DataFrame, changes: list[KeyIndexChange]) -> pl.DataFrame:
+def key_index_frame_with_changes(frame: pl.DataFrame, changes: list[KeyIndexChange]) -> pl.DataFrame:
     """Apply *changes* to *frame*. The last change of each key counts, and new keys are appended."""
     latest = {change.key_hash: change for change in changes}
     schema = {KEY_HASH: HASH, KNOWN_FP: HASH, KNOWN_POSITION: pl.String, _LIVE: pl.Boolean}

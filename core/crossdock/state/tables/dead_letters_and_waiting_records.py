@@ -39,8 +39,13 @@ from crossdock.state.db.schema import (
     source_equals_condition,
     waiting_records,
 )
-from crossdock.state.tables.record_identity_and_scope import COLUMNS as IDENTITY
-from crossdock.state.tables.record_identity_and_scope import DeleteByKey, RecordIdentity, Step, in_stream_of_parameter
+from crossdock.state.tables.record_identity_and_scope import IDENTITY_COLUMNS as IDENTITY
+from crossdock.state.tables.record_identity_and_scope import (
+    DeleteByStreamAndKey,
+    RecordIdentity,
+    Step,
+    stream_condition_with_parameter,
+)
 
 
 class DeadLetter(Struct, frozen=True):
@@ -121,7 +126,7 @@ class RecordFilter(Struct, frozen=True):
     def _unindexed_if_less_selective(self, column: Column[str]) -> ColumnElement[str]:
         """Return *column* without its index if the index of files or of batches finds fewer records."""
         has_file = self.source is not None or self.handed_over_in is not None
-        return sql_types_and_statements.without_index(column) if has_file else column
+        return sql_types_and_statements.column_without_index(column) if has_file else column
 
 
 def _attempt_message_contains(text: str) -> ColumnElement[bool]:
@@ -137,7 +142,7 @@ _SAYS: Mapping[Table, Callable[[str], ColumnElement[bool]]] = {
 }
 
 
-ALL = RecordFilter()
+ALL_RECORDS = RecordFilter()
 
 
 class DeadLetterPlace(NamedTuple):
@@ -166,25 +171,25 @@ class DeadLetterGroup(NamedTuple):
 
 _PLAIN = tuple(name for name in DeadLetter.__struct_fields__ if name != "identity")
 _COLUMNS = IDENTITY | {name: name for name in _PLAIN}
-_DELETE = DeleteByKey(dead_letters)
+_DELETE = DeleteByStreamAndKey(dead_letters)
 _PUT = sql_types_and_statements.upsert_statement(
     dead_letters, (*_COLUMNS, "first_run_id", "attempts", "run_id", "refused_at")
 )
 _ATTEMPTS = sql_types_and_statements.QueryByKeys(
     select(dead_letters.c.key_hash, dead_letters.c.first_run_id, dead_letters.c.run_id, dead_letters.c.attempts).where(
-        in_stream_of_parameter(dead_letters)
+        stream_condition_with_parameter(dead_letters)
     ),
     dead_letters.c.key_hash,
 )
 _CODES = sql_types_and_statements.QueryByKeys(
     select(dead_letters.c.key_hash, dead_letters.c.code, dead_letters.c.status).where(
-        in_stream_of_parameter(dead_letters)
+        stream_condition_with_parameter(dead_letters)
     ),
     dead_letters.c.key_hash,
 )
 
 
-def _conditions(status: str, choice: RecordFilter) -> list[ColumnElement[bool]]:
+def _conditions_of_status_and_filter(status: str, choice: RecordFilter) -> list[ColumnElement[bool]]:
     return [choice.status_column(dead_letters) == status, *choice.conditions(dead_letters)]
 
 
@@ -200,7 +205,7 @@ class DeadLetters:
             rows = _ATTEMPTS.rows(self._connection, {"stream": stream}, key_hashes)
             known = {key_hash: facts for key_hash, *facts in rows}
             found = [known.get(key_hash, [run_id, 0, 0]) for key_hash in key_hashes]
-            columns = sql_types_and_statements.as_columns(group, **_COLUMNS)
+            columns = sql_types_and_statements.attributes_as_columns(group, **_COLUMNS)
             columns["first_run_id"] = [first_run for first_run, _, _ in found]
             # a transaction that is retried counts once
             columns["attempts"] = [attempts + (last_run != run_id) for _, last_run, attempts in found]
@@ -227,7 +232,7 @@ class DeadLetters:
     def rejected_matching(self, choice: RecordFilter) -> list[DeadLetter]:
         """Return the rejected dead letters of *choice*, oldest first, including those of rows without a key."""
         fields = [dead_letters.c[name] for name in _COLUMNS]
-        query = select(*fields).where(*_conditions("rejected", choice))
+        query = select(*fields).where(*_conditions_of_status_and_filter("rejected", choice))
         found = self._connection.execute(query.order_by(dead_letters.c.refused_at, dead_letters.c.key))
         return [DeadLetter(RecordIdentity.of_table_row(row), *(getattr(row, name) for name in _PLAIN)) for row in found]
 
@@ -240,7 +245,7 @@ class DeadLetters:
         return None if row is None else dict(row)
 
     def mark_dropped(self, stream: str, key_hashes: Sequence[int]) -> None:
-        for part in sql_types_and_statements.chunks(key_hashes):
+        for part in sql_types_and_statements.chunks_of_in_list(key_hashes):
             condition = (dead_letters.c.stream == stream) & dead_letters.c.key_hash.in_(part)
             self._connection.execute(update(dead_letters).where(condition).values(status="dropped"))
 
@@ -265,7 +270,7 @@ class DeadLetters:
         query = select(dead_letters.c.key_hash).where(
             dead_letters.c.stream == stream, dead_letters.c.key == "", dead_letters.c.status == "rejected"
         )
-        parts = sql_types_and_statements.chunks(sources)
+        parts = sql_types_and_statements.chunks_of_in_list(sources)
         return any(
             self._connection.execute(query.where(dead_letters.c.source.in_(part)).limit(1)).first() for part in parts
         )
@@ -284,13 +289,17 @@ class DeadLetters:
         earlier = delete(dead_letters).where(
             keyless, dead_letters.c.status == "rejected", dead_letters.c.run_id != run_id
         )
-        for part in [None] if sources is None else sql_types_and_statements.chunks(sources):
+        for part in [None] if sources is None else sql_types_and_statements.chunks_of_in_list(sources):
             self._connection.execute(earlier if part is None else earlier.where(dead_letters.c.source.in_(part)))
 
-    def listed(self, *, limit: int, status: str = "rejected", choice: RecordFilter = ALL) -> list[dict[str, Any]]:
+    def listed(
+        self, *, limit: int, status: str = "rejected", choice: RecordFilter = ALL_RECORDS
+    ) -> list[dict[str, Any]]:
         """Return all columns of at most *limit* dead letters of *status* and *choice*, by stream and newest first."""
         order = (dead_letters.c.stream, dead_letters.c.refused_at.desc(), dead_letters.c.key)
-        query = select(dead_letters).where(*_conditions(status, choice)).order_by(*order).limit(limit)
+        query = (
+            select(dead_letters).where(*_conditions_of_status_and_filter(status, choice)).order_by(*order).limit(limit)
+        )
         return [dict(row) for row in self._connection.execute(query).mappings()]
 
     def page(
@@ -298,7 +307,9 @@ class DeadLetters:
     ) -> list[dict[str, Any]]:
         """Return at most *limit* dead letters *after* a place, by stream and reason, longest rejected first."""
         order = tuple(dead_letters.c[name] for name in DeadLetterPlace._fields)
-        query = select(dead_letters).where(*_conditions(status, choice)).order_by(*order).limit(limit)
+        query = (
+            select(dead_letters).where(*_conditions_of_status_and_filter(status, choice)).order_by(*order).limit(limit)
+        )
         if after is not None:
             place = (literal(value, column.type) for value, column in zip(after, order, strict=True))
             query = query.where(tuple_(*order) > tuple_(*place))
@@ -310,7 +321,7 @@ class DeadLetters:
         """Count the dead letters of *choice* by stream and reason, and by file, the largest groups first."""
         by = [dead_letters.c.stream, dead_letters.c.code, *([dead_letters.c.source] if by_source else [])]
         facts = func.count().label("number"), func.min(dead_letters.c.first_run_id).label("first_run_id")
-        query = select(*by, *facts).where(*_conditions(status, choice)).group_by(*by)
+        query = select(*by, *facts).where(*_conditions_of_status_and_filter(status, choice)).group_by(*by)
         found = query.order_by(facts[0].desc(), *by).limit(limit).subquery()
         source = found.c.source if by_source else null()
         columns = found.c.stream, found.c.code, source, found.c.number, found.c.first_run_id, runs.c.started_at
@@ -319,21 +330,25 @@ class DeadLetters:
         return [DeadLetterGroup(*row) for row in rows]
 
     def count(self, choice: RecordFilter, *, status: str = "rejected") -> int:
-        query = select(func.count()).select_from(dead_letters).where(*_conditions(status, choice))
+        query = select(func.count()).select_from(dead_letters).where(*_conditions_of_status_and_filter(status, choice))
         return int(self._connection.execute(query).scalar_one())
 
     def counts_by_status(self, choice: RecordFilter) -> dict[str, int]:
         """Count the dead letters of *choice* by status."""
         # SQLite would read each row by its place in the index of the status, although it has to read almost all
         by_index = choice.key is None and choice.source is None and choice.text is None
-        status = dead_letters.c.status if by_index else sql_types_and_statements.without_index(dead_letters.c.status)
+        status = (
+            dead_letters.c.status if by_index else sql_types_and_statements.column_without_index(dead_letters.c.status)
+        )
         query = select(status, func.count()).where(*choice.conditions(dead_letters)).group_by(status)
         return {name: number for name, number in self._connection.execute(query)}
 
     def reason_counts(self, choice: RecordFilter) -> list[tuple[str, str, int]]:
         """Count the rejected dead letters of *choice* by stream and reason code, the most frequent first."""
         number = func.count().label("number")
-        query = select(dead_letters.c.stream, dead_letters.c.code, number).where(*_conditions("rejected", choice))
+        query = select(dead_letters.c.stream, dead_letters.c.code, number).where(
+            *_conditions_of_status_and_filter("rejected", choice)
+        )
         query = query.group_by(dead_letters.c.stream, dead_letters.c.code)
         found = self._connection.execute(query.order_by(number.desc(), dead_letters.c.stream, dead_letters.c.code))
         return [(stream, code, count) for stream, code, count in found]
@@ -383,26 +398,28 @@ _WAITING_COLUMNS = IDENTITY | {"waits_for": "waits_for", "raw": "raw"}
 _PUT_WAITING = sql_types_and_statements.upsert_statement(
     waiting_records, (*_WAITING_COLUMNS, "idle_under", "run_id", "since")
 )
-_DELETE_WAITING = DeleteByKey(waiting_records)
+_DELETE_WAITING = DeleteByStreamAndKey(waiting_records)
 _FIELDS = [waiting_records.c[name] for name in _WAITING_COLUMNS]
 _WAIT = [waiting_records.c[name] for name in (*IDENTITY, "waits_for", "idle_under")]
 _WAITS_AMONG = sql_types_and_statements.QueryByKeys(
-    select(*_WAIT).where(in_stream_of_parameter(waiting_records)), waiting_records.c.key_hash
+    select(*_WAIT).where(stream_condition_with_parameter(waiting_records)), waiting_records.c.key_hash
 )
 _IDLE = sql_types_and_statements.BulkStatement(
     update(waiting_records)
-    .where(in_stream_of_parameter(waiting_records), waiting_records.c.key_hash == bindparam("hash"))
+    .where(stream_condition_with_parameter(waiting_records), waiting_records.c.key_hash == bindparam("hash"))
     .values(idle_under=bindparam("version"))
 )
 _AMONG = sql_types_and_statements.QueryByKeys(
-    select(*_FIELDS).where(in_stream_of_parameter(waiting_records)), waiting_records.c.key_hash
+    select(*_FIELDS).where(stream_condition_with_parameter(waiting_records)), waiting_records.c.key_hash
 )
 _SINCE = sql_types_and_statements.QueryByKeys(
-    select(waiting_records.c.key_hash, waiting_records.c.since).where(in_stream_of_parameter(waiting_records)),
+    select(waiting_records.c.key_hash, waiting_records.c.since).where(stream_condition_with_parameter(waiting_records)),
     waiting_records.c.key_hash,
 )
 _WAITS = sql_types_and_statements.QueryByKeys(
-    select(waiting_records.c.key_hash, waiting_records.c.waits_for).where(in_stream_of_parameter(waiting_records)),
+    select(waiting_records.c.key_hash, waiting_records.c.waits_for).where(
+        stream_condition_with_parameter(waiting_records)
+    ),
     waiting_records.c.key_hash,
 )
 
@@ -417,7 +434,7 @@ class WaitingRecords:
             group = [record for record in records if record.identity.stream == stream]
             hashes = [record.identity.key_hash for record in group]
             since = dict(_SINCE.rows(self._connection, {"stream": stream}, hashes))
-            columns = sql_types_and_statements.as_columns(group, "idle_under", **_WAITING_COLUMNS)
+            columns = sql_types_and_statements.attributes_as_columns(group, "idle_under", **_WAITING_COLUMNS)
             columns["since"] = [since.get(key_hash, at) for key_hash in hashes]
             _PUT_WAITING.run(self._connection, columns, {"run_id": run_id})
 
@@ -473,7 +490,7 @@ class WaitingRecords:
     def remove_records(self, stream: str, key_hashes: Sequence[int]) -> None:
         _DELETE_WAITING.run(self._connection, stream, key_hashes)
 
-    def listed(self, *, limit: int, choice: RecordFilter = ALL) -> list[dict[str, Any]]:
+    def listed(self, *, limit: int, choice: RecordFilter = ALL_RECORDS) -> list[dict[str, Any]]:
         query = select(waiting_records).where(*choice.conditions(waiting_records))
         query = query.order_by(waiting_records.c.since, waiting_records.c.stream, waiting_records.c.key).limit(limit)
         return [dict(row) for row in self._connection.execute(query).mappings()]
@@ -499,7 +516,7 @@ class WaitingRecords:
         if waits_for is None:
             return [dict(row) for row in self._connection.execute(query).mappings()]
         found = list[dict[str, Any]]()
-        for part in sql_types_and_statements.chunks(waits_for):
+        for part in sql_types_and_statements.chunks_of_in_list(waits_for):
             rows = self._connection.execute(query.where(waiting_records.c.waits_for.in_(part))).mappings()
             found = sorted([*found, *map(dict, rows)], key=itemgetter(*WaitingPlace._fields))[:limit]
         return found

@@ -30,7 +30,12 @@ from crossdock.state.db.schema import (
     suspected_inputs,
     taken_files,
 )
-from crossdock.state.tables.record_identity_and_scope import Scope, Step, in_scope, in_scope_of_parameters
+from crossdock.state.tables.record_identity_and_scope import (
+    Scope,
+    Step,
+    scope_condition,
+    scope_condition_with_parameters,
+)
 from crossdock.values.safe_local_files import open_or_create_private
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -60,7 +65,9 @@ class CrashMarks:
             content = self._path.read_bytes()
         except OSError:
             return ()
-        owner, *marks = [_decoded(content[start : start + _PLACE]) for start in range(0, len(content) or 1, _PLACE)]
+        owner, *marks = [
+            _json_or_none(content[start : start + _PLACE]) for start in range(0, len(content) or 1, _PLACE)
+        ]
         found = marks if owner == self._owner else []
         return [CrashMark(**mark) for mark in found if isinstance(mark, dict) and mark.keys() == _MARK_FIELDS]
 
@@ -100,7 +107,7 @@ def _boot_id() -> str:
         return ""
 
 
-def _decoded(data: bytes) -> Any:
+def _json_or_none(data: bytes) -> Any:
     try:
         return json.loads(data)
     except ValueError:
@@ -136,7 +143,7 @@ class CrashingInputs:
         self._connection = connection
 
     def get(self, mark: CrashMark) -> SuspectedInput | None:
-        row = self._connection.execute(select(*_FIELDS).where(*_is_input(mark))).first()
+        row = self._connection.execute(select(*_FIELDS).where(*_conditions_of_marked_input(mark))).first()
         return None if row is None else SuspectedInput(*row)
 
     def has_any(self) -> bool:
@@ -168,13 +175,13 @@ class CrashingInputs:
         """Set *mark* aside after it killed another process. Return how many processes it has killed."""
         killed = (
             update(suspected_inputs)
-            .where(*_is_input(mark))
+            .where(*_conditions_of_marked_input(mark))
             .values(set_aside_at=at, killed=suspected_inputs.c.killed + 1)
         )
         return int(self._connection.execute(killed.returning(suspected_inputs.c.killed)).scalar_one())
 
     def forget(self, mark: CrashMark) -> None:
-        self._connection.execute(delete(suspected_inputs).where(*_is_input(mark)))
+        self._connection.execute(delete(suspected_inputs).where(*_conditions_of_marked_input(mark)))
 
     def readmit(self, stream: str) -> int:
         """Let the inputs of *stream* that are set aside be read once more, and return their number."""
@@ -184,7 +191,7 @@ class CrashingInputs:
         return self._connection.execute(found.values(killed=1, here=1, set_aside_at=None)).rowcount
 
 
-def _is_input(mark: CrashMark) -> tuple[ColumnElement[bool], ...]:
+def _conditions_of_marked_input(mark: CrashMark) -> tuple[ColumnElement[bool], ...]:
     return suspected_inputs.c.stream == mark.stream, suspected_inputs.c.digest == _digest_of_marked_input(mark)
 
 
@@ -219,7 +226,7 @@ class Cursors:
         )
 
 
-class FullLists:
+class FullListTimes:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
@@ -235,7 +242,7 @@ PurgedInputKind = Literal["file", "snapshot"]
 _BYTES = 16
 
 
-class Digests(Struct, frozen=True):
+class PackedDigests(Struct, frozen=True):
     packed: bytes = b""
 
     def __contains__(self, content: object) -> bool:
@@ -246,20 +253,20 @@ class Digests(Struct, frozen=True):
     def __bool__(self) -> bool:
         return bool(self.packed)
 
-    def with_more(self, contents: Iterable[str]) -> Digests:
+    def with_more(self, contents: Iterable[str]) -> PackedDigests:
         known = (self._digest_at(place) for place in range(len(self.packed) // _BYTES))
-        return Digests(b"".join(sorted({*known, *map(_content_digest, contents)})))
+        return PackedDigests(b"".join(sorted({*known, *map(_content_digest, contents)})))
 
     def _digest_at(self, place: int) -> bytes:
         return self.packed[place * _BYTES : (place + 1) * _BYTES]
 
 
-def load_purged_digests(connection: Connection, kind: PurgedInputKind, stream: str, version: str = "") -> Digests:
+def load_purged_digests(connection: Connection, kind: PurgedInputKind, stream: str, version: str = "") -> PackedDigests:
     """Return the digests of *stream*. Files are kept per version, snapshots are not."""
     query = select(content_digests.c.packed).where(
         content_digests.c.kind == kind, content_digests.c.stream == stream, content_digests.c.version == version
     )
-    return Digests(connection.execute(query).scalar() or b"")
+    return PackedDigests(connection.execute(query).scalar() or b"")
 
 
 def add_purged_digests(
@@ -392,10 +399,10 @@ class FileIntake:
     def unfinished_files(self, stream: str) -> dict[str, FileFacts]:
         return self._files_by_content_hash(taken_files.c.stream == stream, taken_files.c.status == "accepted")
 
-    def digests_removed_by_retention(self, stream: str, version: str) -> Digests:
+    def digests_removed_by_retention(self, stream: str, version: str) -> PackedDigests:
         """Return the files that *stream* finished under *version* and of which retention kept only the digests."""
         if not self._is_last_used_mapping_version(stream, version):
-            return Digests()
+            return PackedDigests()
         return load_purged_digests(self._connection, "file", stream, version)
 
     def _is_last_used_mapping_version(self, stream: str, version: str) -> bool:
@@ -444,7 +451,7 @@ class FileIntake:
     def files_with_content_hashes(self, content_hashes: Collection[str]) -> list[TakenFile]:
         """Return the files of all streams with one of these contents, oldest first."""
         found = list[TakenFile]()
-        for part in sql_types_and_statements.chunks(list(content_hashes)):
+        for part in sql_types_and_statements.chunks_of_in_list(list(content_hashes)):
             query = select(*(taken_files.c[name] for name in TakenFile._fields)).where(
                 taken_files.c.content_hash.in_(part)
             )
@@ -543,7 +550,7 @@ _STEP = case(
     else_=bindings.c.step,
 ).label("step")
 _STEPS = sql_types_and_statements.QueryByKeys(
-    select(bindings.c.key_hash, _STEP).where(in_scope_of_parameters(bindings), _IS_LIVE), bindings.c.key_hash
+    select(bindings.c.key_hash, _STEP).where(scope_condition_with_parameters(bindings), _IS_LIVE), bindings.c.key_hash
 )
 
 
@@ -584,12 +591,12 @@ class SnapshotHistory:
 
     def count_records_present_at_target(self, scope: Scope) -> int:
         """Count the records of *scope* at the target that no removal has archived."""
-        query = select(func.count()).where(in_scope(bindings, scope), _IS_LIVE, bindings.c.step != "remove")
+        query = select(func.count()).where(scope_condition(bindings, scope), _IS_LIVE, bindings.c.step != "remove")
         return int(self._connection.execute(query).scalar_one())
 
     def keys_removed_at_target(self, scope: Scope) -> Iterator[list[tuple[int, str]]]:
         """Yield key hash and key of the records of *scope* that a removal has archived or deleted, in parts."""
         query = select(bindings.c.key_hash, bindings.c.key)
-        query = query.where(in_scope(bindings, scope), ~_IS_LIVE | (bindings.c.step == "remove"))
+        query = query.where(scope_condition(bindings, scope), ~_IS_LIVE | (bindings.c.step == "remove"))
         for part in self._connection.execute(query.execution_options(yield_per=_AT_ONCE)).partitions():
             yield [(key_hash, key) for key_hash, key in part]

@@ -16,14 +16,14 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, and_, bindparam, 
 from crossdock.errors import InternalError
 from crossdock.state.db import sql_types_and_statements
 from crossdock.state.db.schema import attempts, batches, intents, sequences
-from crossdock.state.tables.dead_letters_and_waiting_records import ALL, RecordFilter
-from crossdock.state.tables.record_identity_and_scope import COLUMNS as IDENTITY
+from crossdock.state.tables.dead_letters_and_waiting_records import ALL_RECORDS, RecordFilter
+from crossdock.state.tables.record_identity_and_scope import IDENTITY_COLUMNS as IDENTITY
 from crossdock.state.tables.record_identity_and_scope import (
     RecordIdentity,
     Scope,
     Step,
-    in_scope,
-    in_scope_of_parameters,
+    scope_condition,
+    scope_condition_with_parameters,
 )
 
 Status = Literal[
@@ -138,7 +138,7 @@ _MOVE = sql_types_and_statements.BulkStatement(update(intents).where(_THIS).valu
 _FINISH = sql_types_and_statements.BulkStatement(update(intents).where(_THIS).values({**_MOVED, "raw": {}}))
 _COUNTERS = sql_types_and_statements.QueryByKeys(
     select(intents.c.key_hash, func.max(intents.c.counter))
-    .where(in_scope_of_parameters(intents))
+    .where(scope_condition_with_parameters(intents))
     .group_by(intents.c.key_hash),
     intents.c.key_hash,
 )
@@ -156,14 +156,16 @@ class Intents:
         for item, number in zip(items, _IDS.allocate_ids(self._connection, len(items)), strict=True):
             item.id = number
         fixed = {"run_id": run_id, "fence": fence, "created_at": at}
-        if _ADD.run(self._connection, sql_types_and_statements.as_columns(items, **_COLUMNS), fixed) < len(items):
+        if _ADD.run(self._connection, sql_types_and_statements.attributes_as_columns(items, **_COLUMNS), fixed) < len(
+            items
+        ):
             self._set_ids_of_stored_intents(items)
             self.write_as_sending([item for item in items if item.status == "sending"])
 
     def _set_ids_of_stored_intents(self, items: Sequence[Intent]) -> None:
         """Set the ids of *items*, which all exist. Idempotency keys of different records must differ."""
         ids: dict[tuple[str, int], int] = {}
-        for part in sql_types_and_statements.chunks([item.idempotency_key for item in items]):
+        for part in sql_types_and_statements.chunks_of_in_list([item.idempotency_key for item in items]):
             fields = (intents.c.idempotency_key, intents.c.key_hash, intents.c.id)
             query = select(*fields).where(intents.c.idempotency_key.in_(part))
             ids.update(((key, key_hash), number) for key, key_hash, number in self._connection.execute(query))
@@ -179,14 +181,18 @@ class Intents:
 
     def write_as_sending(self, items: Sequence[Intent]) -> None:
         """Write *items*, which were marked by `Intent.mark_sending`; they may be sent once this is committed."""
-        columns = sql_types_and_statements.as_columns(items, row="id", **{f"new_{name}": name for name in _SENDING})
+        columns = sql_types_and_statements.attributes_as_columns(
+            items, row="id", **{f"new_{name}": name for name in _SENDING}
+        )
         _MARK.run(self._connection, columns)
 
     def write_outcomes(self, items: Sequence[Intent], *, at: datetime) -> None:
         """Write status and result of *items*. The raw form of a delivered or replaced one is deleted."""
         for statement, is_done in ((_FINISH, True), (_MOVE, False)):
             group = [item for item in items if (item.status in _DONE) is is_done]
-            columns = sql_types_and_statements.as_columns(group, row="id", **{f"new_{name}": name for name in _RESULT})
+            columns = sql_types_and_statements.attributes_as_columns(
+                group, row="id", **{f"new_{name}": name for name in _RESULT}
+            )
             columns["new_settled_at"] = [None if item.status in UNSETTLED else at for item in group]
             statement.run(self._connection, columns)
 
@@ -244,11 +250,16 @@ class Intents:
 
     def unsettled_in_scope(self, scope: Scope, among: Sequence[int] | None = None) -> list[Intent]:
         """Return the unsettled intents of *scope*, or of its key hashes *among*, oldest first, without their data."""
-        query = select(*_BARE).where(intents.c.status.in_(UNSETTLED), in_scope(intents, scope)).order_by(intents.c.id)
+        query = (
+            select(*_BARE)
+            .where(intents.c.status.in_(UNSETTLED), scope_condition(intents, scope))
+            .order_by(intents.c.id)
+        )
         if among is None:
             return self._read(query)
         parts = (
-            self._read(query.where(intents.c.key_hash.in_(part))) for part in sql_types_and_statements.chunks(among)
+            self._read(query.where(intents.c.key_hash.in_(part)))
+            for part in sql_types_and_statements.chunks_of_in_list(among)
         )
         return sorted((intent for part in parts for intent in part), key=lambda intent: intent.id)
 
@@ -259,12 +270,12 @@ class Intents:
     def intents_with_ids(self, numbers: Sequence[int]) -> list[Intent]:
         """Return the intents with these ids, in their order."""
         found = dict[int, Intent]()
-        for part in sql_types_and_statements.chunks(numbers):
+        for part in sql_types_and_statements.chunks_of_in_list(numbers):
             found |= {each.id: each for each in self._read(select(*_FIELDS).where(intents.c.id.in_(part)))}
         return [found[number] for number in numbers]
 
     def intents_of_record(self, scope: Scope, key_hash: int) -> list[Intent]:
-        query = select(*_FIELDS).where(in_scope(intents, scope), intents.c.key_hash == key_hash)
+        query = select(*_FIELDS).where(scope_condition(intents, scope), intents.c.key_hash == key_hash)
         return self._read(query.order_by(intents.c.id))
 
     def write_raw_records_again(self, items: Sequence[Intent]) -> None:
@@ -286,7 +297,7 @@ class Intents:
 
     def latest_attempt_messages(self, items: Sequence[Intent]) -> dict[int, str]:
         found: dict[int, str] = {}
-        for part in sql_types_and_statements.chunks([item.id for item in items]):
+        for part in sql_types_and_statements.chunks_of_in_list([item.id for item in items]):
             query = select(attempts.c.intent_id, attempts.c.message).where(attempts.c.intent_id.in_(part))
             rows = self._connection.execute(query.order_by(attempts.c.number))
             found.update((row.intent_id, row.message) for row in rows)
@@ -297,11 +308,11 @@ class Intents:
         return dict(_COUNTERS.rows(self._connection, scope.columns, key_hashes))
 
     def page_with_statuses(
-        self, statuses: Iterable[Status], *, limit: int, choice: RecordFilter = ALL, after: int = 0
+        self, statuses: Iterable[Status], *, limit: int, choice: RecordFilter = ALL_RECORDS, after: int = 0
     ) -> list[Intent]:
         """Return at most *limit* intents of *choice* with an id *after* this one, oldest first."""
         query = select(*_FIELDS).where(intents.c.id > after, *choice.conditions(intents))
-        query = query.order_by(sql_types_and_statements.order_without_index(self._connection, intents.c.id)).limit(
+        query = query.order_by(sql_types_and_statements.id_order_without_index(self._connection, intents.c.id)).limit(
             limit
         )
         found = [
@@ -414,7 +425,7 @@ _ASSIGN = sql_types_and_statements.BulkStatement(
 )
 
 
-class Batches:
+class StoredBatches:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
@@ -484,13 +495,15 @@ class Batches:
         """Make *members*, which are stored, the operations of *batch*, in this order, and write their ids."""
         for place, intent in enumerate(members):
             intent.batch_id, intent.place = batch.id, place
-        columns = sql_types_and_statements.as_columns(members, row="id", **{f"new_{name}": name for name in _MEMBER})
+        columns = sql_types_and_statements.attributes_as_columns(
+            members, row="id", **{f"new_{name}": name for name in _MEMBER}
+        )
         _ASSIGN.run(self._connection, columns)
 
     def batches_by_id(self, ids: Collection[int]) -> Mapping[int, StoredBatch]:
         """Return the batches with these ids."""
         found = dict[int, StoredBatch]()
-        for part in sql_types_and_statements.chunks(list(ids)):
+        for part in sql_types_and_statements.chunks_of_in_list(list(ids)):
             rows = self._connection.execute(select(*_BATCH_FIELDS).where(batches.c.id.in_(part)))
             found.update((row.id, StoredBatch(*row)) for row in rows)
         return found
@@ -498,7 +511,7 @@ class Batches:
     def facts_by_id(self, ids: Collection[int]) -> Mapping[int, BatchFacts]:
         """Return the facts about the batches with these ids."""
         found = dict[int, BatchFacts]()
-        for part in sql_types_and_statements.chunks(list(ids)):
+        for part in sql_types_and_statements.chunks_of_in_list(list(ids)):
             query = select(batches.c.id, *(batches.c[name] for name in BatchFacts._fields))
             rows = self._connection.execute(query.where(batches.c.id.in_(part)))
             found.update((number, BatchFacts(*facts)) for number, *facts in rows)
@@ -506,7 +519,7 @@ class Batches:
 
     def mark_handed_over(self, ids: Collection[int], *, at: datetime, due_at: datetime | None) -> None:
         """Store when batches were handed over, once, and when their acknowledgement is due."""
-        for part in sql_types_and_statements.chunks(list(ids)):
+        for part in sql_types_and_statements.chunks_of_in_list(list(ids)):
             first = batches.c.id.in_(part), batches.c.handed_over_at.is_(None)
             self._connection.execute(update(batches).where(*first).values(handed_over_at=at, due_at=due_at))
 

@@ -44,7 +44,13 @@ from crossdock.state.db.schema import (
     waiting_records,
 )
 from crossdock.state.tables.inputs_of_streams import READ_AGAIN
-from crossdock.state.tables.record_identity_and_scope import CONTRIBUTION, Scope, Step, in_scope, in_scope_of_parameters
+from crossdock.state.tables.record_identity_and_scope import (
+    CONTRIBUTION,
+    Scope,
+    Step,
+    scope_condition,
+    scope_condition_with_parameters,
+)
 from crossdock.values import exact_json
 from crossdock.values.record_keys import trimmed_key
 
@@ -68,7 +74,7 @@ class ScopeChanges(Struct):
 
 _RENEW_STAMP = sql_types_and_statements.BulkStatement(
     update(key_stamps)
-    .where(in_scope_of_parameters(key_stamps), key_stamps.c.stamp == bindparam("before"))
+    .where(scope_condition_with_parameters(key_stamps), key_stamps.c.stamp == bindparam("before"))
     .values(stamp=bindparam("after"))
 )
 
@@ -120,7 +126,7 @@ class KeyIndexStamps:
 
 def stamp_of_scope(connection: Connection, scope: Scope) -> int:
     """Return the stamp of *scope*; 0 if it never had a binding."""
-    return connection.execute(select(key_stamps.c.stamp).where(in_scope(key_stamps, scope))).scalar() or 0
+    return connection.execute(select(key_stamps.c.stamp).where(scope_condition(key_stamps, scope))).scalar() or 0
 
 
 SEARCHED_AT_ONCE = 20_000  # payloads
@@ -135,7 +141,7 @@ class UntrimmedKeys:
     def blank_padded_keys_of_scope(self, scope: Scope) -> list[str]:
         """Return those of the bindings and intents of *scope*."""
         found = self._connection.execute(
-            select(untrimmed_keys.c.key).where(in_scope(untrimmed_keys, scope)).order_by(untrimmed_keys.c.key)
+            select(untrimmed_keys.c.key).where(scope_condition(untrimmed_keys, scope)).order_by(untrimmed_keys.c.key)
         )
         return list(found.scalars())
 
@@ -206,14 +212,14 @@ class AcceptedBinding(Struct, frozen=True):
     changed_at: str | None = None
 
 
-Bound = tuple[Scope, Binding]
+ScopedBinding = tuple[Scope, Binding]
 
 
 _COLUMNS = {name: name for name in Binding.__struct_fields__ if name not in {"fingerprint", "unverified"}}
 _COLUMNS |= {"record_fp": "fingerprint"}
 _SCOPE = {name: f"scope.{name}" for name in Scope.__struct_fields__}
 _FIELDS = tuple(bindings.c["record_fp" if name == "fingerprint" else name] for name in Binding.__struct_fields__)
-_HERE = in_scope_of_parameters(bindings)
+_HERE = scope_condition_with_parameters(bindings)
 _IS_LIVE = bindings.c.deleted_at.is_(None)
 IS_UNUSED_IMPORT = (bindings.c.step == "import") & (bindings.c.counter == 0)  # as `Binding.is_unused_import`
 _IS_WHOLE = ~bindings.c.namespace.contains(CONTRIBUTION)
@@ -226,7 +232,9 @@ _NOT_FOUND = sql_types_and_statements.QueryByKeys(
     bindings.c.key_hash,
 )
 _OF_RESOURCE = bindings.c.target == bindparam("target"), bindings.c.resource == bindparam("resource")
-_target, _resource = (sql_types_and_statements.without_index(bindings.c[name]) for name in ("target", "resource"))
+_target, _resource = (
+    sql_types_and_statements.column_without_index(bindings.c[name]) for name in ("target", "resource")
+)
 _AMONG_IDS = _target == bindparam("target"), _resource == bindparam("resource"), _IS_LIVE
 _OF_ID = sql_types_and_statements.QueryByKeys(
     select(bindings.c.target_id, bindings.c.namespace, bindings.c.key_hash, bindings.c.key).where(
@@ -311,12 +319,12 @@ class Bindings:
         return dict(_IDS.rows(self._connection, scope.columns, key_hashes))
 
     def has_any(self, scope: Scope) -> bool:
-        query = select(literal(1)).where(in_scope(bindings, scope), _IS_LIVE).limit(1)
+        query = select(literal(1)).where(scope_condition(bindings, scope), _IS_LIVE).limit(1)
         return self._connection.execute(query).first() is not None
 
     def live_key_hashes(self, scope: Scope) -> Iterator[int]:
         """Yield the key hash of each record of *scope* that the target has."""
-        query = select(bindings.c.key_hash).where(in_scope(bindings, scope), _IS_LIVE)
+        query = select(bindings.c.key_hash).where(scope_condition(bindings, scope), _IS_LIVE)
         yield from self._connection.execute(query.execution_options(yield_per=10_000)).scalars()
 
     def namespaces_of_resource(self, scope: Scope) -> set[str]:
@@ -361,7 +369,7 @@ class Bindings:
         after: tuple[str, int] | None,
         limit: int,
         contributions: bool = False,
-    ) -> list[Bound]:
+    ) -> list[ScopedBinding]:
         """Return the next *limit* live bindings *after* one, by namespace and key hash."""
         query = select(bindings.c.namespace, *_FIELDS).where(*_OF_RESOURCE, _IS_LIVE)
         if not contributions:
@@ -370,7 +378,7 @@ class Bindings:
 
     def _page(
         self, query: Select[Any], target: str, resource: str, after: tuple[str, int] | None, limit: int
-    ) -> list[Bound]:
+    ) -> list[ScopedBinding]:
         place = bindings.c.namespace, bindings.c.key_hash
         if after is not None:
             query = query.where(tuple_(*place) > after)  # with OR, SQLite would read the pages before it again
@@ -382,7 +390,7 @@ class Bindings:
         if not items:
             return
         self._stamps.record_changes_of_scope(scope, [_key_index_change(item) for item in items])
-        columns = sql_types_and_statements.as_columns(items, **_COLUMNS)
+        columns = sql_types_and_statements.attributes_as_columns(items, **_COLUMNS)
         columns["payload"] = [exact_json.dumps(payload).decode() for payload in columns["payload"]]
         fixed = {**scope.columns, "run_id": run_id, "updated_at": at, "deleted_at": None}
         _PUT.run(self._connection, columns, fixed)
@@ -397,7 +405,7 @@ class Bindings:
             scopes[item.scope].append(_key_index_change(item))
         for scope, changes in scopes.items():
             self._stamps.record_changes_of_scope(scope, changes)
-        columns = sql_types_and_statements.as_columns(items, **_SCOPE, **_COLUMNS)
+        columns = sql_types_and_statements.attributes_as_columns(items, **_SCOPE, **_COLUMNS)
         _PUT.run(self._connection, columns, {"run_id": run_id, "updated_at": at, "deleted_at": None})
         for item in items:
             self._untrimmed.add_if_untrimmed(item.scope, [(item.key_hash, item.key)])
@@ -462,7 +470,7 @@ class Bindings:
 
     def page_of_unverified_bindings(
         self, target: str, resource: str, *, after: tuple[str, int] | None, limit: int
-    ) -> list[Bound]:
+    ) -> list[ScopedBinding]:
         """Do the same as `page_of_resource_bindings` for unverified bindings, including contributions."""
         query = select(bindings.c.namespace, *_FIELDS).where(*_OF_RESOURCE, bindings.c.unverified.is_(True))
         return self._page(query, target, resource, after, limit)
@@ -662,7 +670,7 @@ class UnverifiedParts:
         """Return at most *limit* unverified records of *scopes*, all or those with one key, by scope and key."""
         query = select(*_SCOPE_COLUMNS, bindings.c.key, bindings.c.target_id, IS_UNUSED_IMPORT).where(_IS_UNVERIFIED)
         query = query.order_by(*_SCOPE_COLUMNS, bindings.c.key)
-        places = [true()] if key_hash is None else [in_scope(bindings, each) for each in _sorted_scopes(scopes)]
+        places = [true()] if key_hash is None else [scope_condition(bindings, each) for each in _sorted_scopes(scopes)]
         if key_hash is not None:
             query = query.where(bindings.c.key_hash == key_hash)
         rows = chain.from_iterable(self._connection.execute(query.where(place)) for place in places)
@@ -678,7 +686,7 @@ class UnverifiedParts:
             if after is not None and tuple(scope.columns.values()) < tuple(after[0].columns.values()):
                 continue
             query = select(bindings.c.key, bindings.c.target_id, IS_UNUSED_IMPORT, bindings.c.key_hash)
-            query = query.where(_IS_UNVERIFIED, in_scope(bindings, scope)).order_by(bindings.c.key_hash)
+            query = query.where(_IS_UNVERIFIED, scope_condition(bindings, scope)).order_by(bindings.c.key_hash)
             if after is not None and scope == after[0]:
                 query = query.where(bindings.c.key_hash > after[1])
             rows = self._connection.execute(query.limit(limit - len(found)))

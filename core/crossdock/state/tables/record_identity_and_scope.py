@@ -41,24 +41,26 @@ class RecordIdentity(NamedTuple):
 
     @classmethod
     def of_table_row(cls, row: Any) -> RecordIdentity:
-        return cls(*(getattr(row, name) for name in COLUMNS))
+        return cls(*(getattr(row, name) for name in IDENTITY_COLUMNS))
 
 
-COLUMNS = {"record_fp" if name == "fingerprint" else name: f"identity.{name}" for name in RecordIdentity._fields}
+IDENTITY_COLUMNS = {
+    "record_fp" if name == "fingerprint" else name: f"identity.{name}" for name in RecordIdentity._fields
+}
 """Columns of a table whose rows have an identity, and the attributes that they store."""
 
 
-def in_stream_of_parameter(table: Table) -> ColumnElement[bool]:
+def stream_condition_with_parameter(table: Table) -> ColumnElement[bool]:
     return table.c.stream == bindparam("stream")
 
 
-class DeleteByKey:
+class DeleteByStreamAndKey:
     """Deletes rows of one stream. Usually the stream has no rows, which one cheap query shows."""
 
     def __init__(self, table: Table) -> None:
-        self._any = select(literal(1)).select_from(table).where(in_stream_of_parameter(table)).limit(1)
+        self._any = select(literal(1)).select_from(table).where(stream_condition_with_parameter(table)).limit(1)
         self._delete = sql_types_and_statements.BulkStatement(
-            delete(table).where(in_stream_of_parameter(table), table.c.key_hash == bindparam("key"))
+            delete(table).where(stream_condition_with_parameter(table), table.c.key_hash == bindparam("key"))
         )
 
     def run(self, connection: Connection, stream: str, key_hashes: Sequence[int]) -> None:
@@ -96,10 +98,10 @@ class Scope(Struct, frozen=True):
         return structs.asdict(self)
 
 
-def in_scope(table: Table, scope: Scope) -> ColumnElement[bool]:
+def scope_condition(table: Table, scope: Scope) -> ColumnElement[bool]:
     return and_(*(table.c[name] == value for name, value in scope.columns.items()))
 
 
-def in_scope_of_parameters(table: Table) -> ColumnElement[bool]:
+def scope_condition_with_parameters(table: Table) -> ColumnElement[bool]:
     """Return the same condition with the `Scope.columns` as parameters of the statement."""
     return and_(*(table.c[name] == bindparam(name) for name in Scope.__struct_fields__))

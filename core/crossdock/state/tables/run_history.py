@@ -77,22 +77,22 @@ class RunRecord(Struct, frozen=True):
         return sum(counts, NOTHING_OPEN) if counts else None
 
 
-class StreamSums(Struct, frozen=True):
+class StreamTally(Struct, frozen=True):
     """The numbers of one stream in the tally of a run. *open* is None if the run did not count it."""
 
     records: dict[str, int]
     open: dict[str, int] | None = None
 
 
-class RunSums(NamedTuple):
+class RunTally(NamedTuple):
     business_date: str
     status: str
     requests: int
     throttled: int
-    streams: Mapping[str, StreamSums]
+    streams: Mapping[str, StreamTally]
 
 
-class RunsOfDate(Struct, frozen=True):
+class RunCountOfDate(Struct, frozen=True):
     """The number of runs of one job, or of none, for a business date that ended alike, and the newest of them."""
 
     job: str | None
@@ -124,7 +124,7 @@ _COUNT_REQUESTS = sql_types_and_statements.BulkStatement(  # written with every 
 )
 
 
-_SUMS_OF_TALLY = exact_json.typed_canonical_reader(dict[str, StreamSums])
+_SUMS_OF_TALLY = exact_json.typed_canonical_reader(dict[str, StreamTally])
 
 
 class Runs:
@@ -286,21 +286,23 @@ class Runs:
             ::-1
         ]
 
-    def tallies_of_runs_between_dates(self, first: date, last: date) -> list[RunSums]:
+    def tallies_of_runs_between_dates(self, first: date, last: date) -> list[RunTally]:
         """Return the numbers of the runs for the business dates from *first* to *last*, oldest first."""
         columns = self._columns_with_corrected_status() | {"tally": type_coerce(runs.c.tally, Text)}
-        query = select(*(columns[name] for name in (*RunSums._fields[:-1], "tally")))
-        found = self._connection.execute(query.where(_is_for_dates(first, last)).order_by(runs.c.id))
+        query = select(*(columns[name] for name in (*RunTally._fields[:-1], "tally")))
+        found = self._connection.execute(query.where(_business_date_condition(first, last)).order_by(runs.c.id))
         return [
-            RunSums(day, status, requests, throttled, {} if tally is None else _SUMS_OF_TALLY(tally))
+            RunTally(day, status, requests, throttled, {} if tally is None else _SUMS_OF_TALLY(tally))
             for day, status, requests, throttled, tally in found
         ]
 
-    def counts_by_date(self, first: date, last: date) -> list[RunsOfDate]:
+    def counts_by_date(self, first: date, last: date) -> list[RunCountOfDate]:
         """Count the runs for the business dates from *first* to *last*, as in `tallies_of_runs_between_dates`."""
         by = runs.c.job, runs.c.business_date, self._columns_with_corrected_status()["status"].label("shown")
-        query = select(*by, func.count(), func.max(runs.c.id)).where(_is_for_dates(first, last)).group_by(*by)
-        return [RunsOfDate(*row) for row in self._connection.execute(query.order_by(*by))]
+        query = (
+            select(*by, func.count(), func.max(runs.c.id)).where(_business_date_condition(first, last)).group_by(*by)
+        )
+        return [RunCountOfDate(*row) for row in self._connection.execute(query.order_by(*by))]
 
     def count_all(self) -> int:
         return int(self._connection.execute(select(func.count()).select_from(runs)).scalar_one())
@@ -336,7 +338,7 @@ class Runs:
     def messages_starting_with(self, words: str, run_ids: Sequence[int]) -> list[tuple[int, RunMessage]]:
         """Return those messages of *run_ids* that begin with *words*, each with its run."""
         found: list[tuple[int, RunMessage]] = []
-        for part in sql_types_and_statements.chunks(run_ids):
+        for part in sql_types_and_statements.chunks_of_in_list(run_ids):
             query = select(run_messages.c.run_id, *_MESSAGE).where(
                 run_messages.c.run_id.in_(part), run_messages.c.message.startswith(words, autoescape=True)
             )
@@ -365,7 +367,7 @@ class Runs:
             self._connection.execute(insert(run_messages), rows)
 
 
-def _is_for_dates(first: date, last: date) -> ColumnElement[bool]:
+def _business_date_condition(first: date, last: date) -> ColumnElement[bool]:
     return runs.c.business_date.between(first.isoformat(), last.isoformat())
 
 

@@ -255,7 +255,7 @@ class ScheduledRuns:
         sql_types_and_statements.upsert_rows(self._connection, meta, rows)
 
     def remove_sent_notices(self, run_ids: Iterable[int], recipients: Recipients) -> None:
-        for some in sql_types_and_statements.chunks([_notice_name(recipients, each) for each in run_ids]):
+        for some in sql_types_and_statements.chunks_of_in_list([_notice_name(recipients, each) for each in run_ids]):
             self._connection.execute(delete(meta).where(meta.c.name.in_(some)))
 
     def add_notices_of_killed_run(

@@ -24,7 +24,7 @@ class DeadLetterCount(NamedTuple):
     records: int
 
 
-class MigrationOutcome:
+class MigrationSignOffFacts:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 

@@ -20,7 +20,7 @@ from crossdock.state.tables.record_identity_and_scope import Scope
 _BEGIN = "address."
 
 
-class WrittenAddresses:
+class TargetAddressesOfScopes:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
@@ -106,7 +106,7 @@ class UnrecordedReferences:
 
     def references_to(self, target: str, resource: str, target_ids: Sequence[str]) -> Iterator[UnrecordedReference]:
         """Yield the references to these records, except those of records that were deleted since."""
-        for some in sql_types_and_statements.chunks(target_ids):
+        for some in sql_types_and_statements.chunks_of_in_list(target_ids):
             for row in _TO.rows(self._connection, {"target": target, "resource": resource}, some):
                 yield UnrecordedReference(*row)
 

@@ -30,10 +30,10 @@ from crossdock.pacing.token_bucket import Bucket, BucketState, LimitEstimate, Ta
 from crossdock.state.db import sql_types_and_statements
 from crossdock.state.db.database_opening_and_errors import (
     StateUrl,
-    exclusive_schema_change,
-    open_or_create_unchecked_database,
-    read_only_connection,
-    translated_database_errors,
+    begin_exclusive_schema_change,
+    begin_read_only_connection,
+    database_errors_as_state_errors,
+    open_or_create_less_durable_database,
 )
 from crossdock.state.db.schema import buckets
 from crossdock.values.clock import Clock
@@ -45,7 +45,7 @@ LONG_AGO = 0.0  # when an unused bucket was full; databases spell infinity diffe
 ROUNDING = 1e-6
 
 
-class Buckets:
+class StateBuckets:
     """The state's own buckets, used by one run at a time."""
 
     def __init__(self, connection: Connection) -> None:
@@ -73,18 +73,18 @@ class SharedBucket:
         self, url: StateUrl, clock: Clock, name: str, estimate: Callable[[LimitEstimate | None], LimitEstimate]
     ) -> None:
         self._url, self._clock, self._name = url, clock, name
-        self._engine = open_or_create_unchecked_database(url)
+        self._engine = open_or_create_less_durable_database(url)
         self._failing_since: float | None = None
-        with translated_database_errors(url), read_only_connection(self._engine) as connection:
+        with database_errors_as_state_errors(url), begin_read_only_connection(self._engine) as connection:
             exists = _has_current_table(connection)
         if not exists:
-            with translated_database_errors(url), exclusive_schema_change(self._engine) as connection:
+            with database_errors_as_state_errors(url), begin_exclusive_schema_change(self._engine) as connection:
                 if not _has_current_table(connection):
                     buckets.drop(connection, checkfirst=True)  # an older version's; its level is lost
                     buckets.create(connection)
-        with translated_database_errors(url):
+        with database_errors_as_state_errors(url):
             self._insert_if_missing(BucketState.from_estimate(estimate(None)))
-        with translated_database_errors(url), self._engine.begin() as connection:
+        with database_errors_as_state_errors(url), self._engine.begin() as connection:
             self._seen = TakenTokens(0, *self._read_locked(connection))
         self._seen_at = clock.monotonic()
         current = estimate(self._seen.bucket_state.estimate)
@@ -126,7 +126,7 @@ class SharedBucket:
     def _run_or_grant_nothing(self, work: Callable[[Connection], TakenTokens]) -> TakenTokens:
         started = self._clock.monotonic()
         try:
-            with translated_database_errors(self._url), self._engine.begin() as connection:
+            with database_errors_as_state_errors(self._url), self._engine.begin() as connection:
                 taken = work(connection)
         except StateError:
             self._failing_since = started if self._failing_since is None else self._failing_since
@@ -158,26 +158,26 @@ class SharedBucket:
         ahead = c.as_of - now
         back = case((ahead > SET_BACK_S, ahead), else_=literal(0.0, Double))
         spent_before, frozen_until = c.spent_until - back, c.frozen_until - back
-        level = _min(c.burst - (spent_before - now) * c.rate_per_s, c.burst)
-        available = _max(level + ROUNDING - reserve, literal(0, Double))
+        level = _lesser_of(c.burst - (spent_before - now) * c.rate_per_s, c.burst)
+        available = _greater_of(level + ROUNDING - reserve, literal(0, Double))
         whole = cast(available if connection.dialect.name == "sqlite" else func.floor(available), BigInteger)
-        granted = case((frozen_until > now, 0), else_=_min(whole, literal(wanted, BigInteger)))
-        spent_until = case((granted > 0, _max(spent_before, now) + granted / c.rate_per_s), else_=spent_before)
+        granted = case((frozen_until > now, 0), else_=_lesser_of(whole, literal(wanted, BigInteger)))
+        spent_until = case((granted > 0, _greater_of(spent_before, now) + granted / c.rate_per_s), else_=spent_before)
         values = {
             "granted": granted,
             "spent": c.spent + granted,
             "spent_until": spent_until,
             "frozen_until": frozen_until,
-            "as_of": _max(c.as_of - back, now),
+            "as_of": _greater_of(c.as_of - back, now),
         }
         return statement.values(**values).returning(buckets, now.label("at"))
 
 
-def _min(one: ColumnElement[Any], other: ColumnElement[Any]) -> ColumnElement[Any]:
+def _lesser_of(one: ColumnElement[Any], other: ColumnElement[Any]) -> ColumnElement[Any]:
     return case((one < other, one), else_=other)
 
 
-def _max(one: ColumnElement[Any], other: ColumnElement[Any]) -> ColumnElement[Any]:
+def _greater_of(one: ColumnElement[Any], other: ColumnElement[Any]) -> ColumnElement[Any]:
     return case((one > other, one), else_=other)
 
 

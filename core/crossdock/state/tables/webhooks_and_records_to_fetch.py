@@ -16,8 +16,8 @@ from sqlalchemy import Connection, Insert, bindparam, delete, func, literal, sel
 
 from crossdock.state.db import sql_types_and_statements
 from crossdock.state.db.schema import followed_records, hints, webhooks
-from crossdock.state.tables.dead_letters_and_waiting_records import ALL, RecordFilter
-from crossdock.state.tables.record_identity_and_scope import DeleteByKey, in_stream_of_parameter
+from crossdock.state.tables.dead_letters_and_waiting_records import ALL_RECORDS, RecordFilter
+from crossdock.state.tables.record_identity_and_scope import DeleteByStreamAndKey, stream_condition_with_parameter
 
 
 class FollowedRecord(Struct, frozen=True):
@@ -31,7 +31,7 @@ class FollowedRecord(Struct, frozen=True):
 
 
 _FOLLOWED_FIELDS = tuple(followed_records.c[name] for name in FollowedRecord.__struct_fields__)
-_DELETE_FOLLOWED = DeleteByKey(followed_records)
+_DELETE_FOLLOWED = DeleteByStreamAndKey(followed_records)
 
 
 class FollowedRecords:
@@ -184,7 +184,7 @@ def _upsert_hint_statement(insert: Any) -> Insert:
 
 _HINT = sql_types_and_statements.BulkStatement(_upsert_hint_statement, _NEW)
 _AMONG = sql_types_and_statements.QueryByKeys(
-    select(hints.c.key_hash).where(in_stream_of_parameter(hints)), hints.c.key_hash
+    select(hints.c.key_hash).where(stream_condition_with_parameter(hints)), hints.c.key_hash
 )
 _THIS = hints.c.stream == bindparam("of"), hints.c.key_hash == bindparam("this")
 _SAME = *_THIS, hints.c.number == bindparam("fetched")  # without a new hint
@@ -193,7 +193,7 @@ _AGAIN = sql_types_and_statements.BulkStatement(
     update(hints).where(*_SAME).values(due_at=bindparam("later"), attempts=bindparam("failed"), error=bindparam("why"))
 )
 _HASTEN = sql_types_and_statements.BulkStatement(update(hints).where(*_THIS).values(due_at=bindparam("now")))
-_DELETE = DeleteByKey(hints)
+_DELETE = DeleteByStreamAndKey(hints)
 
 
 class Inbox:
@@ -219,7 +219,7 @@ class Inbox:
 
     def schedule_fetch_of_records(self, records: Sequence[NamedRecord], *, at: datetime) -> None:
         """Schedule *records* to be fetched at once, even if earlier attempts failed."""
-        columns = sql_types_and_statements.as_columns(dict.fromkeys(records), *NamedRecord._fields)
+        columns = sql_types_and_statements.attributes_as_columns(dict.fromkeys(records), *NamedRecord._fields)
         _HINT.run(self._connection, columns, {"number": 1, "first_at": at, "last_at": at, "due_at": at, "attempts": 0})
 
     def has_readable_webhook(self, connection: str) -> bool:
@@ -272,12 +272,12 @@ class Inbox:
 
     def remove_fetched(self, done: Sequence[InboxRecord]) -> None:
         """Remove *done*, except those with a new hint."""
-        columns = sql_types_and_statements.as_columns(done, of="stream", this="key_hash", fetched="number")
+        columns = sql_types_and_statements.attributes_as_columns(done, of="stream", this="key_hash", fetched="number")
         _DONE.run(self._connection, columns)
 
     def retry_later(self, failed: Sequence[InboxRecord]) -> None:
         """Store when *failed* are fetched again, except those with a new hint, which are due at once."""
-        columns = sql_types_and_statements.as_columns(
+        columns = sql_types_and_statements.attributes_as_columns(
             failed, of="stream", this="key_hash", fetched="number", later="due_at", failed="attempts", why="error"
         )
         _AGAIN.run(self._connection, columns)
@@ -293,7 +293,7 @@ class Inbox:
         return {key_hash for (key_hash,) in _AMONG.rows(self._connection, {"stream": stream}, key_hashes)}
 
     def records_to_fetch(
-        self, *, limit: int, choice: RecordFilter = ALL, after: InboxPlace | None = None
+        self, *, limit: int, choice: RecordFilter = ALL_RECORDS, after: InboxPlace | None = None
     ) -> list[InboxRecord]:
         """Return at most *limit* records to fetch *after* a place, longest waiting first."""
         order = tuple(hints.c[name] for name in InboxPlace._fields)
@@ -302,7 +302,7 @@ class Inbox:
             query = query.where(tuple_(*order) > tuple_(literal(after.first_at, hints.c.first_at.type), *after[1:]))
         return [InboxRecord(*row) for row in self._connection.execute(query)]
 
-    def count_records_to_fetch(self, choice: RecordFilter = ALL) -> int:
+    def count_records_to_fetch(self, choice: RecordFilter = ALL_RECORDS) -> int:
         query = select(func.count()).select_from(hints).where(*choice.conditions(hints))
         return int(self._connection.execute(query).scalar_one())
 

@@ -12,7 +12,11 @@ from sqlalchemy import text
 
 from crossdock.errors import StateError
 from crossdock.state.db import database_opening_and_errors
-from crossdock.state.db.database_opening_and_errors import StateUrl, translated_database_errors, url_without_password
+from crossdock.state.db.database_opening_and_errors import (
+    StateUrl,
+    database_errors_as_state_errors,
+    url_without_password,
+)
 from crossdock.state.db.schema import metadata
 from crossdock.state.open_state import State
 from crossdock.state.upkeep import retention
@@ -46,9 +50,9 @@ def rewrite_sqlite_file(url: StateUrl) -> str | None:
 
 
 def _vacuum_postgresql(url: StateUrl) -> None:
-    server = database_opening_and_errors.open_or_create_unchecked_database(url)
+    server = database_opening_and_errors.open_or_create_less_durable_database(url)
     try:
-        with translated_database_errors(url), server.connect() as connection:
+        with database_errors_as_state_errors(url), server.connect() as connection:
             autocommit = connection.execution_options(isolation_level="AUTOCOMMIT")
             for table in metadata.sorted_tables:
                 autocommit.execute(text(f"VACUUM (ANALYZE) {table.name}"))

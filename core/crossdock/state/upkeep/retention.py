@@ -84,7 +84,7 @@ class PurgeTimes(Struct, frozen=True):
         )
 
 
-def removable_operations(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
+def removable_operations_condition(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
     return and_(
         _is_settled_before(ages.operations),
         _is_counter_stored_elsewhere(),
@@ -92,7 +92,7 @@ def removable_operations(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]
     )
 
 
-def operations_to_empty(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
+def operations_to_empty_condition(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
     has_data = _has_data_to_empty(intents, NO_INTENT_DATA)
     return and_(
         _is_settled_before(ages.operations),
@@ -102,19 +102,19 @@ def operations_to_empty(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
     )
 
 
-def removable_batches(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
+def removable_batches_condition(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
     """Select batches whose operations all go, or lose their data."""
     goes = and_(_is_settled_before(ages.operations), _is_not_needed_by_migration_or_undo(intents))
     is_needed = exists().where(intents.c.batch_id == batches.c.id, not_(goes))
     return and_(batches.c.created_at < ages.operations, not_(is_needed))
 
 
-def dead_letters_to_empty(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
+def dead_letters_to_empty_condition(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
     has_data = _has_data_to_empty(dead_letters, NO_DEAD_LETTER_DATA)
     return and_(dead_letters.c.refused_at < ages.others, has_data, _is_not_needed_by_migration_or_undo(dead_letters))
 
 
-def removable_files(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
+def removable_files_condition(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
     """Keep the last file of each stream: an unchanged snapshot is not read again, and an older one is stale."""
     later, fresher = taken_files.alias(), taken_files.alias()
     newer = or_(
@@ -131,7 +131,7 @@ def removable_files(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
     )
 
 
-def removable_snapshots(connection: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
+def removable_snapshots_condition(connection: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
     """Select all but the latest snapshots of each stream, which the next one is compared with."""
     conditions = []
     for stream in connection.execute(select(snapshots.c.stream).distinct()).scalars():
@@ -143,7 +143,7 @@ def removable_snapshots(connection: Connection, ages: PurgeTimes) -> ColumnEleme
     return or_(false(), *conditions)
 
 
-def removable_scheduled_runs(connection: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
+def removable_scheduled_runs_condition(connection: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
     """Keep the last run of each job, which decides what is due, and those that estimate its duration."""
     table = scheduled_runs
     conditions = []
@@ -158,18 +158,18 @@ def removable_scheduled_runs(connection: Connection, ages: PurgeTimes) -> Column
     return or_(false(), *conditions)
 
 
-def removable_audit_entries(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
+def removable_audit_entries_condition(_: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
     return audit_log.c.at < ages.audit
 
 
-def removable_runs(connection: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
+def removable_runs_condition(connection: Connection, ages: PurgeTimes) -> ColumnElement[bool]:
     """Select finished runs that no row refers to, except the last of each job."""
     newer = runs.alias()
     finished = and_(runs.c.finished_at < ages.others, runs.c.status != "running")
     same_job = newer.c.job.is_not_distinct_from(runs.c.job)
     removed = {
-        intents: removable_operations(connection, ages),
-        scheduled_runs: removable_scheduled_runs(connection, ages),
+        intents: removable_operations_condition(connection, ages),
+        scheduled_runs: removable_scheduled_runs_condition(connection, ages),
     }
     referred = (
         exists().where(column == runs.c.id, *([not_(removed[table])] if table in removed else []))
@@ -216,15 +216,15 @@ def _has_data_to_empty(table: Table, emptied: dict[str, Any]) -> ColumnElement[b
 BATCH = 1_000  # rows in one transaction
 _APPLIED = "retention_applied_at"
 _EXPIRED: Mapping[str, tuple[Table, Callable[[Connection, PurgeTimes], ColumnElement[bool]]]] = {
-    "operations_removed": (intents, removable_operations),
-    "operations_emptied": (intents, operations_to_empty),
-    "files_out_removed": (batches, removable_batches),
-    "dead_letters_emptied": (dead_letters, dead_letters_to_empty),
-    "nights_removed": (scheduled_runs, removable_scheduled_runs),
-    "files_removed": (taken_files, removable_files),
-    "snapshots_removed": (snapshots, removable_snapshots),
-    "runs_removed": (runs, removable_runs),
-    "audit_entries_removed": (audit_log, removable_audit_entries),
+    "operations_removed": (intents, removable_operations_condition),
+    "operations_emptied": (intents, operations_to_empty_condition),
+    "files_out_removed": (batches, removable_batches_condition),
+    "dead_letters_emptied": (dead_letters, dead_letters_to_empty_condition),
+    "nights_removed": (scheduled_runs, removable_scheduled_runs_condition),
+    "files_removed": (taken_files, removable_files_condition),
+    "snapshots_removed": (snapshots, removable_snapshots_condition),
+    "runs_removed": (runs, removable_runs_condition),
+    "audit_entries_removed": (audit_log, removable_audit_entries_condition),
 }
 _EMPTIED = {
     "operations_emptied": NO_INTENT_DATA,
@@ -244,7 +244,7 @@ class PurgeResult(Struct, frozen=True):
     audit_entries_removed: int = 0
 
 
-class Retention:
+class RetentionSteps:
     """The steps of retention. Each handles at most `BATCH` rows and returns their number; fewer when it is finished."""
 
     def __init__(self, connection: Connection) -> None:
@@ -281,7 +281,7 @@ class Retention:
             self._store_digests_of_removed_inputs("snapshot", [(row.stream, "", row.content) for row in rows])
         elif table is runs:
             self._mark_removed_runs([row.id for row in rows])
-        for part in sql_types_and_statements.chunks(rows):
+        for part in sql_types_and_statements.chunks_of_in_list(rows):
             self._overwriting_connection().execute(delete(table).where(tuple_(*table.primary_key).in_(list(part))))
         if table is runs:
             RunConfigs(self._overwriting_connection()).remove_unused()
@@ -304,7 +304,7 @@ class Retention:
 
     def _mark_removed_runs(self, run_ids: Sequence[int]) -> None:
         """Record until when runs are removed, so that sums of older ones are not taken for whole."""
-        for part in sql_types_and_statements.chunks(run_ids):
+        for part in sql_types_and_statements.chunks_of_in_list(run_ids):
             query = select(func.max(runs.c.started_at)).where(runs.c.id.in_(part))
             Runs(self._connection).mark_removed_until(self._connection.execute(query).scalar_one())
 

@@ -17,7 +17,7 @@ from crossdock.errors import (
     UnauthorizedError,
     add_code_to_first_line,
 )
-from crossdock.pacing.request_allowance import Allowance
+from crossdock.pacing.request_allowance import RequestAllowance
 from crossdock.state import Intent, StoredBatch
 from crossdock.writing.delivery.delivery_context import (
     NOTHING_TAKEN_OVER,
@@ -30,7 +30,7 @@ from crossdock.writing.delivery.in_doubt_and_refusal_rules import NO_DOUBTS, Sta
 from crossdock.writing.delivery.outcome_policy import OutcomePolicy
 from crossdock.writing.delivery.retries_and_look_ups import DeliveryPostponedError
 from crossdock.writing.delivery.send_queue_and_threads import SendBatch, SenderThreads, SendResult, SendTask
-from crossdock.writing.delivery.state_writer import DeliverableChunk, DispatchDecisions, Settlement, StateWriter
+from crossdock.writing.delivery.state_writer import DeliverableChunk, Settlement, StateWriter, TurnDecisions
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_outcomes import Outcome
 from crossdock.writing.targets.target import Target
@@ -46,7 +46,7 @@ class Dispatcher:
         self,
         run: DeliveringRun,
         target: Target,
-        allowance: Allowance,
+        allowance: RequestAllowance,
         senders: SenderThreads,
         settled: Callable[[Settlement], None],
         *,
@@ -71,7 +71,7 @@ class Dispatcher:
         is what a person has settled as not delivered: an acknowledgement of it may be read before. So is once more what
         was refused, if that may concern every record: by then others were accepted, or none.
         """
-        decisions = DispatchDecisions()
+        decisions = TurnDecisions()
         self._own_records.record_begin_of_work(intents)
         for intent in intents:
             if intent.place is None:
@@ -174,7 +174,7 @@ class Dispatcher:
             self._own_records.end_exclusive_planning()
 
     def _decide_commit_and_send_one_turn(self, chunks: Iterator[DeliverableChunk]) -> bool:
-        decisions = DispatchDecisions()
+        decisions = TurnDecisions()
         chunk: DeliverableChunk | None = None
         fresh: list[Intent] = []
         if self._delivery.stop is None and self._queue.needs_more_operations:
@@ -224,13 +224,13 @@ class Dispatcher:
             if batch.unmade is not None:  # its operations are tried in smaller ones
                 for task in batch.tasks:
                     task.purpose = "send"
-                outcome = replace(answer_outcomes.rejected_by_author_code(batch.unmade), kind="unmade")
+                outcome = replace(answer_outcomes.rejected_outcome_of_author_error(batch.unmade), kind="unmade")
                 self._senders.results.put(SendResult(batch, [outcome] * len(batch.tasks)))
         if made := [batch for batch in leaving if batch.unmade is None]:
             self._senders.give_batches_to_threads(made, len(self._in_flight))
 
     def _next_chunk_and_new_intents(
-        self, chunks: Iterator[DeliverableChunk], decisions: DispatchDecisions
+        self, chunks: Iterator[DeliverableChunk], decisions: TurnDecisions
     ) -> tuple[DeliverableChunk | None, list[Intent]]:
         """Return the next chunk with its intents. An error here ends the run once all answers have arrived."""
         try:
@@ -243,7 +243,7 @@ class Dispatcher:
             self._delivery.stop_delivery_with_error(error)
             return None, []
 
-    def _decide_on_result(self, result: SendResult, decisions: DispatchDecisions) -> None:
+    def _decide_on_result(self, result: SendResult, decisions: TurnDecisions) -> None:
         batch = result.batch
         del self._in_flight[batch.tasks[0].intent.id]
         if batch.tasks[0].stored is not None and isinstance(result.error, OF_A_PLACE):
@@ -273,7 +273,7 @@ class Dispatcher:
 
     def _commit_outcomes_and_new_intents(
         self,
-        decisions: DispatchDecisions,
+        decisions: TurnDecisions,
         chunk: DeliverableChunk | None = None,
         fresh: Sequence[Intent] = (),
         leaving: Sequence[SendBatch] = (),
@@ -299,7 +299,7 @@ class Dispatcher:
         elif self._delivery.stop is None:
             self._run.warn(f"{target.address} is available again")
 
-    def _take_batches_to_send(self, decisions: DispatchDecisions, *, only_full: bool) -> list[SendBatch]:
+    def _take_batches_to_send(self, decisions: TurnDecisions, *, only_full: bool) -> list[SendBatch]:
         """Return what is sent now; *only_full* batches while more operations are planned that could join them."""
         batches = self._queue.take_batches(
             min(self._free_in_flight_slots(), self._queue.move_due_and_count_ready()), only_full=only_full

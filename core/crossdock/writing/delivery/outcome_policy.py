@@ -22,9 +22,9 @@ from crossdock.writing.delivery.operations_and_intents import (
     payload_after_intent,
     request_to_create,
 )
-from crossdock.writing.delivery.retries_and_look_ups import DeliveryPostponedError, LookUpDecisions, Retries
+from crossdock.writing.delivery.retries_and_look_ups import DeliveryPostponedError, LookUpDecisions, RetryDecisions
 from crossdock.writing.delivery.send_queue_and_threads import RetryState, SendTask
-from crossdock.writing.delivery.state_writer import DispatchDecisions
+from crossdock.writing.delivery.state_writer import TurnDecisions
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_outcomes import Outcome
 from crossdock.writing.targets.target import GONE, Request, Rule
@@ -48,7 +48,7 @@ class OutcomePolicy:
 
     def __init__(self, run: DeliveryContext) -> None:
         self._run, self._target, self._clock = run, run.target, run.clock
-        self._retries = Retries(run)
+        self._retries = RetryDecisions(run)
         self._look_up_results = LookUpDecisions(run, self._retries)
         self._accepted: set[str] = set()  # resources for which something was delivered
         self._nothing_at = Counter[str]()  # by resource, creates below a record that is not there
@@ -61,16 +61,14 @@ class OutcomePolicy:
 
     # ---- what is to be sent
 
-    def queue_or_settle_new_intent(
-        self, intent: Intent, decisions: DispatchDecisions, *, looked_up: bool = False
-    ) -> None:
+    def queue_or_settle_new_intent(self, intent: Intent, decisions: TurnDecisions, *, looked_up: bool = False) -> None:
         """Accept a new intent. *looked_up* means that it was made from the result of a look-up."""
         if not looked_up:
             self._look_up_results.reset_decision_count_of_record(intent)
         with self._settled_if_author_code_fails(intent, decisions):
             self._queue_or_settle(intent, decisions, looked_up=looked_up)
 
-    def _queue_or_settle(self, intent: Intent, decisions: DispatchDecisions, *, looked_up: bool) -> None:
+    def _queue_or_settle(self, intent: Intent, decisions: TurnDecisions, *, looked_up: bool) -> None:
         if intent.resource in self._run.blocked:
             self._retries.leave_to_next_run(SendTask(intent), Outcome("unavailable"), decisions)
         elif not looked_up and self._may_be_executed_since_backup(intent):
@@ -87,14 +85,14 @@ class OutcomePolicy:
         known, is_once = self._run.forgotten, self._target.resources[intent.resource].write_once
         return known is not None and is_once and known.take_id_of_created_record(intent) is not None
 
-    def _put_in_doubt_as_of_lost_state(self, intent: Intent, decisions: DispatchDecisions) -> None:
+    def _put_in_doubt_as_of_lost_state(self, intent: Intent, decisions: TurnDecisions) -> None:
         intent.first_sent_at = self._clock.now()  # from now on it counts as sent
         decisions.settle("in_doubt", intent, Outcome("in_doubt", in_doubt_and_refusal_rules.MAY_BE_OF_LOST_STATE))
 
     def _may_be_executed_since_backup(self, intent: Intent) -> bool:
         return self._run.doubts.restored and in_doubt_and_refusal_rules.may_be_executed_since_backup(intent)
 
-    def _decide_possibly_executed_since_backup(self, intent: Intent, decisions: DispatchDecisions) -> None:
+    def _decide_possibly_executed_since_backup(self, intent: Intent, decisions: TurnDecisions) -> None:
         known = self._run.forgotten
         if self._target.resources[intent.resource].endpoint.can_verify(intent.operation):
             self._run.queue.put(SendTask(intent, "look_up"))  # what is found may be older than the record
@@ -121,7 +119,7 @@ class OutcomePolicy:
     def _is_conditional(self, intent: Intent) -> bool:
         return intent.if_match is not None and self._target.resources[intent.resource].endpoint.conditional
 
-    def resume_intent(self, intent: Intent, decisions: DispatchDecisions) -> None:
+    def resume_intent(self, intent: Intent, decisions: TurnDecisions) -> None:
         with self._settled_if_author_code_fails(
             intent, decisions, RetryState(ambiguous=intent.first_sent_at is not None)
         ):
@@ -132,7 +130,7 @@ class OutcomePolicy:
             else:
                 self._resume_sent_intent(intent, decisions, intent.first_sent_at)
 
-    def resume_stored_batch(self, stored: StoredBatch, intents: Sequence[Intent], decisions: DispatchDecisions) -> None:
+    def resume_stored_batch(self, stored: StoredBatch, intents: Sequence[Intent], decisions: TurnDecisions) -> None:
         """Hand a stored batch over that an earlier run left. What may have been handed over is looked for first."""
         was_sent = any(intent.first_sent_at is not None for intent in intents)
         if not was_sent and self._run.doubts.restored:
@@ -153,7 +151,7 @@ class OutcomePolicy:
         first.assign_stored_batch(others, stored)
         self._run.queue.put(first)
 
-    def _resume_sent_intent(self, intent: Intent, decisions: DispatchDecisions, sent_at: datetime) -> None:
+    def _resume_sent_intent(self, intent: Intent, decisions: TurnDecisions, sent_at: datetime) -> None:
         age_s = max(0.0, (self._clock.now() - sent_at).total_seconds())
         if intent.http_status == answer_outcomes.ACCEPTED:
             self._look_up_accepted(SendTask(intent), decisions, self._target.settle_s - age_s)
@@ -175,7 +173,7 @@ class OutcomePolicy:
                 outcome = Outcome("in_doubt", "sent by an earlier run; sending it again could duplicate it")
                 decisions.settle("in_doubt", intent, outcome)
 
-    def _resume_unsent_intent(self, intent: Intent, decisions: DispatchDecisions) -> None:
+    def _resume_unsent_intent(self, intent: Intent, decisions: TurnDecisions) -> None:
         """Send an unsent create to the path of the current config: the path may have been the mistake."""
         if intent.operation == "create":
             request = request_to_create(intent.resource, payload_after_intent(intent), self._target)
@@ -199,7 +197,7 @@ class OutcomePolicy:
         is_same = request is None or (request.method, request.path) == (intent.method, intent.path)
         return None if is_same else request
 
-    def may_task_be_sent_now(self, task: SendTask, decisions: DispatchDecisions) -> bool:
+    def may_task_be_sent_now(self, task: SendTask, decisions: TurnDecisions) -> bool:
         """Return whether *task* may be sent now. If its key expired while it waited, it is decided again."""
         if task.purpose != "send" or not task.retry_state.ambiguous or task.stored is not None:
             return True
@@ -227,7 +225,7 @@ class OutcomePolicy:
         self._run.queue.put(task)
 
     def leave_batch_or_resource_to_next_run(
-        self, tasks: Sequence[SendTask], error: CrossdockError, decisions: DispatchDecisions
+        self, tasks: Sequence[SendTask], error: CrossdockError, decisions: TurnDecisions
     ) -> None:
         """Leave out a stored batch whose place takes nothing, and all others of its resource.
 
@@ -241,7 +239,7 @@ class OutcomePolicy:
             self._retries.leave_to_next_run(task, Outcome("unavailable", error.message), decisions)
 
     def decide(
-        self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions, *, refused_whole: bool = False
+        self, task: SendTask, outcome: Outcome, decisions: TurnDecisions, *, refused_whole: bool = False
     ) -> None:
         """Decide about an intent. *refused_whole* means that its batch was refused, and not this operation alone."""
         with self._settled_if_author_code_fails(task.intent, decisions, task.retry_state):
@@ -258,7 +256,7 @@ class OutcomePolicy:
                 self._decide_on_outcome(task, outcome, decisions)
 
     def _resend_in_smaller_batches(
-        self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions, *, is_undone: bool
+        self, task: SendTask, outcome: Outcome, decisions: TurnDecisions, *, is_undone: bool
     ) -> None:
         """Send the operations of a refused batch again in smaller ones, so that a wrong record is refused alone."""
         if outcome.status is not None and task.is_first:
@@ -275,7 +273,7 @@ class OutcomePolicy:
             self._retries.retry_unless_unsafe_or_hopeless(task, doubt, decisions)
 
     def _remake_stored_batch_smaller(
-        self, task: SendTask, stored: StoredBatch, outcome: Outcome, decisions: DispatchDecisions
+        self, task: SendTask, stored: StoredBatch, outcome: Outcome, decisions: TurnDecisions
     ) -> None:
         """Make smaller batches of one that was refused, once while nothing shows that the target accepts others."""
         intent = task.intent
@@ -293,7 +291,7 @@ class OutcomePolicy:
             )
         self._retries.leave_to_next_run(again, outcome, decisions)
 
-    def _decide_on_outcome(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def _decide_on_outcome(self, task: SendTask, outcome: Outcome, decisions: TurnDecisions) -> None:
         if outcome.kind in {"unmade", "undecided"}:
             if task.purpose == "ping":
                 outcome = replace(outcome, kind="unavailable")
@@ -344,7 +342,7 @@ class OutcomePolicy:
         else:
             breaker.record_failure(self._clock.monotonic(), outcome.retry_after_s, probe=task.probe)
 
-    def _ask_again_or_leave_stored_batch(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def _ask_again_or_leave_stored_batch(self, task: SendTask, outcome: Outcome, decisions: TurnDecisions) -> None:
         """Hand a stored batch over or ask for its outcomes after a pause. After too many, leave that to the next run.
 
         One that the target has said not to know in all of that time is in doubt.
@@ -385,7 +383,7 @@ class OutcomePolicy:
                 RefusedError(outcome.message, where=stored.name, hint=hint, code="delivery_stopped")
             )
 
-    def _look_up_accepted(self, task: SendTask, decisions: DispatchDecisions, after_s: float) -> None:
+    def _look_up_accepted(self, task: SendTask, decisions: TurnDecisions, after_s: float) -> None:
         """Look up whether the target has carried out what it accepted; without a look-up it is in doubt."""
         intent = task.intent
         intent.http_status, task.retry_state.ambiguous, task.retry_state.accepted = answer_outcomes.ACCEPTED, True, True
@@ -395,7 +393,7 @@ class OutcomePolicy:
         decisions.intents_with_new_status.append(intent)  # after a crash it must not be sent again
         self._run.queue.delay(structs.replace(task, purpose="look_up"), after_s, free=True)
 
-    def _settle_failed_author_code(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def _settle_failed_author_code(self, task: SendTask, outcome: Outcome, decisions: TurnDecisions) -> None:
         """Settle an intent for which the target's code failed, without another attempt: the code would fail again."""
         may_be_done = outcome.kind == "undecided" and task.purpose == "send"
         if outcome.status is not None:
@@ -409,18 +407,18 @@ class OutcomePolicy:
 
     @contextmanager
     def _settled_if_author_code_fails(
-        self, intent: Intent, decisions: DispatchDecisions, retry_state: RetryState | None = None
+        self, intent: Intent, decisions: TurnDecisions, retry_state: RetryState | None = None
     ) -> Iterator[None]:
         try:
             yield
         except (AuthorCodeError, RecordError) as error:
             ambiguous = retry_state is not None and retry_state.ambiguous  # the present value
             self._settle_as_doubt_or_rejected(
-                intent, answer_outcomes.rejected_by_author_code(error), decisions, ambiguous=ambiguous
+                intent, answer_outcomes.rejected_outcome_of_author_error(error), decisions, ambiguous=ambiguous
             )
 
     def _settle_as_doubt_or_rejected(
-        self, intent: Intent, outcome: Outcome, decisions: DispatchDecisions, *, ambiguous: bool
+        self, intent: Intent, outcome: Outcome, decisions: TurnDecisions, *, ambiguous: bool
     ) -> None:
         if self._may_be_executed_since_backup(intent):
             ambiguous, intent.first_sent_at = True, self._clock.now()  # it may have been delivered before
@@ -430,7 +428,7 @@ class OutcomePolicy:
             decisions.record_doubt_reason(intent, outcome, at=self._clock.now())
         decisions.settle(kind, intent, replace(outcome, kind=kind, reason=reason))
 
-    def _retry_throttled_or_stop(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def _retry_throttled_or_stop(self, task: SendTask, outcome: Outcome, decisions: TurnDecisions) -> None:
         """Handle a 429. It is not a failed attempt, but requests are not throttled for an unlimited time.
 
         If others were answered meanwhile, it may be a limit of this record or operation, for which no others wait.
@@ -456,7 +454,7 @@ class OutcomePolicy:
                 UnavailableError(message, where=self._target.address, hint=hint, code="target_throttled")
             )
 
-    def _decide_on_answer(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def _decide_on_answer(self, task: SendTask, outcome: Outcome, decisions: TurnDecisions) -> None:
         match outcome.kind:
             case "staged":
                 self._run.queue.put(structs.replace(task, purpose="send", is_staged=True), first=True)
@@ -505,7 +503,7 @@ class OutcomePolicy:
         """Return whether an earlier attempt of the same operation may be the change. A delete leaves no record."""
         return task.retry_state.ambiguous and task.intent.operation != "delete"
 
-    def _decide_on_refusal(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def _decide_on_refusal(self, task: SendTask, outcome: Outcome, decisions: TurnDecisions) -> None:
         intent, is_gone = task.intent, outcome.status in GONE
         if intent.operation != "create" and is_gone:
             self._look_up_gone_record(task, outcome, decisions)
@@ -516,15 +514,13 @@ class OutcomePolicy:
         elif not self._is_decided_as_repeat_or_duplicate(task, outcome, decisions):
             self._reject_one_or_stop_run(task, outcome, decisions)
 
-    def _is_decided_as_repeat_or_duplicate(
-        self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions
-    ) -> bool:
+    def _is_decided_as_repeat_or_duplicate(self, task: SendTask, outcome: Outcome, decisions: TurnDecisions) -> bool:
         results = self._look_up_results
         if task.intent.operation == "create" and results.decide_create_refused_as_duplicate(task, outcome, decisions):
             return True
         return results.decide_refused_repeat(task, outcome, decisions)
 
-    def _look_up_gone_record(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def _look_up_gone_record(self, task: SendTask, outcome: Outcome, decisions: TurnDecisions) -> None:
         """Look a record up that a change or delete did not find: its path may be wrong, or a gateway has answered."""
         intent, retry_state = task.intent, task.retry_state
         request = f"{intent.method} {intent.path.partition('?')[0]}"
@@ -542,7 +538,7 @@ class OutcomePolicy:
         settle_s = self._target.settle_s if retry_state.ambiguous else 0.0
         self._run.queue.delay(structs.replace(task, purpose="look_up"), settle_s, free=True)
 
-    def _look_up_refused_delete(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def _look_up_refused_delete(self, task: SendTask, outcome: Outcome, decisions: TurnDecisions) -> None:
         """Look a record up whose delete was refused: the target may have deleted or cancelled it before."""
         if not self._target.resources[task.intent.resource].endpoint.reads:
             decisions.settle("rejected", task.intent, outcome)
@@ -558,7 +554,7 @@ class OutcomePolicy:
             task.intent, outcome, self._target, self._accepted
         )
 
-    def _reject_one_or_stop_run(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def _reject_one_or_stop_run(self, task: SendTask, outcome: Outcome, decisions: TurnDecisions) -> None:
         if in_doubt_and_refusal_rules.may_lack_parent_in_path(task.intent, outcome):
             self._nothing_at[task.intent.resource] += 1
             if self._nothing_at[task.intent.resource] <= in_doubt_and_refusal_rules.NO_PARENT_AT_MOST:
@@ -569,7 +565,7 @@ class OutcomePolicy:
             return
         self._stop_run_or_hold_back(task, outcome, concerns_all, decisions)
 
-    def _reject_or_ping_if_many_forbidden(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def _reject_or_ping_if_many_forbidden(self, task: SendTask, outcome: Outcome, decisions: TurnDecisions) -> None:
         """Reject a record. After many that were forbidden, ask first whether the credential permits anything still."""
         forbidden, resource = self._forbidden_in_a_row, task.intent.resource
         forbidden[resource] += _is_forbidden(outcome)
@@ -579,7 +575,7 @@ class OutcomePolicy:
         task.retry_state.refusal = outcome
         self._run.queue.put(structs.replace(task, purpose="ping"), first=True)
 
-    def _decide_forbidden_after_ping(self, task: SendTask, answered: Outcome, decisions: DispatchDecisions) -> None:
+    def _decide_forbidden_after_ping(self, task: SendTask, answered: Outcome, decisions: TurnDecisions) -> None:
         """Reject a forbidden record, or stop if the target refuses the ping as well: the credential was revoked."""
         task, outcome = structs.replace(task, purpose="send"), task.retry_state.refusal
         assert outcome is not None
@@ -593,7 +589,7 @@ class OutcomePolicy:
             decisions.settle("rejected", task.intent, outcome)
 
     def _stop_run_or_hold_back(
-        self, task: SendTask, outcome: Outcome, concerns_all: RemoteError, decisions: DispatchDecisions
+        self, task: SendTask, outcome: Outcome, concerns_all: RemoteError, decisions: TurnDecisions
     ) -> None:
         if not self._run.resuming or outcome.status == 401:  # otherwise its stream may be removed from the config
             self._run.stop_delivery_with_error(concerns_all)

@@ -26,7 +26,7 @@ from crossdock.writing.delivery.operations_and_intents import (
     successor_intent_if_record_differs,
 )
 from crossdock.writing.delivery.send_queue_and_threads import RetryState, SendTask
-from crossdock.writing.delivery.state_writer import DispatchDecisions, Settlement
+from crossdock.writing.delivery.state_writer import Settlement, TurnDecisions
 from crossdock.writing.targets.answer_outcomes import (
     MOVED,
     REDIRECTS,
@@ -48,12 +48,12 @@ class DeliveryPostponedError(CrossdockError):
     code = "delivery_postponed"
 
 
-class Retries:
+class RetryDecisions:
     def __init__(self, run: DeliveryContext) -> None:
         self._run, self._target, self._clock = run, run.target, run.clock
         self._left_out = 0
 
-    def retry_unless_unsafe_or_hopeless(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def retry_unless_unsafe_or_hopeless(self, task: SendTask, outcome: Outcome, decisions: TurnDecisions) -> None:
         """Send or look up again after a pause, unless that could execute it twice, or it failed too often."""
         retry_state, limits = task.retry_state, self._target.retry
         settle_s, is_alone = 0.0, task.batch_size == 1
@@ -90,13 +90,13 @@ class Retries:
         )
         self.retry_after_pause(task, max(settle_s, jitter_s, outcome.retry_after_s or 0.0), outcome, decisions)
 
-    def retry_in_smaller_batch(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def retry_in_smaller_batch(self, task: SendTask, outcome: Outcome, decisions: TurnDecisions) -> None:
         """Send an operation again at once, with fewer others. Its request has changed nothing."""
         _reduce_batch_size(task)
         self.retry_after_pause(task, 0.0, outcome, decisions, free=True)
 
     def retry_after_pause(
-        self, task: SendTask, pause_s: float, outcome: Outcome, decisions: DispatchDecisions, *, free: bool = False
+        self, task: SendTask, pause_s: float, outcome: Outcome, decisions: TurnDecisions, *, free: bool = False
     ) -> None:
         """Send or look up after *pause_s*, but not with an idempotency key that expires before then."""
         intent = task.intent
@@ -113,7 +113,7 @@ class Retries:
             task = structs.replace(task, purpose="look_up" if rule == "verify" else "send")
         self._run.queue.delay(task, pause_s, free=free or task.purpose == "look_up")
 
-    def decide_after_ping(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def decide_after_ping(self, task: SendTask, outcome: Outcome, decisions: TurnDecisions) -> None:
         """Handle a ping's answer after repeated failures of one record: it shows whether the target works."""
         breaker, last = self._run.queue.circuit_breaker, task.retry_state.status
         may_leave_out = breaker.worked or self._left_out < FAILING_RECORDS_AT_MOST
@@ -130,7 +130,7 @@ class Retries:
         settle_s = self._target.settle_s if task.purpose == "look_up" else 0.0
         self.retry_after_pause(task, max(settle_s, self._target.retry.base_s), outcome, decisions)
 
-    def leave_to_next_run(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def leave_to_next_run(self, task: SendTask, outcome: Outcome, decisions: TurnDecisions) -> None:
         self._run.leave_to_next_run(task)
         decisions.settled.append(Settlement(task.intent, outcome))
 
@@ -192,7 +192,7 @@ _NOT_SEEN = (
 class LookUpDecisions:
     """Decides whether this state's operation made an existing record, and whether the record is as wanted."""
 
-    def __init__(self, run: DeliveryContext, retries: Retries) -> None:
+    def __init__(self, run: DeliveryContext, retries: RetryDecisions) -> None:
         self._run, self._retries, self._target = run, retries, run.target
         self._rounds: Counter[tuple[str, int]] = Counter()  # repeated decisions, by stream and key hash
         self._others = 0  # records of others with this state's external ids
@@ -204,9 +204,7 @@ class LookUpDecisions:
         was_tried = task.retry_state.ambiguous or intent.counter > 1  # also if it was rejected or dropped before
         return was_tried or self._run.doubts.restored or intent.identity.stream in self._run.rules.adopting
 
-    def decide_create_refused_as_duplicate(
-        self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions
-    ) -> bool:
+    def decide_create_refused_as_duplicate(self, task: SendTask, outcome: Outcome, decisions: TurnDecisions) -> bool:
         """Decide about a refused create if another record may be the reason; otherwise return False."""
         is_conflict, expected = outcome.reason == "conflict", self.may_created_record_exist_already(task)
         resource = self._target.resources[task.intent.resource]
@@ -228,7 +226,7 @@ class LookUpDecisions:
         names = {None, self._target.resources[intent.resource].name_pointer}
         return refusal.reason == "conflict" and refusal.pointer in names
 
-    def decide_refused_repeat(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> bool:
+    def decide_refused_repeat(self, task: SendTask, outcome: Outcome, decisions: TurnDecisions) -> bool:
         """Decide about an operation that was refused when it was sent again; otherwise return False.
 
         The first attempt may have been carried out and be the reason, such as of a lack of stock. A target that keeps
@@ -246,7 +244,7 @@ class LookUpDecisions:
             self.settle_as_in_doubt(task, message, decisions)
         return True
 
-    def decide(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def decide(self, task: SendTask, outcome: Outcome, decisions: TurnDecisions) -> None:
         match outcome.kind:
             case "found":
                 self.decide_on_found_record(task, outcome, decisions)
@@ -255,7 +253,7 @@ class LookUpDecisions:
             case _:
                 self.decide_on_removed_record(task, outcome, decisions)
 
-    def decide_on_found_record(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def decide_on_found_record(self, task: SendTask, outcome: Outcome, decisions: TurnDecisions) -> None:
         if self._decide_if_made_by_others(task, outcome, decisions):
             return
         assert outcome.held is not None
@@ -285,7 +283,7 @@ class LookUpDecisions:
             return
         self._replace_intent_or_reject(intent, successor, decisions)
 
-    def _decide_if_made_by_others(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> bool:
+    def _decide_if_made_by_others(self, task: SendTask, outcome: Outcome, decisions: TurnDecisions) -> bool:
         """Decide about an existing record that may not be ours; otherwise return False."""
         assert outcome.held is not None
         intent, target_id = task.intent, outcome.target_id
@@ -332,14 +330,14 @@ class LookUpDecisions:
             return Outcome("rejected", message, 412, reason="conflict", pointer=f"/{member}")
         return None
 
-    def reject_as_changed_by_others(self, task: SendTask, decisions: DispatchDecisions) -> None:
+    def reject_as_changed_by_others(self, task: SendTask, decisions: TurnDecisions) -> None:
         decisions.settle("rejected", task.intent, _CHANGED)
 
     def reset_decision_count_of_record(self, intent: Intent) -> None:
         """Count the decisions about a record anew: a run of a service may deliver many versions of it."""
         self._rounds.pop((intent.identity.stream, intent.identity.key_hash), None)
 
-    def _replace_intent_or_reject(self, intent: Intent, successor: Intent, decisions: DispatchDecisions) -> None:
+    def _replace_intent_or_reject(self, intent: Intent, successor: Intent, decisions: TurnDecisions) -> None:
         place = intent.identity.stream, intent.identity.key_hash
         self._rounds[place] += 1
         if self._rounds[place] > self._target.retry.attempts:
@@ -350,7 +348,7 @@ class LookUpDecisions:
         decisions.intents_with_new_status.append(intent)
         decisions.successors.append(successor)
 
-    def decide_on_absent_record(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def decide_on_absent_record(self, task: SendTask, outcome: Outcome, decisions: TurnDecisions) -> None:
         """Handle a look-up that found nothing: what was in doubt was not executed."""
         intent, retry_state = task.intent, task.retry_state
         if intent.operation == "delete":
@@ -376,7 +374,7 @@ class LookUpDecisions:
         is_ours = task.retry_state.ambiguous and outcome.kind == "absent"
         return is_ours and conflict is not None and self._says_refusal_name_is_taken(task.intent, conflict)
 
-    def _replace_create_after_look_up(self, intent: Intent, held: dict[str, Any], decisions: DispatchDecisions) -> None:
+    def _replace_create_after_look_up(self, intent: Intent, held: dict[str, Any], decisions: TurnDecisions) -> None:
         try:
             successor = create_intent_from_look_up(intent, self._target, held)
         except RecordError as error:
@@ -385,7 +383,7 @@ class LookUpDecisions:
         else:
             self._replace_intent_or_reject(intent, successor, decisions)
 
-    def decide_on_removed_record(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def decide_on_removed_record(self, task: SendTask, outcome: Outcome, decisions: TurnDecisions) -> None:
         """Handle a look-up that found only removed records: the create may have been executed and undone."""
         if task.retry_state.conflict is not None:
             self.decide_on_absent_record(task, outcome, decisions)
@@ -393,19 +391,19 @@ class LookUpDecisions:
         message = "the target has a removed record of this name, which may be this one"
         self.settle_as_in_doubt(task, message, decisions)
 
-    def settle_as_in_doubt(self, task: SendTask, message: str, decisions: DispatchDecisions) -> None:
+    def settle_as_in_doubt(self, task: SendTask, message: str, decisions: TurnDecisions) -> None:
         doubt = Outcome("in_doubt", message)
         decisions.add_attempt_result(structs.replace(task, purpose="send"), doubt, at=self._run.clock.now())
         decisions.settle("in_doubt", task.intent, doubt)
 
-    def decide_by_conflict_alone(self, task: SendTask, conflict: Outcome, decisions: DispatchDecisions) -> None:
+    def decide_by_conflict_alone(self, task: SendTask, conflict: Outcome, decisions: TurnDecisions) -> None:
         """Let the *conflict* itself decide, because the conflicting record cannot be looked up."""
         if conflict.pointer == self._target.resources[task.intent.resource].name_pointer:
             self._stop_because_state_forgot_records(task, decisions)
         else:
             decisions.settle("rejected", task.intent, conflict)
 
-    def _decide_unexpected_record(self, task: SendTask, outcome: Outcome, decisions: DispatchDecisions) -> None:
+    def _decide_unexpected_record(self, task: SendTask, outcome: Outcome, decisions: TurnDecisions) -> None:
         """Reject a record of others. One that this state made, or many of others, show that it has lost operations."""
         assert outcome.held is not None
         if not self._is_made_by_others(task.intent, outcome.held):
@@ -421,13 +419,11 @@ class LookUpDecisions:
         member = self._run.rules.matching.get(intent.identity.stream)
         return in_doubt_and_refusal_rules.is_record_made_by_others(intent, held, self._target, member)
 
-    def _reject_taken_name(self, intent: Intent, found: Outcome, decisions: DispatchDecisions) -> None:
+    def _reject_taken_name(self, intent: Intent, found: Outcome, decisions: TurnDecisions) -> None:
         refused = in_doubt_and_refusal_rules.rejected_outcome_of_taken_name(intent, found, self._target)
         decisions.settle("rejected", intent, refused)
 
-    def _stop_because_state_forgot_records(
-        self, task: SendTask, decisions: DispatchDecisions, *, others: int = 0
-    ) -> None:
+    def _stop_because_state_forgot_records(self, task: SendTask, decisions: TurnDecisions, *, others: int = 0) -> None:
         """Send nothing more: the state may also have forgotten records that are written once."""
         matches = task.intent.identity.stream in self._run.rules.matching
         self._run.stop_delivery_with_error(

@@ -27,7 +27,7 @@ from msgspec import Struct, field, structs
 from crossdock.errors import RecordError
 from crossdock.pacing.backoff import MAX_DOUBLINGS, jittered_backoff_pause_s
 from crossdock.pacing.rate_limits_in_answers import RateHeaders
-from crossdock.pacing.request_allowance import Token
+from crossdock.pacing.request_allowance import TakenToken
 from crossdock.reading.transport.http_answer_and_error_types import AmbiguousError, Answer, NotSentError
 from crossdock.state import Intent, StoredBatch
 from crossdock.values import exact_json
@@ -144,7 +144,7 @@ class SendBatch(Struct):
     """
 
     tasks: Sequence[SendTask]
-    token: Token
+    token: TakenToken
     may_leave: Callable[[], bool] = lambda: True
     stored: StoredBatch | None = None
     unmade: RecordError | AuthorCodeError | None = None
@@ -226,7 +226,9 @@ class SenderThreads:
             if isinstance(error, AuthorCodeError) and error.method == AUTH:
                 raise  # it was not sent, and no other request will be
             is_sent = isinstance(error, AuthorCodeError) and error.method == "send" and task.purpose == "send"
-            outcome = replace(answer_outcomes.rejected_by_author_code(error), kind="undecided" if is_sent else "unmade")
+            outcome = replace(
+                answer_outcomes.rejected_outcome_of_author_error(error), kind="undecided" if is_sent else "unmade"
+            )
             return SendResult(batch, self._masked_outcomes_of_tasks(batch, outcome))
 
     def _masked_outcomes_of_tasks(self, batch: SendBatch, told: Outcome | Sequence[Outcome]) -> list[Outcome]:
@@ -292,18 +294,20 @@ class SenderThreads:
                 told = target.batch_outcomes(intent.resource, answer, expected)
                 if isinstance(told, Outcome) or self._counts_accepted_as_delivered(intent):
                     return told
-                return [answer_outcomes.pending_if_accepted(each, each.status) for each in told]
+                return [answer_outcomes.outcome_or_pending_if_accepted(each, each.status) for each in told]
             case "send":
                 told = target.outcome(intent.resource, answer, self._expected_record(intent))
                 return (
                     told
                     if self._counts_accepted_as_delivered(intent)
-                    else answer_outcomes.pending_if_accepted(told, answer.status)
+                    else answer_outcomes.outcome_or_pending_if_accepted(told, answer.status)
                 )
             case "look_up":
                 wanted = ExpectedRecord(target_id=intent.target_id, name=self._external_id_to_look_up(intent))
-                told = answer_outcomes.unavailable_if_moved(target.found(intent.resource, answer, wanted), answer)
-                return answer_outcomes.unavailable_if_cached(told, answer)
+                told = answer_outcomes.outcome_or_unavailable_if_moved(
+                    target.found(intent.resource, answer, wanted), answer
+                )
+                return answer_outcomes.outcome_or_unavailable_if_cached(told, answer)
             case "stage":
                 return answer_outcomes.outcome_of_staging_batch(answer)
             case "ping":

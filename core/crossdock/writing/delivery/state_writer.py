@@ -11,7 +11,7 @@ from uuid import uuid4
 from msgspec import Struct, field, structs
 
 from crossdock.errors import RecordError, RefusedError, add_code_to_first_line
-from crossdock.pacing.request_allowance import Allowance
+from crossdock.pacing.request_allowance import RequestAllowance
 from crossdock.state import AcceptedBinding, Attempt, DeadLetter, Intent, Scope, StoredBatch, Transaction
 from crossdock.state.tables.intents_and_stored_batches import ACKNOWLEDGED, Status
 from crossdock.values.author_code_errors import AuthorCodeError
@@ -268,13 +268,13 @@ class StateWriter:
     So one disk flush serves many requests, and after a crash at most the requests in flight are in doubt.
     """
 
-    def __init__(self, run: DeliveringRun, target: Target, allowance: Allowance, doubts: StateDoubts) -> None:
+    def __init__(self, run: DeliveringRun, target: Target, allowance: RequestAllowance, doubts: StateDoubts) -> None:
         self._run, self._target, self._allowance, self._doubts = run, target, allowance, doubts
         self._state, self._clock = run.state, run.clock
         self._salt = uuid4().hex
         self._leave_within_s = LEAVE_WITHIN_S
 
-    def make_intents_to_store(self, operations: Sequence[Operation], decisions: DispatchDecisions) -> list[Intent]:
+    def make_intents_to_store(self, operations: Sequence[Operation], decisions: TurnDecisions) -> list[Intent]:
         """Make intents, each with the next counter. One for which the target's code makes no request is rejected."""
         if not operations:
             return []
@@ -300,7 +300,7 @@ class StateWriter:
                 )
             except (AuthorCodeError, RecordError) as error:
                 made.append(make_intent_without_request(operation, self._target, counter))
-                decisions.settle("rejected", made[-1], answer_outcomes.rejected_by_author_code(error))
+                decisions.settle("rejected", made[-1], answer_outcomes.rejected_outcome_of_author_error(error))
         return made
 
     def _idempotency_salt(self, operation: Operation) -> str:
@@ -315,7 +315,7 @@ class StateWriter:
 
     def commit(
         self,
-        decisions: DispatchDecisions,
+        decisions: TurnDecisions,
         chunk: DeliverableChunk | None,
         fresh: list[Intent],
         leaving: list[SendBatch],
@@ -427,7 +427,7 @@ class StateWriter:
         self._state.run_transaction(lambda tx: tx.intents.write_outcomes(intents, at=now))
 
 
-class DispatchDecisions(Struct):
+class TurnDecisions(Struct):
     """The decisions of one turn. *intents_with_new_status* get nothing else; *successors* are made from a look-up.
 
     *receipts* are what targets answered to parts of stored batches, by the ids of these.

@@ -30,9 +30,9 @@ from crossdock.writing.files.number_and_time_texts import (
     UNIX,
     NumberNotation,
     WrittenSign,
-    check_time_format,
-    parse_exact_number,
-    time_text,
+    exact_number_or_raise,
+    formatted_time_text,
+    time_format_or_raise,
 )
 
 _NUMBER = re.compile(r"(?<=[./])[0-9]+(?=[./]|$)")
@@ -176,7 +176,7 @@ class Cell(ConfigModel):
     """The list whose elements are counted, likewise."""
     as_: Annotated[As | None, Field(alias="as"), NOT_NULL] = None
     """What the value is, which is checked: it decides which other keys there are."""
-    format: Annotated[str, Field(max_length=100), AfterValidator(check_time_format)] | None = None
+    format: Annotated[str, Field(max_length=100), AfterValidator(time_format_or_raise)] | None = None
     """How a date or instant is written: with ``%Y %m %d %H %M %S`` and others of strftime that are the same in every
     language, or ``cyymmdd``, ``cyyddd`` or ``unix``; by default ISO 8601."""
     timezone: Annotated[str, AfterValidator(check_zone_name)] | None = None
@@ -327,7 +327,7 @@ class Cell(ConfigModel):
             return self.text(scope, notation)[0] or MISSING if number is None else number
         if (path := self._member_shown_unchanged) is not None:
             found = scope.value_and_place(path)[0]
-            if not _is_empty(found) and not isinstance(found, str | datetime):
+            if not _is_missing_or_empty(found) and not isinstance(found, str | datetime):
                 return found
         return self.text(scope, notation)[0] or MISSING
 
@@ -380,7 +380,7 @@ class Cell(ConfigModel):
         return self._value_text(value, place, notation.decimal_mark), place
 
     def _uses_default_or_refuses_missing(self, value: Any, place: str) -> bool:
-        if not _is_empty(value):
+        if not _is_missing_or_empty(value):
             return False
         if self.default is None:
             raise _missing_value_error(place)
@@ -389,7 +389,7 @@ class Cell(ConfigModel):
     def _value_text(self, value: Any, place: str, decimal_mark: DecimalMark) -> str:
         match self.value_type:
             case "date":
-                return self._time_text(value if isinstance(value, date) else _parsed_day(value, place), place)
+                return self._time_text(value if isinstance(value, date) else _parsed_day_or_raise(value, place), place)
             case "instant":
                 return self._time_text(self._instant_in_zone(value, place), place)
             case "boolean":
@@ -397,13 +397,13 @@ class Cell(ConfigModel):
                     raise invalid_value_error("is not true or false", place)
                 return self.true_text if value else self.false_text
         if self.table is None:
-            return plain_text(value, place, decimal_mark)
-        if (found := self.table.get(plain_text(value, place), self.otherwise)) is None:
+            return plain_text_or_raise(value, place, decimal_mark)
+        if (found := self.table.get(plain_text_or_raise(value, place), self.otherwise)) is None:
             raise invalid_value_error("is not in the table", place)
         return found
 
     def _instant_in_zone(self, value: Any, place: str) -> datetime:
-        moment = value if isinstance(value, datetime) else _parsed_instant(value, place)
+        moment = value if isinstance(value, datetime) else _parsed_instant_or_raise(value, place)
         try:
             return moment if self.timezone is None else moment.astimezone(ZoneInfo(self.timezone))
         except OverflowError:
@@ -413,7 +413,7 @@ class Cell(ConfigModel):
         if self.format is None:
             return _iso_text(at) if self.as_ == "instant" or not isinstance(at, datetime) else at.date().isoformat()
         try:
-            return time_text(at, self.format)
+            return formatted_time_text(at, self.format)
         except ValueError as error:
             raise invalid_value_error(str(error), place) from None
 
@@ -432,10 +432,10 @@ class Cell(ConfigModel):
             raise invalid_value_error(str(error), place) from None
 
     def _exact_number(self, value: Any, place: str) -> Decimal:
-        if _is_empty(value):
+        if _is_missing_or_empty(value):
             raise _missing_value_error(place)
         try:
-            number = parse_exact_number(value)
+            number = exact_number_or_raise(value)
         except ValueError as error:
             raise invalid_value_error(str(error), place) from None
         if self.value_type == "integer" and number != number.to_integral_value():
@@ -457,14 +457,14 @@ class Cell(ConfigModel):
 
 def _filled_placeholder_text(hole: str, scope: NamedValues, decimal_mark: DecimalMark) -> str:
     value, place = scope.value_and_place(hole.removesuffix(_OPTIONAL))
-    if not _is_empty(value):
-        return plain_text(value, place, decimal_mark)
+    if not _is_missing_or_empty(value):
+        return plain_text_or_raise(value, place, decimal_mark)
     if hole.endswith(_OPTIONAL):
         return ""
     raise _missing_value_error(place)
 
 
-def plain_text(value: Any, place: str, decimal_mark: DecimalMark = ".") -> str:
+def plain_text_or_raise(value: Any, place: str, decimal_mark: DecimalMark = ".") -> str:
     """Return text as it is, numbers exactly and without an exponent, and booleans as JSON has them."""
     match value:
         case str():
@@ -485,7 +485,7 @@ def _iso_text(at: date) -> str:
     return at.isoformat().replace("+00:00", "Z")
 
 
-def _is_empty(value: Any) -> bool:
+def _is_missing_or_empty(value: Any) -> bool:
     return value is MISSING or value is None or value == ""
 
 
@@ -493,15 +493,15 @@ def _missing_value_error(place: str) -> RecordError:
     return invalid_value_error("has no value", place)
 
 
-def _parsed_day(value: Any, place: str) -> date:
+def _parsed_day_or_raise(value: Any, place: str) -> date:
     try:
-        return TimeFormat().parse_day(plain_text(value, place), place)
+        return TimeFormat().parse_day(plain_text_or_raise(value, place), place)
     except RecordError as error:
         raise invalid_value_error(error.message, place) from None
 
 
-def _parsed_instant(value: Any, place: str) -> datetime:
+def _parsed_instant_or_raise(value: Any, place: str) -> datetime:
     try:
-        return TimeFormat().parse_instant(plain_text(value, place), place).astimezone(UTC)
+        return TimeFormat().parse_instant(plain_text_or_raise(value, place), place).astimezone(UTC)
     except RecordError as error:
         raise invalid_value_error(error.message, place) from None

@@ -15,7 +15,7 @@ from crossdock.values.config_base_types import finding_about_key
 from crossdock.writing.files.cell_declarations import NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
 from crossdock.writing.files.edi_content import EdiContent, Separator, without_empty_end
-from crossdock.writing.files.number_and_time_texts import time_text
+from crossdock.writing.files.number_and_time_texts import formatted_time_text
 from crossdock.writing.files.text_encoder import TextEncoder, line_end_text
 
 _LEVEL_A = "A-Z0-9 .,\\-()/='+:?!\"%&*;<>"
@@ -136,7 +136,7 @@ class EdifactContent(EdiContent):
             self._joined_components(self.syntax, self.syntax_version),
             self._joined_components(self.escaped(self.sender, "sender"), self.sender_qualifier),
             self._joined_components(self.escaped(self.receiver, "receiver"), self.receiver_qualifier),
-            self._joined_components(time_text(facts.at, day), time_text(facts.at, "%H%M")),
+            self._joined_components(formatted_time_text(facts.at, day), formatted_time_text(facts.at, "%H%M")),
             str(facts.number),
             "",
             self.escaped(self.application or "", "application"),

@@ -17,7 +17,7 @@ from crossdock.writing.files.content_interface import FileRecord, WrittenFileFac
 from crossdock.writing.files.row_declarations import (
     RowPart,
     RowsContent,
-    refuse_cells_showing_record_values,
+    raise_if_cells_show_record_values,
     tag_as_part_or_cell,
     values_of_all_records,
 )
@@ -64,7 +64,7 @@ def _value_of_cell_or_part(value: Cell | JsonRow, scope: NamedValues) -> Any:
     return value.value_as_member(scope) if isinstance(value, JsonRow) else value.json_value(scope, _NOTATION)
 
 
-def json_text(value: Any) -> str:
+def exact_json_text_or_raise(value: Any) -> str:
     """Return JSON in its one exact form: members sorted by name, numbers without an exponent.
 
     Invisible characters are escapes: programs that take U+2028 or U+0085 for the end of a line read the same lines.
@@ -82,10 +82,12 @@ class JsonLinesContent(RowsContent[JsonRow]):
 
     def encode_file(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         rows = [found for each in self.expanded_rows_by_record(records, facts) for found in each]
-        return "".join(f"{json_text(_object_or_error(row.json_value(scope)))}\n" for row, scope in rows).encode()
+        return "".join(
+            f"{exact_json_text_or_raise(_object_or_raise(row.json_value(scope)))}\n" for row, scope in rows
+        ).encode()
 
 
-def _object_or_error(made: Any) -> Any:
+def _object_or_raise(made: Any) -> Any:
     if not isinstance(made, Mapping):
         raise invalid_value_error("is no object", "")
     return made
@@ -105,7 +107,7 @@ class JsonContent(RowsContent[JsonRow]):
 
     @model_validator(mode="after")
     def _check_options(self) -> Self:
-        refuse_cells_showing_record_values("header", iter(self.header.values()))
+        raise_if_cells_show_record_values("header", iter(self.header.values()))
         paths = [path_names(path) for path in (self.records, *self.header)]
         for number, path in enumerate(paths):
             for other in paths[number + 1 :]:
@@ -119,13 +121,13 @@ class JsonContent(RowsContent[JsonRow]):
         scope = values_of_all_records(records, facts, rows=len(rows), lines=len(rows))
         document: Any = [row.json_value(each) for row, each in rows]
         if self.records:
-            document = _with_member({}, path_names(self.records), document)
+            document = _with_member_at_path({}, path_names(self.records), document)
         for path, cell in self.header.items():
             if (value := cell.json_value(scope, _NOTATION)) is not MISSING:
-                document = _with_member(document, path_names(path), value)
-        return f"{json_text(document)}\n".encode()
+                document = _with_member_at_path(document, path_names(path), value)
+        return f"{exact_json_text_or_raise(document)}\n".encode()
 
 
-def _with_member(document: dict[str, Any], names: Sequence[str], value: Any) -> dict[str, Any]:
+def _with_member_at_path(document: dict[str, Any], names: Sequence[str], value: Any) -> dict[str, Any]:
     first, *rest = names
-    return {**document, first: _with_member(document.get(first, {}), rest, value) if rest else value}
+    return {**document, first: _with_member_at_path(document.get(first, {}), rest, value) if rest else value}

@@ -51,7 +51,7 @@ _WHOLE: Mapping[str, Callable[[datetime], str]] = {
 }
 
 
-def check_time_format(text: str) -> str:
+def time_format_or_raise(text: str) -> str:
     """Check the format of a date or time that is written. Raises ValueError."""
     if text in _WHOLE:
         return text
@@ -63,15 +63,15 @@ def check_time_format(text: str) -> str:
     return text
 
 
-def time_text(at: date, form: str) -> str:
-    """Return a day, or an aware instant, in the format *form*, which `check_time_format` has checked."""
+def formatted_time_text(at: date, form: str) -> str:
+    """Return a day, or an aware instant, in the format *form*, which `time_format_or_raise` has checked."""
     moment = at if isinstance(at, datetime) else datetime(at.year, at.month, at.day)  # noqa: DTZ001  a day
     if form in _WHOLE:
         return _WHOLE[form](moment)
     return _DIRECTIVE.sub(lambda found: _DIRECTIVES[found[1]](moment), form)
 
 
-def parse_exact_number(value: Any) -> Decimal:
+def exact_number_or_raise(value: Any) -> Decimal:
     """Return a number, or the text of one, as it is. Raises ValueError for anything else."""
     if isinstance(value, Decimal) and value.is_finite():
         return value
@@ -121,13 +121,13 @@ class NumberNotation(Struct, frozen=True):
             digits = self._with_implied_decimals(whole, fraction, self.decimals)
             return (digits.lstrip("0") or "0").zfill(self.digits)
         if self.places is not None:
-            _refuse_too_many_decimals(fraction, self.places)
+            _raise_if_too_many_decimals(fraction, self.places)
             fraction = fraction.ljust(self.places, "0")
         return whole.zfill(self.digits) + (f"{self.decimal_mark}{fraction}" if fraction else "")
 
     @staticmethod
     def _with_implied_decimals(whole: str, fraction: str, decimals: int) -> str:
-        _refuse_too_many_decimals(fraction, max(decimals, 0))
+        _raise_if_too_many_decimals(fraction, max(decimals, 0))
         if decimals >= 0:
             return whole + fraction.ljust(decimals, "0")
         if whole != "0" and not whole.endswith("0" * -decimals):
@@ -163,6 +163,6 @@ class NumberNotation(Struct, frozen=True):
 _PLAIN = frozenset("0123456789pqrstuvwxy")
 
 
-def _refuse_too_many_decimals(fraction: str, most: int) -> None:
+def _raise_if_too_many_decimals(fraction: str, most: int) -> None:
     if len(fraction) > most:
         raise ValueError(f"has more than {most} digits after the decimal mark, and is never rounded")

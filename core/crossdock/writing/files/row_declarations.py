@@ -239,7 +239,7 @@ class FramedContent(RowsContent[R], Generic[R]):
     @model_validator(mode="after")
     def _check_header_and_trailer(self) -> Self:
         for key, rows in (("header", self.header), ("trailer", self.trailer)):
-            refuse_cells_showing_record_values(key, (cell for row in rows for cell in row.cells()))
+            raise_if_cells_show_record_values(key, (cell for row in rows for cell in row.cells()))
             if any(row.each is not None or row.when is not None or row.inner_rows for row in rows):
                 raise finding_about_key((key,), "has single rows: each and when are for the rows of records")
         return self
@@ -254,7 +254,7 @@ class FramedContent(RowsContent[R], Generic[R]):
         return [(row, around) for row in self.header], rows, [(row, around) for row in self.trailer]
 
 
-def refuse_cells_showing_record_values(key: str, cells: Iterator[Cell]) -> None:
+def raise_if_cells_show_record_values(key: str, cells: Iterator[Cell]) -> None:
     """Check that *cells* outside of records name no record."""
     for name in (name for cell in cells for name in cell.shown_member_names()):
         if name not in TOTALS:

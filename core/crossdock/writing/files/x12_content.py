@@ -15,7 +15,7 @@ from crossdock.values.config_base_types import finding_about_key
 from crossdock.writing.files.cell_declarations import NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
 from crossdock.writing.files.edi_content import EdiContent, Separator
-from crossdock.writing.files.number_and_time_texts import time_text
+from crossdock.writing.files.number_and_time_texts import formatted_time_text
 from crossdock.writing.files.text_encoder import TextEncoder, line_end_text
 
 _GROUPS = {
@@ -127,12 +127,12 @@ class X12Content(EdiContent):
 
     def _isa_elements(self, facts: WrittenFileFacts) -> list[str]:
         ids = [self.sender_qualifier, self.sender.ljust(15), self.receiver_qualifier, self.receiver.ljust(15)]
-        times = [time_text(facts.at, form) for form in ("%y%m%d", "%H%M")]
+        times = [formatted_time_text(facts.at, form) for form in ("%y%m%d", "%H%M")]
         repetition = self.repetition if self._has_repetition_separator else "U"
         flags = [f"{facts.number:09}", str(int(self.acknowledgment)), "T" if self.test else "P", self.component]
         return ["ISA", "00", " " * 10, "00", " " * 10, *ids, *times, repetition, self.version[:5], *flags]
 
     def _gs_elements(self, facts: WrittenFileFacts) -> list[str]:
         ids = [self.group or _GROUPS[self.set_], self.group_sender or self.sender, self.group_receiver or self.receiver]
-        times = [time_text(facts.at, form) for form in ("%Y%m%d", "%H%M")]
+        times = [formatted_time_text(facts.at, form) for form in ("%Y%m%d", "%H%M")]
         return ["GS", *ids, *times, str(facts.number), "X", self.version]

@@ -19,7 +19,7 @@ from crossdock.writing.files.content_interface import FileRecord, WrittenFileFac
 from crossdock.writing.files.row_declarations import (
     RowPart,
     RowsContent,
-    refuse_cells_showing_record_values,
+    raise_if_cells_show_record_values,
     tag_as_part_or_cell,
     values_of_all_records,
 )
@@ -49,11 +49,11 @@ _REGISTERED_NAMES = {
 _REGISTERED_FORMS = ((re.compile(r"cp(125\d)"), r"windows-\1"), (re.compile(r"iso8859-(\d+)"), r"ISO-8859-\1"))
 
 
-def _checked_column_path(text: str) -> str:
+def _column_path_or_raise(text: str) -> str:
     return xml_layout.checked_path(_PATH, "a path such as No, @id, Address/City, or a dot", text)
 
 
-XmlPath = Annotated[str, AfterValidator(_checked_column_path)]
+XmlPath = Annotated[str, AfterValidator(_column_path_or_raise)]
 
 
 XmlValue = Annotated[
@@ -136,10 +136,10 @@ class XmlRow(RowPart):
                 for row, each in value.expanded_rows(scope):
                     row.fill_element(element.get_or_add_at_path(steps).append_child(name), each, notation)
             else:
-                _set_cell(element, path, value, scope, notation)
+                _set_text_of_cell(element, path, value, scope, notation)
 
 
-def _check_xml_names(path: str) -> None:
+def _raise_if_not_xml_names(path: str) -> None:
     for name in re.findall(r"[^/@:.][^/@:]*", path):
         try:
             ParserCreate().Parse(f"<{name}/>", True)
@@ -147,7 +147,7 @@ def _check_xml_names(path: str) -> None:
             raise ValueError(f"{name} is not a name in XML") from None
 
 
-def _set_cell(element: _Element, path: str, cell: Cell, scope: NamedValues, notation: NumberDefaults) -> None:
+def _set_text_of_cell(element: _Element, path: str, cell: Cell, scope: NamedValues, notation: NumberDefaults) -> None:
     text, place = cell.text(scope, notation)
     if (found := _NO_XML.search(text)) is not None:
         raise invalid_value_error(f"has the character U+{ord(found[0]):04X}, which no XML may have", place)
@@ -177,14 +177,14 @@ class XmlContent(RowsContent[XmlRow]):
     @model_validator(mode="after")
     def _check_options(self) -> Self:
         for key, cells in (("header", self.header), ("trailer", self.trailer)):
-            refuse_cells_showing_record_values(key, iter(cells.values()))
+            raise_if_cells_show_record_values(key, iter(cells.values()))
         rows = [*self.rows, *(self.update or ()), *(self.delete or ())]
         paths = [self.record, *self.header, *self.trailer, *(path for row in rows for path in row.paths())]
         for path in paths:
             for prefix in _PREFIX.findall(path):
                 if prefix not in {*self.namespaces, "xml"}:
                     raise ValueError(f"namespaces lack the prefix {prefix!r} of {path}")
-            _check_xml_names(path)
+            _raise_if_not_xml_names(path)
             if self._encoder.first_lacking_character(path):
                 raise finding_about_key(("encoding",), f"has not all characters of {path}")
         if len(self._record_path) == 1:
@@ -206,11 +206,11 @@ class XmlContent(RowsContent[XmlRow]):
         rows = [found for each in self.expanded_rows_by_record(records, facts) for found in each]
         scope = values_of_all_records(records, facts, rows=len(rows), lines=len(rows))
         for path, cell in self.header.items():
-            _set_cell(document, path, cell, scope, notation)
+            _set_text_of_cell(document, path, cell, scope, notation)
         for row, each in rows:
             row.fill_element(document.get_or_add_at_path(around).append_child(name), each, notation)
         for path, cell in self.trailer.items():
-            _set_cell(document, path, cell, scope, notation)
+            _set_text_of_cell(document, path, cell, scope, notation)
         text = f"{self._declaration}{document.to_text(len(around) + 1)}\n"
         return self._encoder.encode_with_references(text)
 

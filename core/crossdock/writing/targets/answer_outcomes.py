@@ -121,7 +121,7 @@ def outcome_without_answer(error: NotSentError | AmbiguousError, *, harmless: bo
     return Outcome("unavailable" if harmless or isinstance(error, NotSentError) else "in_doubt", error.message)
 
 
-def rejected_by_author_code(error: CrossdockError) -> Outcome:
+def rejected_outcome_of_author_error(error: CrossdockError) -> Outcome:
     """Return the outcome of an operation for which the target's code made no request: it is rejected."""
     reason, pointer = (error.code, error.pointer) if isinstance(error, RecordError) else ("target_failed", None)
     return Outcome("rejected", error.message, reason=cast("Reason", reason), pointer=pointer)
@@ -274,7 +274,7 @@ def outcome_of_write(
         message = f"{problem.message}: the target may have this record, with other content"
         return Outcome("in_doubt", message, status, reason="conflict")
     elif 400 <= status < 500 and not _is_request_still_running(problem, wait):
-        return _rejection(problem)
+        return _rejected_outcome_of_problem(problem)
     return Outcome(kind, problem.message, status, wait)
 
 
@@ -333,7 +333,7 @@ def outcome_of_look_up(
     if not isinstance(listed, list) or len(listed) != 1 or not _is_expected_record(listed[0], subject, shape):
         why = f": it has no id at {shape.id}" if by_id and shape.id and shape.id_of(listed[0]) is None else ""
         return Outcome("unavailable", f"answered a look-up with a different record{why}", answer.status)
-    etag = _etag(answer) if is_one else None  # otherwise it belongs to the list
+    etag = _usable_entity_tag(answer) if is_one else None  # otherwise it belongs to the list
     changed_at = shape.changed_at(listed[0])
     return Outcome("found", "", 200, None, shape.id_of(listed[0]), etag, changed_at, held=listed[0])
 
@@ -361,7 +361,7 @@ def outcome_without_record(answer: Answer, body: Any, shape: RecordShape, place:
     return Outcome("unavailable", f"answered a look-up without a record, although {sign}; {advice}")
 
 
-def unavailable_if_cached(outcome: Outcome, answer: Answer) -> Outcome:
+def outcome_or_unavailable_if_cached(outcome: Outcome, answer: Answer) -> Outcome:
     """Return the *outcome* of a look-up; an absent record is none if *answer* is older than the question."""
     if outcome.kind != "absent":
         return outcome
@@ -373,12 +373,12 @@ def unavailable_if_cached(outcome: Outcome, answer: Answer) -> Outcome:
     return Outcome("unavailable", message, outcome.status)
 
 
-def unavailable_if_moved(outcome: Outcome, answer: Answer) -> Outcome:
+def outcome_or_unavailable_if_moved(outcome: Outcome, answer: Answer) -> Outcome:
     """Return the *outcome* of a look-up; a redirect is none, whatever it would be to a write."""
     return replace(outcome, kind="unavailable") if answer.status in REDIRECTS else outcome
 
 
-def pending_if_accepted(outcome: Outcome, status: int | None) -> Outcome:
+def outcome_or_pending_if_accepted(outcome: Outcome, status: int | None) -> Outcome:
     """Return the *outcome* of a write; it is ``pending`` if the target has only accepted the request.
 
     The id in its answer, if any, may be that of a job.
@@ -534,10 +534,12 @@ def _outcome_of_error_free_success(answer: Answer, record: Any, subject: Expecte
         return Outcome(
             "in_doubt", "answered success with an id that is not 1 to 64 printable characters", answer.status
         )
-    if len(ids) > 1 or subject.name not in {None, _value_or_default(shape.name_of(record), subject.name)}:
+    if len(ids) > 1 or subject.name not in {None, _default_if_missing(shape.name_of(record), subject.name)}:
         created = min(ids) if subject.target_id is None else None
         return Outcome("in_doubt", "answered success for another record", answer.status, target_id=created)
-    return Outcome("delivered", "", answer.status, None, ids.pop(), _etag(answer), shape.changed_at(record))
+    return Outcome(
+        "delivered", "", answer.status, None, ids.pop(), _usable_entity_tag(answer), shape.changed_at(record)
+    )
 
 
 def is_null_like_id(target_id: str) -> bool:
@@ -561,7 +563,7 @@ def _error_place_in_success_answer(
     for place in _places_up_to(shape.record):
         if (member := member_reporting_failure(find_at_pointer(body, place))) is not None:
             return f"{place}/{escaped_pointer_part(member)}"
-    if not shape.record and (shape.id is None or _shows_record(record, subject, shape)):
+    if not shape.record and (shape.id is None or _shows_answer_the_record(record, subject, shape)):
         return None
     read = ApiAnswer("", body, answer.status, answer.headers)
     return collect_signs_beside_empty_list(read, shape.record or None, _COPIES).place_of_error
@@ -583,13 +585,13 @@ def _text_of_error(body: Any, place: str) -> str:
     )
 
 
-def _shows_record(record: Any, subject: ExpectedRecord, shape: RecordShape) -> bool:
+def _shows_answer_the_record(record: Any, subject: ExpectedRecord, shape: RecordShape) -> bool:
     """Return whether an answer is the record that was written, and not only a word about it."""
     is_named = shape.name_of(record) is not MISSING
     return is_named or (subject.name is None if subject.target_id is None else shape.id_of(record) is not None)
 
 
-def _value_or_default(found: Any, other: Any) -> Any:
+def _default_if_missing(found: Any, other: Any) -> Any:
     return other if found is MISSING else found
 
 
@@ -602,7 +604,7 @@ def _id_in_location(location: str, path: str) -> str | None:
     return unquote(segment) if segment and collection.endswith(path) else None
 
 
-def _etag(answer: Answer) -> str | None:
+def _usable_entity_tag(answer: Answer) -> str | None:
     """Return the entity tag unchanged; None if it is too long or has a control character (RFC 9110, 8.8.3)."""
     etag = answer.headers.get("etag")
     return None if etag is None or len(etag) > MAX_ETAG or _CONTROL.search(etag) else etag
@@ -616,7 +618,7 @@ def tag_without_compression_marks(etag: str) -> str:
     return _MARKED_TAG.sub(r'"\1"', etag)
 
 
-def _rejection(problem: Problem) -> Outcome:
+def _rejected_outcome_of_problem(problem: Problem) -> Outcome:
     reasons: dict[int, Reason] = {403: "forbidden", 409: "conflict"}
     return Outcome(
         "rejected",

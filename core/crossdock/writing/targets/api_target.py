@@ -330,7 +330,7 @@ class ApiTarget(ConnectorTarget):
     def _client_of_api(self, api: Api) -> Client:
         from crossdock.reading.sources.redacting_request_sender import ApiRequestSender  # noqa: PLC0415  most commands send nothing
 
-        return _ApiClient(ApiRequestSender(api, self._clock, None))
+        return _OperationSenderOfApi(ApiRequestSender(api, self._clock, None))
 
 
 def _is_unknown_name_absent_or_raise(target: Target, client: Client, resource: str) -> bool:
@@ -361,6 +361,6 @@ def outcome_of_write_with_reason(
     return replace(outcome, message=message or outcome.message)
 
 
-class _ApiClient:
+class _OperationSenderOfApi:
     def __init__(self, exchange: ApiRequestSender) -> None:
         self.send, self.close = exchange.send_operation_once, exchange.close

@@ -69,7 +69,7 @@ class HandOver:
             AmbiguousError: If it may have been renamed.
             NotSentError, RefusedError, ConfigError, UnauthorizedError: As `stage`. It was not renamed.
         """
-        path, temporary = self._path(name), self._path(_companion_name(self.temporary, name))
+        path, temporary = self._path(name), self._path(_name_of_companion_file(self.temporary, name))
         is_there = run_or_raise_not_sent(lambda: self._is_handed_over_or_raise(store, name, data, again=again))
         if not is_there:
             staged = run_or_raise_not_sent(lambda: store.described(temporary))
@@ -87,7 +87,7 @@ class HandOver:
     def _write_under_temporary_name(self, store: WritableStore, name: str, data: bytes) -> None:
         if self._is_handed_over_or_raise(store, name, data, again=False):
             return
-        temporary = self._path(_companion_name(self.temporary, name))
+        temporary = self._path(_name_of_companion_file(self.temporary, name))
         staged = store.described(temporary)
         if staged is not None and _has_same_bytes(store, staged, data, unread=False):
             return
@@ -119,9 +119,9 @@ class HandOver:
 
     def _write_marker(self, store: WritableStore, name: str) -> None:
         assert self.marker is not None
-        marker = self._path(_companion_name(self.marker, name))
+        marker = self._path(_name_of_companion_file(self.marker, name))
         if store.described(self._path(name)) is not None and store.described(marker) is None:
-            temporary = self._path(_companion_name(self.temporary, PurePosixPath(marker).name))
+            temporary = self._path(_name_of_companion_file(self.temporary, PurePosixPath(marker).name))
             store.write(temporary, b"")
             store.rename(temporary, marker)
 
@@ -129,7 +129,7 @@ class HandOver:
         return f"{self.folder}/{name}" if self.folder else name
 
 
-def _companion_name(form: str, name: str) -> str:
+def _name_of_companion_file(form: str, name: str) -> str:
     """Return the name that *form* gives the companion of a file."""
     return form.format(name=name, stem=PurePosixPath(name).stem)
 

@@ -245,7 +245,7 @@ class FileTarget(ConnectorTarget):
     # ---- sending
 
     def client(self) -> Client:
-        return _FileClient(self._files, self._open)
+        return _FileHandOverClient(self._files, self._open)
 
     def reach(self) -> str:
         with self._open() as store:
@@ -263,7 +263,7 @@ def _outcome_of_hand_over(answer: Answer, expected: ExpectedRecord) -> Outcome:
     return Outcome("undecided", message, answer.status)
 
 
-class _FileClient:
+class _FileHandOverClient:
     """Hands over files in one session, which is opened when it is needed, and again after a failure."""
 
     def __init__(self, files: Mapping[str, FileResource], open_store: Callable[[], WritableStore]) -> None:

@@ -37,7 +37,7 @@ class PlatformAccess(Struct, frozen=True):
     ahead_s: float | None = None
 
 
-def check_access(profile: Profile, resources: Sequence[str]) -> PlatformAccess:
+def read_platform_access_or_raise(profile: Profile, resources: Sequence[str]) -> PlatformAccess:
     """List one record of each of *resources*, and request the scopes if the profile has an ``introspection_url``.
 
     An answer that the scope is insufficient proves that the credential is valid, and so does one successful request.
@@ -77,11 +77,11 @@ def _says_insufficient_scope(answer: Answer) -> bool:
     return _INSUFFICIENT_SCOPE.search(answer.headers.get("www-authenticate", "")) is not None
 
 
-def check_clock_if_known(profile: Profile, clock: Clock, resource: str) -> bool:
+def compare_clock_or_raise(profile: Profile, clock: Clock, resource: str) -> bool:
     """Compare *clock* with the platform's, so that no run starts for a date that has not come.
 
     Returns False if no answer has a date: the run itself will report why. Raises ClockError as
-    `refuse_large_clock_difference`.
+    `raise_if_clock_difference_too_large`.
     """
     if profile.max_clock_skew_s is None:
         return True
@@ -96,16 +96,16 @@ def check_clock_if_known(profile: Profile, clock: Clock, resource: str) -> bool:
     ahead_s = _clock_ahead_s(answer, clock)
     if ahead_s is None:
         return False
-    refuse_large_clock_difference(profile, ahead_s)
+    raise_if_clock_difference_too_large(profile, ahead_s)
     return True
 
 
-def require_clock_of_platform(profile: Profile, clock: Clock, resource: str) -> None:
+def raise_unless_clock_is_proved_right(profile: Profile, clock: Clock, resource: str) -> None:
     """Compare *clock* with the platform's before something is deleted by its age.
 
-    Raises ClockError as `refuse_large_clock_difference`, and UnavailableError if no answer has a date.
+    Raises ClockError as `raise_if_clock_difference_too_large`, and UnavailableError if no answer has a date.
     """
-    if not check_clock_if_known(profile, clock, resource):
+    if not compare_clock_or_raise(profile, clock, resource):
         raise UnavailableError(
             "did not tell its time, by which the clock of this machine is checked before old data is deleted",
             where=profile.base_url,
@@ -119,7 +119,7 @@ def _clock_ahead_s(answer: Answer, clock: Clock) -> float | None:
     return None if platform_s is None else clock.now().timestamp() - platform_s
 
 
-def refuse_large_clock_difference(profile: Profile, ahead_s: float) -> None:
+def raise_if_clock_difference_too_large(profile: Profile, ahead_s: float) -> None:
     """Raise ClockError if the clocks differ by more than ``platform.max_clock_skew_s``."""
     if profile.max_clock_skew_s is not None and abs(ahead_s) > profile.max_clock_skew_s:
         direction = "ahead of" if ahead_s > 0 else "behind"

@@ -43,12 +43,12 @@ def take_unreported_errors(target: Target) -> Sequence[AuthorCodeError]:
     return target.take_unreported_errors() if isinstance(target, _GuardedTarget) else ()
 
 
-def guarded_target(own: ConnectorTarget, settings: object) -> ConnectorTarget:
+def wrap_target_in_guard(own: ConnectorTarget, settings: object) -> ConnectorTarget:
     """Put a guard around *own*. Secrets in *settings*, those of its connection, are masked."""
     return cast("ConnectorTarget", _GuardedTarget(own, settings))
 
 
-def unguarded_target(target: ConnectorTarget) -> ConnectorTarget:
+def author_target_without_guard(target: ConnectorTarget) -> ConnectorTarget:
     """Return the author's target."""
     return target._own if isinstance(target, _GuardedTarget) else target  # noqa: SLF001  of this module
 
@@ -106,8 +106,8 @@ class _GuardedTarget:
     def _call_guarded(self, name: str, method: Any, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         try:
             with self._convert_author_errors(name):
-                value = method(*_copied(arguments), **_copied(named))
-                value = list(value) if name == "also_changes" else _copied(value)
+                value = method(*_copied_json(arguments), **_copied_json(named))
+                value = list(value) if name == "also_changes" else _copied_json(value)
             return self._checked_result(name, value, arguments)
         except AuthorCodeError as error:
             cause = error.__cause__
@@ -132,17 +132,17 @@ class _GuardedTarget:
         return replace(value, message=printable(value.message)) if isinstance(value, Outcome) else value
 
 
-def _copied(value: Any) -> Any:
+def _copied_json(value: Any) -> Any:
     """Copy JSON that an author may change: a payload is stored after one or more requests were made of it."""
     if isinstance(value, Update):
-        return Update(_copied(value.before), _copied(value.changes), _copied(value.after))
+        return Update(_copied_json(value.before), _copied_json(value.changes), _copied_json(value.after))
     if isinstance(value, Outcome):
-        return value if value.held is None else replace(value, held=_copied(value.held))
+        return value if value.held is None else replace(value, held=_copied_json(value.held))
     if isinstance(value, dict):
-        return {name: _copied(inner) for name, inner in value.items()}
+        return {name: _copied_json(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return [_copied(inner) for inner in value]
-    return tuple([_copied(inner) for inner in value]) if type(value) is tuple else value
+        return [_copied_json(inner) for inner in value]
+    return tuple([_copied_json(inner) for inner in value]) if type(value) is tuple else value
 
 
 def _problem_of_result(value: Any, arguments: Sequence[Any]) -> str | None:

@@ -26,7 +26,7 @@ from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.runs.planning.planner import Planner
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.target_ids_of_references import References
-from crossdock.state import Binding, DeadLetter, Scope, State, create_or_upgrade, parse_url
+from crossdock.state import Binding, DeadLetter, Scope, State, create_or_upgrade_state, parse_database_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.author_code_errors import AuthorCodeError
 from crossdock.values.raw_rows_and_records import Record
@@ -68,8 +68,8 @@ ACCOUNTS = st.dictionaries(
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[State]:
-    url = parse_url("sqlite:///state.db", tmp_path_factory.mktemp("planner"))
-    create_or_upgrade(url, PIN)
+    url = parse_database_url("sqlite:///state.db", tmp_path_factory.mktemp("planner"))
+    create_or_upgrade_state(url, PIN)
     with closing(State(url, PIN)) as state:
         yield state
 

@@ -32,7 +32,7 @@ from crossdock.runs.planning.planner import Planner
 from crossdock.runs.planning.removals import _as_key_series, _exclude_keys_and_count
 from crossdock.runs.planning.target_ids_of_references import References
 from crossdock.runs.stream_reading_and_state_comparison import StreamInput
-from crossdock.state import Binding, Scope, State, create_or_upgrade, parse_url
+from crossdock.state import Binding, Scope, State, create_or_upgrade_state, parse_database_url
 from crossdock.state.tables.inputs_of_streams import COMPARED_SNAPSHOTS
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import SilentProgress
@@ -259,8 +259,8 @@ def removes_what_plain_sets_would(scheduled_runs: list[ScheduledRun], on_gone: O
     model = Model()
     with TemporaryDirectory() as work:
         folder = Path(work)
-        url = parse_url("sqlite:///state.db", folder)
-        create_or_upgrade(url, PIN)
+        url = parse_database_url("sqlite:///state.db", folder)
+        create_or_upgrade_state(url, PIN)
         with closing(State(url, PIN)) as state:
             warehouse = Warehouse(folder, state, on_gone)
             for run in scheduled_runs:

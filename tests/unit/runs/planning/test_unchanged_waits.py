@@ -109,7 +109,7 @@ def test_records_below_one_that_is_decided_about_are_decided_about_too(state: St
         assert records.separate_idle_and_return_others(tx, []) == []
         found = compare(
             latest,
-            key_index_files.empty_index(),
+            key_index_files.empty_key_index_frame(),
             waiting=[],
             idle=[*records.left.values()],
             unsettled=[],

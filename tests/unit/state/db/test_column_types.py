@@ -25,7 +25,7 @@ from crossdock.state import (
     State,
     StateUrl,
     WaitingRecord,
-    create_or_upgrade,
+    create_or_upgrade_state,
 )
 from crossdock.state.db.sql_types_and_statements import UtcDateTime
 from crossdock.state.sidecar_files.key_index_files import HASH, KEY_HASH, KNOWN_FP
@@ -39,7 +39,7 @@ STREAM = "wms.products"
 @pytest.fixture
 def state(state_url: StateUrl, tmp_path: Path) -> Iterator[State]:
     """An empty state with a key index."""
-    create_or_upgrade(state_url, PIN)
+    create_or_upgrade_state(state_url, PIN)
     with closing(State(state_url, PIN, keys=tmp_path / "keys")) as state:
         yield state
 

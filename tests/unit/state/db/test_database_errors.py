@@ -12,9 +12,9 @@ from sqlalchemy.exc import DBAPIError, NoSuchModuleError, OperationalError
 
 from crossdock.errors import StateError
 from crossdock.state.db.database_opening_and_errors import (
-    is_transient,
-    translated_database_errors,
-    translated_os_errors,
+    database_errors_as_state_errors,
+    is_transient_database_error,
+    os_errors_as_state_errors,
     url_without_password,
 )
 
@@ -35,7 +35,7 @@ def postgresql_error(state: str | None, text: str = "it fails\nDETAIL: secret") 
 
 
 def refused(error: Exception) -> StateError:
-    with pytest.raises(StateError) as caught, translated_database_errors(URL):
+    with pytest.raises(StateError) as caught, database_errors_as_state_errors(URL):
         raise error
     assert "secret" not in str(caught.value)
     assert "hunter2" not in str(caught.value)
@@ -88,7 +88,7 @@ def test_a_missing_driver_says_what_to_install(error: Exception) -> None:
 )
 def test_the_systems_errors_get_advice(number: int, advice: str) -> None:
     """Errors about a SQLite state's files are as helpful as the database's own."""
-    with pytest.raises(StateError) as caught, translated_os_errors(URL):
+    with pytest.raises(StateError) as caught, os_errors_as_state_errors(URL):
         raise OSError(number, "it fails")
     assert advice in str(caught.value.hint)
 
@@ -105,7 +105,7 @@ def test_the_systems_errors_get_advice(number: int, advice: str) -> None:
     ],
 )
 def test_only_what_may_pass_is_tried_again(error: DBAPIError, expected: bool) -> None:
-    assert is_transient(error) is expected
+    assert is_transient_database_error(error) is expected
 
 
 def test_an_address_is_shown_without_its_password() -> None:

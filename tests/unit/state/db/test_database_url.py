@@ -8,7 +8,7 @@ import pytest
 
 from crossdock.errors import ConfigError
 from crossdock.state import (
-    parse_url,
+    parse_database_url,
 )
 
 CANARY = "hunter2"
@@ -32,7 +32,7 @@ CANARY = "hunter2"
 def test_an_address_that_no_database_has(tmp_path: Path, address: str, message: str) -> None:
     """It is refused as a finding, when the config is loaded, not when the database is opened."""
     with pytest.raises(ConfigError, match=message):
-        parse_url(address, tmp_path)
+        parse_database_url(address, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -54,25 +54,25 @@ def test_an_address_that_no_database_has(tmp_path: Path, address: str, message: 
 def test_a_secret_in_an_address(tmp_path: Path, address: str) -> None:
     """Wherever it stands and however it is spelled, it is refused and not repeated; the hint says where to put it."""
     with pytest.raises(ConfigError, match="must not contain a secret") as refused:
-        parse_url(address, tmp_path)
+        parse_database_url(address, tmp_path)
     assert CANARY not in str(refused.value)
     assert "PGPASSWORD" in str(refused.value)
 
 
 def test_addresses_that_people_use(tmp_path: Path) -> None:
     """Paths with odd characters, hosts, ports, sockets, TLS and password files go through."""
-    assert parse_url("sqlite:///a#b.db", tmp_path).database == str(tmp_path / "a#b.db")
+    assert parse_database_url("sqlite:///a#b.db", tmp_path).database == str(tmp_path / "a#b.db")
     for address in (
         "postgresql://u@h:5432/d?sslmode=verify-full&sslkey=/k&passfile=/p",
         "postgresql+psycopg://u@[::1]:5432/d",
         "postgresql:///d?host=/run/postgresql",
         "postgresql://u@/d?host=a:1&host=b:2",
     ):
-        assert parse_url(address, tmp_path).drivername == "postgresql+psycopg"
+        assert parse_database_url(address, tmp_path).drivername == "postgresql+psycopg"
 
 
 @pytest.mark.parametrize("address", ["mysql://h/d", "sqlite://", "nonsense", "sqlite:///:memory:"])
 def test_other_addresses_are_refused(address: str, tmp_path: Path) -> None:
     """Only a SQLite file and PostgreSQL hold a state."""
     with pytest.raises(ConfigError):
-        parse_url(address, tmp_path)
+        parse_database_url(address, tmp_path)

@@ -18,7 +18,7 @@ from tests.unit.state.samples import start
 from tests.waiting import WITHIN_S, eventually
 
 from crossdock.errors import StateBusyError
-from crossdock.state import State, StateUrl, create_or_upgrade, parse_url
+from crossdock.state import State, StateUrl, create_or_upgrade_state, parse_database_url
 from crossdock.state.db import run_lease, schema
 from crossdock.values.process_names import own_process_name
 
@@ -37,7 +37,7 @@ def lock_alone(url: StateUrl) -> Iterator[None]:
     """Another process that is starting or ending: it has the lock and no lease."""
     engine = create_engine(url)
     try:
-        with run_lease._opened_untaken_lock(engine, url) as lock:
+        with run_lease._open_lock_without_taking(engine, url) as lock:
             assert lock.try_to_take()
             yield
     finally:
@@ -56,7 +56,7 @@ def enter(url: StateUrl) -> bool:
 
 def test_a_run_that_starts_as_another_ends_gets_the_lock(state_url: StateUrl, waits: threading.Event) -> None:
     """It waits for it: without the lock, no run could follow for a minute if it was killed."""
-    create_or_upgrade(state_url, PIN)
+    create_or_upgrade_state(state_url, PIN)
     with ThreadPoolExecutor(1) as pool:
         with lock_alone(state_url):
             late = pool.submit(enter, state_url)
@@ -66,13 +66,13 @@ def test_a_run_that_starts_as_another_ends_gets_the_lock(state_url: StateUrl, wa
 
 def test_of_two_runs_the_one_with_the_lock_wins(state_url: StateUrl, waits: threading.Event) -> None:
     """Of two that start together, the one without the lock is refused."""
-    create_or_upgrade(state_url, PIN)
+    create_or_upgrade_state(state_url, PIN)
     engine = create_engine(state_url)
     with ThreadPoolExecutor(1) as pool, lock_alone(state_url):
         late = pool.submit(enter, state_url)
         assert waits.wait(WITHIN_S)
         with engine.begin() as connection:
-            run_lease._take(connection, state_url, "first", locked=True)
+            run_lease._take_over_lease(connection, state_url, "first", locked=True)
         with pytest.raises(StateBusyError, match="first"):
             late.result(WITHIN_S)
     engine.dispose()
@@ -80,7 +80,7 @@ def test_of_two_runs_the_one_with_the_lock_wins(state_url: StateUrl, waits: thre
 
 def test_who_waits_gets_the_lease_at_the_end_of_the_other_run(state_url: StateUrl) -> None:
     """It is not refused, as it would be at once without a wait."""
-    create_or_upgrade(state_url, PIN)
+    create_or_upgrade_state(state_url, PIN)
     with closing(State(state_url, PIN)) as first, closing(State(state_url, PIN)) as second, ExitStack() as run:
         run.enter_context(first.hold_run_lease("first"))
         with pytest.raises(StateBusyError), second.hold_run_lease("second"):
@@ -98,7 +98,7 @@ def test_who_waits_gets_the_lease_at_the_end_of_the_other_run(state_url: StateUr
 
 def test_who_is_refused_is_told_which_run_is_in_progress(state_url: StateUrl) -> None:
     """With its job, since when, and how to end it; and how long the wait was."""
-    create_or_upgrade(state_url, PIN)
+    create_or_upgrade_state(state_url, PIN)
     with closing(State(state_url, PIN)) as first, closing(State(state_url, PIN)) as second, first.hold_run_lease("a:1"):
         with first.begin() as tx:
             run = tx.runs.start(business_date="2026-03-14", at=datetime(2026, 3, 15, 2, 30, tzinfo=UTC), job="nightly")
@@ -111,7 +111,7 @@ def test_who_is_refused_is_told_which_run_is_in_progress(state_url: StateUrl) ->
 
 def test_a_paused_process_without_a_lease_blocks_no_run(state_url: StateUrl, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run waits for its lock for a moment, then starts without it."""
-    create_or_upgrade(state_url, PIN)
+    create_or_upgrade_state(state_url, PIN)
     monkeypatch.setattr(run_lease, "_GRACE_S", 0.1)
     with lock_alone(state_url):
         assert not enter(state_url)
@@ -122,7 +122,7 @@ def test_a_run_whose_lock_session_is_ended_takes_the_lock_again(
 ) -> None:
     """A server ends idle sessions, and administrators end any: the run goes on, and no other one takes over."""
     url = new_database()
-    create_or_upgrade(url, PIN)
+    create_or_upgrade_state(url, PIN)
     monkeypatch.setattr(run_lease, "LEASE_S", 0.6)
     holders = text(
         "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM"
@@ -149,7 +149,7 @@ def test_a_lock_through_a_pooler_does_not_end_a_run(
 ) -> None:
     """PgBouncer can lend one session to two processes: that the second one gets its lock proves nothing."""
     url = new_database()
-    create_or_upgrade(url, PIN)
+    create_or_upgrade_state(url, PIN)
     engine = create_engine(url, isolation_level="AUTOCOMMIT")
     monkeypatch.setattr(run_lease, "_GRACE_S", 0.1)
     monkeypatch.setattr(psycopg.ConnectionInfo, "backend_pid", property(lambda _: 4711))  # a pooler's own number
@@ -168,8 +168,8 @@ def test_a_lock_through_a_pooler_does_not_end_a_run(
 @pytest.mark.parametrize("is_removed", [True, False], ids=["removed", "of another path"])
 def test_another_file_of_the_lock_does_not_end_a_run(tmp_path: Path, is_removed: bool) -> None:
     """Somebody removed the file as if it were left over, or a link leads to the state: its process is still running."""
-    url, link = parse_url("sqlite:///state.db", tmp_path), parse_url("sqlite:///link.db", tmp_path)
-    create_or_upgrade(url, PIN)
+    url, link = parse_database_url("sqlite:///state.db", tmp_path), parse_database_url("sqlite:///link.db", tmp_path)
+    create_or_upgrade_state(url, PIN)
     (tmp_path / "link.db").symlink_to("state.db")
     running = f"{own_process_name()}".replace(f":{os.getpid()}#", f":{os.getppid()}#")
     with closing(State(url, PIN)) as first, closing(State(url if is_removed else link, PIN)) as second:

@@ -13,7 +13,7 @@ from tests.conftest import PIN
 from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
 from crossdock.errors import StateBusyError, StateError
-from crossdock.state import AuditEntry, AuditFilter, RunResult, State, StateUrl, Transaction, create_or_upgrade
+from crossdock.state import AuditEntry, AuditFilter, RunResult, State, StateUrl, Transaction, create_or_upgrade_state
 from crossdock.state.db import schema, schema_migrations
 from crossdock.state.tables.run_history import UNRECORDED
 from crossdock.values.run_messages import RunMessage
@@ -77,7 +77,7 @@ def back_to(connection: Connection, version: int) -> None:
 
 def with_a_binding(url: StateUrl) -> int:
     """Create a state with one binding, of the run with the returned id."""
-    create_or_upgrade(url, PIN)
+    create_or_upgrade_state(url, PIN)
     state = State(url, PIN)
     run = start(state)
     with state.begin() as tx:
@@ -104,8 +104,8 @@ def test_an_upgrade_keeps_what_the_state_knows(state_url: StateUrl, monkeypatch:
     monkeypatch.setattr(schema_migrations, "MIGRATIONS", (*schema_migrations.MIGRATIONS, *steps))
     with pytest.raises(StateError, match="'crossdock init' upgrades it"):
         State(state_url, PIN)
-    assert not create_or_upgrade(state_url, PIN)
-    assert not create_or_upgrade(state_url, PIN)
+    assert not create_or_upgrade_state(state_url, PIN)
+    assert not create_or_upgrade_state(state_url, PIN)
     opened = State(state_url, PIN)
     with opened.begin() as tx:
         assert tx.bindings.get(SCOPE, [1]) == {1: binding(1)}
@@ -119,22 +119,22 @@ def test_an_upgrade_keeps_what_the_state_knows(state_url: StateUrl, monkeypatch:
 
 def test_a_state_that_a_run_uses_is_not_upgraded(state_url: StateUrl, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run of the former version would go on with the tables that it knows: the upgrade waits for its end."""
-    create_or_upgrade(state_url, PIN)
+    create_or_upgrade_state(state_url, PIN)
     with closing(State(state_url, PIN)) as former, former.hold_run_lease("host:7"):
         monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)
         step = lambda connection: connection.execute(text("CREATE TABLE later (n INTEGER)"))  # noqa: E731
         monkeypatch.setattr(schema_migrations, "MIGRATIONS", (*schema_migrations.MIGRATIONS, step))
         with pytest.raises(StateBusyError, match=r"another run is using this state \(host:7\)"):
-            create_or_upgrade(state_url, PIN)
+            create_or_upgrade_state(state_url, PIN)
         with pytest.raises(StateError, match="'crossdock init' upgrades it"):
             State(state_url, PIN)
-    assert not create_or_upgrade(state_url, PIN)
+    assert not create_or_upgrade_state(state_url, PIN)
     State(state_url, PIN).close()
 
 
 def test_version_2_stores_durations(state_url: StateUrl) -> None:
     """A run that ended has the time from its start to its end; one that was killed or still runs has none."""
-    create_or_upgrade(state_url, PIN)
+    create_or_upgrade_state(state_url, PIN)
     old = State(state_url, PIN)
     ended, killed, running = (start(old) for _ in range(3))
     after = AT + timedelta(milliseconds=1_500)
@@ -147,7 +147,7 @@ def test_version_2_stores_durations(state_url: StateUrl) -> None:
         connection.execute(finished.values(status="incomplete", finished_at=after))
         back_to(connection, 1)
     engine.dispose()
-    assert not create_or_upgrade(state_url, PIN)
+    assert not create_or_upgrade_state(state_url, PIN)
     opened = State(state_url, PIN)
     with opened.begin_read_only() as tx:
         durations = {run.id: run.duration for run in tx.runs.listed(limit=9)}
@@ -157,13 +157,13 @@ def test_version_2_stores_durations(state_url: StateUrl) -> None:
 
 def test_version_3_has_the_indexes_of_trace(state_url: StateUrl) -> None:
     """An older state gets the same indexes as a new one, and keeps its data."""
-    create_or_upgrade(state_url, PIN)
+    create_or_upgrade_state(state_url, PIN)
     engine = create_engine(state_url)
     with engine.begin() as connection:
         new = index_names(connection)
         back_to(connection, 2)
         assert {index.name for index in schema.TRACE_INDEXES}.isdisjoint(index_names(connection))
-    assert not create_or_upgrade(state_url, PIN)
+    assert not create_or_upgrade_state(state_url, PIN)
     with engine.connect() as connection:
         assert index_names(connection) == new
     engine.dispose()
@@ -172,11 +172,11 @@ def test_version_3_has_the_indexes_of_trace(state_url: StateUrl) -> None:
 
 def test_version_19_finds_what_is_due_of_one_stream(state_url: StateUrl) -> None:
     """The index of all that is due is replaced."""
-    create_or_upgrade(state_url, PIN)
+    create_or_upgrade_state(state_url, PIN)
     engine = create_engine(state_url)
     with engine.begin() as connection:
         back_to(connection, 18)
-    create_or_upgrade(state_url, PIN)
+    create_or_upgrade_state(state_url, PIN)
     with engine.connect() as connection:
         assert {name for name in index_names(connection) if "due_at" in str(name)} == {"ix_hints_stream_due_at"}
     engine.dispose()
@@ -184,7 +184,7 @@ def test_version_19_finds_what_is_due_of_one_stream(state_url: StateUrl) -> None
 
 def test_version_22_has_the_audit_log(state_url: StateUrl) -> None:
     """With the indexes of a new state. The upgrade can log itself: it is told which version it found."""
-    create_or_upgrade(state_url, PIN)
+    create_or_upgrade_state(state_url, PIN)
     engine = create_engine(state_url)
     with engine.begin() as connection:
         new = index_names(connection)
@@ -195,8 +195,8 @@ def test_version_22_has_the_audit_log(state_url: StateUrl) -> None:
         tx.audit_log.put(entry)
         found.append(version)
 
-    assert not create_or_upgrade(state_url, PIN, changed)
-    assert not create_or_upgrade(state_url, PIN, changed)
+    assert not create_or_upgrade_state(state_url, PIN, changed)
+    assert not create_or_upgrade_state(state_url, PIN, changed)
     assert found == [21]
     with engine.connect() as connection:
         assert index_names(connection) == new
@@ -207,7 +207,7 @@ def test_version_22_has_the_audit_log(state_url: StateUrl) -> None:
 
 def test_version_4_has_the_ids_of_targets(state_url: StateUrl) -> None:
     """The ids that the platform assigned are kept, and found as quickly as in a new state."""
-    create_or_upgrade(state_url, PIN)
+    create_or_upgrade_state(state_url, PIN)
     old = State(state_url, PIN)
     run, left = start(old), intent(1, target_id="prd_1", operation="update")
     with old.begin() as tx:
@@ -218,7 +218,7 @@ def test_version_4_has_the_ids_of_targets(state_url: StateUrl) -> None:
     with engine.begin() as connection:
         new = index_names(connection)
         back_to(connection, 3)
-    assert not create_or_upgrade(state_url, PIN)
+    assert not create_or_upgrade_state(state_url, PIN)
     with engine.connect() as connection:
         assert index_names(connection) == new
     engine.dispose()
@@ -236,7 +236,7 @@ def test_version_7_knows_when_records_changed(state_url: StateUrl) -> None:
     with engine.begin() as connection:
         back_to(connection, 6)
     engine.dispose()
-    assert not create_or_upgrade(state_url, PIN)
+    assert not create_or_upgrade_state(state_url, PIN)
     opened = State(state_url, PIN)
     with opened.begin() as tx:
         tx.bindings.put(SCOPE, [binding(2, changed_at="2026-03-29T01:30:00Z")], run_id=run, at=AT)
@@ -247,7 +247,7 @@ def test_version_7_knows_when_records_changed(state_url: StateUrl) -> None:
 
 def test_an_upgrade_remembers_the_keys_with_white_space(state_url: StateUrl) -> None:
     """Of bindings and of operations that are not settled, so that keys without it are the same records."""
-    create_or_upgrade(state_url, PIN)
+    create_or_upgrade_state(state_url, PIN)
     state = State(state_url, PIN)
     run = start(state)
     keys = {1: "%200017", 2: "0018", 3: "a%20b", 4: "A|%E3%80%80B"}
@@ -260,7 +260,7 @@ def test_an_upgrade_remembers_the_keys_with_white_space(state_url: StateUrl) -> 
     with engine.begin() as connection:
         back_to(connection, 7)
     engine.dispose()
-    create_or_upgrade(state_url, PIN)
+    create_or_upgrade_state(state_url, PIN)
     state = State(state_url, PIN)
     with state.begin_read_only() as tx:
         assert tx.untrimmed_keys.blank_padded_keys_of_scope(SCOPE) == ["%200017", "A|%E3%80%80B"]
@@ -269,7 +269,7 @@ def test_an_upgrade_remembers_the_keys_with_white_space(state_url: StateUrl) -> 
 
 def test_version_11_keeps_what_runs_had_to_say(state_url: StateUrl) -> None:
     """The error of a run and the notes of its streams are messages; they end with their run."""
-    create_or_upgrade(state_url, PIN)
+    create_or_upgrade_state(state_url, PIN)
     old = State(state_url, PIN)
     run, other = start(old), start(old)
     tally = {"wms.lots": {"notes": ["no new file"]}, "wms.bins": {"notes": []}}
@@ -283,7 +283,7 @@ def test_version_11_keeps_what_runs_had_to_say(state_url: StateUrl) -> None:
             text("UPDATE runs SET error = :error WHERE id = :run"), {"error": "f.csv: is short", "run": run}
         )
     engine.dispose()
-    assert not create_or_upgrade(state_url, PIN)
+    assert not create_or_upgrade_state(state_url, PIN)
     opened = State(state_url, PIN)
     with opened.begin_read_only() as tx:
         found = {each.id: each.messages for each in tx.runs.listed(limit=9)}

@@ -15,8 +15,8 @@ from tests.unit.state.samples import start
 
 from crossdock.state import (
     State,
-    create_or_upgrade,
-    parse_url,
+    create_or_upgrade_state,
+    parse_database_url,
 )
 
 
@@ -25,9 +25,9 @@ def test_many_rows_have_the_file_read_ahead(tmp_path: Path, monkeypatch: pytest.
     """From the first byte to the last, where looking up the rows would take the disk longer; else nothing is read."""
     asked: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "posix_fadvise", lambda _, start, length, __: asked.append((start, length)))
-    create_or_upgrade(parse_url("sqlite:///state.db", tmp_path), PIN)
+    create_or_upgrade_state(parse_database_url("sqlite:///state.db", tmp_path), PIN)
     size = (tmp_path / "state.db").stat().st_size
-    with closing(State(parse_url("sqlite:///state.db", tmp_path), PIN)) as state:
+    with closing(State(parse_database_url("sqlite:///state.db", tmp_path), PIN)) as state:
         state.preload_database(0)
         assert not asked
         state.preload_database(10_000)
@@ -38,8 +38,8 @@ def test_many_rows_have_the_file_read_ahead(tmp_path: Path, monkeypatch: pytest.
 
 def test_reading_ahead_keeps_the_locks(tmp_path: Path) -> None:
     """Another process that comes and goes meanwhile is not the last one, which would remove the log of the writes."""
-    url = parse_url("sqlite:///state.db", tmp_path)
-    create_or_upgrade(url, PIN)
+    url = parse_database_url("sqlite:///state.db", tmp_path)
+    create_or_upgrade_state(url, PIN)
     with closing(State(url, PIN)) as state:
         start(state)
         state.preload_database(10**6)

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from tests.report_page import AT, dead_letter, start
 from tests.unit.state.samples import intent
 
-from crossdock.state import DueRun, FileFacts, RunResult, RunsOfDate, State
+from crossdock.state import DueRun, FileFacts, RunCountOfDate, RunResult, State
 from crossdock.state.queries.run_details_and_deliveries import StreamReasonCount
 from crossdock.values.run_messages import RunMessage
 
@@ -34,9 +34,9 @@ def test_only_the_runs_of_the_span_are_read(state: State) -> None:
             "2026-03-29",
         ]
         assert sorted(tx.runs.counts_by_date(FIRST, LAST), key=lambda each: each.newest) == [
-            RunsOfDate("nightly", "2026-03-28", "incomplete", 1, 2),
-            RunsOfDate("nightly", "2026-03-29", "incomplete", 1, 3),
-            RunsOfDate(None, "2026-03-29", "done", 1, by_hand),
+            RunCountOfDate("nightly", "2026-03-28", "incomplete", 1, 2),
+            RunCountOfDate("nightly", "2026-03-29", "incomplete", 1, 3),
+            RunCountOfDate(None, "2026-03-29", "done", 1, by_hand),
         ]
         assert [run.id for run in tx.runs.listed(limit=9, business_date="2026-03-29", is_manual=True)] == [by_hand]
         third = tx.runs.get(3)

@@ -13,8 +13,8 @@ from tests.conftest import PIN
 from tests.examples import examples
 from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
-from crossdock.state import Scope, State, create_or_upgrade, parse_url
-from crossdock.state.queries.record_counts_and_state_size import StateContents, TableSize, Unsettled
+from crossdock.state import Scope, State, create_or_upgrade_state, parse_database_url
+from crossdock.state.queries.record_counts_and_state_size import StateContents, TableSize, UnsettledOperation
 from crossdock.state.tables.intents_and_stored_batches import Status
 
 
@@ -69,7 +69,7 @@ def test_contents_are_counted_exactly(state: State) -> None:
     assert (rows["bindings"], rows["intents"], rows["runs"], rows["dead_letters"]) == (6, 6, 1, 0)
     assert found.bindings == {"product": 4, "invoice": 1}
     assert found.unsettled == {"in_doubt": 2, "pending": 1}
-    assert found.oldest == Unsettled("wms.s2", "in_doubt", AT - timedelta(hours=1))
+    assert found.oldest == UnsettledOperation("wms.s2", "in_doubt", AT - timedelta(hours=1))
 
 
 def test_a_table_is_as_large_as_its_rows(state: State) -> None:
@@ -85,9 +85,9 @@ def test_a_table_is_as_large_as_its_rows(state: State) -> None:
 @given(gone=st.sets(st.integers(1, 400), max_size=400))
 def test_a_sample_is_taken_wherever_rows_are(tmp_path: Path, gone: set[int]) -> None:
     """Whatever rows are left, the estimate is near their number times their mean size."""
-    url = parse_url("sqlite:///state.db", tmp_path)
+    url = parse_database_url("sqlite:///state.db", tmp_path)
     (tmp_path / "state.db").unlink(missing_ok=True)
-    create_or_upgrade(url, PIN)
+    create_or_upgrade_state(url, PIN)
     with closing(State(url, PIN)) as state:
         fill(state, 400)
         with closing(sqlite3.connect(tmp_path / "state.db")) as file, file:

@@ -13,10 +13,10 @@ from sqlalchemy import update
 from tests.conftest import PIN
 
 from crossdock.errors import RefusedError, StateError
-from crossdock.state import State, StateUrl, create_or_upgrade, open_state, parse_url
-from crossdock.state.db.database_opening_and_errors import open_engine
+from crossdock.state import State, StateUrl, create_or_upgrade_state, open_state, parse_database_url
+from crossdock.state.db.database_opening_and_errors import open_engine_of_state
 from crossdock.state.db.schema import meta
-from crossdock.state.sidecar_files.folder_owner_and_fence import Fence, FenceFiles, path_in_user_folder
+from crossdock.state.sidecar_files.folder_owner_and_fence import FenceAndSentMark, FenceFiles, fence_file_in_user_folder
 
 IS_MARK = meta.c.name == "sent_mark"
 
@@ -29,7 +29,7 @@ def opened(url: StateUrl, keys: Path, *, restored: bool = False) -> Iterator[Sta
 
 def test_a_run_that_sends_leaves_a_mark(state_url: StateUrl, tmp_path: Path) -> None:
     """A state without such a run is refused every time; once declared, it is used with a higher fence."""
-    create_or_upgrade(state_url, PIN)
+    create_or_upgrade_state(state_url, PIN)
     keys = tmp_path / "keys"
     for _ in range(3):
         with opened(state_url, keys):
@@ -38,7 +38,7 @@ def test_a_run_that_sends_leaves_a_mark(state_url: StateUrl, tmp_path: Path) -> 
     with opened(state_url, keys) as state:
         state.run_transaction_before_sending(lambda _: None)
     identity = json.loads((keys / "fence.json").read_bytes())["state"]
-    FenceFiles([keys / "fence.json"], identity).write(Fence(50))  # by runs that this state does not know
+    FenceFiles([keys / "fence.json"], identity).write(FenceAndSentMark(50))  # by runs that this state does not know
     for _ in range(3):
         with pytest.raises(RefusedError, match="older than the last run here") as refused, opened(state_url, keys):
             pass
@@ -51,7 +51,7 @@ def test_a_run_that_sends_leaves_a_mark(state_url: StateUrl, tmp_path: Path) -> 
 
 def test_a_copy_that_was_made_during_a_run_is_refused(state_url: StateUrl, tmp_path: Path) -> None:
     """What was sent after it is unknown to it, whether the run ends or fails; once declared, it is used."""
-    create_or_upgrade(state_url, PIN)
+    create_or_upgrade_state(state_url, PIN)
     keys, marks = tmp_path / "keys", list[int]()
     for error in (None, RuntimeError("failed")):
         with suppress(RuntimeError), opened(state_url, keys) as state:
@@ -62,7 +62,7 @@ def test_a_copy_that_was_made_during_a_run_is_refused(state_url: StateUrl, tmp_p
             if error:
                 raise error
     assert marks == [1, 3]
-    engine = open_engine(state_url, PIN, read_only=False)
+    engine = open_engine_of_state(state_url, PIN, read_only=False)
     with engine.begin() as connection:  # as the copy has it
         connection.execute(update(meta).where(IS_MARK).values(value=str(marks[-1])))
     engine.dispose()
@@ -79,7 +79,7 @@ def test_a_database_that_loses_commits_is_noticed_before_the_next_request(
 ) -> None:
     """After a failover to a standby that lags, or with a backup that is restored below a running service."""
     monkeypatch.setattr(open_state, "MARK_EVERY_S", 0)
-    create_or_upgrade(state_url, PIN)
+    create_or_upgrade_state(state_url, PIN)
     keys, sent = tmp_path / "keys", list[str]()
     with opened(state_url, keys) as state:
         for _ in range(3):
@@ -102,35 +102,35 @@ def test_a_damaged_mark_is_ignored(tmp_path: Path, content: bytes) -> None:
     """It is an extra check, and stops nothing if it cannot be read."""
     (tmp_path / "fence.json").write_bytes(content)
     mark = FenceFiles([tmp_path / "fence.json"], "a")
-    mark.refuse_outdated_state(Fence(), "here")
-    mark.write(Fence(7))
-    assert mark.highest() == Fence(7)
+    mark.refuse_outdated_state(FenceAndSentMark(), "here")
+    mark.write(FenceAndSentMark(7))
+    assert mark.highest() == FenceAndSentMark(7)
     assert (tmp_path / "fence.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_the_mark_of_another_state_is_ignored(tmp_path: Path) -> None:
     """A state that was created again at the same place starts over."""
-    FenceFiles([tmp_path / "fence.json"], "a").write(Fence(7))
-    FenceFiles([tmp_path / "fence.json"], "b").refuse_outdated_state(Fence(1), "here")
+    FenceFiles([tmp_path / "fence.json"], "a").write(FenceAndSentMark(7))
+    FenceFiles([tmp_path / "fence.json"], "b").refuse_outdated_state(FenceAndSentMark(1), "here")
     with pytest.raises(RefusedError):
-        FenceFiles([tmp_path / "fence.json"], "a").refuse_outdated_state(Fence(1), "here")
+        FenceFiles([tmp_path / "fence.json"], "a").refuse_outdated_state(FenceAndSentMark(1), "here")
 
 
 def test_a_mark_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
     """A file in place of its folder, as any other obstacle, only disables the check."""
     (tmp_path / "keys").write_text("")
-    FenceFiles([tmp_path / "keys" / "fence.json"], "a").write(Fence(7))
+    FenceFiles([tmp_path / "keys" / "fence.json"], "a").write(FenceAndSentMark(7))
 
 
 def test_a_copy_of_the_whole_folder_is_refused(state_url: StateUrl, tmp_path: Path) -> None:
     """A backup of everything beside the state restores the mark there; the one in the user's folder is newer."""
-    create_or_upgrade(state_url, PIN)
+    create_or_upgrade_state(state_url, PIN)
     for _ in range(2):
         with opened(state_url, tmp_path / "keys") as state:
             state.run_transaction_before_sending(lambda _: None)
     identity = json.loads((tmp_path / "keys" / "fence.json").read_bytes())["state"]
-    (mine,) = path_in_user_folder(identity)
-    FenceFiles([mine], identity).write(Fence(50))
+    (mine,) = fence_file_in_user_folder(identity)
+    FenceFiles([mine], identity).write(FenceAndSentMark(50))
     with pytest.raises(RefusedError, match="older than the last run here"), opened(state_url, tmp_path / "keys"):
         pass
 
@@ -139,8 +139,8 @@ def test_a_copy_of_the_whole_folder_is_refused_by_another_path_too(tmp_path: Pat
     """Cron names the folder by a link, and who restores it does not: it is the same state, with the same mark."""
     (tmp_path / "disk").mkdir()
     (tmp_path / "link").symlink_to("disk")
-    url, by_link = (parse_url("sqlite:///state.db", tmp_path / name) for name in ("disk", "link"))
-    create_or_upgrade(url, PIN)
+    url, by_link = (parse_database_url("sqlite:///state.db", tmp_path / name) for name in ("disk", "link"))
+    create_or_upgrade_state(url, PIN)
     shutil.copytree(tmp_path / "disk", tmp_path / "backup")
     with opened(by_link, tmp_path / "link" / "keys") as state:
         state.run_transaction_before_sending(lambda _: None)
@@ -155,7 +155,7 @@ def test_a_user_without_a_home_has_no_mark(monkeypatch: pytest.MonkeyPatch) -> N
     for name in ("XDG_STATE_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", _no_home)
-    assert path_in_user_folder("a") == ()
+    assert fence_file_in_user_folder("a") == ()
 
 
 def _no_home() -> Path:

@@ -17,7 +17,7 @@ from tests.conftest import PIN
 from tests.examples import examples
 
 from crossdock.errors import StateError
-from crossdock.state import Binding, Scope, State, StateUrl, create_or_upgrade, parse_url
+from crossdock.state import Binding, Scope, State, StateUrl, create_or_upgrade_state, parse_database_url
 from crossdock.state.sidecar_files import key_index_files
 from crossdock.state.sidecar_files.key_index_files import KEY_HASH, KNOWN_FP
 
@@ -57,7 +57,7 @@ def from_file(state: State, monkeypatch: pytest.MonkeyPatch, scope: Scope = SCOP
         raise LookupError
 
     with monkeypatch.context() as patch:
-        patch.setattr("crossdock.state.sidecar_files.key_index_files.index_from_bindings", refuse)
+        patch.setattr("crossdock.state.sidecar_files.key_index_files.key_index_frame_from_bindings", refuse)
         try:
             return facts_of(state.facts_about_keys_of_scope(scope))
         except LookupError:
@@ -66,7 +66,7 @@ def from_file(state: State, monkeypatch: pytest.MonkeyPatch, scope: Scope = SCOP
 
 @pytest.fixture
 def state(state_url: StateUrl, tmp_path: Path) -> Iterator[State]:
-    create_or_upgrade(state_url, PIN)
+    create_or_upgrade_state(state_url, PIN)
     with closing(opened(state_url, tmp_path)) as state:
         yield state
 
@@ -196,22 +196,22 @@ def test_damage_costs_time_and_nothing_else(
 def test_an_index_of_another_state_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two states with the same number of changes: the index of one says nothing about the other."""
     for name, fp in (("one", 1), ("two", 2)):
-        url = parse_url(f"sqlite:///{name}.db", tmp_path)
-        create_or_upgrade(url, PIN)
+        url = parse_database_url(f"sqlite:///{name}.db", tmp_path)
+        create_or_upgrade_state(url, PIN)
         with closing(opened(url, tmp_path / name)) as state:
             put(state, {1: (fp, None)})
             state.update_key_index(SCOPE)
     shutil.rmtree(tmp_path / "two" / "keys")
     shutil.copytree(tmp_path / "one" / "keys", tmp_path / "two" / "keys")
-    with closing(opened(parse_url("sqlite:///two.db", tmp_path), tmp_path / "two")) as state:
+    with closing(opened(parse_database_url("sqlite:///two.db", tmp_path), tmp_path / "two")) as state:
         assert from_file(state, monkeypatch) is None
         assert facts_of(state.facts_about_keys_of_scope(SCOPE)) == {1: (2, None)}
 
 
 def test_a_restored_state_is_not_taken_for_the_later_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a backup came back, and as many changes as before, the index of the lost days is not believed."""
-    url, database = parse_url("sqlite:///state.db", tmp_path), tmp_path / "state.db"
-    create_or_upgrade(url, PIN)
+    url, database = parse_database_url("sqlite:///state.db", tmp_path), tmp_path / "state.db"
+    create_or_upgrade_state(url, PIN)
     with closing(opened(url, tmp_path)) as state:
         put(state, {1: (1, None)})
     backup = database.read_bytes()
@@ -270,8 +270,8 @@ FPS = st.sampled_from([1, 2, 2**64 - 1, 2**64, 2**128 - 1])
 def test_it_is_always_the_state(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, object]]) -> None:
     """Whatever is written, buried and published, and wherever the process ends, what is known equals a plain dict."""
     folder = tmp_path_factory.mktemp("index")
-    url, model = parse_url("sqlite:///state.db", folder), Facts()
-    create_or_upgrade(url, PIN)
+    url, model = parse_database_url("sqlite:///state.db", folder), Facts()
+    create_or_upgrade_state(url, PIN)
     state = opened(url, folder)
     for step, what in steps:
         match step, what:
@@ -294,7 +294,7 @@ def test_it_is_always_the_state(tmp_path_factory: pytest.TempPathFactory, steps:
 def test_it_cannot_hide_a_failing_database(tmp_path: Path) -> None:
     """Without its state an index is worth nothing."""
     with pytest.raises(StateError, match="no state"):
-        opened(parse_url("sqlite:///none.db", tmp_path), tmp_path)
+        opened(parse_database_url("sqlite:///none.db", tmp_path), tmp_path)
 
 
 def test_columns(state: State) -> None:

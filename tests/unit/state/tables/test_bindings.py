@@ -14,7 +14,7 @@ from tests.conftest import PIN
 from tests.examples import examples
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
-from crossdock.state import AcceptedBinding, Scope, State, parse_url
+from crossdock.state import AcceptedBinding, Scope, State, parse_database_url
 from crossdock.values import exact_json
 
 OTHER = Scope("platform", "invoice", "wms")
@@ -121,7 +121,7 @@ def test_the_last_page_of_a_resource_costs_no_more_than_the_second(empty_state: 
     """In steps of SQLite: it does not read the pages before it again."""
     shutil.copy(empty_state, tmp_path / "state.db")
     with sqlite_steps.counted() as steps:
-        state = State(parse_url("sqlite:///state.db", tmp_path), PIN)
+        state = State(parse_database_url("sqlite:///state.db", tmp_path), PIN)
         run = start(state)
         with state.begin() as tx:
             tx.bindings.put(SCOPE, [binding(number) for number in range(2_000)], run_id=run, at=AT)

@@ -9,7 +9,7 @@ from tests.unit.state.samples import SCOPE
 
 from crossdock.state import Scope, State
 from crossdock.state.db.schema import key_stamps
-from crossdock.state.tables.record_identity_and_scope import in_scope, in_scope_of_parameters
+from crossdock.state.tables.record_identity_and_scope import scope_condition, scope_condition_with_parameters
 
 OTHERS = [Scope("3pl", "product", "wms"), Scope("platform", "order", "wms"), Scope("platform", "product", "shop")]
 
@@ -23,8 +23,10 @@ def test_a_condition_selects_one_scope(state: State) -> None:
         connection = tx.stamps._connection
         for scope in (SCOPE, *OTHERS):
             query = select(*(key_stamps.c[name] for name in scope.columns))
-            assert connection.execute(query.where(in_scope(key_stamps, scope))).all() == [tuple(scope.columns.values())]
-            given = connection.execute(query.where(in_scope_of_parameters(key_stamps)), scope.columns)
+            assert connection.execute(query.where(scope_condition(key_stamps, scope))).all() == [
+                tuple(scope.columns.values())
+            ]
+            given = connection.execute(query.where(scope_condition_with_parameters(key_stamps)), scope.columns)
             assert given.all() == [tuple(scope.columns.values())]
 
 

@@ -12,15 +12,15 @@ from tests.unit.state.queries.test_state_size import contents, fill, table
 from tests.unit.state.samples import SCOPE, start
 
 from crossdock.errors import StateError
-from crossdock.state import State, StateUrl, create_or_upgrade, parse_url
+from crossdock.state import State, StateUrl, create_or_upgrade_state, parse_database_url
 from crossdock.state.db import database_opening_and_errors as state_engine
 from crossdock.state.upkeep import purge_and_compaction
 
 
 def test_compacting_gives_back_room(tmp_path: Path) -> None:
     """The space of removed rows is shown before and released afterwards; the other rows stay."""
-    url = parse_url("sqlite:///state.db", tmp_path)
-    create_or_upgrade(url, PIN)
+    url = parse_database_url("sqlite:///state.db", tmp_path)
+    create_or_upgrade_state(url, PIN)
     with closing(State(url, PIN)) as state:
         fill(state, 1_000)
         with closing(sqlite3.connect(tmp_path / "state.db")) as file, file:
@@ -66,8 +66,8 @@ def test_a_server_looks_at_what_it_holds(state: State, state_url: StateUrl) -> N
 def test_a_reader_blocks_compacting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While another process reads the state the file cannot shrink: an error says what to do."""
     monkeypatch.setattr(state_engine, "BUSY_S", 0.05)
-    url = parse_url("sqlite:///state.db", tmp_path)
-    create_or_upgrade(url, PIN)
+    url = parse_database_url("sqlite:///state.db", tmp_path)
+    create_or_upgrade_state(url, PIN)
     with closing(State(url, PIN)) as state, closing(State(url, PIN)) as other:
         fill(state, 10)
         with other.begin_read_only() as seen:

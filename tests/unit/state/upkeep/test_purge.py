@@ -22,8 +22,8 @@ from tests.unit.state.upkeep.old_rows import (
 from crossdock.errors import StateError
 from crossdock.state import (
     State,
-    create_or_upgrade,
-    parse_url,
+    create_or_upgrade_state,
+    parse_database_url,
 )
 from crossdock.state.db import database_opening_and_errors as state_engine
 from crossdock.state.upkeep import purge_and_compaction as purging
@@ -36,8 +36,8 @@ def bytes_of(tmp_path: Path) -> bytes:
 
 def test_purged_data_is_gone_from_the_file(tmp_path: Path) -> None:
     """No byte of it stands in the database or its log: of what the purge removed, nor of what runs overwrote before."""
-    url = parse_url("sqlite:///state.db", tmp_path)
-    create_or_upgrade(url, PIN)
+    url = parse_database_url("sqlite:///state.db", tmp_path)
+    create_or_upgrade_state(url, PIN)
     with closing(State(url, PIN)) as state:
         number = run(state)
         settle(state, number, [item(key, body=f"{CANARY}{'x' * key * 100}".encode()) for key in range(200)], "rejected")
@@ -54,8 +54,8 @@ def test_purged_data_is_gone_from_the_file(tmp_path: Path) -> None:
 def test_a_reader_blocks_the_purge_of_remnants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While another process reads the state the log cannot be emptied: an error; a second purge does it."""
     monkeypatch.setattr(state_engine, "BUSY_S", 0.05)
-    url = parse_url("sqlite:///state.db", tmp_path)
-    create_or_upgrade(url, PIN)
+    url = parse_database_url("sqlite:///state.db", tmp_path)
+    create_or_upgrade_state(url, PIN)
     with (
         closing(State(url, PIN)) as state,
         closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as other,

@@ -13,7 +13,7 @@ from crossdock.errors import RefusedError
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.sources.signs_of_unread_records import collect_signs_beside_empty_list
 from crossdock.reading.wrappers.stream_compression import GZIP, GzipSettings, UnpackedStream
-from crossdock.reading.wrappers.unpacking_limits import UnpackingMeter
+from crossdock.reading.wrappers.wrapper import UnpackingMeter
 from crossdock.targets import Answer, ExpectedRecord, Outcome, body_of
 from crossdock.values import exact_json
 from crossdock.values.json_paths import column_text, find_at_pointer, unescaped_pointer_part

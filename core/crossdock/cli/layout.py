@@ -96,8 +96,7 @@ def guess(file: Path, *, as_json: bool) -> int:
 
     Exit codes: 0 a layout is written; 2 no regular file; 4 the file is empty, damaged or of an unknown kind.
     """
-    from crossdock.reading.formats.guesses.file_guess import guess_file
-    from crossdock.reading.formats.guesses.stream_yaml_from_guess import yaml_of
+    from crossdock.reading.formats.guesses.file_guess import guess_file, yaml_of
 
     found = guess_file(file)
     if as_json:
@@ -227,7 +226,7 @@ def _document_of_first_records(found: FirstRecords, *, raw: bool) -> dict[str, A
 
 def _declared_layout_and_wrappers(config: Path, name: str) -> tuple[FileFormat, Sequence[WrapperSettings]]:
     from crossdock.errors import ConfigError
-    from crossdock.reading.formats.format_reader import FileLayout
+    from crossdock.reading.formats.file_formats import FileLayout
 
     project = load_project(config)
     wanted = project.selected_streams([name])
@@ -250,8 +249,8 @@ def _declared_layout_and_wrappers(config: Path, name: str) -> tuple[FileFormat, 
 def _show_first_lines_below_ruler(
     file: Path, limit: int, encoding: str, length: int | None, *, raw: bool, as_json: bool
 ) -> int:
-    from crossdock.reading.formats.encoding_names_and_byte_widths import check_encoding_name
     from crossdock.reading.formats.file_preview import first_lines, mask_letters_and_digits, with_rulers
+    from crossdock.reading.formats.text_decoding import check_encoding_name
 
     try:
         check_encoding_name(encoding)

@@ -16,9 +16,8 @@ from tests.examples import examples
 from tests.unit.formats.layouts import Content, read
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.file_formats import looks_cut, read_rows
+from crossdock.reading.formats.file_formats import Leniencies, looks_cut, read_rows
 from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
-from crossdock.reading.formats.leniency_counts import Leniencies
 
 ITEM = """\
        01  ITEM-RECORD.

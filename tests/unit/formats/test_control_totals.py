@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.unit.formats.layouts import Content
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.control_totals import column_as_exact_decimals, plain_decimal_text
 from crossdock.reading.formats.delimited_files import read_rows
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
+from crossdock.reading.formats.record_types import column_as_exact_decimals, plain_decimal_text
 
 CONFIG: dict[str, Any] = {
     "record_types": {

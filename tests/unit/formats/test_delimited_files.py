@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from tests.unit.formats.layouts import Content
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats import decoding_into_record_pieces, delimited_files, polars_parser
+from crossdock.reading.formats import delimited_files, polars_parser, text_decoding
 from crossdock.reading.formats.delimited_files import read_rows, read_rows_at_lines
 from crossdock.reading.formats.delimited_layout import DelimitedFormat, Trailer
 from crossdock.reading.formats.polars_parser import PolarsParser
@@ -217,7 +217,7 @@ def test_one_fault_in_many_rows_is_found(path: Path, row: bytes) -> None:
 )
 def test_endless_records_are_refused(path: Path, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """A record that does not end is refused before it fills the memory."""
-    monkeypatch.setattr(decoding_into_record_pieces, "MAX_RECORD_BYTES", 2000)
+    monkeypatch.setattr(text_decoding, "MAX_RECORD_BYTES", 2000)
     path.write_bytes(data + b"x" * 100_000)
     with pytest.raises(RefusedError) as refusal:
         list(read_rows(path, DelimitedFormat(), name="f", _chunk=500))

@@ -13,10 +13,9 @@ from tests.examples import examples
 from tests.unit.formats.edi import X12, edifact, layout_of, read, released
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats import edi_files, edi_segments, edi_sets_and_envelope_checks
+from crossdock.reading.formats import edi_files, edi_segments_and_sets
 from crossdock.reading.formats.edi_layout import EdiFormat, ready_layouts
-from crossdock.reading.formats.file_formats import looks_cut, read_rows, read_rows_at_lines, reader_of
-from crossdock.reading.formats.leniency_counts import Leniencies
+from crossdock.reading.formats.file_formats import Leniencies, looks_cut, read_rows, read_rows_at_lines, reader_of
 from crossdock.values.raw_rows_and_records import LINE
 
 ITEMS = {"kind": "x12", "set": "945", "loops": {"item": {"starts": "W12"}}, "rows": "item"}
@@ -70,7 +69,7 @@ def test_separators_are_those_of_isa(file: Path, written: X12, *, padded: bool) 
 @pytest.mark.parametrize("size", [1, 3, 1_000])
 def test_any_pieces_of_a_file_give_the_same(file: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     """The pieces in which a file is read leave no trace, nor do batches and gzip."""
-    monkeypatch.setattr(edi_segments, "_CHUNK_BYTES", size)
+    monkeypatch.setattr(edi_segments_and_sets, "_CHUNK_BYTES", size)
     file.write_bytes(gzip.compress(TWO.encode()))
     assert read(file, SHIPPED) == read(file, SHIPPED, batch_rows=1) == (EXPECTED, [])
     file.write_text(edifact(["BGM+351+" + released("1+'?:7")]))
@@ -273,8 +272,8 @@ def test_tests_are_read_if_declared(file: Path) -> None:
 
 def test_a_segment_without_end_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminator that is never found does not read the file into memory."""
-    monkeypatch.setattr(edi_segments, "MAX_SEGMENT", 1_000)
-    monkeypatch.setattr(edi_segments, "_CHUNK_BYTES", 500)
+    monkeypatch.setattr(edi_segments_and_sets, "MAX_SEGMENT", 1_000)
+    monkeypatch.setattr(edi_segments_and_sets, "_CHUNK_BYTES", 500)
     file.write_text(ONE.replace("SKU", "x") + X12().isa(8) + "GS*" + "x" * 5_000)
     with pytest.raises(RefusedError, match=r"segment 10, line 10: a segment of more than 1,000 characters"):
         read(file, SHIPPED)
@@ -529,7 +528,7 @@ def test_what_is_written_is_read(
     file = tmp_path_factory.mktemp("edi") / "a.edi"
     expected = [{"order": order, "sku": sku} for order, skus in orders for sku in skus]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(edi_segments, "_CHUNK_BYTES", size)
+        patch.setattr(edi_segments_and_sets, "_CHUNK_BYTES", size)
         x12 = X12("\x1d", "\x1f", "\x1e").file(
             [shipment(order, *((sku, "1") for sku in skus)) for order, skus in orders]
         )

@@ -23,9 +23,7 @@ from tests.unit.formats.layouts import GOOD, ORDERS, layout, lines
 from crossdock.errors import CrossdockError
 from crossdock.reading.formats.file_formats import read_rows
 from crossdock.reading.formats.guesses import file_guess
-from crossdock.reading.formats.guesses.file_guess import guess_file
-from crossdock.reading.formats.guesses.stream_yaml_from_guess import yaml_of
-from crossdock.reading.formats.guesses.value_forms import guess_value_form
+from crossdock.reading.formats.guesses.file_guess import guess_file, guess_value_form, yaml_of
 from crossdock.values.raw_rows_and_records import LINE
 
 ITEMS = "".join(f"{n:04};Größe {n};{n}.000,50;{n % 28 + 1:02}.11.2026\r\n" for n in range(1, 60))

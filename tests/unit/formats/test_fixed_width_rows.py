@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.unit.formats.layouts import FORMATS, GOOD, ORDERS, Content, fixed_width, lines, read
 
 from crossdock.errors import RefusedError
+from crossdock.reading.formats.file_formats import Leniencies
 from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 from crossdock.reading.formats.fixed_width_rows import read_fixed_width
-from crossdock.reading.formats.leniency_counts import Leniencies
 
 ITEMS: dict[str, Any] = {
     "kind": "fixed_width",

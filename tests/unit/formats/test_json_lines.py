@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats import json_lines
+from crossdock.reading.formats import json_files
 from crossdock.reading.formats.file_formats import looks_cut, read_rows, read_rows_at_lines
-from crossdock.reading.formats.json_lines import JsonLinesFormat
+from crossdock.reading.formats.json_files import JsonLinesFormat
 from crossdock.values.raw_rows_and_records import JSON, LINE, Record, half_character_error
 
 LAYOUT = JsonLinesFormat(kind="json_lines")
@@ -38,7 +38,7 @@ def test_objects_are_read_exactly(file: Path, monkeypatch: pytest.MonkeyPatch, w
     file.write_bytes(gzip.compress(written.encode()) if packed else written.encode())
     expected = [(1, {"id": "0017", "price": 1.5, "big": 9007199254740993}), (2, {"id": "ü"})]
     for size in (1 << 20, 5):
-        monkeypatch.setattr(json_lines, "CHUNK_BYTES", size)
+        monkeypatch.setattr(json_files, "CHUNK_BYTES", size)
         assert rows(file) == rows(file, 1) == expected
     (found,) = read_rows_at_lines(file, LAYOUT, [2], name="a.jsonl")
     assert found.rows() == [('{"id":"ü"}', 2)]
@@ -94,8 +94,8 @@ def test_half_of_a_character_refuses_its_record_and_not_the_file(file: Path) -> 
 
 def test_a_line_has_a_bound(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file without line ends does not fill the memory."""
-    monkeypatch.setattr(json_lines, "MAX_RECORD_BYTES", 64)
-    monkeypatch.setattr(json_lines, "CHUNK_BYTES", 16)
+    monkeypatch.setattr(json_files, "MAX_RECORD_BYTES", 64)
+    monkeypatch.setattr(json_files, "CHUNK_BYTES", 16)
     file.write_text('{"id": 1}\n{"id": "' + "x" * 100 + '"}\n')
     with pytest.raises(RefusedError, match="a line of more than 64 bytes") as refused:
         rows(file)

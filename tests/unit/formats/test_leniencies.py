@@ -13,8 +13,7 @@ from tests.unit.formats.layouts import FORMATS, Content
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import delimited_files
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
-from crossdock.reading.formats.file_formats import read_rows, read_rows_at_lines
-from crossdock.reading.formats.leniency_counts import Leniencies
+from crossdock.reading.formats.file_formats import Leniencies, read_rows, read_rows_at_lines
 
 TWO: list[tuple[str, ...]] = [("1", "2"), ("3", "4")]
 TYPES = {"I": {"names": ["T", "A", "B"]}, "H": {"names": ["T", "C"]}}

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.unit.formats.layouts import read
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.misdeclared_files import (
+from crossdock.reading.formats.file_kind_and_encoding_mismatch import (
     HEAD,
     refuse_edi_message,
     refuse_other_kind,

@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats import preamble_comments_blank_lines
-from crossdock.reading.formats.decoding_into_record_pieces import Block
+from crossdock.reading.formats import text_decoding
 from crossdock.reading.formats.delimited_files import read_rows, read_rows_at_lines
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
-from crossdock.reading.formats.leniency_counts import Leniencies
-from crossdock.reading.formats.preamble_comments_blank_lines import Comments, without_comments, without_preamble
+from crossdock.reading.formats.file_formats import Leniencies
+from crossdock.reading.formats.text_decoding import Block, Comments, without_comments, without_preamble
 
 REPORT = b"""STOCK "OF 2026-11-22
 printed by: |||
@@ -100,7 +99,7 @@ def _text(blocks: Iterable[Block]) -> str:
 
 def test_an_endless_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is bounded where comments are looked for, too."""
-    monkeypatch.setattr(preamble_comments_blank_lines, "MAX_RECORD_BYTES", 10_000)
+    monkeypatch.setattr(text_decoding, "MAX_RECORD_BYTES", 10_000)
     path = tmp_path / "file"
     path.write_bytes(b"A,B\n" + b"x" * 1_000_000)
     with pytest.raises(RefusedError, match="a record of more than") as refused:

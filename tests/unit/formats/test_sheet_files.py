@@ -21,9 +21,8 @@ from tests.unit.formats.hostile_sheets import ods, xls, xls_number, xlsb, xlsb_n
 from tests.unit.formats.layouts import Content, layout, read
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.file_formats import looks_cut, read_rows, read_rows_at_lines
-from crossdock.reading.formats.leniency_counts import Leniencies
-from crossdock.reading.formats.xlsx_leading_zeros import parse_number_format, with_leading_zeros
+from crossdock.reading.formats.file_formats import Leniencies, looks_cut, read_rows, read_rows_at_lines
+from crossdock.reading.formats.xlsx_and_xlsb_archives import parse_number_format, with_leading_zeros
 
 SHEET: dict[str, Any] = {"kind": "sheet"}
 

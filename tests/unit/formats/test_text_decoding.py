@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.decoding_into_record_pieces import (
+from crossdock.reading.formats.text_decoding import (
     DecodingError,
     Piece,
     count_byte,

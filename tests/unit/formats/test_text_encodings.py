@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.delimited_files import read_rows
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
-from crossdock.reading.formats.encoding_names_and_byte_widths import check_encoding_name
+from crossdock.reading.formats.text_decoding import check_encoding_name
 
 
 def _is_known(name: str) -> bool:

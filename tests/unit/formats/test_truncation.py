@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.reading.formats.decoding_into_record_pieces import lacks_last_row_end
+from crossdock.reading.formats.text_decoding import lacks_last_row_end
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp037"])

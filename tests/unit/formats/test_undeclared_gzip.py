@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
-from crossdock.reading.wrappers import unpacking_limits
+from crossdock.reading.wrappers import wrapper
 from crossdock.reading.wrappers.stream_compression import MAX_IDLE, GzipSettings, open_and_unpack_if_gzip
 
 TEXT = b"".join(b"%d,%d\n" % (n, n * n) for n in range(20_000))
@@ -74,7 +74,7 @@ def test_bomb_is_refused_early(path: Path) -> None:
     """A small file that unpacks to very much is stopped soon after the free bytes."""
     path.write_bytes(gzip.compress(bytes(30_000_000)))
     with open_and_unpack_if_gzip(path, name="bomb.gz") as stream:
-        for _ in range(unpacking_limits.FREE_BYTES // 1_000_000):
+        for _ in range(wrapper.FREE_BYTES // 1_000_000):
             assert len(stream.read(1_000_000)) == 1_000_000
         with pytest.raises(RefusedError, match="unpack to") as refusal:
             stream.read(1_000_000)
@@ -152,10 +152,10 @@ def test_members_are_limited(path: Path) -> None:
 
 def test_lines_are_limited(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows cost memory until their file is read, so a small file may not unpack to any number of them."""
-    monkeypatch.setattr(unpacking_limits, "FREE_LINES", 1000)
+    monkeypatch.setattr(wrapper, "FREE_LINES", 1000)
     packed = gzip.compress(b"1\n" * 100_000)
     with pytest.raises(RefusedError, match="lines and more"):
         read_all(path, packed)
     assert read_all(path, b"1\n" * 100_000) == b"1\n" * 100_000
-    monkeypatch.setattr(unpacking_limits, "FREE_LINES", 0)
+    monkeypatch.setattr(wrapper, "FREE_LINES", 0)
     assert read_all(path, gzip.compress(TEXT, 9)) == TEXT, "lines that differ are never too many"

@@ -8,7 +8,7 @@ from io import BytesIO
 import pytest
 
 from crossdock.reading.formats.limited_process import CellError
-from crossdock.reading.formats.xlsx_archive_and_cell_checks import (
+from crossdock.reading.formats.xlsx_and_xlsb_archives import (
     cell_name,
     check_and_find_formatted_cells,
     verify_archive_parts,

@@ -15,8 +15,7 @@ from tests.unit.formats.layouts import Content, layout, read
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import xml_files
-from crossdock.reading.formats.file_formats import looks_cut, read_rows, read_rows_at_lines, reader_of
-from crossdock.reading.formats.leniency_counts import Leniencies
+from crossdock.reading.formats.file_formats import Leniencies, looks_cut, read_rows, read_rows_at_lines, reader_of
 
 ORDERS = """<?xml version="1.0" encoding="UTF-8"?>
 <!-- of the warehouse -->

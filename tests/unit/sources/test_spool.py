@@ -17,7 +17,7 @@ from crossdock.reading.sources.file_spool import Spool
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.file_store import RemoteFile, Sink
 from crossdock.reading.transport.folder_store import FolderStore
-from crossdock.reading.wrappers.unpacking_limits import MAX_BYTES
+from crossdock.reading.wrappers.wrapper import MAX_BYTES
 from crossdock.runs.imported_file_log import NoIntake
 from crossdock.sources import DelimitedFormat, FileSource, StreamId
 from crossdock.state import FileFacts

@@ -11,8 +11,30 @@ from typing import TYPE_CHECKING, NoReturn
 import polars as pl
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.decoding_into_record_pieces import (
+from crossdock.reading.formats.delimited_layout import DelimitedFormat, DelimitedRecordType
+from crossdock.reading.formats.file_formats import (
+    HEADER_HINT,
+    FittingCells,
+    FormatReader,
+    Leniencies,
+    check_column_names,
+    is_header_again,
+    is_header_in_other_notation,
+)
+from crossdock.reading.formats.file_kind_and_encoding_mismatch import refuse_edi_message
+from crossdock.reading.formats.parallel_map import map_in_parallel
+from crossdock.reading.formats.polars_parser import MAX_CELLS, PolarsParser, RecordFormat
+from crossdock.reading.formats.raw_bytes_of_shown_records import bytes_of_records_at_lines
+from crossdock.reading.formats.record_types import (
+    RecordHierarchy,
+    check_and_select_rows,
+    declared_type_code,
+    field_places,
+)
+from crossdock.reading.formats.strict_parser import StrictParser
+from crossdock.reading.formats.text_decoding import (
     Block,
+    Comments,
     DecodingError,
     Piece,
     Prepare,
@@ -22,29 +44,10 @@ from crossdock.reading.formats.decoding_into_record_pieces import (
     records_at_lines,
     split_into_smaller_pieces,
     split_off_last_record,
-)
-from crossdock.reading.formats.delimited_layout import DelimitedFormat, DelimitedRecordType
-from crossdock.reading.formats.format_reader import FormatReader
-from crossdock.reading.formats.invalid_or_repeated_column_names import (
-    HEADER_HINT,
-    check_column_names,
-    is_header_again,
-    is_header_in_other_notation,
-)
-from crossdock.reading.formats.leniency_counts import FittingCells, Leniencies
-from crossdock.reading.formats.misdeclared_files import refuse_edi_message
-from crossdock.reading.formats.parallel_map import map_in_parallel
-from crossdock.reading.formats.polars_parser import MAX_CELLS, PolarsParser, RecordFormat
-from crossdock.reading.formats.preamble_comments_blank_lines import (
-    Comments,
     without_blank_lines,
     without_comments,
     without_preamble,
 )
-from crossdock.reading.formats.raw_bytes_of_shown_records import bytes_of_records_at_lines
-from crossdock.reading.formats.record_hierarchy_check_and_selection import RecordHierarchy, check_and_select_rows
-from crossdock.reading.formats.record_type_declarations import declared_type_code, field_places
-from crossdock.reading.formats.strict_parser import StrictParser
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values.raw_rows_and_records import LINE, internal_column_name

@@ -8,16 +8,14 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.reading.formats.encoding_names_and_byte_widths import check_encoding_name
-from crossdock.reading.formats.format_reader import FileLayout
-from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names
-from crossdock.reading.formats.leniency_counts import BlankLines, LongLines, ShortLines
-from crossdock.reading.formats.record_type_declarations import (
+from crossdock.reading.formats.file_formats import BlankLines, FileLayout, LongLines, ShortLines, check_column_names
+from crossdock.reading.formats.record_types import (
     RecordType,
     check_record_types,
     has_trailer,
     states_record_count,
 )
+from crossdock.reading.formats.text_decoding import check_encoding_name
 from crossdock.values.config_base_types import ConfigModel, finding_about_key
 
 _DELIMITER = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f-\x9f\ufeff\ud800-\udfff]{1,8}|[\x01-\x08\x0b\x0c\x0e-\x19\x1b-\x1f]")

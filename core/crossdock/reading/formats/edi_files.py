@@ -24,17 +24,18 @@ from crossdock.reading.formats.edi_layout import (
     X12Format,
     parse_conditions,
 )
-from crossdock.reading.formats.edi_segments import Segment, Segments, Separators
-from crossdock.reading.formats.edi_sets_and_envelope_checks import (
+from crossdock.reading.formats.edi_segments_and_sets import (
     EDIFACT,
     X12,
     EdiSet,
     EdiSets,
     Envelope,
     RefusedSetError,
+    Segment,
+    Segments,
+    Separators,
 )
-from crossdock.reading.formats.format_reader import FormatReader
-from crossdock.reading.formats.leniency_counts import Leniencies
+from crossdock.reading.formats.file_formats import FormatReader, Leniencies
 from crossdock.reading.formats.raw_bytes_of_shown_records import bytes_of_records_at_segments
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable

@@ -14,9 +14,8 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
-from crossdock.reading.formats.encoding_names_and_byte_widths import check_encoding_name
-from crossdock.reading.formats.format_reader import FileLayout
-from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names
+from crossdock.reading.formats.file_formats import FileLayout, check_column_names
+from crossdock.reading.formats.text_decoding import check_encoding_name
 from crossdock.values import yaml_reader
 from crossdock.values.config_base_types import ConfigModel, finding_about_key
 

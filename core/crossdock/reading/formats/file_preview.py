@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.reading.formats.file_formats import FileFormat, read_rows, reader_of
-from crossdock.reading.formats.misdeclared_files import HEAD
+from crossdock.reading.formats.file_kind_and_encoding_mismatch import HEAD
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values import exact_json

@@ -13,8 +13,7 @@ from typing import Annotated, Literal, Self
 import polars as pl
 from pydantic import Field, model_validator
 
-from crossdock.reading.formats.decoding_into_record_pieces import MAX_RECORD_BYTES
-from crossdock.reading.formats.encoding_names_and_byte_widths import FILLER
+from crossdock.reading.formats.text_decoding import FILLER, MAX_RECORD_BYTES
 from crossdock.values.config_base_types import ConfigModel
 
 FixedUsage = Literal["packed", "binary", "binary_little_endian", "hex"]

@@ -10,22 +10,20 @@ from typing import Annotated, Literal, Protocol, Self, TypeVar
 from msgspec import Struct
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.reading.formats.copybook_columns import Copybook, Items, RecordLayout, Table, build_record_layout
-from crossdock.reading.formats.encoding_names_and_byte_widths import (
-    check_encoding_name,
-    is_encoding_without_shift_codes,
-    is_single_byte,
-)
+from crossdock.reading.formats.cobol_copybook import Copybook, Items, RecordLayout, Table, build_record_layout
+from crossdock.reading.formats.file_formats import BlankLines, FileLayout, LongLines, ShortLines, check_column_names
 from crossdock.reading.formats.fixed_columns import MAX_POSITION, FixedColumn
-from crossdock.reading.formats.format_reader import FileLayout
-from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names
-from crossdock.reading.formats.leniency_counts import BlankLines, LongLines, ShortLines
-from crossdock.reading.formats.record_type_declarations import (
+from crossdock.reading.formats.record_types import (
     RecordType,
     check_record_types,
     columns_with_ancestors,
     has_trailer,
     states_record_count,
+)
+from crossdock.reading.formats.text_decoding import (
+    check_encoding_name,
+    is_encoding_without_shift_codes,
+    is_single_byte,
 )
 from crossdock.values.config_base_types import ConfigModel, finding_about_key
 

@@ -16,8 +16,23 @@ from crossdock.reading.formats.binary_records import (
     read_binary_records,
     read_hex_cells_at_lines,
 )
-from crossdock.reading.formats.decoding_into_record_pieces import (
+from crossdock.reading.formats.file_formats import FormatReader, Leniencies, is_header_in_other_notation
+from crossdock.reading.formats.fixed_columns import TEXT, FixedColumn, cell_expression, is_invalid_cell
+from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
+from crossdock.reading.formats.parallel_map import map_in_parallel
+from crossdock.reading.formats.polars_parser import MAX_CELLS
+from crossdock.reading.formats.raw_bytes_of_shown_records import bytes_of_records_at_lines
+from crossdock.reading.formats.record_types import (
+    RecordHierarchy,
+    ancestors_and_self_with_prefixes,
+    check_and_select_rows,
+    declared_type_code,
+    field_places,
+)
+from crossdock.reading.formats.text_decoding import (
+    FILLER,
     Block,
+    ByteWidthTable,
     DecodingError,
     Piece,
     Prepare,
@@ -25,22 +40,8 @@ from crossdock.reading.formats.decoding_into_record_pieces import (
     decoded_pieces,
     lacks_last_row_end,
     split_into_smaller_pieces,
-)
-from crossdock.reading.formats.encoding_names_and_byte_widths import FILLER, ByteWidthTable
-from crossdock.reading.formats.fixed_columns import TEXT, FixedColumn, cell_expression, is_invalid_cell
-from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
-from crossdock.reading.formats.format_reader import FormatReader
-from crossdock.reading.formats.invalid_or_repeated_column_names import is_header_in_other_notation
-from crossdock.reading.formats.leniency_counts import Leniencies
-from crossdock.reading.formats.parallel_map import map_in_parallel
-from crossdock.reading.formats.polars_parser import MAX_CELLS
-from crossdock.reading.formats.preamble_comments_blank_lines import without_blank_lines, without_preamble
-from crossdock.reading.formats.raw_bytes_of_shown_records import bytes_of_records_at_lines
-from crossdock.reading.formats.record_hierarchy_check_and_selection import RecordHierarchy, check_and_select_rows
-from crossdock.reading.formats.record_type_declarations import (
-    ancestors_and_self_with_prefixes,
-    declared_type_code,
-    field_places,
+    without_blank_lines,
+    without_preamble,
 )
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable

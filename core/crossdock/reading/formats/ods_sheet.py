@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NoReturn
 
 from crossdock.reading.formats.limited_process import CellError
 from crossdock.reading.formats.lost_digits_of_doubles import NUMBER, loses_digits_as_double, parse_double
-from crossdock.reading.formats.xlsx_archive_and_cell_checks import (
+from crossdock.reading.formats.xlsx_and_xlsb_archives import (
     cell_name,
     max_unpacked_bytes,
     no_sheet_error,

@@ -11,11 +11,9 @@ import polars as pl
 from pydantic import AfterValidator, Field
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.format_reader import FileLayout, FormatReader
-from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names
-from crossdock.reading.formats.leniency_counts import Leniencies
+from crossdock.reading.formats.file_formats import FileLayout, FormatReader, Leniencies, check_column_names
+from crossdock.reading.formats.file_kind_and_encoding_mismatch import HEAD, raise_not_columnar_error
 from crossdock.reading.formats.limited_process import Limits, ReaderTask, cell_errors_as_file_refusals, running_task
-from crossdock.reading.formats.misdeclared_files import HEAD, raise_not_columnar_error
 from crossdock.reading.formats.parquet_and_arrow_reader_process import DAMAGED, TOO_MUCH
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.raw_rows_and_records import JSON, LINE

@@ -22,9 +22,9 @@ import polars as pl
 from msgspec import Struct
 from polars.exceptions import PolarsError
 
-from crossdock.reading.formats.decoding_into_record_pieces import Piece, count_byte, split_into_smaller_pieces
-from crossdock.reading.formats.invalid_or_repeated_column_names import is_header_again, names_that_identify_header
+from crossdock.reading.formats.file_formats import is_header_again, names_that_identify_header
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
+from crossdock.reading.formats.text_decoding import Piece, count_byte, split_into_smaller_pieces
 from crossdock.values.raw_rows_and_records import (
     LINE,
     cells_of_column,

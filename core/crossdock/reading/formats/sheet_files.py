@@ -12,19 +12,20 @@ import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.format_reader import FileLayout, FormatReader
-from crossdock.reading.formats.invalid_or_repeated_column_names import (
+from crossdock.reading.formats.file_formats import (
     HEADER_HINT,
+    FileLayout,
+    FormatReader,
+    Leniencies,
     check_column_names,
     is_header_again,
     is_header_in_other_notation,
 )
-from crossdock.reading.formats.leniency_counts import Leniencies
+from crossdock.reading.formats.file_kind_and_encoding_mismatch import HEAD, refuse_other_than_sheet
 from crossdock.reading.formats.limited_process import cell_errors_as_file_refusals
 from crossdock.reading.formats.lost_digits_of_doubles import exact_number_text
-from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_than_sheet
 from crossdock.reading.formats.sheet_reader_process import SheetCells, check_sheet_library_installed, opened_sheet
-from crossdock.reading.formats.xlsx_archive_and_cell_checks import cell_name
+from crossdock.reading.formats.xlsx_and_xlsb_archives import cell_name
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.raw_rows_and_records import LINE
 

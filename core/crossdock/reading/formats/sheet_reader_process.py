@@ -25,18 +25,18 @@ from crossdock.reading.formats.limited_process import (
     running_task,
 )
 from crossdock.reading.formats.ods_sheet import is_ods, read_ods_sheet
-from crossdock.reading.formats.xlsb_merged_cells import read_merged_cells
-from crossdock.reading.formats.xlsx_archive_and_cell_checks import (
+from crossdock.reading.formats.xlsx_and_xlsb_archives import (
     check_and_find_formatted_cells,
+    find_total_rows,
     no_sheet_error,
+    read_merged_cells,
     verify_archive_parts,
 )
-from crossdock.reading.formats.xlsx_total_rows import find_total_rows
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
 
-    from crossdock.reading.formats.xlsx_formatted_cells import FormattedCells
+    from crossdock.reading.formats.xlsx_and_xlsb_archives import FormattedCells
 
 Range = tuple[tuple[int, int], tuple[int, int]]
 

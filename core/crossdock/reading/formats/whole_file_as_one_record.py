@@ -8,8 +8,7 @@ from typing import Literal
 
 import polars as pl
 
-from crossdock.reading.formats.format_reader import FileLayout, FormatReader
-from crossdock.reading.formats.leniency_counts import Leniencies
+from crossdock.reading.formats.file_formats import FileLayout, FormatReader, Leniencies
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.raw_rows_and_records import LINE
 

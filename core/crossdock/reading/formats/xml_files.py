@@ -16,11 +16,14 @@ from xml.parsers import expat
 import polars as pl
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.decoding_into_record_pieces import MAX_RECORD_BYTES, DecodingError, transcode_to_utf_8
-from crossdock.reading.formats.format_reader import FormatReader
-from crossdock.reading.formats.leniency_counts import Leniencies
-from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
-from crossdock.reading.formats.utf_8_under_another_name import HINT, Utf8Search
+from crossdock.reading.formats.file_formats import FormatReader, Leniencies
+from crossdock.reading.formats.file_kind_and_encoding_mismatch import (
+    DECLARE_UTF_8_HINT,
+    HEAD,
+    Utf8Search,
+    refuse_other_kind,
+)
+from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES, DecodingError, transcode_to_utf_8
 from crossdock.reading.formats.xml_layout import BETWEEN, XmlFormat, XmlPath
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
@@ -555,7 +558,7 @@ def _blocks_refusing_undeclared_utf_8(block: bytes, stream: Readable, name: str)
     search.add(b"", decoder.decode(b"", final=True), final=True)
     if search.is_found:
         message = f"the file is in UTF-8, and declares {encoding}"
-        raise RefusedError(message, where=f"{name}:1", hint=HINT, code="encoding_wrong")
+        raise RefusedError(message, where=f"{name}:1", hint=DECLARE_UTF_8_HINT, code="encoding_wrong")
 
 
 def _frame(

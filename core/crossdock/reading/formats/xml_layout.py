@@ -10,9 +10,8 @@ from typing import Annotated, Literal, Self
 from msgspec import Struct
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.reading.formats.encoding_names_and_byte_widths import check_encoding_name
-from crossdock.reading.formats.format_reader import FileLayout
-from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names
+from crossdock.reading.formats.file_formats import FileLayout, check_column_names
+from crossdock.reading.formats.text_decoding import check_encoding_name
 from crossdock.values.config_base_types import finding_about_key
 
 _NAME = r"[^\W\d][\w.\-]*"

@@ -18,9 +18,8 @@ import polars as pl
 from msgspec import Struct, field
 
 from crossdock.errors import CrossdockError, RefusedError
-from crossdock.reading.formats.control_totals import column_as_exact_decimals, plain_decimal_text
-from crossdock.reading.formats.file_formats import FileFormat, looks_cut, read_rows, read_rows_at_lines
-from crossdock.reading.formats.leniency_counts import Leniencies
+from crossdock.reading.formats.file_formats import FileFormat, Leniencies, looks_cut, read_rows, read_rows_at_lines
+from crossdock.reading.formats.record_types import column_as_exact_decimals, plain_decimal_text
 from crossdock.reading.sources.expected_files import NO_FILE_EXPECTED, Expectation
 from crossdock.reading.sources.file_archiving import archive_finished_files
 from crossdock.reading.sources.file_order import FileOrder, Order

@@ -19,7 +19,7 @@ from crossdock.reading.transport.file_store import (
     matches_pattern,
     split_pattern,
 )
-from crossdock.reading.wrappers.unpacking_limits import MAX_BYTES
+from crossdock.reading.wrappers.wrapper import MAX_BYTES
 from crossdock.state import FileDescription, FileFacts
 
 UNFINISHED_SUFFIXES = (

@@ -15,9 +15,9 @@ from msgspec import Struct
 from pydantic import AfterValidator, model_validator
 
 from crossdock.errors import CrossdockError, RefusedError
-from crossdock.reading.formats.control_totals import NUMBER
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
 from crossdock.reading.formats.file_formats import FileFormat, read_rows
+from crossdock.reading.formats.record_types import NUMBER
 from crossdock.reading.sources.file_spool import fetch_whole_file
 from crossdock.reading.sources.run_context import SourceContext, os_errors_as_state_errors
 from crossdock.reading.transport.file_store import FileStore, RemoteFile, matches_pattern, split_pattern

@@ -20,8 +20,16 @@ from msgspec import Struct
 from pydantic import Field
 
 from crossdock.errors import ConfigError, RefusedError
-from crossdock.reading.wrappers.unpacking_limits import UnpackingMeter
-from crossdock.reading.wrappers.wrapper import BLOCK, Openable, Part, Readable, WorkFolder, WrapperSettings, read_blocks
+from crossdock.reading.wrappers.wrapper import (
+    BLOCK,
+    Openable,
+    Part,
+    Readable,
+    UnpackingMeter,
+    WorkFolder,
+    WrapperSettings,
+    read_blocks,
+)
 
 _GZIP = 31  # zlib reads the header and verifies both checksums (RFC 1952)
 _MAX_MEMORY = 128 << 20

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from crossdock.errors import RefusedError
-from crossdock.reading.wrappers.pgp_decryption_and_encryption import PgpWrapper
+from crossdock.reading.wrappers.pgp_messages import PgpWrapper
 from crossdock.reading.wrappers.stream_compression import STREAMS
 from crossdock.reading.wrappers.wrapper import (
     InMemoryFile,

@@ -8,8 +8,8 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.delimited_layout import Delimiter
-from crossdock.reading.formats.encoding_names_and_byte_widths import check_encoding_name
-from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names
+from crossdock.reading.formats.file_formats import check_column_names
+from crossdock.reading.formats.text_decoding import check_encoding_name
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.writing.files.cell_declarations import Cell, NamedValues, NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import OPERATIONS, FileRecord, WrittenFileFacts

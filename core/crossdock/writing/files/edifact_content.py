@@ -9,8 +9,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.reading.formats.edi_segments import CHARSETS
-from crossdock.reading.formats.encoding_names_and_byte_widths import check_encoding_name
+from crossdock.reading.formats.edi_segments_and_sets import CHARSETS
+from crossdock.reading.formats.text_decoding import check_encoding_name
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.writing.files.cell_declarations import NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts

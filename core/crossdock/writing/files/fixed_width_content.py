@@ -8,12 +8,12 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.errors import RecordError
-from crossdock.reading.formats.encoding_names_and_byte_widths import (
+from crossdock.reading.formats.fixed_columns import MAX_LENGTH, MAX_POSITION
+from crossdock.reading.formats.fixed_width_layout import sort_and_refuse_overlaps
+from crossdock.reading.formats.text_decoding import (
     check_encoding_name,
     is_encoding_without_shift_codes,
 )
-from crossdock.reading.formats.fixed_columns import MAX_LENGTH, MAX_POSITION
-from crossdock.reading.formats.fixed_width_layout import sort_and_refuse_overlaps
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.writing.files.cell_declarations import Cell, NamedValues, NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts

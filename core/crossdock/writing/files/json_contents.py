@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from crossdock.printable import printable_json
-from crossdock.reading.formats.json_documents import checked_path, path_names
+from crossdock.reading.formats.json_files import checked_path, path_names
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.values.json_paths import MISSING

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from crossdock.reading.formats import xml_layout
-from crossdock.reading.formats.encoding_names_and_byte_widths import check_encoding_name
+from crossdock.reading.formats.text_decoding import check_encoding_name
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.writing.files.cell_declarations import Cell, NamedValues, NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts

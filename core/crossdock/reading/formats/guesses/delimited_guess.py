@@ -10,13 +10,13 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
+from crossdock.reading.formats.file_formats import check_column_names
 from crossdock.reading.formats.guesses.format_guess_and_file_sample import (
     Guess,
     Setting,
     TextSample,
     count_of_total_text,
 )
-from crossdock.reading.formats.invalid_or_repeated_column_names import check_column_names
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
 
 _DELIMITERS = (",", ";", "\t", "|", "^", "~", "\x1f", "||", "&|")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import codecs
 
-from crossdock.reading.formats.decoding_into_record_pieces import MARKS
+from crossdock.reading.formats.file_kind_and_encoding_mismatch import detect_unmarked_utf_16
 from crossdock.reading.formats.guesses.format_guess_and_file_sample import (
     Sample,
     Setting,
     TextSample,
     count_of_total_text,
 )
-from crossdock.reading.formats.misdeclared_files import detect_unmarked_utf_16
+from crossdock.reading.formats.text_decoding import MARKS
 
 EBCDIC = "cp037"
 _OTHERS = ("cp1252", "cp850", "latin-1")

@@ -6,9 +6,40 @@ import codecs
 import re
 from typing import Literal, NoReturn
 
+import polars as pl
 from msgspec import Struct
 
 from crossdock.errors import RefusedError
+from crossdock.reading.formats.suspicious_cells import WRONG_ENCODING
+
+_ENOUGH = 3  # wrong texts: fewer may have been damaged before they came into a file of another encoding
+DECLARE_UTF_8_HINT = "Declare encoding: utf-8, or ask the sender which one it is."
+
+
+class Utf8Search:
+    """Looks at the bytes of a file and at what the declared *encoding* makes of them."""
+
+    def __init__(self, encoding: str) -> None:
+        is_other = not codecs.lookup(encoding).name.startswith("utf")
+        self._decoder = codecs.getincrementaldecoder("utf-8")() if is_other else None
+        self._wrong = 0
+
+    def add(self, raw: bytes, text: str, *, final: bool) -> None:
+        if self._decoder is None or (raw.isascii() and not self._decoder.getstate()[0]):
+            return
+        try:
+            self._decoder.decode(raw, final)
+        except UnicodeDecodeError:
+            self._decoder = None
+        else:
+            odd = pl.Series([line for line in text.split("\n") if not line.isascii()], dtype=pl.String)
+            self._wrong += int(odd.str.count_matches(WRONG_ENCODING).sum())
+
+    @property
+    def is_found(self) -> bool:
+        """Whether all bytes were UTF-8, and the declared encoding makes wrong texts of them."""
+        return self._decoder is not None and self._wrong >= _ENOUGH
+
 
 HEAD = 1_024
 _UNPACK = "Ask the sender for the file itself, or packed with gzip, bz2, xz, zstd or zip."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from json import JSONDecodeError
 from typing import Annotated, Any, Literal, NoReturn, Self
 
@@ -12,16 +12,147 @@ import polars as pl
 from pydantic import AfterValidator, model_validator
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.decoding_into_record_pieces import MAX_RECORD_BYTES
-from crossdock.reading.formats.format_reader import FileLayout, FormatReader
-from crossdock.reading.formats.json_lines import CHUNK_BYTES, frames_of_objects, read_and_check_first_block
-from crossdock.reading.formats.leniency_counts import Leniencies
+from crossdock.reading.formats.file_formats import FileLayout, FormatReader, Leniencies
+from crossdock.reading.formats.file_kind_and_encoding_mismatch import HEAD, refuse_other_kind
+from crossdock.reading.formats.raw_bytes_of_shown_records import bytes_of_records_at_lines
+from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES, lacks_last_row_end
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.values.half_characters import loads_marking_half_characters
 from crossdock.values.json_paths import MISSING, is_pointer, member_or_missing, unescaped_pointer_part
+from crossdock.values.raw_rows_and_records import JSON, LINE
+
+CHUNK_BYTES = 1 << 20
+_FRAME_BYTES = 32 << 20  # bytes of text in one frame
+_SCHEMA = {JSON: pl.String, LINE: pl.UInt64}
+_LINE_HINT = "Each line must be one JSON object: ask the sender, or fetch the file again."
+_MARK = b"\xef\xbb\xbf"
+
+
+class JsonLinesFormat(FileLayout):
+    """A file with one JSON object in each line, in UTF-8; its members are named by dotted paths, as those of an API."""
+
+    kind: Literal["json_lines"]
+
+    @property
+    def has_paths(self) -> bool:
+        return True
+
+
+class JsonLinesReader(FormatReader[JsonLinesFormat]):
+    """Reads JSON Lines; blank lines may follow the last object."""
+
+    layout = JsonLinesFormat
+
+    def rows(
+        self, path: Openable, layout: JsonLinesFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
+    ) -> Iterator[pl.DataFrame]:
+        del layout, leniencies
+        with open_and_unpack_if_gzip(path, name=name) as stream:
+            yield from frames_of_objects(_canonical_objects(stream, name), batch_rows)
+
+    def looks_cut(self, path: Openable, layout: JsonLinesFormat) -> bool:
+        del layout
+        return lacks_last_row_end(path, "utf-8", None)
+
+    def record_bytes_at_lines(
+        self, path: Openable, layout: JsonLinesFormat, lines: Sequence[int], *, name: str
+    ) -> Mapping[int, bytes]:
+        del layout
+        return bytes_of_records_at_lines(path, lines, "utf-8", None, name=name)
+
+    def describe_cell_places(self, layout: JsonLinesFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
+        del layout
+        return dict.fromkeys(names, f"line {line}")
+
+
+def frames_of_objects(objects: Iterable[tuple[int, str]], batch_rows: int) -> Iterator[pl.DataFrame]:
+    """Yield at least one frame of *objects*, each the place and the canonical text of one."""
+    texts, lines, size, is_begun = list[str](), list[int](), 0, False
+    for line, text in objects:
+        texts.append(text)
+        lines.append(line)
+        size += len(text)
+        if len(texts) >= batch_rows or size >= _FRAME_BYTES:
+            yield _frame(texts, lines)
+            texts, lines, size, is_begun = [], [], 0, True
+    if texts or not is_begun:
+        yield _frame(texts, lines)
+
+
+def read_and_check_first_block(stream: Readable, name: str) -> bytes:
+    """Return the first bytes of a file of JSON without its byte order mark; another kind of file is refused."""
+    block = stream.read(CHUNK_BYTES)
+    if not block:
+        raise RefusedError(
+            "the file is empty", where=name, hint="Fetch it again, or ask the sender.", code="file_empty"
+        )
+    block = block.removeprefix(_MARK)
+    if block.startswith(_MARK):
+        hint = "Ask the sender for one byte order mark or none, or fetch the file again."
+        raise RefusedError("begins with two byte order marks", where=f"{name}:1", hint=hint, code="encoding_wrong")
+    if not block.lstrip().startswith((b"{", b"[")) or b"\0" in block[:HEAD]:
+        refuse_other_kind(block[:HEAD], "utf-8", name=name, expected="JSON")
+    return block
+
+
+def _frame(texts: list[str], lines: list[int]) -> pl.DataFrame:
+    return pl.DataFrame({JSON: texts, LINE: lines}, schema=_SCHEMA)
+
+
+def _canonical_objects(stream: Readable, name: str) -> Iterator[tuple[int, str]]:
+    number, blank = 1, 0
+    for lines in _blocks_of_lines(stream, name):
+        texts = None if blank else exact_json.canonicalize_json_object_lines(lines)
+        if texts is not None:
+            yield from enumerate(texts, number)
+        else:
+            for at, line in enumerate(lines, number):
+                if not line.strip():
+                    blank = blank or at
+                    continue
+                if blank:
+                    hint = "Blank lines may only follow the last object: ask the sender, or fetch the file again."
+                    raise RefusedError("is a blank line", where=f"{name}:{blank}", hint=hint, code="file_damaged")
+                yield at, _canonical_object(line, f"{name}:{at}")
+        number += len(lines)
+
+
+def _canonical_object(line: bytes, where: str) -> str:
+    """Return the canonical text of the object in *line*. Raises RefusedError with the reason if there is none."""
+    try:
+        found = loads_marking_half_characters(line)
+    except JSONDecodeError as error:
+        raise RefusedError(
+            f"is not JSON: {error.msg}", where=f"{where}:{error.colno}", hint=_LINE_HINT, code="file_damaged"
+        ) from None
+    except ValueError as error:  # the text of the error quotes nothing
+        raise RefusedError(f"is not JSON: {error}", where=where, hint=_LINE_HINT, code="file_damaged") from None
+    if not isinstance(found, dict):
+        what = "a list" if isinstance(found, list) else "not an object"
+        hint = "Each line must be one JSON object, not one document of several lines, nor a list of all."
+        raise RefusedError(f"is {what}", where=where, hint=hint, code="file_damaged")
+    return exact_json.dumps(found).decode()
+
+
+def _blocks_of_lines(stream: Readable, name: str) -> Iterator[list[bytes]]:
+    block = read_and_check_first_block(stream, name)
+    rest, number = b"", 1
+    while block:
+        *whole, rest = (rest + block).split(b"\n")
+        number += len(whole)
+        if len(rest) > MAX_RECORD_BYTES:
+            message = f"a line of more than {MAX_RECORD_BYTES:,} bytes"
+            raise RefusedError(
+                message, where=f"{name}:{number}", hint="Check that each line is one object.", code="file_too_large"
+            )
+        yield whole
+        block = stream.read(CHUNK_BYTES)
+    if rest:
+        yield [rest]
+
 
 MAX_MEMBERS = 10_000
 """Members of an object around the records: their names are kept, to refuse repeated ones."""
@@ -34,7 +165,7 @@ _blanks = re.compile(r"[ \t\r\n]*+").match
 _next = re.compile(r"[ \t\r\n]*+([,\]])[ \t\r\n]*+").match
 _parts = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+("|\Z)|([\[{])|[\]}]', re.DOTALL).finditer
 _CUT = "The file is truncated or is still being written: fetch it again."
-_HINT = "The file must be one JSON document: ask the sender, or fetch the file again."
+_DOCUMENT_HINT = "The file must be one JSON document: ask the sender, or fetch the file again."
 _COUNT = "The file is damaged or incomplete: fetch it again, or ask the sender what the number counts."
 
 
@@ -134,10 +265,12 @@ class _Document:
         while is_more:
             name = self._read_member_name()
             if name in seen:
-                self._raise_error("an object repeats a member name", _HINT)
+                self._raise_error("an object repeats a member name", _DOCUMENT_HINT)
             seen.add(name)
             if len(seen) > MAX_MEMBERS:
-                self._raise_error(f"an object around the records with more than {MAX_MEMBERS:,} members", _HINT)
+                self._raise_error(
+                    f"an object around the records with more than {MAX_MEMBERS:,} members", _DOCUMENT_HINT
+                )
             if name == wanted:
                 yield from self._records_below(depth + 1)
             else:
@@ -185,7 +318,7 @@ class _Document:
             self._raise_wrong_or_truncated_text_error("is not JSON: expecting the name of a member in double quotes")
         name = self._read_value()
         if not isinstance(name, str):
-            self._raise_error("the name of a member has a lone surrogate, which UTF-8 cannot represent", _HINT)
+            self._raise_error("the name of a member has a lone surrogate, which UTF-8 cannot represent", _DOCUMENT_HINT)
         self._require_mark(":")
         self._peek_after_blanks()
         return name
@@ -234,7 +367,7 @@ class _Document:
             except ValueError as error:
                 if self._text.startswith(("{", "[", '"'), self._at):
                     return self._read_long_value()
-                self._raise_error(f"is not JSON: {error}", _HINT)
+                self._raise_error(f"is not JSON: {error}", _DOCUMENT_HINT)
             else:
                 if type(value) in _DELIMITED or len(self._text) - end > _LONGEST_WORD or not self._read_more():
                     self._at = end
@@ -257,9 +390,9 @@ class _Document:
         try:
             value = loads_marking_half_characters(self._text[self._at : end].encode())
         except JSONDecodeError as error:
-            self._raise_error(f"is not JSON: {error.msg}", _HINT, self._at + error.pos)
+            self._raise_error(f"is not JSON: {error.msg}", _DOCUMENT_HINT, self._at + error.pos)
         except ValueError as error:
-            self._raise_error(f"is not JSON: {error}", _HINT)
+            self._raise_error(f"is not JSON: {error}", _DOCUMENT_HINT)
         self._at = end
         return value
 
@@ -295,7 +428,7 @@ class _Document:
     def _raise_wrong_or_truncated_text_error(self, message: str) -> NoReturn:
         if self._at == len(self._text):  # only at the end of the file
             self._raise_truncated_file_error()
-        self._raise_error(message, _HINT)
+        self._raise_error(message, _DOCUMENT_HINT)
 
     def _raise_truncated_file_error(self) -> NoReturn:
         self._raise_error("the file ends before its document does", _CUT, len(self._text))

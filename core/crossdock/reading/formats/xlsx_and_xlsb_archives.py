@@ -5,22 +5,150 @@ An xlsx file is a zip archive of XML parts (ECMA-376, Office Open XML, part 1: `
 
 from __future__ import annotations
 
+import operator
 import re
 import zipfile
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import partial
-from posixpath import join, normpath
-from typing import BinaryIO, Literal
+from io import BufferedReader
+from numbers import Real
+from posixpath import basename, dirname, join, normpath
+from typing import Any, BinaryIO, Literal
 from xml.parsers import expat
 
+from msgspec import Struct
+
 from crossdock.reading.formats.limited_process import CellError
-from crossdock.reading.formats.lost_digits_of_doubles import NUMBER, loses_digits_as_double
-from crossdock.reading.formats.xlsx_formatted_cells import FormattedCells, ShownValue, with_midnight
-from crossdock.reading.formats.xlsx_leading_zeros import parse_number_format, with_leading_zeros
+from crossdock.reading.formats.lost_digits_of_doubles import KEPT_DIGITS, NUMBER, loses_digits_as_double
+
+ShownValue = Callable[[Any], Any]
+"""Returns the value of a cell as its number format shows it."""
+
+
+def with_midnight(value: Any) -> Any:
+    """Return a day as the time at which it begins: the library reads a time at midnight as a day."""
+    is_day = isinstance(value, date) and not isinstance(value, datetime)
+    return datetime.combine(value, time()) if is_day else value
+
+
+class FormattedCells:
+    def __init__(self, shown_values: Mapping[int, ShownValue]) -> None:
+        self._shown_values = shown_values
+        self._runs = dict[int, deque[tuple[int, int, ShownValue]]]()
+
+    def add_cell(self, row: int, column: int, style: int) -> None:
+        """Add a cell, counted from 1, if its style shows more than its value. Rows ascend."""
+        if (shown_value := self._shown_values.get(style)) is None:
+            return
+        runs = self._runs.setdefault(column, deque())
+        if runs and runs[-1][1] == row - 1 and runs[-1][2] is shown_value:
+            runs[-1] = (runs[-1][0], row, shown_value)
+        else:
+            runs.append((row, row, shown_value))
+
+    def replace_by_shown_values(self, row: int, cells: list[Any]) -> None:
+        for column, runs in self._runs.items():
+            while runs and runs[0][1] < row:
+                runs.popleft()
+            if runs and runs[0][0] <= row and column <= len(cells):
+                cells[column - 1] = runs[0][2](cells[column - 1])
+
+
+_TOKEN = re.compile(
+    r"""
+      (?P<digit>0) | (?P<optional>[#?]) | (?P<end>;)
+    | \\(?P<escaped>.) | "(?P<quoted>[^"]*)" | (?P<plain>[- ()+:!^&'~{}<>=])
+    | \[(?P<test>[<>]=?|<>|=)(?P<limit>-?\d+(?:\.\d+)?)\]
+    | (?P<silent>\[\$[^]]*\] | \[(?:black|blue|cyan|green|magenta|red|white|yellow|color\ ?\d+)\]
+        | [_*]. | ,(?=[0#?]) | \.(?![#?]*0)[#?]*)
+    | (?P<other>.)
+    """,
+    re.DOTALL | re.VERBOSE | re.IGNORECASE,
+)
+"""A part of a number format. Silent are languages, colours, widths, what fills a cell, separators of thousands, and the
+point behind a whole number."""
+_TESTS: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": operator.eq,
+    "<>": operator.ne,
+}
+_LEAST_DIGITS = 2
+_EXACT = 10**KEPT_DIGITS
+
+Shape = tuple[str, ...]
+"""The output of a number format; each empty text is a digit."""
+
+
+class Section(Struct, frozen=True):
+    """A number format for numbers that pass `test`. `shape` is None if it shows more than digits with leading zeros."""
+
+    test: tuple[str, Decimal] | None
+    shape: Shape | None
+
+    def holds_for(self, number: Decimal) -> bool:
+        return self.test is not None and _TESTS[self.test[0]](number, self.test[1])
+
+
+Sections = tuple[Section, ...]
+"""A number format without its section for texts: for positive and negative numbers and zero, or with tests."""
+
+
+def parse_number_format(code: str) -> Sections | None:
+    sections, test, parts, others, is_open = list[Section](), None, list[str](), "", False
+    for token in _TOKEN.finditer(f"{code};"):
+        match token.lastgroup:
+            case "end":
+                is_shape = not others and parts.count("") >= _LEAST_DIGITS
+                if "@" not in others:
+                    sections.append(Section(test, tuple(parts) if is_shape else None))
+                test, parts, others, is_open = None, [], "", False
+            case "limit":
+                test = token["test"], Decimal(token["limit"])
+            case "digit":
+                parts.append("")
+            case "optional" if "" in parts:  # behind a 0, the others are shown, too
+                parts.append("")
+            case "optional":
+                is_open = True
+            case "other":
+                others += token[0]
+            case "escaped" | "quoted" | "plain" as kind if text := token[kind]:
+                others += text if is_open and "" not in parts else ""  # it would stand among digits that are more
+                parts.append(text)
+    return tuple(sections) if any(section.shape for section in sections) else None
+
+
+def _shape_of_matching_section(number: Decimal, sections: Sequence[Section]) -> Shape | None:
+    tests = sum(section.test is not None for section in sections[:2])
+    if not tests:
+        return sections[2 if not number and sections[2:] else 0].shape
+    if sections[0].test is None:
+        return None
+    place = next((place for place in range(tests) if sections[place].holds_for(number)), tests)
+    return sections[place].shape if place < len(sections) else None
+
+
+def with_leading_zeros(value: Any, sections: Sequence[Section]) -> Any:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return value
+    number = Decimal(repr(value))
+    if not 0 <= number < _EXACT or number != number.to_integral_value():
+        return value
+    shape = _shape_of_matching_section(number, sections)
+    if shape is None:
+        return value
+    text = str(int(number)).zfill(shape.count(""))
+    digits = iter([text[: len(text) - shape.count("") + 1], *text[len(text) - shape.count("") + 1 :]])
+    return "".join(part or next(digits) for part in shape)
+
 
 MAX_UNPACKED = 512 << 20
 """The limit for all parts of an archive together, in bytes."""
@@ -324,3 +452,113 @@ class _CellChecks:
             raise CellError("a date or time before the first one", self._cell, "Correct the cell, or ask the sender.")
         if kind == "duration" and abs(days) >= _MAX_DAYS:  # its reader fails
             raise CellError(f"a duration of {_MAX_DAYS:,} days or more", self._cell, "Ask for a number without format.")
+
+
+_LAST_ROW = re.compile(r"(?:[A-Z]+[0-9]+:)?[A-Z]+([0-9]{1,7})")
+
+
+def find_total_rows(file: BinaryIO, title: str) -> list[int]:
+    """Return the numbers of the rows, from 1, of the sheet *title*; none in a file that is not xlsx."""
+    if not zipfile.is_zipfile(file):
+        return []
+    with opened_archive(file) as archive:
+        if WORKBOOK not in archive.namelist():
+            return []
+        tables = list(_tables_of_sheet(archive, part_of_sheet(archive, title)))
+        return sorted({row for table in tables for row in _total_rows_of_table(archive, table)})
+
+
+def _tables_of_sheet(archive: zipfile.ZipFile, sheet: str) -> Iterator[str]:
+    targets = list[str]()
+
+    def relation(name: str, attributes: dict[str, str]) -> None:
+        if local_name(name) == "Relationship" and attributes.get("Type", "").endswith("/table"):
+            targets.append(attributes.get("Target", ""))
+
+    folder, names = dirname(sheet), set(archive.namelist())
+    if (listed := f"{folder}/_rels/{basename(sheet)}.rels") in names:
+        parse_xml_part(archive, listed, relation)
+    parts = (normpath(join(folder, target)).lstrip("/") for target in targets)
+    return (part for part in parts if part in names)
+
+
+def _total_rows_of_table(archive: zipfile.ZipFile, part: str) -> range:
+    found = range(0)
+
+    def table(name: str, attributes: dict[str, str]) -> None:
+        nonlocal found
+        count, last = attributes.get("totalsRowCount", "0"), _LAST_ROW.fullmatch(attributes.get("ref", ""))
+        if local_name(name) == "table" and last is not None and count.isdecimal():
+            found = range(int(last[1]) - int(count) + 1, int(last[1]) + 1)
+
+    parse_xml_part(archive, part, table)
+    return found
+
+
+_XLSB_WORKBOOK, _XLSB_RELATIONS = "xl/workbook.bin", "xl/_rels/workbook.bin.rels"
+_SHEET, _MERGED = 156, 176  # BrtBundleSh and BrtMergeCell
+_MORE, _SIZE_BITS = 128, 28
+_BUFFER = 1 << 16
+
+Range = tuple[tuple[int, int], tuple[int, int]]
+
+
+def read_merged_cells(file: BinaryIO, title: str) -> list[Range]:
+    """Return the first and the last of merged cells, as row and column from 0. A file that is not xlsb has none."""
+    if not zipfile.is_zipfile(file):
+        return []
+    with opened_archive(file) as archive:
+        if _XLSB_WORKBOOK not in archive.namelist():
+            return []
+        relations = [
+            relation
+            for relation, name in map(_sheet_relation_and_name, _records_of_type(archive, _XLSB_WORKBOOK, _SHEET))
+            if name == title
+        ]
+        part = part_of_relation(archive, _XLSB_RELATIONS, relations)
+        merged = dict[int, Range]()  # the first ones that end in each row
+        for record in _records_of_type(archive, part, _MERGED):
+            first, last, column, end = (_uint32_at(record, place) for place in (0, 4, 8, 12))
+            merged.setdefault(last, ((first, column), (last, end)))
+        return list(merged.values())
+
+
+def _uint32_at(record: bytes, place: int) -> int:
+    return int.from_bytes(record[place : place + 4], "little")
+
+
+def _sheet_relation_and_name(record: bytes) -> tuple[str, str]:
+    """Return the relation and the name of a sheet, each of which follows its length."""
+    name = 12 + 2 * _uint32_at(record, 8)
+    end = name + 4 + 2 * _uint32_at(record, name)
+    return record[12:name].decode("utf-16-le", "replace"), record[name + 4 : end].decode("utf-16-le", "replace")
+
+
+def _records_of_type(archive: zipfile.ZipFile, part: str, wanted: int) -> Iterator[bytes]:
+    packed: Any = archive.open(part)  # it can be read into a buffer, of which its type says nothing
+    with BufferedReader(packed, _BUFFER) as stream:
+        while head := stream.read(1):
+            kind = head[0] if head[0] < _MORE else head[0] - _MORE | _next_byte(stream) << 7
+            size, shift, byte = 0, 0, _MORE
+            while byte >= _MORE and shift < _SIZE_BITS:
+                byte = _next_byte(stream)
+                size |= byte % _MORE << shift
+                shift += 7
+            if kind == wanted:
+                yield stream.read(size)
+            else:
+                _skip_bytes(stream, size)
+
+
+def _next_byte(stream: BinaryIO) -> int:
+    if not (byte := stream.read(1)):
+        raise ValueError("a record is cut")
+    return byte[0]
+
+
+def _skip_bytes(stream: BinaryIO, size: int) -> None:
+    while size:
+        passed = len(stream.read(min(size, _BUFFER)))
+        if not passed:
+            raise ValueError("a record is cut")
+        size -= passed

@@ -6,17 +6,90 @@ UTF-8 is passed on unchecked; `decode_up_to_invalid_byte` checks it.
 from __future__ import annotations
 
 import codecs
+import encodings
 import os
-from collections.abc import Callable, Iterator
+import pkgutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from difflib import get_close_matches
+from encodings.aliases import aliases
+from functools import cache
 from typing import Literal
 
 from msgspec import Struct, structs
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.misdeclared_files import HEAD, refuse_other_kind
-from crossdock.reading.formats.utf_8_under_another_name import HINT, Utf8Search
+from crossdock.reading.formats.file_formats import BlankLines, Leniencies
+from crossdock.reading.formats.file_kind_and_encoding_mismatch import (
+    DECLARE_UTF_8_HINT,
+    HEAD,
+    Utf8Search,
+    refuse_other_kind,
+)
 from crossdock.reading.wrappers.stream_compression import GZIP
 from crossdock.reading.wrappers.wrapper import Openable, Readable
+
+_NO_CHARACTER_ENCODINGS = {
+    *("aliases", "base64_codec", "bz2_codec", "hex_codec", "quopri_codec", "rot_13", "uu_codec", "zlib_codec"),
+    *("idna", "punycode", "raw_unicode_escape", "unicode_escape", "undefined"),  # notations of text
+    *("mbcs", "oem"),  # differ from machine to machine
+    "utf_7",  # keeps any number of bytes before it decodes them
+}
+_SWITCHING = ("hz", "iso2022", "cp930", "cp939", "cp1364")  # the same bytes are other characters after a shift
+_EXAMPLES = "utf-8, utf-16, cp1252 (Windows), cp850 (DOS), cp037 (mainframe)"
+FILLER = "\ufdd0"
+"""Replaces each byte of a character after its first one. Unicode has no character with this number."""
+
+
+def check_encoding_name(name: str) -> str:
+    """Return *name* if Python knows it as a character encoding. Otherwise raise ValueError with the nearest name."""
+    try:
+        module = encodings.normalize_encoding(codecs.lookup(name).name).lower()
+    except (LookupError, ValueError):
+        module = ""
+    supported = {found.name for found in pkgutil.iter_modules(encodings.__path__)} - _NO_CHARACTER_ENCODINGS
+    if module in supported:
+        return name
+    spellings = {spelling: target for spelling, target in aliases.items() if target in supported}
+    spellings |= {target: target for target in supported}
+    near = get_close_matches(name.lower().replace("-", "_").replace(" ", "_"), spellings, n=1)
+    advice = f"did you mean {spellings[near[0]].replace('_', '-')!r}?" if near else f"examples: {_EXAMPLES}"
+    raise ValueError(f"is not a character encoding that Python knows; {advice}")
+
+
+def is_encoding_without_shift_codes(name: str) -> bool:
+    return not codecs.lookup(name).name.replace("_", "").replace("-", "").startswith(_SWITCHING)
+
+
+@cache
+def is_single_byte(name: str) -> bool:
+    """Return whether every byte is a character of its own."""
+    return all(
+        len(bytes((first, second)).decode(name, "replace")) == 2
+        for first in range(256)
+        for second in (0x41, 0x81, 0xA9)
+    )
+
+
+class ByteWidthTable(dict[int, str]):
+    """A table for `str.translate` that adds a `FILLER` for each byte of a character after its first one."""
+
+    def __init__(self, encoding: str) -> None:
+        super().__init__()
+        name = codecs.lookup(encoding).name.removesuffix("-sig")
+        self._encoding = f"{name}-le" if name in {"utf-16", "utf-32"} else name
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        try:
+            width = len(character.encode(self._encoding))
+        except UnicodeEncodeError:
+            width = 1
+        if character in "\r\n" or code == ord(FILLER):
+            width = 1
+        self[code] = character + FILLER * (width - 1)
+        return self[code]
+
 
 MAX_RECORD_BYTES = 16 << 20
 """The limit for one record. A quote that is never closed makes one record of the rest of the file."""
@@ -287,7 +360,7 @@ def transcode_to_utf_8(
         offset += len(raw)
         raw = b""
     if search.is_found:
-        raise DecodingError(f"the file is in UTF-8, and {encoding} is declared", HINT)
+        raise DecodingError(f"the file is in UTF-8, and {encoding} is declared", DECLARE_UTF_8_HINT)
 
 
 def _text_as_utf_8_blocks(text: str, size: int) -> Iterator[bytes]:
@@ -341,3 +414,127 @@ def lacks_last_row_end(path: Openable, encoding: str, row_end: str | None) -> bo
 def _encodings_of_either_byte_order(encoding: str) -> list[str]:
     name = codecs.lookup(encoding).name.removesuffix("-sig")
     return [f"{name}-le", f"{name}-be"] if name in {"utf-16", "utf-32"} else [name]
+
+
+def without_preamble(blocks: Iterator[bytes], lines: int) -> Iterator[Block]:
+    left = lines
+    for block in blocks:
+        start = 0
+        while left and (end := block.find(b"\n", start) + 1):
+            left -= 1
+            start = end
+        if not left:
+            yield lines
+            yield block[start:]
+            break
+    yield from blocks
+
+
+_END_OF_LAST_LINE = b"\r\n\x1a"  # the last byte ends files of DOS
+
+
+class Comments:
+    """Recognizes comments by the text with which their lines begin, and counts them.
+
+    Those with as many delimiters as a row are counted on their own, because they may be rows. *fields_of_rows* has the
+    numbers of fields that rows have; by default, it is that of the first line that is no comment.
+    """
+
+    def __init__(self, prefix: str, delimiter: str, leniencies: Leniencies, fields_of_rows: Iterable[int] = ()) -> None:
+        self._begin, self._delimiter, self._leniencies = prefix.encode(), delimiter.encode(), leniencies
+        self._delimiters_of_rows = {fields - 1 for fields in fields_of_rows}
+        self._uncounted = Counter[int]()
+
+    def is_comment(self, line: bytes) -> bool:
+        is_comment = line.startswith(self._begin)
+        if is_comment:
+            self._uncounted[line.count(self._delimiter)] += 1
+        elif self._delimiters_of_rows or not line.strip():
+            return False
+        else:
+            self._delimiters_of_rows.add(line.count(self._delimiter))
+        if self._delimiters_of_rows:
+            self._count_by_delimiters()
+        return is_comment
+
+    def _count_by_delimiters(self) -> None:
+        for delimiters, count in self._uncounted.items():
+            is_like_row = delimiters > 0 and delimiters in self._delimiters_of_rows
+            self._leniencies.add("commented_row" if is_like_row else "comment", count)
+        self._uncounted.clear()
+
+
+def without_comments(blocks: Iterator[Block], comments: Comments, quote: str | None) -> Iterator[Block]:
+    """Leave out the lines that are comments, except inside quotes."""
+    return _without_matching_lines(blocks, comments.is_comment, quote)
+
+
+def without_blank_lines(
+    blocks: Iterator[Block], which: BlankLines, quote: str | None, *, blanks: str, leniencies: Leniencies
+) -> Iterator[Block]:
+    """Leave out lines of *blanks* alone, at the end or everywhere, except inside quotes."""
+    empty = blanks.encode() + b"\r"
+
+    def is_blank(line: bytes) -> bool:
+        blank = not line.strip(empty)
+        leniencies.add("blank", blank)
+        return blank
+
+    if which == "skip":
+        return _without_matching_lines(
+            blocks, is_blank, quote, at_end=lambda rest: not rest.strip(empty + _END_OF_LAST_LINE)
+        )
+    return _without_blank_lines_at_end(blocks, blanks.encode() + _END_OF_LAST_LINE, leniencies)
+
+
+def _without_blank_lines_at_end(blocks: Iterator[Block], empty: bytes, leniencies: Leniencies) -> Iterator[Block]:
+    held = b""
+    for block in blocks:
+        if isinstance(block, int):
+            yield held
+            yield block
+            held = b""
+            continue
+        text = held + block
+        end = len(text.rstrip(empty))
+        yield text[:end]
+        held = text[end:]
+        if len(held) > MAX_RECORD_BYTES:
+            raise record_too_long_error()
+    last, feed, rest = held.partition(b"\n")
+    yield last + feed
+    rest = rest.rstrip(b"\x1a")
+    leniencies.add("blank", rest.count(b"\n") + (bool(rest) and not rest.endswith(b"\n")))
+
+
+def _without_matching_lines(
+    blocks: Iterator[Block],
+    is_left_out: Callable[[bytes], bool],
+    quote: str | None,
+    at_end: Callable[[bytes], bool] | None = None,
+) -> Iterator[Block]:
+    """Leave out some lines; *at_end* judges the rest after the last line end."""
+    mark = quote.encode() if quote else None
+    rest, quotes = b"", 0
+    for block in blocks:
+        if isinstance(block, int):
+            yield block
+            continue
+        text = b""
+        for window in fixed_size_slices(block, LINES_BYTES):
+            *lines, rest = (rest + window).split(b"\n")
+            kept = [text]
+            for line in lines:
+                if quotes % 2 == 0 and is_left_out(line):
+                    yield b"".join(kept)
+                    yield 1
+                    kept = []
+                else:
+                    quotes += line.count(mark) if mark else 0
+                    kept += (line, b"\n")
+            text = b"".join(kept)
+        yield text
+        if len(rest) > MAX_RECORD_BYTES:
+            raise record_too_long_error()
+    if quotes % 2 or not (at_end or is_left_out)(rest):
+        yield rest

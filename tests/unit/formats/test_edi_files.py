@@ -197,7 +197,7 @@ def test_the_size_of_a_set_is_bounded(file: Path, monkeypatch: pytest.MonkeyPatc
     file.write_text(TWO)
     for limit, number in (("MAX_SEGMENTS", 4), ("MAX_CHARACTERS", 45)):
         with monkeypatch.context() as patch:
-            patch.setattr(edi_sets_and_envelope_checks, limit, number)
+            patch.setattr(edi_segments_and_sets, limit, number)
             rows, (refused,) = read(file, SHIPPED)
         assert rows == EXPECTED[2:]
         assert "the set has more than" in refused

@@ -46,7 +46,7 @@ def rows(data: bytes | str, form: dict[str, Any], batch_rows: int = 100_000) -> 
 @pytest.mark.parametrize("chunk", [1 << 20, 5, 1])
 def test_objects_are_read_exactly(monkeypatch: pytest.MonkeyPatch, written: str, chunk: int, *, packed: bool) -> None:
     """With exact numbers, from any pieces of the file."""
-    monkeypatch.setattr(json_files, "CHUNK_BYTES", chunk)
+    monkeypatch.setattr(json_files, "_WINDOW_BYTES", chunk)
     data = gzip.compress(written.encode()) if packed else written.encode()
     assert rows(data, FORM) == rows(data, FORM, 1) == OBJECTS
     (found,) = read_rows_at_lines(Content(data), layout(**FORM), [2], name="f")
@@ -88,7 +88,7 @@ def test_what_another_writer_writes_is_read(
     plain = json.loads(exact_json.dumps({"beside": beside, "r": {"items": records, "x": beside}, "z": beside}))
     text = json.dumps(plain, indent=indent, ensure_ascii=ascii_only)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(json_files, "CHUNK_BYTES", chunk)
+        patched.setattr(json_files, "_WINDOW_BYTES", chunk)
         found = rows(text, {"kind": "json", "records": "r.items"})
     assert [exactly(each) for _, each in found] == exactly(text)["r"]["items"]
 
@@ -96,7 +96,7 @@ def test_what_another_writer_writes_is_read(
 @pytest.mark.parametrize("chunk", [1 << 20, 5, 1])
 def test_half_of_a_character_concerns_its_record_alone(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
     """The others are read, and a member beside the list may have it; in a name around the list, the file is refused."""
-    monkeypatch.setattr(json_files, "CHUNK_BYTES", chunk)
+    monkeypatch.setattr(json_files, "_WINDOW_BYTES", chunk)
     written = r'{"by": "x\udc00", "data": {"items": [{"a": 1}, {"a": [1, "x\ud83d"]}, {"a": "\ud83d\ude00"}]}}'
     form = {"kind": "json", "records": "data.items"}
     one, cut, other = (text for _, text in rows(written, form))

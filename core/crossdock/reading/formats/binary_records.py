@@ -1,4 +1,7 @@
-"""Binary records of a fixed-width file: bytes checked against the layout, split by type, and read in columns."""
+"""Binary records of a fixed-width file: found in its bytes, checked against the layout, split by type, read in columns.
+
+They have one length, an end, or descriptor words before them (IBM, DFSMS Using Data Sets).
+"""
 
 from __future__ import annotations
 

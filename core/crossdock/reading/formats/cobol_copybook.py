@@ -1,4 +1,7 @@
-"""Parses COBOL copybooks to data description entries (IBM, Enterprise COBOL for z/OS, Language Reference)."""
+"""COBOL copybooks: parsed to data description entries, from which come the columns of records, and tables (OCCURS).
+
+Facts: IBM, Enterprise COBOL for z/OS, Language Reference.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Segments of EDI files in their order, with the separators that each interchange declares.
+"""Segments of EDI files, with the separators that each interchange declares, and the sets and messages that they form.
 
 X12: ISA declares them by its positions (X12.5, Interchange Control Structures): the element separator follows "ISA",
 the component separator is ISA16 and the segment terminator follows it; ISA11 is the repetition separator since version
@@ -8,6 +8,9 @@ them, and "?" releases the next character (ISO 9735); repetition is part of synt
 The libraries for this lose data silently: pyx12 4.0.0 ends at an empty segment, at a last one without terminator, and
 before a second interchange with other separators, and reads no version but 00401 and 00501; pydifact 0.2.3 holds the
 whole file, drops empty components at the end, fails at a second UNA, and is slower.
+
+What is wrong inside of a set refuses this set only. What is wrong with the envelope refuses the file: sets may be
+missing then. Each trailer states a count and the control number of its header: IEA, GE and SE; UNZ, UNE and UNT.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The formats of files: each is one module and one entry here. A format is imported when a config declares it."""
+"""The formats of files: what all layouts and readers have in common, and the list of formats.
+
+Each format is one module and one entry here, and is imported when a config declares it.
+"""
 
 from __future__ import annotations
 
@@ -195,7 +198,7 @@ L = TypeVar("L", bound=FileLayout)
 
 
 class FormatReader(ABC, Generic[L]):
-    """Reads files of one kind. `crossdock.reading.formats.file_formats` lists the readers."""
+    """Reads files of one kind. `FORMATS` lists the readers."""
 
     layout: type[L]
 
@@ -267,8 +270,8 @@ FORMATS: Mapping[str, tuple[str, str]] = {  # kind -> module and reader
     "delimited": ("delimited_files", "DelimitedReader"),
     "fixed_width": ("fixed_width_rows", "FixedWidthReader"),
     "sheet": ("sheet_files", "SheetReader"),
-    "json_lines": ("json_lines", "JsonLinesReader"),
-    "json": ("json_documents", "JsonReader"),
+    "json_lines": ("json_files", "JsonLinesReader"),
+    "json": ("json_files", "JsonReader"),
     "xml": ("xml_files", "XmlReader"),
     "x12": ("edi_files", "X12Reader"),
     "edifact": ("edi_files", "EdifactReader"),

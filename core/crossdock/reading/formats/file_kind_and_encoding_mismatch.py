@@ -1,4 +1,7 @@
-"""Refuses files of another kind than the declared one. How a file begins shows what it is."""
+"""Refuses files of another kind or encoding than the declared one. How a file begins shows what it is.
+
+A file in UTF-8 for which another encoding is declared is often read without an error, as MÃ¼ller.
+"""
 
 from __future__ import annotations
 

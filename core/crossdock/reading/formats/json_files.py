@@ -1,4 +1,7 @@
-"""JSON documents (RFC 8259): one document in a file, with a list of records in it. It is read as a stream."""
+"""JSON Lines (jsonlines.org), one object in each line, and JSON documents (RFC 8259) with a list of records in them.
+
+Both are read as a stream.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from crossdock.values.half_characters import loads_marking_half_characters
 from crossdock.values.json_paths import MISSING, is_pointer, member_or_missing, unescaped_pointer_part
 from crossdock.values.raw_rows_and_records import JSON, LINE
 
-CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = _WINDOW_BYTES = 1 << 20
 _FRAME_BYTES = 32 << 20  # bytes of text in one frame
 _SCHEMA = {JSON: pl.String, LINE: pl.UInt64}
 _LINE_HINT = "Each line must be one JSON object: ask the sender, or fetch the file again."
@@ -399,7 +402,7 @@ class _Document:
     def _read_more(self) -> bool:
         if self._is_ended:
             return False
-        self._add_to_window(self._stream.read(CHUNK_BYTES))
+        self._add_to_window(self._stream.read(_WINDOW_BYTES))
         return True
 
     def _add_to_window(self, block: bytes) -> None:

@@ -1,6 +1,10 @@
 """A process with its own limits that reads one Parquet or Arrow file, because polars allocates what a file declares.
 
 It answers the columns, and then frames: the number of bytes of each, and a stream of Arrow's with columns of text.
+
+Facts about the footer of Parquet: https://github.com/apache/parquet-format (``parquet.thrift``, ``Encryption.md``,
+``LogicalTypes.md``), and for its bytes
+https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md.
 """
 
 from __future__ import annotations

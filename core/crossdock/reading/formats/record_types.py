@@ -1,4 +1,4 @@
-"""The order of records of several types: parents before children, first and last records, counts and sums."""
+"""Several record types in one file: their declaration, their order, and the counts and control sums in the file."""
 
 from __future__ import annotations
 

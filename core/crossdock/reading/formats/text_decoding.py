@@ -1,4 +1,4 @@
-"""Decodes bytes into pieces of UTF-8 that hold whole records, and checks whether the last row has its end.
+"""Text of files: names of encodings, decoding into pieces of UTF-8 that hold whole records, and lines that are no rows.
 
 UTF-8 is passed on unchecked; `decode_up_to_invalid_byte` checks it.
 """

@@ -1,6 +1,8 @@
-"""Checks of xlsx files that the reader of sheets lacks.
+"""What the reader of sheets does not tell of xlsx and xlsb files: errors, number formats, total rows and merged cells.
 
-An xlsx file is a zip archive of XML parts (ECMA-376, Office Open XML, part 1: ``workbook``, ``c``, ``f`` and ``v``).
+An xlsx file is a zip archive of XML parts (ECMA-376, Office Open XML, part 1: ``workbook``, ``c``, ``f`` and ``v``;
+18.8.31 for number formats, and 18.5.1.2 for tables, which have ``ref`` and ``totalsRowCount``). Parts of an xlsb file
+are records ([MS-XLSB]: a type and a length of up to two and four bytes with seven bits each, and data).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Messages of OpenPGP (RFC 9580): encrypted to a key, signed by another, or both.
 
-Keys are those of the config, and no others: none is looked up, and no trust in one makes another one valid.
+Keys are those of the config, and no others: none is looked up, and no trust in one makes another one valid. The
+program ``gpg`` of GnuPG (2.2 or later) runs with these keys alone, in a private folder that is removed again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The interface of a wrapper: the model of its settings, and how a file gets out of it and into it."""
+"""The interface of a wrapper: its settings, how a file gets out of it and into it, and limits on what comes out."""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 The list of members is read by `zipfile`; the members themselves are unpacked here, because `zipfile` takes what the
 list says for granted, such as the size of a member.
+
+AES is as WinZip specified it ("AES Encryption Information", AE-1 and AE-2): a member is salt, two bytes that verify the
+password, the encrypted data, and ten bytes of its HMAC-SHA1.
 """
 
 from __future__ import annotations

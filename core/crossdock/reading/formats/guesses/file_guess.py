@@ -1,4 +1,4 @@
-"""Guesses the layout of a file: its format, whether its first part can be read so, and how its columns are written."""
+"""Guesses the layout of a file, how its columns are written and its key, and writes the guess as YAML to edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Guesses the layout of fixed-width lines: columns from blanks and from where digits and letters meet."""
+"""Guesses the layout of fixed-width lines and of mainframe records: columns from where blanks, digits and letters meet.
+
+Mainframe records are text in EBCDIC, with NEL, descriptor words or nothing between them.
+"""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ class WarehouseSettings(Settings):
         return self
 
     def _check_map_names_known_joins(self, name: str, stream: WarehouseStreamConfig) -> None:
-        if self.source_of(stream).format.has_paths:
+        if self.source_of(stream).format.has_json_object_rows:
             return
         for member, form in stream.map.items() if isinstance(stream.map, Mapping) else ():
             if (of := getattr(form, "of", None)) is not None and of not in stream.join:

@@ -249,19 +249,19 @@ def _declared_layout_and_wrappers(config: Path, name: str) -> tuple[FileFormat, 
 def _show_first_lines_below_ruler(
     file: Path, limit: int, encoding: str, length: int | None, *, raw: bool, as_json: bool
 ) -> int:
-    from crossdock.reading.formats.file_preview import first_lines, mask_letters_and_digits, with_rulers
-    from crossdock.reading.formats.text_decoding import check_encoding_name
+    from crossdock.reading.formats.file_preview import add_position_rulers, mask_letters_and_digits, read_first_lines
+    from crossdock.reading.formats.text_decoding import validate_encoding_name
 
     try:
-        check_encoding_name(encoding)
+        validate_encoding_name(encoding)
     except ValueError as error:
         raise click.UsageError(f"--encoding {error}") from None
-    lines = first_lines(file, limit, encoding=encoding, length=length)
+    lines = read_first_lines(file, limit, encoding=encoding, length=length)
     shown = [_unprintable_as_question_marks(line if raw else mask_letters_and_digits(line)) for line in lines]
     if as_json:
         terminal_output.print_json({"file": file.name, "lines": shown, "lengths": [len(line) for line in lines]})
         return 0
-    say(*with_rulers(shown, _WIDTH))
+    say(*add_position_rulers(shown, _WIDTH))
     lengths = sorted({len(line) for line in lines})
     verb = "it has" if len(lines) == 1 else "they have"
     say("", f"{_number_of_shown_lines_text(len(lines), limit)}; {verb} {', '.join(map(str, lengths))} characters")

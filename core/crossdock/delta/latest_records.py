@@ -60,7 +60,7 @@ from crossdock.delta.state_comparison import KeyOrder
 from crossdock.errors import RefusedError
 from crossdock.mapping.own_external_ids import NOT_OURS
 from crossdock.mapping.row_order_columns import as_order_by
-from crossdock.reading.formats.suspicious_cells import Suspicion, suspicions_by_column
+from crossdock.reading.formats.suspicious_cells import Suspicion, find_suspicious_cells_by_column
 from crossdock.state import DeadLetter
 from crossdock.values.raw_rows_and_records import (
     JSON,
@@ -541,7 +541,9 @@ class SuspiciousCells:
             return rows
         stream = self._stream
         names = rows.columns if stream.uses is None else sorted(stream.used_columns)
-        for each in suspicions_by_column(rows, [name for name in names if name != JSON and not is_added_column(name)]):
+        for each in find_suspicious_cells_by_column(
+            rows, [name for name in names if name != JSON and not is_added_column(name)]
+        ):
             self.found.append(each)
             if self.cell_count > self._limit.at_most:
                 hint = "Have the sender correct the export; suspicious.at_most is how many such cells are accepted."

@@ -13,7 +13,7 @@ import polars as pl
 from msgspec import Struct, field
 
 from crossdock.delta.fingerprint import text_hashes
-from crossdock.reading.formats.suspicious_cells import SPREADSHEET, WRONG_ENCODING
+from crossdock.reading.formats.suspicious_cells import SPREADSHEET_DAMAGE_PATTERN, WRONG_ENCODING_PATTERN
 from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 
 Finding = Literal[
@@ -69,8 +69,8 @@ def rows_by_finding(values: pl.DataFrame) -> dict[Finding, pl.DataFrame]:
     return {
         "outer_blanks": values.filter("outer_blanks"),
         "control": values.filter("control"),
-        "damaged": special.filter(value.str.contains(WRONG_ENCODING)),
-        "spreadsheet": values.filter(pl.col(STRIPPED).str.contains(SPREADSHEET)),
+        "damaged": special.filter(value.str.contains(WRONG_ENCODING_PATTERN)),
+        "spreadsheet": values.filter(pl.col(STRIPPED).str.contains(SPREADSHEET_DAMAGE_PATTERN)),
         "invisible": special.filter(value.str.contains(_INVISIBLE)),
         "not_nfc": special.filter(value != value.str.normalize("NFC")),
         "number_out_of_range": numbers.filter(pl.col(STRIPPED).str.contains(_TOO_LONG)),

@@ -16,7 +16,7 @@ from tests.examples import examples
 from tests.unit.formats.layouts import Content, read
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.file_formats import Leniencies, looks_cut, read_rows
+from crossdock.reading.formats.file_formats import LeniencyCounts, may_be_truncated, read_rows
 from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 
 ITEM = """\
@@ -91,7 +91,7 @@ def test_a_dump_is_read_as_the_public_rules_say(folder: Path, line_end: str, dat
 
 def test_elements_of_a_table_are_rows(folder: Path) -> None:
     """With the other columns of their record and their number; records without elements are counted."""
-    counted, layout = Leniencies(), FixedWidthFormat.model_validate(config(folder, copybook={"rows": "LOT"}))
+    counted, layout = LeniencyCounts(), FixedWidthFormat.model_validate(config(folder, copybook={"rows": "LOT"}))
     data = rdw(SECOND) + rdw(FIRST) + rdw(SECOND) + rdw(FIRST)
     rows = pl.concat(read_rows(Content(data), layout, name="f", batch_rows=3, leniencies=counted))
     assert rows.select("SKU", "STATE", "LOT(n)", "CODE", "QTY", "_line").rows() == [
@@ -249,7 +249,7 @@ def test_binary_numbers_may_look_like_line_ends(folder: Path, line_end: str, enc
     assert read(record + end + record + end, form)["N"].to_list() == ["15", "15"]
     assert read(record, form).height == 1
     layout = FixedWidthFormat.model_validate(form)
-    assert [looks_cut(Content(data), layout) for data in (record + end, record)] == [False, True]
+    assert [may_be_truncated(Content(data), layout) for data in (record + end, record)] == [False, True]
     with pytest.raises(RefusedError, match="f:1: no line end after the 4 bytes"):
         read(record + b"X" + end, form)
 
@@ -260,7 +260,7 @@ def test_text_by_a_copybook_may_have_lines_of_several_lengths(folder: Path) -> N
     with pytest.raises(RefusedError, match="f:2:5: 4 bytes instead of 8, at byte 10"):
         read("AABBBCCC\r\nAABB\r\n", form)
     counted, layout = (
-        Leniencies(),
+        LeniencyCounts(),
         FixedWidthFormat.model_validate({**form, "short_lines": "pad", "long_lines": "drop_empty"}),
     )
     rows = pl.concat(read_rows(Content(b"AABBBCCC \nAABB\n"), layout, name="f", leniencies=counted))
@@ -322,7 +322,7 @@ def test_a_number_that_is_cut_by_the_end_of_its_record_is_refused(folder: Path) 
 def test_cells_that_a_program_left_unset_may_be_empty(folder: Path) -> None:
     """LOW-VALUES, HIGH-VALUES and, in packed numbers, spaces; they are counted, and refused by default."""
     data = rdw(b"\0\0" + b"\x40\x40") + rdw(b"\xff\xff" + b"\0\0") + rdw(bytes.fromhex("C1C2 015C"))
-    counted, layout = Leniencies(), FixedWidthFormat.model_validate(config(folder, FIXED, unset_cells="empty"))
+    counted, layout = LeniencyCounts(), FixedWidthFormat.model_validate(config(folder, FIXED, unset_cells="empty"))
     rows = pl.concat(read_rows(Content(data), layout, name="f", leniencies=counted))
     assert rows.rows() == [("", "", 1), ("", "", 2), ("AB", "15", 3)]
     assert str(counted) == "4 unset cells read as empty"

@@ -15,7 +15,13 @@ from tests.unit.formats.edi import X12, edifact, layout_of, read, released
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import edi_files, edi_segments_and_sets
 from crossdock.reading.formats.edi_layout import EdiFormat, ready_layouts
-from crossdock.reading.formats.file_formats import Leniencies, looks_cut, read_rows, read_rows_at_lines, reader_of
+from crossdock.reading.formats.file_formats import (
+    LeniencyCounts,
+    get_reader_of_layout,
+    may_be_truncated,
+    read_rows,
+    read_rows_at_lines,
+)
 from crossdock.values.raw_rows_and_records import LINE
 
 ITEMS = {"kind": "x12", "set": "945", "loops": {"item": {"starts": "W12"}}, "rows": "item"}
@@ -63,7 +69,7 @@ def test_separators_are_those_of_isa(file: Path, written: X12, *, padded: bool) 
     first = written.file([shipment("17", ("A", "1"), ("B", "2.50"))], padded=padded)
     file.write_text(first + "\n\n" + X12().file([shipment("18", ("C", "3"))], number=8) + "\x1a", newline="")
     assert read(file, SHIPPED) == (EXPECTED, [])
-    assert not looks_cut(file, SHIPPED)
+    assert not may_be_truncated(file, SHIPPED)
 
 
 @pytest.mark.parametrize("size", [1, 3, 1_000])
@@ -83,8 +89,8 @@ def test_a_record_has_the_place_of_its_first_segment(file: Path) -> None:
     assert frame[LINE].to_list() == [5, 6, 10]
     (found,) = read_rows_at_lines(file, SHIPPED, [6], name="a.edi")
     assert found["sku"].to_list() == ["B"]
-    assert reader_of(SHIPPED).describe_cell_places(SHIPPED, ["sku"], 6) == {"sku": "W12.8"}
-    assert SHIPPED.states_rows
+    assert get_reader_of_layout(SHIPPED).describe_cell_places(SHIPPED, ["sku"], 6) == {"sku": "W12.8"}
+    assert SHIPPED.states_row_count
 
 
 def test_repeated_elements_are_several_values(file: Path) -> None:
@@ -148,7 +154,7 @@ def test_interchanges_and_groups_follow_each_other(file: Path) -> None:
     other = X12().file([shipment("18", ("C", "3"))], number=8).replace("ST*945", "ST*944")
     two = [[shipment("17", ("A", "1"))], [shipment("18", ("B", "1"))]]
     file.write_text(X12().file(*two) + other)
-    counted = Leniencies()
+    counted = LeniencyCounts()
     rows = [row for frame in read_rows(file, layout, name="a", leniencies=counted) for row in frame.iter_rows()]
     assert [row[:5] for row in rows] == [
         ("WAREHOUSE", "000000007", "1", "0001", "A"), ("WAREHOUSE", "000000007", "2", "0001", "B"),

@@ -12,7 +12,7 @@ from tests.unit.formats.layouts import GOOD, ORDERS, Content, layout, lines
 
 from crossdock.reading.formats import delimited_files
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
-from crossdock.reading.formats.file_formats import looks_cut, read_rows, read_rows_at_lines
+from crossdock.reading.formats.file_formats import may_be_truncated, read_rows, read_rows_at_lines
 from crossdock.values.raw_rows_and_records import ELEMENT, LINE, record_number_column
 
 ITEMS = {"kind": "fixed_width", "columns": {"SKU": {"at": 1, "length": 4}}}
@@ -62,7 +62,7 @@ def test_a_file_without_its_last_line_end_may_have_been_cut(
     config: dict[str, Any], data: bytes, expected: bool
 ) -> None:
     """Unless its layout finds that otherwise: by its trailer, or by the length of its records."""
-    assert looks_cut(Content(data), layout(**config)) is expected
+    assert may_be_truncated(Content(data), layout(**config)) is expected
 
 
 XML = {
@@ -123,7 +123,7 @@ def test_records_of_several_rows_are_numbered(
     content = Content((f'<Shops><Shop id="S">{data}</Shop></Shops>' if data.startswith("<") else data).encode())
     form = layout(**{name: value for name, value in config.items() if value is not None})
     plain = pl.concat(read_rows(content, form, name="f"))
-    rows = pl.concat(read_rows(content, form.with_groups([key]), name="f", batch_rows=1))
+    rows = pl.concat(read_rows(content, form.copy_with_record_groups([key]), name="f", batch_rows=1))
     name = record_number_column(key)
     assert (rows[name].to_list() if name in rows.columns else None) == numbers
     assert rows.drop(name, strict=False).equals(plain)
@@ -149,14 +149,14 @@ def test_a_record_without_rows_is_one_row_unless_rows_are_records(
         return pl.concat(delimited_files.read_rows(content, kept, name="f", _chunk=chunk))
 
     assert isinstance(form, DelimitedFormat)
-    kept = read(form.with_groups([("NO",)], keeps_empty=True))
+    kept = read(form.copy_with_record_groups([("NO",)], keeps_empty=True))
     assert kept[["NO", "SKU"]].rows() == rows
     assert kept[LINE].is_sorted()
     assert [mark is not None for mark in kept[ELEMENT]] == [bool(row[1]) for row in rows]
     with_lines = [row for row in rows if row[1]]
-    assert read(form.with_groups([("NO",)]))[["NO", "SKU"]].rows() == with_lines
+    assert read(form.copy_with_record_groups([("NO",)]))[["NO", "SKU"]].rows() == with_lines
     for groups in ([("SKU",)], [("NO",), ("SHOP", "NO"), ("SKU",)]):
-        assert read(form.with_groups(groups, keeps_empty=True))[["NO", "SKU"]].rows() == with_lines
+        assert read(form.copy_with_record_groups(groups, keeps_empty=True))[["NO", "SKU"]].rows() == with_lines
 
 
 @pytest.mark.parametrize(
@@ -173,5 +173,5 @@ def test_a_record_without_rows_is_one_row_unless_rows_are_records(
 def test_a_row_of_a_record_without_rows_is_marked(config: dict[str, Any], data: str, marks: list[str | None]) -> None:
     """Its own cells may look like those of a line, so that a map could not tell it from one."""
     content = Content((f"<Shops><Shop>{data}</Shop></Shops>" if data.startswith("<") else data).encode())
-    form = layout(**config).with_groups([("NO",)], keeps_empty=True)
+    form = layout(**config).copy_with_record_groups([("NO",)], keeps_empty=True)
     assert pl.concat(read_rows(content, form, name="f", batch_rows=1))[ELEMENT].to_list() == marks

@@ -10,12 +10,12 @@ import pytest
 from tests.unit.formats.layouts import GOOD, ORDERS, layout, lines
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.file_formats import FileFormat, reader_of
+from crossdock.reading.formats.file_formats import FileFormat, get_reader_of_layout
 from crossdock.reading.formats.file_preview import (
-    first_lines,
+    add_position_rulers,
     mask_letters_and_digits,
+    read_first_lines,
     read_first_records_and_count_rows,
-    with_rulers,
 )
 
 
@@ -34,7 +34,7 @@ def test_places_are_those_of_the_config() -> None:
     """Positions, fields from 0, or cells."""
 
     def places(layout: FileFormat, names: list[str], line: int) -> Mapping[str, str]:
-        return reader_of(layout).describe_cell_places(layout, names, line)
+        return get_reader_of_layout(layout).describe_cell_places(layout, names, line)
 
     assert places(layout(), ["A", "B"], 2) == {"A": "field 0", "B": "field 1"}
     assert places(layout(kind="sheet"), ["A", "B"], 7) == {"A": "A7", "B": "B7"}
@@ -46,18 +46,18 @@ def test_first_lines_may_be_packed_and_in_any_encoding(tmp_path: Path) -> None:
     """Bytes that are no characters do not hide the others."""
     file = tmp_path / "f"
     file.write_bytes(gzip.compress(b"ab\xff\r\ncd\nef\n"))
-    assert first_lines(file, 2, encoding="utf-8", length=None) == ["ab\ufffd", "cd"]
-    assert first_lines(file, 9, encoding="cp1252", length=None) == ["ab\u00ff", "cd", "ef"]
+    assert read_first_lines(file, 2, encoding="utf-8", length=None) == ["ab\ufffd", "cd"]
+    assert read_first_lines(file, 9, encoding="cp1252", length=None) == ["ab\u00ff", "cd", "ef"]
     file.write_bytes("abcdef".encode("cp037"))
-    assert first_lines(file, 2, encoding="cp037", length=2) == ["ab", "cd"]
+    assert read_first_lines(file, 2, encoding="cp037", length=2) == ["ab", "cd"]
     file.write_bytes(b"")
     with pytest.raises(RefusedError, match="the file is empty"):
-        first_lines(file, 1, encoding="utf-8", length=None)
+        read_first_lines(file, 1, encoding="utf-8", length=None)
 
 
 def test_rulers_number_every_position() -> None:
     """Parts of wide lines stand below rulers of their own."""
-    assert list(with_rulers(["abcdefghijkl", "x"], 10)) == [
+    assert list(add_position_rulers(["abcdefghijkl", "x"], 10)) == [
         "           10", "   1234567890", "1  abcdefghij", "2  x", "", "", "   12", "1  kl", "2",
     ]  # fmt: skip
 

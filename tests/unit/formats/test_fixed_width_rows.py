@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.formats.layouts import FORMATS, GOOD, ORDERS, Content, fixed_width, lines, read
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.file_formats import Leniencies
+from crossdock.reading.formats.file_formats import LeniencyCounts
 from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 from crossdock.reading.formats.fixed_width_rows import read_fixed_width
 
@@ -202,7 +202,7 @@ def test_declared_leniencies_are_counted() -> None:
     layout = FixedWidthFormat.model_validate(
         {**WIDE, "short_lines": "pad", "long_lines": "drop_empty", "blank_lines": "at_end"}
     )
-    counted = Leniencies()
+    counted = LeniencyCounts()
     text = "0017Bolt      A01   \n0018Nut\n0019Washer    B02\n\n    \n\n"
     frame = pl.concat(read_fixed_width(Content(text.encode()), layout, name="f", leniencies=counted))
     assert frame["SKU"].to_list() == ["0017", "0018", "0019"]

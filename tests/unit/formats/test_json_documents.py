@@ -16,7 +16,7 @@ from tests.unit.formats.layouts import Content, layout
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import json_files
-from crossdock.reading.formats.file_formats import looks_cut, read_rows, read_rows_at_lines, reader_of
+from crossdock.reading.formats.file_formats import get_reader_of_layout, may_be_truncated, read_rows, read_rows_at_lines
 from crossdock.values import exact_json
 from crossdock.values.half_characters import pointer_of_half_character
 from crossdock.values.raw_rows_and_records import JSON, LINE
@@ -51,8 +51,8 @@ def test_objects_are_read_exactly(monkeypatch: pytest.MonkeyPatch, written: str,
     assert rows(data, FORM) == rows(data, FORM, 1) == OBJECTS
     (found,) = read_rows_at_lines(Content(data), layout(**FORM), [2], name="f")
     assert found.rows() == [(OBJECTS[1][1], 2)]
-    assert not looks_cut(Content(data), layout(**FORM))
-    assert reader_of(layout(**FORM)).describe_cell_places(layout(**FORM), ["id"], 2) == {"id": "record 2"}
+    assert not may_be_truncated(Content(data), layout(**FORM))
+    assert get_reader_of_layout(layout(**FORM)).describe_cell_places(layout(**FORM), ["id"], 2) == {"id": "record 2"}
 
 
 @pytest.mark.parametrize(
@@ -192,8 +192,8 @@ def test_what_is_around_the_list_is_checked(written: str, says: str) -> None:
     with pytest.raises(RefusedError, match=says) as refused:
         rows(written, FORM)
     assert refused.value.hint
-    assert layout(**FORM).states_rows
-    assert not layout(kind="json").states_rows
+    assert layout(**FORM).states_row_count
+    assert not layout(kind="json").states_row_count
 
 
 @pytest.mark.parametrize(

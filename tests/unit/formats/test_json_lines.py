@@ -11,7 +11,7 @@ import pytest
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import json_files
-from crossdock.reading.formats.file_formats import looks_cut, read_rows, read_rows_at_lines
+from crossdock.reading.formats.file_formats import may_be_truncated, read_rows, read_rows_at_lines
 from crossdock.reading.formats.json_files import JsonLinesFormat
 from crossdock.values.raw_rows_and_records import JSON, LINE, Record, half_character_error
 
@@ -47,9 +47,9 @@ def test_objects_are_read_exactly(file: Path, monkeypatch: pytest.MonkeyPatch, w
 def test_a_file_that_may_be_cut_is_recognized(file: Path) -> None:
     """A last line without its end could be a part of one, as far as it is JSON."""
     file.write_text(TWO)
-    assert not looks_cut(file, LAYOUT)
+    assert not may_be_truncated(file, LAYOUT)
     file.write_text(TWO.rstrip())
-    assert looks_cut(file, LAYOUT)
+    assert may_be_truncated(file, LAYOUT)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from tests.unit.formats.layouts import FORMATS, Content
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import delimited_files
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
-from crossdock.reading.formats.file_formats import Leniencies, read_rows, read_rows_at_lines
+from crossdock.reading.formats.file_formats import LeniencyCounts, read_rows, read_rows_at_lines
 
 TWO: list[tuple[str, ...]] = [("1", "2"), ("3", "4")]
 TYPES = {"I": {"names": ["T", "A", "B"]}, "H": {"names": ["T", "C"]}}
@@ -51,7 +51,7 @@ def test_a_declared_leniency_is_read_and_counted(
 ) -> None:
     """Also when the file is read in small pieces, and when its rows are read again by their lines."""
     layout = DelimitedFormat.model_validate({"delimiter": ";", **declared})
-    leniencies, content = Leniencies(), Content(text.encode())
+    leniencies, content = LeniencyCounts(), Content(text.encode())
     frame = pl.concat(delimited_files.read_rows(content, layout, name="f", leniencies=leniencies, _chunk=chunk))
     assert (frame.drop("_line").rows(), str(leniencies)) == (rows, counted)
     again = pl.concat(read_rows_at_lines(content, layout, frame["_line"].to_list(), name="f"))
@@ -60,7 +60,7 @@ def test_a_declared_leniency_is_read_and_counted(
 
 def test_no_comment_is_like_a_row_of_one_column() -> None:
     """Every text without a delimiter would be."""
-    leniencies, layout = Leniencies(), DelimitedFormat(comment="#")
+    leniencies, layout = LeniencyCounts(), DelimitedFormat(comment="#")
     frame = pl.concat(read_rows(Content(b"A\n1\n# x\n3\n"), layout, name="f", leniencies=leniencies))
     assert (frame["A"].to_list(), str(leniencies)) == (["1", "3"], "1 comment line left out")
 

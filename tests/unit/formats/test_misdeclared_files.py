@@ -19,9 +19,9 @@ from tests.unit.formats.layouts import read
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.file_kind_and_encoding_mismatch import (
     HEAD,
-    refuse_edi_message,
-    refuse_other_kind,
-    refuse_other_than_sheet,
+    raise_if_edi_interchange,
+    raise_if_head_shows_other_kind,
+    raise_if_not_sheet_file,
 )
 
 ROWS = b"SKU;NAME\n0017;Bolt\n"
@@ -77,7 +77,7 @@ def test_a_file_of_another_kind_is_named(data: bytes, what: str, layout: dict[st
     if layout is SHEET and what in {"a zip archive", "an Excel file", "an old Excel file", "in utf-16-le"}:
         return  # these may be sheets
     with pytest.raises(RefusedError, match=f"the file is {what.removesuffix(' inside of gzip')}") as refused:
-        read(data, layout) if layout is not SHEET else refuse_other_than_sheet(data[:HEAD], name="f")
+        read(data, layout) if layout is not SHEET else raise_if_not_sheet_file(data[:HEAD], name="f")
     assert refused.value.hint
     assert str(refused.value.where).startswith("f")
 
@@ -98,7 +98,7 @@ def test_an_interchange_is_named_unless_its_segments_are_declared(data: bytes, w
 def test_text_that_is_declared_to_be_a_sheet_is_named() -> None:
     """A CSV file with the name of an Excel file."""
     with pytest.raises(RefusedError, match="the file is text, and no sheet"):
-        refuse_other_than_sheet(ROWS, name="STOCK.xlsx")
+        raise_if_not_sheet_file(ROWS, name="STOCK.xlsx")
 
 
 @given(
@@ -107,5 +107,5 @@ def test_text_that_is_declared_to_be_a_sheet_is_named() -> None:
 def test_rows_of_text_are_of_no_other_kind(text: str, encoding: str) -> None:
     """Whatever a table of texts holds, in any encoding."""
     data = f"0017;{text}".encode(encoding, errors="replace")
-    refuse_other_kind(data, encoding, name="f")
-    refuse_edi_message(data, name="f")
+    raise_if_head_shows_other_kind(data, encoding, name="f")
+    raise_if_edi_interchange(data, name="f")

@@ -14,8 +14,13 @@ from crossdock.errors import RefusedError
 from crossdock.reading.formats import text_decoding
 from crossdock.reading.formats.delimited_files import read_rows, read_rows_at_lines
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
-from crossdock.reading.formats.file_formats import Leniencies
-from crossdock.reading.formats.text_decoding import Block, Comments, without_comments, without_preamble
+from crossdock.reading.formats.file_formats import LeniencyCounts
+from crossdock.reading.formats.text_decoding import (
+    CommentRecognizer,
+    TextOrSkippedLineCount,
+    skip_comment_lines,
+    skip_preamble_lines,
+)
 
 REPORT = b"""STOCK "OF 2026-11-22
 printed by: |||
@@ -81,19 +86,19 @@ def test_blocks_do_not_matter(text: str, chunk: int, skip: int) -> None:
     data = text.encode()
     blocks = [data[start : start + chunk] for start in range(0, len(data), chunk)]
     lines = re.findall(r"[^\n]*\n|[^\n]+", text)
-    assert _text(without_preamble(iter(blocks), skip)) == "".join(lines[skip:])
+    assert _text(skip_preamble_lines(iter(blocks), skip)) == "".join(lines[skip:])
     kept, quotes = list[str](), 0
     for line in lines:
         if quotes % 2 or not line.startswith("#"):
             kept.append(line)
             quotes += line.count('"')
-    found = list(without_comments(iter(blocks), Comments("#", ",", Leniencies()), '"'))
+    found = list(skip_comment_lines(iter(blocks), CommentRecognizer("#", ",", LeniencyCounts()), '"'))
     assert _text(found) == "".join(kept)
     left_out = "".join(kept).count("\n") + sum(block for block in found if isinstance(block, int))
     assert left_out == text.count("\n")
 
 
-def _text(blocks: Iterable[Block]) -> str:
+def _text(blocks: Iterable[TextOrSkippedLineCount]) -> str:
     return b"".join(block for block in blocks if not isinstance(block, int)).decode()
 
 

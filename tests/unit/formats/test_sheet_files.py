@@ -21,7 +21,7 @@ from tests.unit.formats.hostile_sheets import ods, xls, xls_number, xlsb, xlsb_n
 from tests.unit.formats.layouts import Content, layout, read
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.file_formats import Leniencies, looks_cut, read_rows, read_rows_at_lines
+from crossdock.reading.formats.file_formats import LeniencyCounts, may_be_truncated, read_rows, read_rows_at_lines
 from crossdock.reading.formats.xlsx_and_xlsb_archives import parse_number_format, with_leading_zeros
 
 SHEET: dict[str, Any] = {"kind": "sheet"}
@@ -112,7 +112,7 @@ def test_rows_before_the_header_and_empty_ones_at_the_end_are_left_out() -> None
     assert found.rows() == [("0017", "3", 3)]
     content, form = Content(data), layout(**SHEET, skip_rows=1)
     assert [frame.rows() for frame in read_rows_at_lines(content, form, [3], name="f")] == [[("0017", "3", 3)]]
-    assert not looks_cut(content, form)
+    assert not may_be_truncated(content, form)
 
 
 @pytest.mark.parametrize("blank", [1, 3])
@@ -276,7 +276,7 @@ def test_the_total_row_of_a_table_is_no_row() -> None:
     def as_table(sheet: Worksheet) -> None:
         sheet.add_table(Table(displayName="Stock", ref="A1:B4", totalsRowCount=1))
 
-    counted = Leniencies()
+    counted = LeniencyCounts()
     content = Content(written(rows, as_table, More="visible"))
     found = read_rows(content, layout(**SHEET, sheet="Items"), name="f", leniencies=counted)
     assert pl.concat(found).rows() == [("a", "1", 2), ("b", "2", 3)]
@@ -402,6 +402,6 @@ def test_sheets_that_are_not_read_are_counted_where_none_is_declared() -> None:
         (several, {"sheet": 1}, ""),
         (single, {"sheet": "*"}, "1 hidden sheet not read"),
     ):
-        leniencies = Leniencies()
+        leniencies = LeniencyCounts()
         list(read_rows(Content(data), layout(**SHEET, **config), name="f", leniencies=leniencies))
         assert str(leniencies) == said

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.reading.formats.suspicious_cells import lost_zero_warnings, suspicions_by_column
+from crossdock.reading.formats.suspicious_cells import find_suspicious_cells_by_column, lost_leading_zero_warnings
 
 
 def frame(*cells: str | None) -> pl.DataFrame:
@@ -22,9 +22,9 @@ def test_utf_8_that_was_read_in_another_encoding_is_found(letters: str, encoding
     damaged = f"M{letters}ller"
     for _ in range(1 + twice):
         damaged = damaged.encode().decode(encoding, errors="replace")
-    (found,) = suspicions_by_column(frame("Bolt", damaged), ["A"])
+    (found,) = find_suspicious_cells_by_column(frame("Bolt", damaged), ["A"])
     assert (found.damage, found.cells, found.line) == ("encoding", 1, 3)
-    assert list(suspicions_by_column(frame(f"M{letters}ller", None, ""), ["A"])) == []
+    assert list(find_suspicious_cells_by_column(frame(f"M{letters}ller", None, ""), ["A"])) == []
 
 
 WEST = ["Müller", "café\u2019s"]
@@ -48,14 +48,15 @@ WORLD = [
 def test_words_of_many_languages_are_found_in_other_encodings(word: str, encoding: str) -> None:
     """As they are, they are not suspicious."""
     damaged = "".join(bytes([byte]).decode(encoding, errors="ignore") or chr(byte) for byte in word.encode())
-    assert [each.damage for each in suspicions_by_column(frame("Bolt", damaged), ["A"])] == ["encoding"]
-    assert list(suspicions_by_column(frame(word), ["A"])) == []
+    assert [each.damage for each in find_suspicious_cells_by_column(frame("Bolt", damaged), ["A"])] == ["encoding"]
+    assert list(find_suspicious_cells_by_column(frame(word), ["A"])) == []
 
 
 def test_a_letter_that_was_replaced_by_a_question_mark_is_found() -> None:
     """Not in addresses with a query."""
     assert [
-        each.cells for each in suspicions_by_column(frame("M?ller", "Stra?e 7", "Why?", "a/b?c", "?x=y"), ["A"])
+        each.cells
+        for each in find_suspicious_cells_by_column(frame("M?ller", "Stra?e 7", "Why?", "a/b?c", "?x=y"), ["A"])
     ] == [2]
 
 
@@ -80,7 +81,7 @@ def test_a_letter_that_was_replaced_by_a_question_mark_is_found() -> None:
 )
 def test_what_a_spreadsheet_makes_of_text_is_found(cell: str) -> None:
     """The message has column, number and line, and never the cell."""
-    (found,) = suspicions_by_column(frame("0017", cell, cell), ["A"])
+    (found,) = find_suspicious_cells_by_column(frame("0017", cell, cell), ["A"])
     assert (found.damage, found.cells) == ("spreadsheet", 2)
     assert str(found).startswith("column 'A': 2 cells with text that was changed by a spreadsheet")
     assert str(found).endswith("first in line 3")
@@ -106,21 +107,23 @@ def test_what_a_spreadsheet_makes_of_text_is_found(cell: str) -> None:
 )
 def test_usual_text_is_not_suspicious(cell: str) -> None:
     """Codes with an E, prices, and text with accents."""
-    assert list(suspicions_by_column(frame(cell), ["A"])) == []
+    assert list(find_suspicious_cells_by_column(frame(cell), ["A"])) == []
 
 
 @pytest.mark.parametrize("word", [*WEST, "Ελλάδα", "Йод", "ガラス", "한국"])
 def test_accents_that_are_characters_of_their_own_are_found(word: str) -> None:
     """A key in that form is another key. What has no other form is not suspicious."""
     apart = unicodedata.normalize("NFD", word)
-    assert [(each.damage, each.cells) for each in suspicions_by_column(frame("Bolt", apart), ["A"])] == [("not_nfc", 1)]
-    assert list(suspicions_by_column(frame(word, "E\u0329", "\u0329"), ["A"])) == []
+    assert [(each.damage, each.cells) for each in find_suspicious_cells_by_column(frame("Bolt", apart), ["A"])] == [
+        ("not_nfc", 1)
+    ]
+    assert list(find_suspicious_cells_by_column(frame(word, "E\u0329", "\u0329"), ["A"])) == []
 
 
 def test_numbers_that_may_have_lost_their_zeros_are_found() -> None:
     """A few are shorter than all others, and none begins with a zero."""
     whole = [f"40063813339{number:02}" for number in range(60)]
-    assert list(lost_zero_warnings(frame(*whole), ["A"])) == []
-    assert list(lost_zero_warnings(frame(*whole, "0063813339310"), ["A"])) == []
-    (found,) = lost_zero_warnings(frame(*whole, "63813339310"), ["A"])
+    assert list(lost_leading_zero_warnings(frame(*whole), ["A"])) == []
+    assert list(lost_leading_zero_warnings(frame(*whole, "0063813339310"), ["A"])) == []
+    (found,) = lost_leading_zero_warnings(frame(*whole, "63813339310"), ["A"])
     assert found == "column 'A': 1 of 61 numbers are shorter than 13 digits; zeros may be lost"

@@ -13,9 +13,9 @@ from crossdock.reading.formats.text_decoding import (
     DecodingError,
     Piece,
     count_byte,
+    decode_into_record_pieces,
     decode_up_to_invalid_byte,
-    decoded_pieces,
-    records_at_lines,
+    read_decoded_records_at_lines,
     split_into_smaller_pieces,
     split_off_last_record,
 )
@@ -26,7 +26,7 @@ TEXTS = st.text(st.sampled_from('ab,"\nü'), min_size=1)
 @given(text=TEXTS, chunk=st.integers(1, 20), encoding=st.sampled_from(["utf-8", "cp1252", "utf-16-le"]))
 def test_pieces_are_the_text_split_between_records(text: str, chunk: int, encoding: str) -> None:
     """Only at line ends outside of quotes; each piece knows its first line, and the last one that it is the last."""
-    found = list(decoded_pieces(io.BytesIO(text.encode(encoding)), encoding, '"', name="f", chunk=chunk))
+    found = list(decode_into_record_pieces(io.BytesIO(text.encode(encoding)), encoding, '"', name="f", chunk=chunk))
     assert b"".join(piece.data for piece in found).decode() == text
     before = ""
     for piece in found:
@@ -52,7 +52,10 @@ def test_records_are_found_at_their_lines(records: list[bytes], chunk: int) -> N
     """Each second one is asked for, and is whole."""
     lines = [1 + sum(record.count(b"\n") for record in records[:number]) for number in range(len(records))]
     stream = io.BytesIO(b"".join(records))
-    assert list(records_at_lines(stream, "utf-8", '"', iter(lines[::2]), name="f", chunk=chunk)) == records[::2]
+    assert (
+        list(read_decoded_records_at_lines(stream, "utf-8", '"', iter(lines[::2]), name="f", chunk=chunk))
+        == records[::2]
+    )
 
 
 def test_text_ends_before_the_record_with_a_wrong_byte() -> None:
@@ -81,7 +84,7 @@ def test_bytes_are_counted(data: bytes, times: int) -> None:
 def test_what_to_do_depends_on_the_bytes(content: bytes, message: str, hint: str) -> None:
     """Another encoding is not called UTF-16 without a mark, and a truncated file not one of another encoding."""
     with pytest.raises((RefusedError, DecodingError)) as refused:
-        list(decoded_pieces(io.BytesIO(content), "utf-16", '"', name="f", chunk=1 << 10))
+        list(decode_into_record_pieces(io.BytesIO(content), "utf-16", '"', name="f", chunk=1 << 10))
     error = refused.value
     assert isinstance(error, RefusedError | DecodingError)
     assert message in str(error)

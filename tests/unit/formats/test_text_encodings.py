@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.delimited_files import read_rows
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
-from crossdock.reading.formats.text_decoding import check_encoding_name
+from crossdock.reading.formats.text_decoding import validate_encoding_name
 
 
 def _is_known(name: str) -> bool:
     try:
-        return check_encoding_name(name) == name
+        return validate_encoding_name(name) == name
     except ValueError:
         return False
 
@@ -41,7 +41,7 @@ def test_a_wrong_name_gets_the_nearest(name: str, near: str) -> None:
     """The error names an encoding that is written alike."""
     if not _is_known(name):
         with pytest.raises(ValueError, match=f"did you mean '{near}'"):
-            check_encoding_name(name)
+            validate_encoding_name(name)
 
 
 @pytest.mark.nightly(

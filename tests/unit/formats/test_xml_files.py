@@ -15,7 +15,13 @@ from tests.unit.formats.layouts import Content, layout, read
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import xml_files
-from crossdock.reading.formats.file_formats import Leniencies, looks_cut, read_rows, read_rows_at_lines, reader_of
+from crossdock.reading.formats.file_formats import (
+    LeniencyCounts,
+    get_reader_of_layout,
+    may_be_truncated,
+    read_rows,
+    read_rows_at_lines,
+)
 
 ORDERS = """<?xml version="1.0" encoding="UTF-8"?>
 <!-- of the warehouse -->
@@ -67,8 +73,10 @@ def test_declared_values_become_rows(monkeypatch: pytest.MonkeyPatch, chunk: int
     content = Content(data)
     assert pl.concat(read_rows_at_lines(content, layout(**FORM), [2], name="f")).rows() == ROWS[1:2]
     assert all(frame.height == 1 for frame in read_rows(content, layout(**FORM), name="f", batch_rows=1))
-    assert not looks_cut(content, layout(**FORM))
-    assert reader_of(layout(**FORM)).describe_cell_places(layout(**FORM), ["CITY"], 1) == {"CITY": "Address/City"}
+    assert not may_be_truncated(content, layout(**FORM))
+    assert get_reader_of_layout(layout(**FORM)).describe_cell_places(layout(**FORM), ["CITY"], 1) == {
+        "CITY": "Address/City"
+    }
 
 
 @pytest.mark.parametrize(
@@ -185,7 +193,7 @@ def test_columns_that_no_record_has_are_counted() -> None:
         ("<Item sku='1'/><Item><Name/></Item>", ""),
         ("", ""),
     ):
-        counted = Leniencies()
+        counted = LeniencyCounts()
         list(read_rows(Content(items(inside).encode()), layout(**PLAIN), name="f", leniencies=counted))
         assert str(counted) == shown
 
@@ -197,7 +205,7 @@ def test_elements_with_the_name_of_a_record_elsewhere_are_counted() -> None:
         ("<New><Item/><Item/></New><Item sku='1'><Name/></Item>", "2 elements with the name of a record not read"),
         ("<Item sku='1'><Name/><Part><Item/></Part></Item><Items/>", ""),
     ):
-        counted = Leniencies()
+        counted = LeniencyCounts()
         rows = pl.concat(read_rows(Content(items(inside).encode()), layout(**PLAIN), name="f", leniencies=counted))
         assert (rows.height, str(counted)) == (1, shown)
 
@@ -325,8 +333,8 @@ def test_a_stated_number_of_records_is_compared(old: str, new: str, says: str) -
     """A file with another number is refused at its end; one that states it is complete."""
     with pytest.raises(RefusedError, match=says):
         read(ORDERS.replace(old, new), FORM)
-    assert layout(**FORM).states_rows
-    assert not layout(**PLAIN).states_rows
+    assert layout(**FORM).states_row_count
+    assert not layout(**PLAIN).states_row_count
     form = {**FORM, "count": "/Orders/@count"}
     assert read(ORDERS.replace("<Orders>", "<Orders count=' 2 '>"), form).rows() == ROWS
 

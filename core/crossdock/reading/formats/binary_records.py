@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.cobol_copybook import Table
-from crossdock.reading.formats.file_formats import Leniencies
+from crossdock.reading.formats.file_formats import LeniencyCounts
 from crossdock.reading.formats.fixed_columns import (
     RAW,
     TEXT,
@@ -237,7 +237,7 @@ class _Column(Struct, frozen=True):
 
 
 def read_binary_records(
-    path: Openable, layout: FixedWidthFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
+    path: Openable, layout: FixedWidthFormat, *, name: str, batch_rows: int, leniencies: LeniencyCounts | None
 ) -> Iterator[pl.DataFrame]:
     """Read the chosen records, as `FormatReader.rows` describes.
 
@@ -249,7 +249,7 @@ def read_binary_records(
             raise RefusedError(
                 "the file is empty", where=name, hint="Fetch it again, or ask the sender.", code="file_empty"
             )
-        counted = leniencies if leniencies is not None else Leniencies()
+        counted = leniencies if leniencies is not None else LeniencyCounts()
         file = BinaryRecords(layout, name, counted)
         hierarchy = RecordHierarchy(
             name,
@@ -273,7 +273,7 @@ def read_hex_cells_at_lines(
 ) -> Mapping[int, Mapping[str, str]]:
     """Return the bytes of the columns of the records *lines*, in hexadecimal, by number and column."""
     with open_and_unpack_if_gzip(path, name=name) as opened:
-        file, wanted = BinaryRecords(layout, name, Leniencies()), set(lines)
+        file, wanted = BinaryRecords(layout, name, LeniencyCounts()), set(lines)
         framed = enumerate(file.framed_records(ByteStream(opened, name)), 1)
         first = takewhile(lambda record: record[0] <= max(wanted, default=0), framed)
         return {number: file.hex_cells(data, number, place) for number, (place, data) in first if number in wanted}
@@ -282,7 +282,7 @@ def read_hex_cells_at_lines(
 class BinaryRecords:
     """Splits records by type. Between two batches it keeps only what counts mean, so that threads may share it."""
 
-    def __init__(self, layout: FixedWidthFormat, name: str, leniencies: Leniencies) -> None:
+    def __init__(self, layout: FixedWidthFormat, name: str, leniencies: LeniencyCounts) -> None:
         self._layout, self._name, self._leniencies = layout, name, leniencies
         types, place = layout.complete_record_types, layout.type_code_place
         codes = {each: declared_type_code(each, kind) for each, kind in types.items()}
@@ -584,7 +584,7 @@ def find_row_making_occurs_table(layout: FixedWidthFormat) -> Table:
 
 
 def _rows_from_table_elements(
-    frames: Iterator[pl.DataFrame], table: Table, batch_rows: int, leniencies: Leniencies
+    frames: Iterator[pl.DataFrame], table: Table, batch_rows: int, leniencies: LeniencyCounts
 ) -> Iterator[pl.DataFrame]:
     """Make a row of each element of *table*, with the columns outside of it, and its number as ``TABLE(n)``."""
     inner = {name for element in table.elements for name in element.values()}

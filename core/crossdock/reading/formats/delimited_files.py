@@ -14,17 +14,17 @@ from crossdock.errors import RefusedError
 from crossdock.reading.formats.delimited_layout import DelimitedFormat, DelimitedRecordType
 from crossdock.reading.formats.file_formats import (
     HEADER_HINT,
-    FittingCells,
     FormatReader,
-    Leniencies,
-    check_column_names,
-    is_header_again,
-    is_header_in_other_notation,
+    LeniencyCounts,
+    RowWidthPolicy,
+    is_header_ignoring_case_and_marks,
+    is_repeated_header_row,
+    validate_column_names,
 )
-from crossdock.reading.formats.file_kind_and_encoding_mismatch import refuse_edi_message
+from crossdock.reading.formats.file_kind_and_encoding_mismatch import raise_if_edi_interchange
 from crossdock.reading.formats.parallel_map import map_in_parallel
 from crossdock.reading.formats.polars_parser import MAX_CELLS, PolarsParser, RecordFormat
-from crossdock.reading.formats.raw_bytes_of_shown_records import bytes_of_records_at_lines
+from crossdock.reading.formats.raw_record_bytes import read_raw_records_at_lines
 from crossdock.reading.formats.record_types import (
     RecordHierarchy,
     check_and_select_rows,
@@ -33,20 +33,20 @@ from crossdock.reading.formats.record_types import (
 )
 from crossdock.reading.formats.strict_parser import StrictParser
 from crossdock.reading.formats.text_decoding import (
-    Block,
-    Comments,
+    CommentRecognizer,
     DecodingError,
+    LineFilter,
     Piece,
-    Prepare,
+    TextOrSkippedLineCount,
+    decode_into_record_pieces,
     decode_up_to_invalid_byte,
-    decoded_pieces,
-    lacks_last_row_end,
-    records_at_lines,
+    is_last_row_end_missing,
+    read_decoded_records_at_lines,
+    skip_blank_lines,
+    skip_comment_lines,
+    skip_preamble_lines,
     split_into_smaller_pieces,
     split_off_last_record,
-    without_blank_lines,
-    without_comments,
-    without_preamble,
 )
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
@@ -68,18 +68,18 @@ _FREE = "".join(map(chr, range(0x0E, 0x1A)))  # the parser with polars uses othe
 
 class DelimitedRows:
     def __init__(
-        self, layout: DelimitedFormat, name: str, first: Piece, row_ends: RowEnds | None, leniencies: Leniencies
+        self, layout: DelimitedFormat, name: str, first: Piece, row_ends: RowEnds | None, leniencies: LeniencyCounts
     ) -> None:
         self._row_ends, marks = row_ends, row_ends.marks if row_ends else ""
         self._strict_parser = StrictParser(name, layout.delimiter, layout.quote, marks)
         self._trailer = layout.trailer
         self._trailer_cells = layout.trailer.prefix.split(layout.delimiter) if layout.trailer else None
-        self._leniencies, self._fitting = leniencies, FittingCells(layout.short_lines, layout.long_lines, leniencies)
+        self._leniencies, self._fitting = leniencies, RowWidthPolicy(layout.short_lines, layout.long_lines, leniencies)
         self._layout, self._crlf = layout, first.data.endswith(b"\r\n")
         line, cells = next(self._strict_parser.records(self._decoded_text(first), first.line))
         cells = [row_ends.restore_line_breaks(cell) for cell in cells] if row_ends else cells
         self._names = self._checked_header(cells, layout.names, line) if layout.header else layout.names or ()
-        if not layout.header and is_header_in_other_notation(cells, self._names):
+        if not layout.header and is_header_ignoring_case_and_marks(cells, self._names):
             self._strict_parser.raise_error(
                 "the first line is a header, and header: false is declared", line, hint=HEADER_HINT
             )
@@ -95,7 +95,7 @@ class DelimitedRows:
     def _parser_with_extra_column(self) -> PolarsParser | None:
         return (
             PolarsParser(self._record_format_for_polars([*self._names, _BESIDE]))
-            if self._fitting.allows_long_lines
+            if self._fitting.cuts_long_lines
             else None
         )
 
@@ -191,7 +191,7 @@ class DelimitedRows:
             if self._is_trailer(cells):
                 self._raise_early_trailer_error(text.split("\n")[start - line + 1 :], start)
             cells = self._fitting.pad_or_cut_cells(cells, width)  # noqa: PLW2901  as declared
-            if len(cells) == width and is_header_again(cells, self._names):
+            if len(cells) == width and is_repeated_header_row(cells, self._names):
                 hint = "Were files joined? Ask the sender to send them separately."
                 self._strict_parser.raise_error("a header line among the rows", start, hint=hint)
             if len(cells) != width:
@@ -206,10 +206,10 @@ class DelimitedRows:
         if self._is_trailer(cells):
             hint = "The file begins with its trailer. Fetch it again; if it never has a header, declare header: false."
             self._strict_parser.raise_error("the header is missing", line, hint=hint)
-        while self._fitting.allows_long_lines and len(cells) > 1 and not cells[-1]:
+        while self._fitting.cuts_long_lines and len(cells) > 1 and not cells[-1]:
             cells = cells[:-1]
         try:
-            check_column_names(cells)
+            validate_column_names(cells)
         except ValueError as error:
             hint = (
                 f"Ask the sender to correct the header. To give columns other names, declare skip_lines: {line},"
@@ -348,10 +348,10 @@ def read_rows(
     *,
     name: str,
     batch_rows: int = 100_000,
-    leniencies: Leniencies | None = None,
+    leniencies: LeniencyCounts | None = None,
     _chunk: int = _CHUNK_BYTES,
 ) -> Iterator[pl.DataFrame]:
-    counted = Leniencies() if leniencies is None else leniencies
+    counted = LeniencyCounts() if leniencies is None else leniencies
     with open_and_unpack_if_gzip(path, name=name) as stream:
         if layout.record_types and layout.records:
             parts = _frames_by_type(stream, layout, name, _chunk, counted)
@@ -377,12 +377,12 @@ def read_rows_at_lines(
     _chunk: int = _CHUNK_BYTES,
 ) -> Iterator[pl.DataFrame]:
     """Read the rows that begin at *lines* (ascending) of a file that `read_rows` has read to its end, much faster."""
-    counted = Leniencies()
+    counted = LeniencyCounts()
     with open_and_unpack_if_gzip(path, name=name) as stream:
         file, _ = _prepare_parser_and_pieces(stream, layout, name, _chunk, counted)
     with open_and_unpack_if_gzip(path, name=name) as stream:
         prepare, wanted = _combined_line_filter(layout, _row_ends_if_declared(layout), counted), iter(lines)
-        found = records_at_lines(
+        found = read_decoded_records_at_lines(
             stream, layout.encoding, layout.quote, wanted, name=name, chunk=_chunk, prepare=prepare
         )
         for frame in file.parse_records_at_lines(found, lines):
@@ -390,7 +390,7 @@ def read_rows_at_lines(
 
 
 def _prepare_parser_and_pieces(
-    stream: Readable, layout: DelimitedFormat, name: str, chunk: int, counted: Leniencies
+    stream: Readable, layout: DelimitedFormat, name: str, chunk: int, counted: LeniencyCounts
 ) -> tuple[DelimitedRows, Iterator[Piece]]:
     row_ends = _row_ends_if_declared(layout)
     first, cut = _first_record_and_other_pieces(stream, layout, name, chunk, row_ends, counted)
@@ -398,26 +398,26 @@ def _prepare_parser_and_pieces(
 
 
 def _frames_by_type(
-    stream: Readable, layout: DelimitedFormat, name: str, chunk: int, counted: Leniencies
+    stream: Readable, layout: DelimitedFormat, name: str, chunk: int, counted: LeniencyCounts
 ) -> Iterator[Mapping[str, pl.DataFrame]]:
     row_ends = _row_ends_if_declared(layout)
     first, cut = _first_record_and_other_pieces(stream, layout, name, chunk, row_ends, counted)
-    fitting = FittingCells(layout.short_lines, layout.long_lines, counted)
+    fitting = RowWidthPolicy(layout.short_lines, layout.long_lines, counted)
     records = DelimitedRecords(layout, name, fitting, crlf=first.data.endswith(b"\r\n"), row_ends=row_ends)
     return map_in_parallel(records.data_frames_by_record_type, records.small_pieces(chain([first], cut)))
 
 
 def _first_record_and_other_pieces(
-    stream: Readable, layout: DelimitedFormat, name: str, chunk: int, row_ends: RowEnds | None, counted: Leniencies
+    stream: Readable, layout: DelimitedFormat, name: str, chunk: int, row_ends: RowEnds | None, counted: LeniencyCounts
 ) -> tuple[Piece, Iterator[Piece]]:
     prepare = _combined_line_filter(layout, row_ends, counted)
-    cut = decoded_pieces(stream, layout.encoding, layout.quote, name=name, chunk=chunk, prepare=prepare)
+    cut = decode_into_record_pieces(stream, layout.encoding, layout.quote, name=name, chunk=chunk, prepare=prepare)
     first = next(cut, None)
     if first is None:
         hint = "It has not even a header: fetch it again, or ask the sender."
         raise RefusedError("the file is empty", where=name, hint=hint, code="file_empty")
     if layout.record_types is None:
-        refuse_edi_message(first.data, name=name)
+        raise_if_edi_interchange(first.data, name=name)
     return first, cut
 
 
@@ -425,31 +425,33 @@ def _row_ends_if_declared(layout: DelimitedFormat) -> RowEnds | None:
     return RowEnds(layout.row_end, layout.delimiter) if layout.row_end else None
 
 
-def _combined_line_filter(layout: DelimitedFormat, row_ends: RowEnds | None, counted: Leniencies) -> Prepare:
-    def prepare(blocks: Iterator[bytes]) -> Iterator[Block]:
+def _combined_line_filter(layout: DelimitedFormat, row_ends: RowEnds | None, counted: LeniencyCounts) -> LineFilter:
+    def prepare(blocks: Iterator[bytes]) -> Iterator[TextOrSkippedLineCount]:
         text = row_ends.with_line_feeds(blocks) if row_ends else blocks
-        found: Iterator[Block] = without_preamble(text, layout.skip_lines) if layout.skip_lines else text
+        found: Iterator[TextOrSkippedLineCount] = (
+            skip_preamble_lines(text, layout.skip_lines) if layout.skip_lines else text
+        )
         if layout.comment:
-            found = without_comments(found, _comments(layout, layout.comment, counted), layout.quote)
+            found = skip_comment_lines(found, _comments(layout, layout.comment, counted), layout.quote)
         if layout.blank_lines is None or layout.blank_lines == "refuse":
             return found
         blanks = "" if " " in layout.delimiter else " "
-        return without_blank_lines(found, layout.blank_lines, layout.quote, blanks=blanks, leniencies=counted)
+        return skip_blank_lines(found, layout.blank_lines, layout.quote, blanks=blanks, leniencies=counted)
 
     return prepare
 
 
-def _comments(layout: DelimitedFormat, prefix: str, counted: Leniencies) -> Comments:
+def _comments(layout: DelimitedFormat, prefix: str, counted: LeniencyCounts) -> CommentRecognizer:
     types = (layout.record_types or {}).values()
     declared = [len(each) for each in (layout.names, *(each.names for each in types)) if each]
-    return Comments(prefix, layout.delimiter, counted, declared)
+    return CommentRecognizer(prefix, layout.delimiter, counted, declared)
 
 
 class DelimitedReader(FormatReader[DelimitedFormat]):
     layout = DelimitedFormat
 
     def rows(
-        self, path: Openable, layout: DelimitedFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
+        self, path: Openable, layout: DelimitedFormat, *, name: str, batch_rows: int, leniencies: LeniencyCounts | None
     ) -> Iterator[pl.DataFrame]:
         return read_rows(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
 
@@ -460,15 +462,15 @@ class DelimitedReader(FormatReader[DelimitedFormat]):
             return super().rows_at_lines(path, layout, lines, name=name)
         return read_rows_at_lines(path, layout, lines, name=name)
 
-    def looks_cut(self, path: Openable, layout: DelimitedFormat) -> bool:
-        return not layout.marks_end and lacks_last_row_end(path, layout.encoding, layout.row_end)
+    def may_be_truncated(self, path: Openable, layout: DelimitedFormat) -> bool:
+        return not layout.marks_end and is_last_row_end_missing(path, layout.encoding, layout.row_end)
 
     def record_bytes_at_lines(
         self, path: Openable, layout: DelimitedFormat, lines: Sequence[int], *, name: str
     ) -> Mapping[int, bytes]:
         if layout.row_end is not None:
             return {}
-        return bytes_of_records_at_lines(path, lines, layout.encoding, layout.quote, name=name)
+        return read_raw_records_at_lines(path, lines, layout.encoding, layout.quote, name=name)
 
     def describe_cell_places(self, layout: DelimitedFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del line
@@ -484,7 +486,7 @@ class DelimitedRecords:
     """Splits records by type. It keeps nothing between two pieces, so that threads may share it."""
 
     def __init__(
-        self, layout: DelimitedFormat, name: str, fitting: FittingCells, *, crlf: bool, row_ends: RowEnds | None
+        self, layout: DelimitedFormat, name: str, fitting: RowWidthPolicy, *, crlf: bool, row_ends: RowEnds | None
     ) -> None:
         marks = row_ends.marks if row_ends else ""
         self._layout, self._row_ends, self._fitting = layout, row_ends, fitting

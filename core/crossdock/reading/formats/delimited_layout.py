@@ -8,14 +8,14 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.reading.formats.file_formats import BlankLines, FileLayout, LongLines, ShortLines, check_column_names
+from crossdock.reading.formats.file_formats import BlankLines, FileLayout, LongLines, ShortLines, validate_column_names
 from crossdock.reading.formats.record_types import (
     RecordType,
     check_record_types,
     has_trailer,
     states_record_count,
 )
-from crossdock.reading.formats.text_decoding import check_encoding_name
+from crossdock.reading.formats.text_decoding import validate_encoding_name
 from crossdock.values.config_base_types import ConfigModel, finding_about_key
 
 _DELIMITER = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f-\x9f\ufeff\ud800-\udfff]{1,8}|[\x01-\x08\x0b\x0c\x0e-\x19\x1b-\x1f]")
@@ -58,7 +58,7 @@ class Trailer(ConfigModel):
 class DelimitedRecordType(RecordType):
     """One type of record in a delimited file."""
 
-    names: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(check_column_names)]
+    names: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(validate_column_names)]
     """Its columns, with that of the code."""
 
     @property
@@ -76,7 +76,7 @@ class DelimitedFormat(FileLayout):
     """Encloses fields that hold delimiters or line ends; null where quotes are ordinary characters."""
     row_end: Annotated[str, AfterValidator(_checked_row_end)] | None = None
     """What ends each row, such as ``"&|\\n"``; LF and CR inside of rows are then text. Places count rows, not lines."""
-    encoding: Annotated[str, AfterValidator(check_encoding_name)] = "utf-8"
+    encoding: Annotated[str, AfterValidator(validate_encoding_name)] = "utf-8"
     """The character encoding by one of Python's names, such as utf-8, cp1252 (Windows), cp850 (DOS), utf-16, cp037
     (mainframe)."""
     skip_lines: Annotated[int, Field(ge=1, le=10_000)] | None = None
@@ -85,7 +85,7 @@ class DelimitedFormat(FileLayout):
     """How lines begin that are left out wherever they are, such as ``"#"``."""
     header: bool = True
     """Whether the first line names the columns."""
-    names: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(check_column_names)] | None = None
+    names: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(validate_column_names)] | None = None
     """The columns. Required without a header; with one, the header must be exactly this."""
     short_lines: ShortLines | None = None
     """Whether rows with too few fields are refused, or read as if empty ones followed (``pad``)."""
@@ -109,7 +109,7 @@ class DelimitedFormat(FileLayout):
         return self.record_type or 0
 
     @property
-    def states_rows(self) -> bool:
+    def states_row_count(self) -> bool:
         if self.record_types and self.records:
             return states_record_count(self.record_types, self.records)
         return self.trailer is not None and self.trailer.count is not None

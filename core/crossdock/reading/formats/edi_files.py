@@ -35,8 +35,8 @@ from crossdock.reading.formats.edi_segments_and_sets import (
     Segments,
     Separators,
 )
-from crossdock.reading.formats.file_formats import FormatReader, Leniencies
-from crossdock.reading.formats.raw_bytes_of_shown_records import bytes_of_records_at_segments
+from crossdock.reading.formats.file_formats import FormatReader, LeniencyCounts
+from crossdock.reading.formats.raw_record_bytes import read_raw_edi_records_at_segments
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.raw_rows_and_records import ELEMENT, LINE, REFUSED, record_number_column
@@ -345,7 +345,7 @@ class _EdiReader(FormatReader[_L]):
     _called: str  # what one set is called
 
     def rows(
-        self, path: Openable, layout: _L, *, name: str, batch_rows: int, leniencies: Leniencies | None
+        self, path: Openable, layout: _L, *, name: str, batch_rows: int, leniencies: LeniencyCounts | None
     ) -> Iterator[pl.DataFrame]:
         with open_and_unpack_if_gzip(path, name=name) as stream:
             segments = Segments(stream, name, layout.encoding, kind=self._kind)
@@ -359,7 +359,7 @@ class _EdiReader(FormatReader[_L]):
         self, path: Openable, layout: _L, lines: Sequence[int], *, name: str
     ) -> Mapping[int, bytes]:
         del layout
-        return bytes_of_records_at_segments(path, lines, name=name)
+        return read_raw_edi_records_at_segments(path, lines, name=name)
 
     def describe_cell_places(self, layout: _L, names: Sequence[str], line: int) -> Mapping[str, str]:
         del line

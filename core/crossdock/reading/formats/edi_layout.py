@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
-from crossdock.reading.formats.file_formats import FileLayout, check_column_names
-from crossdock.reading.formats.text_decoding import check_encoding_name
+from crossdock.reading.formats.file_formats import FileLayout, validate_column_names
+from crossdock.reading.formats.text_decoding import validate_encoding_name
 from crossdock.values import yaml_reader
 from crossdock.values.config_base_types import ConfigModel, finding_about_key
 
@@ -149,7 +149,7 @@ class EdiFormat(FileLayout):
         if not self.columns or not self.set_to_read:
             raise ValueError("needs a ready layout, or what is read (set or message) and its columns")
         try:
-            check_column_names(list(self.columns))
+            validate_column_names(list(self.columns))
         except ValueError as error:
             raise finding_about_key(("columns",), str(error)) from None
         if SET in self.loops:
@@ -168,7 +168,7 @@ class EdiFormat(FileLayout):
         raise NotImplementedError
 
     @property
-    def states_rows(self) -> bool:
+    def states_row_count(self) -> bool:
         """The envelope states the numbers of groups, sets and segments."""
         return True
 
@@ -181,7 +181,7 @@ class X12Format(EdiFormat):
     kind: Literal["x12"]
     set_: Annotated[str, Field(alias="set", pattern="^[0-9]{3}$")] = ""
     """The transaction set that is read, such as ``"945"``; those of other kinds are counted and not read."""
-    encoding: Annotated[str, AfterValidator(check_encoding_name)] = "utf-8"
+    encoding: Annotated[str, AfterValidator(validate_encoding_name)] = "utf-8"
     """The character encoding by one of Python's names."""
 
     @property
@@ -197,7 +197,7 @@ class EdifactFormat(EdiFormat):
     kind: Literal["edifact"]
     message: Annotated[str, Field(pattern="^[A-Z]{6}$")] = ""
     """The message that is read, such as ``DESADV``; those of other kinds are counted and not read."""
-    encoding: Annotated[str, AfterValidator(check_encoding_name)] | None = None
+    encoding: Annotated[str, AfterValidator(validate_encoding_name)] | None = None
     """The character encoding by one of Python's names; by default the one that UNB names, such as UNOC for Latin-1."""
 
     @property

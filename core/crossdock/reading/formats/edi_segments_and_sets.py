@@ -28,8 +28,8 @@ from crossdock.reading.formats.edi_layout import SEGMENT_TAG
 from crossdock.reading.formats.file_kind_and_encoding_mismatch import (
     DECLARE_UTF_8_HINT,
     HEAD,
-    Utf8Search,
-    refuse_other_kind,
+    MisdeclaredUtf8Search,
+    raise_if_head_shows_other_kind,
 )
 from crossdock.reading.wrappers.wrapper import Readable
 
@@ -130,7 +130,7 @@ class Segments:
                 while len(data) < HEAD and (more_data := self._stream.read(_CHUNK_BYTES)):
                     data += more_data
                 self._decoder = codecs.getincrementaldecoder(self._detect_encoding(data))()
-                self._search = Utf8Search(self._decoded_as)
+                self._search = MisdeclaredUtf8Search(self._decoded_as)
             self._is_whole, self._bytes = not data, self._bytes + len(data)
             try:
                 more = self._decoder.decode(data, final=not data)
@@ -162,7 +162,7 @@ class Segments:
                 )
             if named is None and not head.lstrip().startswith((b"UNA", b"UNB")):
                 encoding = "utf-8"  # of a file that is refused as another kind
-        refuse_other_kind(head[:HEAD], encoding, name=self._name)
+        raise_if_head_shows_other_kind(head[:HEAD], encoding, name=self._name)
         self._decoded_as = encoding
         return "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
 

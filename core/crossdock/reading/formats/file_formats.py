@@ -31,19 +31,19 @@ def names_that_identify_header(names: Sequence[str]) -> Sequence[str]:
     return names[:-1] if len(names) > _TELLING else names
 
 
-def is_header_again(cells: Sequence[str], names: Sequence[str]) -> bool:
+def is_repeated_header_row(cells: Sequence[str], names: Sequence[str]) -> bool:
     """Return whether a row is the header, or has all its names in another order, as that of a file that was joined."""
     begin = names_that_identify_header(names)
     return list(cells[: len(begin)]) == list(begin) or sorted(cells) == sorted(names)
 
 
-def is_header_in_other_notation(cells: Sequence[str], names: Sequence[str]) -> bool:
+def is_header_ignoring_case_and_marks(cells: Sequence[str], names: Sequence[str]) -> bool:
     """Return whether the first row of a file without a header is one: the names but for case, blanks and marks."""
     letters = [*map(letters_of_column_name, names)]
     return all(letters) and [*map(letters_of_column_name, cells)] == letters
 
 
-def check_column_names(names: Sequence[str]) -> Sequence[str]:
+def validate_column_names(names: Sequence[str]) -> Sequence[str]:
     """Raise ValueError if names of a header are empty, repeated or reserved. It quotes no name, which may be data."""
     if len(names) > MAX_COLUMNS:
         raise ValueError(f"{len(names)} columns, more than the limit of {MAX_COLUMNS}")
@@ -109,7 +109,7 @@ _LINES: dict[Leniency, str] = {
 }
 
 
-class Leniencies:
+class LeniencyCounts:
     """Counts for one file. Threads may share it."""
 
     def __init__(self) -> None:
@@ -123,37 +123,37 @@ class Leniencies:
     @property
     def elsewhere(self) -> str:
         """What has the name of a record, and may be one that was not read; empty if there is nothing of the kind."""
-        return self._text(["elsewhere"])
+        return self._counts_as_text(["elsewhere"])
 
     def __bool__(self) -> bool:
         return bool(self._counts)
 
     def __str__(self) -> str:
-        return self._text(_SENTENCES)
+        return self._counts_as_text(_SENTENCES)
 
-    def _text(self, of: Iterable[Leniency]) -> str:
+    def _counts_as_text(self, of: Iterable[Leniency]) -> str:
         counted = ((what, self._counts[what]) for what in of if self._counts[what])
         return ", ".join(
             _SENTENCES[what].format(f"{number:,} {_LINES[what]}{'s' * (number != 1)}") for what, number in counted
         )
 
 
-class FittingCells(Struct, frozen=True):
+class RowWidthPolicy(Struct, frozen=True):
     short_lines: ShortLines | None
     long_lines: LongLines | None
-    leniencies: Leniencies
+    leniencies: LeniencyCounts
 
     def pad_or_cut_cells(self, cells: list[str], width: int) -> list[str]:
         if len(cells) < width and self.short_lines == "pad":
             self.leniencies.add("short", 1)
             return cells + [""] * (width - len(cells))
-        if len(cells) > width and (self.long_lines == "drop" or (self.allows_long_lines and not any(cells[width:]))):
+        if len(cells) > width and (self.long_lines == "drop" or (self.cuts_long_lines and not any(cells[width:]))):
             self.leniencies.add("long", 1)
             return cells[:width]
         return cells
 
     @property
-    def allows_long_lines(self) -> bool:
+    def cuts_long_lines(self) -> bool:
         return self.long_lines not in {None, "refuse"}
 
 
@@ -173,23 +173,23 @@ class FileLayout(ConfigModel):
         """Whether such a record without a row is one row all the same: no stream reads single rows."""
         return self._keeps_empty_groups
 
-    def with_groups(self, groups: Collection[tuple[str, ...]], *, keeps_empty: bool = False) -> Self:
+    def copy_with_record_groups(self, groups: Collection[tuple[str, ...]], *, keeps_empty: bool = False) -> Self:
         copied = self.model_copy()
         copied._groups, copied._keeps_empty_groups = groups, keeps_empty  # noqa: SLF001  of the same class
         return copied
 
     @property
-    def states_rows(self) -> bool:
+    def states_row_count(self) -> bool:
         """Whether a file states how many rows it has, so that it is noticed if some are missing."""
         return False
 
     @property
-    def reads_names(self) -> bool:
+    def depends_on_file_name(self) -> bool:
         """Whether the name of a file is a part of what it says, so that files of the same bytes differ."""
         return False
 
     @property
-    def has_paths(self) -> bool:
+    def has_json_object_rows(self) -> bool:
         """Whether rows are JSON objects, whose members are named by dotted paths."""
         return False
 
@@ -204,7 +204,7 @@ class FormatReader(ABC, Generic[L]):
 
     @abstractmethod
     def rows(
-        self, path: Openable, layout: L, *, name: str, batch_rows: int, leniencies: Leniencies | None
+        self, path: Openable, layout: L, *, name: str, batch_rows: int, leniencies: LeniencyCounts | None
     ) -> Iterator[pl.DataFrame]:
         """Yield the rows of a file in their order, in at least one frame and in bounded memory.
 
@@ -234,7 +234,7 @@ class FormatReader(ABC, Generic[L]):
             if frame.height and frame[LINE][-1] >= wanted[-1]:
                 return
 
-    def looks_cut(self, path: Openable, layout: L) -> bool:  # noqa: ARG002  for subclasses
+    def may_be_truncated(self, path: Openable, layout: L) -> bool:  # noqa: ARG002  for subclasses
         """Return whether a file may have been cut unnoticed: its format marks no end, and the last row has none."""
         return False
 
@@ -265,7 +265,7 @@ class FormatReader(ABC, Generic[L]):
         """Describe for people where the cells *names* of the record on *line* are."""
 
 
-DEFAULT = "delimited"
+DEFAULT_KIND = "delimited"
 FORMATS: Mapping[str, tuple[str, str]] = {  # kind -> module and reader
     "delimited": ("delimited_files", "DelimitedReader"),
     "fixed_width": ("fixed_width_rows", "FixedWidthReader"),
@@ -282,18 +282,18 @@ FORMATS: Mapping[str, tuple[str, str]] = {  # kind -> module and reader
 
 
 @cache
-def _reader(kind: str) -> FormatReader[Any]:
+def _load_reader_of_kind(kind: str) -> FormatReader[Any]:
     module, name = FORMATS[kind]
     reader: FormatReader[Any] = getattr(import_module(f"crossdock.reading.formats.{module}"), name)()
     return reader
 
 
 def _kind_of_layout(value: Any) -> Any:
-    return value.get("kind", DEFAULT) if isinstance(value, Mapping) else getattr(value, "kind", DEFAULT)
+    return value.get("kind", DEFAULT_KIND) if isinstance(value, Mapping) else getattr(value, "kind", DEFAULT_KIND)
 
 
 def _validate_layout(kind: str, value: Any, info: ValidationInfo) -> FileLayout:
-    layout: FileLayout = _reader(kind).layout.model_validate(value, context=info.context)
+    layout: FileLayout = _load_reader_of_kind(kind).layout.model_validate(value, context=info.context)
     return layout
 
 
@@ -304,8 +304,8 @@ def _pydantic_core_schema(_source: Any, _handler: Any) -> core_schema.CoreSchema
     return core_schema.tagged_union_schema(choices, _kind_of_layout)
 
 
-def _json_schema(_schema: Any, handler: Any) -> Any:
-    layouts = tuple(Annotated[_reader(kind).layout, Tag(kind)] for kind in FORMATS)
+def _json_schema_of_all_layouts(_schema: Any, handler: Any) -> Any:
+    layouts = tuple(Annotated[_load_reader_of_kind(kind).layout, Tag(kind)] for kind in FORMATS)
     every: Any = Annotated[Union[layouts], Discriminator(_kind_of_layout)]  # noqa: UP007  it is made
     return handler(TypeAdapter(every).core_schema)
 
@@ -314,11 +314,11 @@ if TYPE_CHECKING:
     FileFormat = FileLayout
     """The layout of a file; without ``kind``, of a delimited one."""
 else:
-    FileFormat = Annotated[FileLayout, GetPydanticSchema(_pydantic_core_schema, _json_schema)]
+    FileFormat = Annotated[FileLayout, GetPydanticSchema(_pydantic_core_schema, _json_schema_of_all_layouts)]
 
 
-def reader_of(layout: FileFormat) -> FormatReader[Any]:
-    return _reader(_kind_of_layout(layout))
+def get_reader_of_layout(layout: FileFormat) -> FormatReader[Any]:
+    return _load_reader_of_kind(_kind_of_layout(layout))
 
 
 def read_rows(
@@ -327,17 +327,17 @@ def read_rows(
     *,
     name: str,
     batch_rows: int = 100_000,
-    leniencies: Leniencies | None = None,
+    leniencies: LeniencyCounts | None = None,
 ) -> Iterator[pl.DataFrame]:
     """Yield the rows of a file, as `FormatReader.rows` describes."""
-    return reader_of(layout).rows(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
+    return get_reader_of_layout(layout).rows(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
 
 
 def read_rows_at_lines(
     path: Openable, layout: FileFormat, lines: Sequence[int], *, name: str
 ) -> Iterator[pl.DataFrame]:
-    return reader_of(layout).rows_at_lines(path, layout, lines, name=name)
+    return get_reader_of_layout(layout).rows_at_lines(path, layout, lines, name=name)
 
 
-def looks_cut(path: Openable, layout: FileFormat) -> bool:
-    return reader_of(layout).looks_cut(path, layout)
+def may_be_truncated(path: Openable, layout: FileFormat) -> bool:
+    return get_reader_of_layout(layout).may_be_truncated(path, layout)

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from crossdock.errors import ConfigError, RefusedError
-from crossdock.reading.formats.file_formats import FileFormat, read_rows, reader_of
+from crossdock.reading.formats.file_formats import FileFormat, get_reader_of_layout, read_rows
 from crossdock.reading.formats.file_kind_and_encoding_mismatch import HEAD
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable
@@ -47,14 +47,14 @@ def read_first_records_and_count_rows(path: Openable, layout: FileFormat, number
                         refused, where=name, hint="The other sets can be read.", code="file_damaged"
                     )
                     continue
-                places = reader_of(layout).describe_cell_places(layout, list(row), line)
+                places = get_reader_of_layout(layout).describe_cell_places(layout, list(row), line)
                 cells = {name: (places[name], cell) for name, cell in row.items()}
                 records.append((line, _json_values_by_path(row[JSON], places[JSON]) if JSON in row else cells))
     except RefusedError as refused:
         error = refused
     lines = [line for line, _ in records]
-    cell_bytes = reader_of(layout).hex_cells_at_lines(path, layout, lines, name=name)
-    raw = reader_of(layout).record_bytes_at_lines(path, layout, lines, name=name)
+    cell_bytes = get_reader_of_layout(layout).hex_cells_at_lines(path, layout, lines, name=name)
+    raw = get_reader_of_layout(layout).record_bytes_at_lines(path, layout, lines, name=name)
     return FirstRecords(name, records, rows, error, cell_bytes, raw)
 
 
@@ -72,19 +72,21 @@ def read_first_bytes(path: Path) -> bytes:
 
 def _json_values_by_path(text: str, place: str) -> Mapping[str, tuple[str, str]]:
     """Return the members of a JSON object by dotted paths, those of lists by their numbers from 0."""
-    return {path: (place, value) for path, value in _leaf_texts(exact_json.loads_trusted_canonical(text), "")}
+    return {
+        path: (place, value) for path, value in _json_leaf_texts_by_path(exact_json.loads_trusted_canonical(text), "")
+    }
 
 
-def _leaf_texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
+def _json_leaf_texts_by_path(value: Any, path: str) -> Iterator[tuple[str, str]]:
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
     if inner:
         for name, each in inner:
-            yield from _leaf_texts(each, f"{path}.{name}" if path else str(name))
+            yield from _json_leaf_texts_by_path(each, f"{path}.{name}" if path else str(name))
     else:
         yield path, value if isinstance(value, str) else exact_json.dumps(value).decode()
 
 
-def first_lines(path: Path, number: int, *, encoding: str, length: int | None) -> list[str]:
+def read_first_lines(path: Path, number: int, *, encoding: str, length: int | None) -> list[str]:
     """Return the first *number* lines of *path*, or records of *length* characters. Invalid bytes become U+FFFD."""
     with open_and_unpack_if_gzip(path, name=path.name) as stream:
         data = stream.read(_MOST_BYTES)
@@ -99,7 +101,7 @@ def first_lines(path: Path, number: int, *, encoding: str, length: int | None) -
     return lines[:number] if lines[-1] or len(lines) > number else lines[:-1]
 
 
-def with_rulers(lines: Sequence[str], width: int) -> Iterator[str]:
+def add_position_rulers(lines: Sequence[str], width: int) -> Iterator[str]:
     """Yield *lines* below rulers that number the positions, at most *width* positions side by side."""
     longest = max(map(len, lines), default=0)
     margin = len(str(len(lines)))

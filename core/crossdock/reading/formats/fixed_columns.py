@@ -13,7 +13,7 @@ from typing import Annotated, Literal, Self
 import polars as pl
 from pydantic import Field, model_validator
 
-from crossdock.reading.formats.text_decoding import FILLER, MAX_RECORD_BYTES
+from crossdock.reading.formats.text_decoding import EXTRA_BYTE_FILLER, MAX_RECORD_BYTES
 from crossdock.values.config_base_types import ConfigModel
 
 FixedUsage = Literal["packed", "binary", "binary_little_endian", "hex"]
@@ -120,7 +120,7 @@ def cell_expression(column: FixedColumn, encoding: str, *, in_bytes: bool = Fals
     """
     if column.usage is not None:
         return _packed_text(column) if column.usage == "packed" else _binary_text(column)
-    raw = _text_slice(column).str.replace_all(FILLER, "", literal=True) if in_bytes else _text_slice(column)
+    raw = _text_slice(column).str.replace_all(EXTRA_BYTE_FILLER, "", literal=True) if in_bytes else _text_slice(column)
     if column.decimals is None:
         return _without_padding(raw, column)
     digits, sign, unit = raw, pl.lit(""), column.length - 1
@@ -151,8 +151,8 @@ def is_invalid_cell(column: FixedColumn, encoding: str, *, in_bytes: bool = Fals
     if column.decimals is None:
         if not in_bytes:
             return None
-        return (pl.col(TEXT).str.slice(column.at - 1, 1) == FILLER) | (
-            pl.col(TEXT).str.slice(column.last_position, 1) == FILLER
+        return (pl.col(TEXT).str.slice(column.at - 1, 1) == EXTRA_BYTE_FILLER) | (
+            pl.col(TEXT).str.slice(column.last_position, 1) == EXTRA_BYTE_FILLER
         )
     fill = re.escape(column.fill if column.padding != "none" else "0")
     digits = {

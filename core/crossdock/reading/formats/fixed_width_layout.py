@@ -11,7 +11,7 @@ from msgspec import Struct
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.cobol_copybook import Copybook, Items, RecordLayout, Table, build_record_layout
-from crossdock.reading.formats.file_formats import BlankLines, FileLayout, LongLines, ShortLines, check_column_names
+from crossdock.reading.formats.file_formats import BlankLines, FileLayout, LongLines, ShortLines, validate_column_names
 from crossdock.reading.formats.fixed_columns import MAX_POSITION, FixedColumn
 from crossdock.reading.formats.record_types import (
     RecordType,
@@ -21,9 +21,9 @@ from crossdock.reading.formats.record_types import (
     states_record_count,
 )
 from crossdock.reading.formats.text_decoding import (
-    check_encoding_name,
     is_encoding_without_shift_codes,
-    is_single_byte,
+    is_single_byte_encoding,
+    validate_encoding_name,
 )
 from crossdock.values.config_base_types import ConfigModel, finding_about_key
 
@@ -40,7 +40,7 @@ P = TypeVar("P", bound=_Placed)
 
 def sort_and_refuse_overlaps(columns: Mapping[str, P]) -> Mapping[str, P]:
     """Return *columns* by their positions. Raises ValueError if two overlap, or names cannot be those of columns."""
-    check_column_names(list(columns))
+    validate_column_names(list(columns))
     placed = sorted(columns.items(), key=lambda item: item[1].at)
     for (name, column), (other, following) in pairwise(placed):
         if following.at <= column.last_position:
@@ -107,7 +107,7 @@ class FixedWidthFormat(FileLayout):
     """
 
     kind: Literal["fixed_width"]
-    encoding: Annotated[str, AfterValidator(check_encoding_name)] = "utf-8"
+    encoding: Annotated[str, AfterValidator(validate_encoding_name)] = "utf-8"
     """The character encoding by one of Python's names, such as utf-8, cp1252 (Windows), cp037 or cp273 (mainframe)."""
     line_end: Literal["line_feed", "nel", "none", "rdw", "bdw"] = "line_feed"
     """What ends each record: LF or CRLF (``line_feed``), the same in the whole file; NEL, U+0085 (``nel``); or nothing
@@ -226,7 +226,7 @@ class FixedWidthFormat(FileLayout):
         return columns_with_ancestors(self.type_to_read, self.complete_record_types)
 
     @property
-    def states_rows(self) -> bool:
+    def states_row_count(self) -> bool:
         return states_record_count(self.complete_record_types, self.type_to_read)
 
     @property
@@ -260,7 +260,7 @@ class FixedWidthFormat(FileLayout):
                 raise finding_about_key(("record_types", name), "the copybook has its columns and its length")
 
     def _check_binary(self) -> None:
-        if not is_single_byte(self.encoding):
+        if not is_single_byte_encoding(self.encoding):
             message = "records are bytes: declare an encoding of one byte for each character, such as cp037 or cp1252"
             raise finding_about_key(("encoding",), message)
         if self.count == "characters":

@@ -16,12 +16,12 @@ from crossdock.reading.formats.binary_records import (
     read_binary_records,
     read_hex_cells_at_lines,
 )
-from crossdock.reading.formats.file_formats import FormatReader, Leniencies, is_header_in_other_notation
+from crossdock.reading.formats.file_formats import FormatReader, LeniencyCounts, is_header_ignoring_case_and_marks
 from crossdock.reading.formats.fixed_columns import TEXT, FixedColumn, cell_expression, is_invalid_cell
 from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 from crossdock.reading.formats.parallel_map import map_in_parallel
 from crossdock.reading.formats.polars_parser import MAX_CELLS
-from crossdock.reading.formats.raw_bytes_of_shown_records import bytes_of_records_at_lines
+from crossdock.reading.formats.raw_record_bytes import read_raw_records_at_lines
 from crossdock.reading.formats.record_types import (
     RecordHierarchy,
     ancestors_and_self_with_prefixes,
@@ -30,18 +30,18 @@ from crossdock.reading.formats.record_types import (
     field_places,
 )
 from crossdock.reading.formats.text_decoding import (
-    FILLER,
-    Block,
-    ByteWidthTable,
+    EXTRA_BYTE_FILLER,
+    ByteWidthPaddingTable,
     DecodingError,
+    LineFilter,
     Piece,
-    Prepare,
+    TextOrSkippedLineCount,
+    decode_into_record_pieces,
     decode_up_to_invalid_byte,
-    decoded_pieces,
-    lacks_last_row_end,
+    is_last_row_end_missing,
+    skip_blank_lines,
+    skip_preamble_lines,
     split_into_smaller_pieces,
-    without_blank_lines,
-    without_preamble,
 )
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
@@ -56,7 +56,7 @@ def read_fixed_width(
     *,
     name: str,
     batch_rows: int = 100_000,
-    leniencies: Leniencies | None = None,
+    leniencies: LeniencyCounts | None = None,
     _chunk: int = _CHUNK_BYTES,
 ) -> Iterator[pl.DataFrame]:
     """Read the chosen records, as `FormatReader.rows` describes. Without line ends, `_line` counts records."""
@@ -64,7 +64,7 @@ def read_fixed_width(
         yield from read_binary_records(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
         return
     with open_and_unpack_if_gzip(path, name=name) as stream:
-        counted = leniencies if leniencies is not None else Leniencies()
+        counted = leniencies if leniencies is not None else LeniencyCounts()
         cut = record_pieces(stream, layout, name=name, chunk=_chunk, leniencies=counted)
         first = next(cut, None)
         if first is None:
@@ -98,16 +98,16 @@ def _is_header(first: Piece, layout: FixedWidthFormat) -> bool:
     """Return whether the first line has the names of the columns, in whatever notation, as no row has."""
     columns = layout.complete_record_types[layout.type_to_read].columns
     names = sorted(columns, key=lambda name: columns[name].at)
-    return is_header_in_other_notation([first.data.decode(errors="replace")], ["".join(names)])
+    return is_header_ignoring_case_and_marks([first.data.decode(errors="replace")], ["".join(names)])
 
 
 class _FixedWidthRows:
     """Splits lines by type. It keeps nothing between two pieces, so that threads may share it."""
 
-    def __init__(self, layout: FixedWidthFormat, lines: RecordLines, leniencies: Leniencies) -> None:
+    def __init__(self, layout: FixedWidthFormat, lines: RecordLines, leniencies: LeniencyCounts) -> None:
         self._layout, self._lines, self._leniencies = layout, lines, leniencies
         in_bytes = layout.count == "bytes"
-        self._types, self._widths = layout.complete_record_types, ByteWidthTable(layout.encoding)
+        self._types, self._widths = layout.complete_record_types, ByteWidthPaddingTable(layout.encoding)
         self._columns = max(len(kind.columns) for kind in self._types.values())
         self._cells = {
             name: [
@@ -146,7 +146,7 @@ class _FixedWidthRows:
         position = self._layout.type_code_place
         if position is None:
             return {name: lines for name in self._types if lines.height}
-        code = pl.col(TEXT).str.slice(position.at - 1, position.length).str.strip_chars_end(f" {FILLER}")
+        code = pl.col(TEXT).str.slice(position.at - 1, position.length).str.strip_chars_end(f" {EXTRA_BYTE_FILLER}")
         names = list(self._codes.values())
         if self._otherwise is None:
             unknown = lines.filter(~code.is_in(list(self._codes)))
@@ -233,12 +233,12 @@ class FixedWidthReader(FormatReader[FixedWidthFormat]):
     layout = FixedWidthFormat
 
     def rows(
-        self, path: Openable, layout: FixedWidthFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
+        self, path: Openable, layout: FixedWidthFormat, *, name: str, batch_rows: int, leniencies: LeniencyCounts | None
     ) -> Iterator[pl.DataFrame]:
         return read_fixed_width(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
 
-    def looks_cut(self, path: Openable, layout: FixedWidthFormat) -> bool:
-        return not layout.marks_end and lacks_last_row_end(path, layout.encoding, layout.row_end)
+    def may_be_truncated(self, path: Openable, layout: FixedWidthFormat) -> bool:
+        return not layout.marks_end and is_last_row_end_missing(path, layout.encoding, layout.row_end)
 
     def hex_cells_at_lines(
         self, path: Openable, layout: FixedWidthFormat, lines: Sequence[int], *, name: str
@@ -252,7 +252,7 @@ class FixedWidthReader(FormatReader[FixedWidthFormat]):
     ) -> Mapping[int, bytes]:
         if layout.line_end != "line_feed" or layout.has_binary_records:
             return {}
-        return bytes_of_records_at_lines(path, lines, layout.encoding, None, name=name)
+        return read_raw_records_at_lines(path, lines, layout.encoding, None, name=name)
 
     def describe_cell_places(self, layout: FixedWidthFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del names, line
@@ -280,11 +280,11 @@ _TWO_SYSTEMS = "Were files of two systems joined? Ask the sender to send them se
 
 
 def record_pieces(
-    stream: Readable, layout: FixedWidthFormat, *, name: str, chunk: int, leniencies: Leniencies | None = None
+    stream: Readable, layout: FixedWidthFormat, *, name: str, chunk: int, leniencies: LeniencyCounts | None = None
 ) -> Iterator[Piece]:
-    """Yield records as lines of UTF-8. If positions count bytes, `FILLER` pads wide characters."""
-    prepare = _combined_line_converter_and_filter(layout, Leniencies() if leniencies is None else leniencies)
-    return decoded_pieces(stream, layout.encoding, None, name=name, chunk=chunk, prepare=prepare)
+    """Yield records as lines of UTF-8. If positions count bytes, `EXTRA_BYTE_FILLER` pads wide characters."""
+    prepare = _combined_line_converter_and_filter(layout, LeniencyCounts() if leniencies is None else leniencies)
+    return decode_into_record_pieces(stream, layout.encoding, None, name=name, chunk=chunk, prepare=prepare)
 
 
 class RecordLines:
@@ -335,27 +335,29 @@ class RecordLines:
         )
 
 
-def _combined_line_converter_and_filter(layout: FixedWidthFormat, leniencies: Leniencies) -> Prepare:
-    def prepare(blocks: Iterator[bytes]) -> Iterator[Block]:
+def _combined_line_converter_and_filter(layout: FixedWidthFormat, leniencies: LeniencyCounts) -> LineFilter:
+    def prepare(blocks: Iterator[bytes]) -> Iterator[TextOrSkippedLineCount]:
         lines = _padded_to_byte_positions(blocks, layout.encoding) if layout.count == "bytes" else blocks
         if layout.line_end == "nel":
             lines = _nel_as_lf(lines)
         elif layout.line_end == "none" and layout.length:
             lines = _split_by_length(lines, layout.length)
-        found: Iterator[Block] = without_preamble(lines, layout.skip_lines) if layout.skip_lines else lines
+        found: Iterator[TextOrSkippedLineCount] = (
+            skip_preamble_lines(lines, layout.skip_lines) if layout.skip_lines else lines
+        )
         if layout.blank_lines is None or layout.blank_lines == "refuse":
             return found
-        return without_blank_lines(found, layout.blank_lines, None, blanks=" ", leniencies=leniencies)
+        return skip_blank_lines(found, layout.blank_lines, None, blanks=" ", leniencies=leniencies)
 
     return prepare
 
 
 def _padded_to_byte_positions(blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
     """Fill up characters so that their positions are those of bytes. Bytes that are not text are passed on."""
-    decoder, widths = codecs.getincrementaldecoder("utf-8")("surrogateescape"), ByteWidthTable(encoding)
+    decoder, widths = codecs.getincrementaldecoder("utf-8")("surrogateescape"), ByteWidthPaddingTable(encoding)
     for block in blocks:
         text = decoder.decode(block)
-        if FILLER in text:
+        if EXTRA_BYTE_FILLER in text:
             raise DecodingError("U+FDD0, which is not a character", _BINARY)
         yield text.translate(widths).encode(errors="surrogateescape")
     yield decoder.decode(b"", final=True).encode(errors="surrogateescape")

@@ -15,10 +15,10 @@ import polars as pl
 from pydantic import AfterValidator, model_validator
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.file_formats import FileLayout, FormatReader, Leniencies
-from crossdock.reading.formats.file_kind_and_encoding_mismatch import HEAD, refuse_other_kind
-from crossdock.reading.formats.raw_bytes_of_shown_records import bytes_of_records_at_lines
-from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES, lacks_last_row_end
+from crossdock.reading.formats.file_formats import FileLayout, FormatReader, LeniencyCounts
+from crossdock.reading.formats.file_kind_and_encoding_mismatch import HEAD, raise_if_head_shows_other_kind
+from crossdock.reading.formats.raw_record_bytes import read_raw_records_at_lines
+from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES, is_last_row_end_missing
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values import exact_json
@@ -40,7 +40,7 @@ class JsonLinesFormat(FileLayout):
     kind: Literal["json_lines"]
 
     @property
-    def has_paths(self) -> bool:
+    def has_json_object_rows(self) -> bool:
         return True
 
 
@@ -50,21 +50,21 @@ class JsonLinesReader(FormatReader[JsonLinesFormat]):
     layout = JsonLinesFormat
 
     def rows(
-        self, path: Openable, layout: JsonLinesFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
+        self, path: Openable, layout: JsonLinesFormat, *, name: str, batch_rows: int, leniencies: LeniencyCounts | None
     ) -> Iterator[pl.DataFrame]:
         del layout, leniencies
         with open_and_unpack_if_gzip(path, name=name) as stream:
             yield from frames_of_objects(_canonical_objects(stream, name), batch_rows)
 
-    def looks_cut(self, path: Openable, layout: JsonLinesFormat) -> bool:
+    def may_be_truncated(self, path: Openable, layout: JsonLinesFormat) -> bool:
         del layout
-        return lacks_last_row_end(path, "utf-8", None)
+        return is_last_row_end_missing(path, "utf-8", None)
 
     def record_bytes_at_lines(
         self, path: Openable, layout: JsonLinesFormat, lines: Sequence[int], *, name: str
     ) -> Mapping[int, bytes]:
         del layout
-        return bytes_of_records_at_lines(path, lines, "utf-8", None, name=name)
+        return read_raw_records_at_lines(path, lines, "utf-8", None, name=name)
 
     def describe_cell_places(self, layout: JsonLinesFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del layout
@@ -97,7 +97,7 @@ def read_and_check_first_block(stream: Readable, name: str) -> bytes:
         hint = "Ask the sender for one byte order mark or none, or fetch the file again."
         raise RefusedError("begins with two byte order marks", where=f"{name}:1", hint=hint, code="encoding_wrong")
     if not block.lstrip().startswith((b"{", b"[")) or b"\0" in block[:HEAD]:
-        refuse_other_kind(block[:HEAD], "utf-8", name=name, expected="JSON")
+        raise_if_head_shows_other_kind(block[:HEAD], "utf-8", name=name, expected="JSON")
     return block
 
 
@@ -200,11 +200,11 @@ class JsonFormat(FileLayout):
     """The path of a member outside of the records that states their number."""
 
     @property
-    def has_paths(self) -> bool:
+    def has_json_object_rows(self) -> bool:
         return True
 
     @property
-    def states_rows(self) -> bool:
+    def states_row_count(self) -> bool:
         return self.count is not None
 
     @model_validator(mode="after")
@@ -221,7 +221,7 @@ class JsonReader(FormatReader[JsonFormat]):
     layout = JsonFormat
 
     def rows(
-        self, path: Openable, layout: JsonFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
+        self, path: Openable, layout: JsonFormat, *, name: str, batch_rows: int, leniencies: LeniencyCounts | None
     ) -> Iterator[pl.DataFrame]:
         del leniencies
         with open_and_unpack_if_gzip(path, name=name) as stream:

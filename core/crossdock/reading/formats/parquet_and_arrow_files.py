@@ -11,8 +11,8 @@ import polars as pl
 from pydantic import AfterValidator, Field
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.file_formats import FileLayout, FormatReader, Leniencies, check_column_names
-from crossdock.reading.formats.file_kind_and_encoding_mismatch import HEAD, raise_not_columnar_error
+from crossdock.reading.formats.file_formats import FileLayout, FormatReader, LeniencyCounts, validate_column_names
+from crossdock.reading.formats.file_kind_and_encoding_mismatch import HEAD, raise_not_parquet_or_arrow_error
 from crossdock.reading.formats.limited_process import Limits, ReaderTask, cell_errors_as_file_refusals, running_task
 from crossdock.reading.formats.parquet_and_arrow_reader_process import DAMAGED, TOO_MUCH
 from crossdock.reading.wrappers.wrapper import Openable
@@ -25,7 +25,7 @@ _BASE_S, _BYTES_PER_S = 60, 1 << 17
 _TASK = ReaderTask("parquet_and_arrow_reader_process", "the reader of Parquet and Arrow files", DAMAGED, TOO_MUCH)
 _UNFINISHED = "It was cut, or is still being written: fetch it again."
 
-Columns = Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(check_column_names)]
+Columns = Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(validate_column_names)]
 
 
 class ColumnarFormat(FileLayout):
@@ -40,7 +40,7 @@ class ColumnarFormat(FileLayout):
     """Whether each row is a JSON object, whose members are named by dotted paths; needed for lists and objects."""
 
     @property
-    def has_paths(self) -> bool:
+    def has_json_object_rows(self) -> bool:
         return self.objects
 
 
@@ -50,7 +50,7 @@ class ParquetFormat(ColumnarFormat):
     kind: Literal["parquet"]
 
     @property
-    def states_rows(self) -> bool:
+    def states_row_count(self) -> bool:
         """Its footer, which is written last, states the number of rows."""
         return True
 
@@ -72,7 +72,7 @@ class _ColumnarReader(FormatReader[L]):
     begin: bytes
 
     def rows(
-        self, path: Openable, layout: L, *, name: str, batch_rows: int, leniencies: Leniencies | None
+        self, path: Openable, layout: L, *, name: str, batch_rows: int, leniencies: LeniencyCounts | None
     ) -> Iterator[pl.DataFrame]:
         del leniencies
         with self._opened_and_checked(path, name) as file:
@@ -111,7 +111,7 @@ class _ColumnarReader(FormatReader[L]):
                 "the file is empty", where=name, hint="Fetch it again, or ask the sender.", code="file_empty"
             )
         if not head.startswith(self.begin):
-            raise_not_columnar_error(head, name=name, expected=self.what)
+            raise_not_parquet_or_arrow_error(head, name=name, expected=self.what)
         file.seek(max(len(self.begin), file.seek(0, 2) - len(self.begin)))
         if self.kind == "arrow" and file.read() != self.begin:
             raise RefusedError("the file has no footer", where=name, hint=_UNFINISHED, code="file_cut")
@@ -140,7 +140,7 @@ def _read_frames_from_process(file: BinaryIO, request: Mapping[str, Any], name: 
         answers = iter(found)
         names = next(answers)["columns"]
         try:
-            check_column_names(names)
+            validate_column_names(names)
         except ValueError as error:
             hint = "Ask the sender to name each column once; or choose others with columns."
             raise RefusedError(str(error), where=name, hint=hint, code="file_damaged") from error

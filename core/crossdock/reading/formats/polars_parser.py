@@ -22,7 +22,7 @@ import polars as pl
 from msgspec import Struct
 from polars.exceptions import PolarsError
 
-from crossdock.reading.formats.file_formats import is_header_again, names_that_identify_header
+from crossdock.reading.formats.file_formats import is_repeated_header_row, names_that_identify_header
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
 from crossdock.reading.formats.text_decoding import Piece, count_byte, split_into_smaller_pieces
 from crossdock.values.raw_rows_and_records import (
@@ -154,7 +154,7 @@ class PolarsParser:
             if not found.any():
                 return False
             frame = frame.filter(found)
-        return any(is_header_again(row, self._names) for row in frame.iter_rows())
+        return any(is_repeated_header_row(row, self._names) for row in frame.iter_rows())
 
     def _parse_checked_by_counts(self, data: bytes, ends: int) -> pl.DataFrame | None:
         """Parse text with few quotes, or return None if one of them is out of place.

@@ -16,12 +16,12 @@ from crossdock.reading.formats.file_formats import (
     HEADER_HINT,
     FileLayout,
     FormatReader,
-    Leniencies,
-    check_column_names,
-    is_header_again,
-    is_header_in_other_notation,
+    LeniencyCounts,
+    is_header_ignoring_case_and_marks,
+    is_repeated_header_row,
+    validate_column_names,
 )
-from crossdock.reading.formats.file_kind_and_encoding_mismatch import HEAD, refuse_other_than_sheet
+from crossdock.reading.formats.file_kind_and_encoding_mismatch import HEAD, raise_if_not_sheet_file
 from crossdock.reading.formats.limited_process import cell_errors_as_file_refusals
 from crossdock.reading.formats.lost_digits_of_doubles import exact_number_text
 from crossdock.reading.formats.sheet_reader_process import SheetCells, check_sheet_library_installed, opened_sheet
@@ -53,7 +53,7 @@ class SheetFormat(FileLayout):
     """How many rows precede the header, or the first row if there is no header."""
     header: bool = True
     """Whether the first row names the columns."""
-    names: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(check_column_names)] | None = None
+    names: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(validate_column_names)] | None = None
     """The columns. Required without a header; with one, the header must be exactly this."""
     error_cells: Literal["refuse", "empty"] = "refuse"
     """Whether errors such as #N/A and formulas that were never calculated are refused, or read as empty cells.
@@ -80,7 +80,7 @@ def read_sheet(
     *,
     name: str,
     batch_rows: int = 100_000,
-    leniencies: Leniencies | None = None,
+    leniencies: LeniencyCounts | None = None,
 ) -> Iterator[pl.DataFrame]:
     """Read one or several sheets, as `FormatReader.rows` describes. Each is held in memory as a whole.
 
@@ -94,13 +94,13 @@ def read_sheet(
             message = f"a sheet file of more than {MAX_BYTES >> 20} MiB"
             raise RefusedError(message, where=name, hint="Ask for CSV files.", code="file_too_large")
         file.seek(0)
-        refuse_other_than_sheet(file.read(HEAD), name=name)
-        counted = Leniencies() if leniencies is None else leniencies
+        raise_if_not_sheet_file(file.read(HEAD), name=name)
+        counted = LeniencyCounts() if leniencies is None else leniencies
         yield from _read_chosen_sheets(file, layout, name, batch_rows, counted)
 
 
 def _read_chosen_sheets(
-    file: BinaryIO, layout: SheetFormat, name: str, batch_rows: int, leniencies: Leniencies
+    file: BinaryIO, layout: SheetFormat, name: str, batch_rows: int, leniencies: LeniencyCounts
 ) -> Iterator[pl.DataFrame]:
     is_all, before = layout.sheet == _ALL, 0
     names: Sequence[str] | None = layout.names
@@ -161,11 +161,11 @@ class _Sheet:
                 continue
             if blank:
                 self._raise_error("a blank row among the rows", f"A{blank}", "Ask the sender not to leave rows blank.")
-            if self.row == self._first and is_header_in_other_notation(texts, self.names):
+            if self.row == self._first and is_header_ignoring_case_and_marks(texts, self.names):
                 self._raise_error(
                     "the first row is a header, and header: false is declared", f"A{self.row}", HEADER_HINT
                 )
-            if texts[0] in self.names and is_header_again(texts, self.names):
+            if texts[0] in self.names and is_repeated_header_row(texts, self.names):
                 hint = "Ask the sender for one table with one header, such as without the headers of printed pages."
                 self._raise_error("the header again among the rows", cell_name(self.row, 1), hint)
             width = len(self.names)
@@ -182,7 +182,7 @@ class _Sheet:
         if not names:
             self._raise_error("the header is empty", place, hint)
         try:
-            check_column_names(names)
+            validate_column_names(names)
         except ValueError as error:
             self._raise_error(f"header: {error}", place, hint)
         if declared is not None and tuple(names) != tuple(declared):
@@ -233,7 +233,7 @@ class SheetReader(FormatReader[SheetFormat]):
     layout = SheetFormat
 
     def rows(
-        self, path: Openable, layout: SheetFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
+        self, path: Openable, layout: SheetFormat, *, name: str, batch_rows: int, leniencies: LeniencyCounts | None
     ) -> Iterator[pl.DataFrame]:
         return read_sheet(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from crossdock.values.raw_rows_and_records import LINE, cells_of_column, column_expression_by_exact_name
 
 Damage = Literal["encoding", "spreadsheet", "not_nfc"]
-WORDS: dict[Damage, str] = {
+DAMAGE_TEXTS: dict[Damage, str] = {
     "encoding": "was read in a wrong encoding, as in MÃ¼ller",
     "spreadsheet": "was changed by a spreadsheet, as in 4.00638E+12, 1-Mar or #REF!",
     "not_nfc": "has accents as separate characters, as Macs write them (Unicode NFD)",
@@ -21,7 +21,7 @@ _CONTINUES = r"[\u0080-\u00bf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u0
 _NO_QUOTES = _CONTINUES.replace(r"\u0080-\u00bf", r"\u0080-\u00ba\u00bc-\u00bf").replace(
     r"\u2013-\u203a", r"\u2013\u2014\u201a\u201e-\u203a"
 )
-WRONG_ENCODING = "|".join(
+WRONG_ENCODING_PATTERN = "|".join(
     (
         r"\ufffd|\u00ef\u00bf\u00bd|\u00ef\u00bb\u00bf",  # a replaced character, also one that was read wrongly again
         rf"[\u00c2\u00c3]{_CONTINUES}|[\u00c4\u00c5]{_NO_QUOTES}",  # of Western and Central Europe
@@ -37,12 +37,16 @@ _MONTHS = (
     "|[Ss](?:ep|ept|et)|[Oo](?:ct|kt|tt)|[Nn]ov|[Dd](?:ec|ez|ic|\u00e9c)|[Ee]ne|[Gg](?:en|iu)|[Ll]ug"
 )
 _ERRORS = "#(?:REF!|VALUE!|DIV/0!|NAME\\?|NUM!|NULL!|N/A|WERT!|BEZUG!|ZAHL!|NV)|#{3,}"
-SPREADSHEET = (
+SPREADSHEET_DAMAGE_PATTERN = (
     rf"^(?:[0-9](?:[.,][0-9]+)?[Ee]\+[0-9]{{2,3}}|[0-9][.,][0-9]+[Ee][0-9]{{1,3}}|[0-9]{{1,2}}(?:-|\. )(?:{_MONTHS})"
     rf"|(?:{_MONTHS})-[0-9]{{2}}|{_ERRORS}|[1-9][0-9]{{14}}0+)$"
 )
 _MARKS = r"[\u0300-\u036f\u3099\u309a\u1160-\u11ff]"  # of Latin, Greek, Cyrillic, Japanese and Korean letters
-_PATTERNS: dict[Damage, str] = {"encoding": WRONG_ENCODING, "spreadsheet": SPREADSHEET, "not_nfc": _MARKS}
+_PATTERNS: dict[Damage, str] = {
+    "encoding": WRONG_ENCODING_PATTERN,
+    "spreadsheet": SPREADSHEET_DAMAGE_PATTERN,
+    "not_nfc": _MARKS,
+}
 _MOST = 95  # percent of the numbers of a column that have the same length if a few have lost their zeros
 _SHORTEST = 5
 
@@ -57,10 +61,10 @@ class Suspicion(Struct, frozen=True):
 
     def __str__(self) -> str:
         number = "1 cell" if self.cells == 1 else f"{self.cells:,} cells"
-        return f"column {self.column!r}: {number} with text that {WORDS[self.damage]}, first in line {self.line}"
+        return f"column {self.column!r}: {number} with text that {DAMAGE_TEXTS[self.damage]}, first in line {self.line}"
 
 
-def suspicions_by_column(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[Suspicion]:
+def find_suspicious_cells_by_column(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[Suspicion]:
     names = [(name, damage) for name in columns for damage in _PATTERNS]
     if not names or not frame.height:
         return
@@ -81,7 +85,7 @@ def suspicions_by_column(frame: pl.DataFrame, columns: Sequence[str]) -> Iterato
             yield Suspicion(name, damage, cells.height, cells[LINE][0])
 
 
-def lost_zero_warnings(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[str]:
+def lost_leading_zero_warnings(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[str]:
     """Yield the *columns* whose numbers nearly all have the same length, with a few shorter ones."""
     for name in columns:
         cells = cells_of_column(frame, name)

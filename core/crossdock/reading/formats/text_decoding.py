@@ -19,12 +19,12 @@ from typing import Literal
 from msgspec import Struct, structs
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.file_formats import BlankLines, Leniencies
+from crossdock.reading.formats.file_formats import BlankLines, LeniencyCounts
 from crossdock.reading.formats.file_kind_and_encoding_mismatch import (
     DECLARE_UTF_8_HINT,
     HEAD,
-    Utf8Search,
-    refuse_other_kind,
+    MisdeclaredUtf8Search,
+    raise_if_head_shows_other_kind,
 )
 from crossdock.reading.wrappers.stream_compression import GZIP
 from crossdock.reading.wrappers.wrapper import Openable, Readable
@@ -37,11 +37,11 @@ _NO_CHARACTER_ENCODINGS = {
 }
 _SWITCHING = ("hz", "iso2022", "cp930", "cp939", "cp1364")  # the same bytes are other characters after a shift
 _EXAMPLES = "utf-8, utf-16, cp1252 (Windows), cp850 (DOS), cp037 (mainframe)"
-FILLER = "\ufdd0"
+EXTRA_BYTE_FILLER = "\ufdd0"
 """Replaces each byte of a character after its first one. Unicode has no character with this number."""
 
 
-def check_encoding_name(name: str) -> str:
+def validate_encoding_name(name: str) -> str:
     """Return *name* if Python knows it as a character encoding. Otherwise raise ValueError with the nearest name."""
     try:
         module = encodings.normalize_encoding(codecs.lookup(name).name).lower()
@@ -62,7 +62,7 @@ def is_encoding_without_shift_codes(name: str) -> bool:
 
 
 @cache
-def is_single_byte(name: str) -> bool:
+def is_single_byte_encoding(name: str) -> bool:
     """Return whether every byte is a character of its own."""
     return all(
         len(bytes((first, second)).decode(name, "replace")) == 2
@@ -71,8 +71,8 @@ def is_single_byte(name: str) -> bool:
     )
 
 
-class ByteWidthTable(dict[int, str]):
-    """A table for `str.translate` that adds a `FILLER` for each byte of a character after its first one."""
+class ByteWidthPaddingTable(dict[int, str]):
+    """A table for `str.translate` that adds a `EXTRA_BYTE_FILLER` for each byte of a character after its first one."""
 
     def __init__(self, encoding: str) -> None:
         super().__init__()
@@ -85,9 +85,9 @@ class ByteWidthTable(dict[int, str]):
             width = len(character.encode(self._encoding))
         except UnicodeEncodeError:
             width = 1
-        if character in "\r\n" or code == ord(FILLER):
+        if character in "\r\n" or code == ord(EXTRA_BYTE_FILLER):
             width = 1
-        self[code] = character + FILLER * (width - 1)
+        self[code] = character + EXTRA_BYTE_FILLER * (width - 1)
         return self[code]
 
 
@@ -100,7 +100,7 @@ LINES_BYTES = 512 << 10
 _DOS_END = b"\x1a"
 _WINDOW = 64 << 10
 _RARE = 32  # bytes for each mark, on average, from which `replace` finds marks faster than `count`
-MARKS = {
+BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: ("utf-8", {"utf-8"}),
     codecs.BOM_UTF32_LE: ("utf-32", {"utf-32", "utf-32-le"}),  # before the other mark that begins it
     codecs.BOM_UTF32_BE: ("utf-32", {"utf-32", "utf-32-be"}),
@@ -113,9 +113,9 @@ _MARKED = {  # codecs that need a mark, and their forms without one
     "utf-32": "utf-32-le or utf-32-be",
 }
 
-Block = bytes | int
+TextOrSkippedLineCount = bytes | int
 """Text as UTF-8, or the number of lines that were left out before the next record."""
-Prepare = Callable[[Iterator[bytes]], Iterator[Block]]
+LineFilter = Callable[[Iterator[bytes]], Iterator[TextOrSkippedLineCount]]
 """Turns decoded text into lines, one or several for each record."""
 
 
@@ -152,16 +152,18 @@ class Piece(Struct, frozen=True):
     last: bool = False
 
 
-def decoded_pieces(
-    stream: Readable, encoding: str, quote: str | None, *, name: str, chunk: int, prepare: Prepare = iter
+def decode_into_record_pieces(
+    stream: Readable, encoding: str, quote: str | None, *, name: str, chunk: int, prepare: LineFilter = iter
 ) -> Iterator[Piece]:
     """Split *stream* into pieces of about *chunk* bytes. The first one is the first record alone.
 
     Records end at line ends outside quotes, which are not checked here. A fault is raised after all records before it.
     """
     held: Piece | None = None
-    cut = _cut_into_pieces(
-        prepare(transcode_to_utf_8(stream, encoding, name, chunk)), quote.encode() if quote else None, name
+    cut = _cut_into_record_pieces(
+        prepare(check_kind_and_transcode_to_utf_8(stream, encoding, name, chunk)),
+        quote.encode() if quote else None,
+        name,
     )
     try:
         for piece in cut:
@@ -177,7 +179,7 @@ def decoded_pieces(
 
 
 def split_off_last_record(piece: Piece, quote: str | None) -> tuple[Piece | None, Piece]:
-    end = _last_record_end(piece.data[:-1], quote.encode() if quote else None)
+    end = _find_last_record_end(piece.data[:-1], quote.encode() if quote else None)
     if not end:
         return None, piece
     ends = piece.data.count(b"\n", 0, end)
@@ -190,7 +192,7 @@ def split_into_smaller_pieces(piece: Piece, quote: str | None, size: int) -> Ite
     while start < len(data):
         length, end = size, 0
         while not end and start + length < len(data):
-            end = _last_record_end(data[start : start + length], mark)
+            end = _find_last_record_end(data[start : start + length], mark)
             length *= 2
         part = data[start : start + end] if end else data[start:]
         yield Piece(line, part, ends := part.count(b"\n"))
@@ -207,10 +209,10 @@ def decode_up_to_invalid_byte(piece: Piece, quote: str | None) -> tuple[str, Inv
         begin = data.rfind(b"\n", 0, at) + 1
         line, column = piece.line + data.count(b"\n", 0, at), len(data[begin:at].decode()) + 1
         fault = InvalidByte(line, column, data[at], not data[:at].isascii())
-        return data[: _last_record_end(data[:at], quote.encode() if quote else None)].decode(), fault
+        return data[: _find_last_record_end(data[:at], quote.encode() if quote else None)].decode(), fault
 
 
-def records_at_lines(
+def read_decoded_records_at_lines(
     stream: Readable,
     encoding: str,
     quote: str | None,
@@ -218,12 +220,14 @@ def records_at_lines(
     *,
     name: str,
     chunk: int,
-    prepare: Prepare = iter,
+    prepare: LineFilter = iter,
 ) -> Iterator[bytes]:
-    """Yield the records that begin at *lines* (ascending) of a stream that `decoded_pieces` has read to its end."""
+    """Yield the records that begin at *lines* (ascending) of a stream that `decode_into_record_pieces` has read to its end."""
     mark, number = quote.encode() if quote else None, next(lines, None)
     begun, quotes = list[bytes](), 0
-    for first, found in _numbered_lines(prepare(transcode_to_utf_8(stream, encoding, name, chunk))):
+    for first, found in _split_into_numbered_lines(
+        prepare(check_kind_and_transcode_to_utf_8(stream, encoding, name, chunk))
+    ):
         if number is None:
             return
         place = 0 if begun else number - first
@@ -238,13 +242,13 @@ def records_at_lines(
                 place = place if number is None else number - first
 
 
-def _numbered_lines(blocks: Iterator[Block]) -> Iterator[tuple[int, list[bytes]]]:
+def _split_into_numbered_lines(blocks: Iterator[TextOrSkippedLineCount]) -> Iterator[tuple[int, list[bytes]]]:
     rest, number = b"", 1
     for block in blocks:
         if isinstance(block, int):
             number += block
             continue
-        for window in fixed_size_slices(block, LINES_BYTES):
+        for window in split_into_fixed_size_slices(block, LINES_BYTES):
             found = (rest + window).splitlines(keepends=True)
             rest = found.pop() if found and not found[-1].endswith(b"\n") else b""
             yield number, found
@@ -252,8 +256,10 @@ def _numbered_lines(blocks: Iterator[Block]) -> Iterator[tuple[int, list[bytes]]
     yield number, [rest.removesuffix(_DOS_END)]
 
 
-def _cut_into_pieces(blocks: Iterator[Block], quote: bytes | None, name: str) -> Iterator[Piece]:
-    rest, line, find_end = b"", 1, _first_record_end
+def _cut_into_record_pieces(
+    blocks: Iterator[TextOrSkippedLineCount], quote: bytes | None, name: str
+) -> Iterator[Piece]:
+    rest, line, find_end = b"", 1, _find_first_record_end
     try:
         for block in blocks:
             if isinstance(block, int):
@@ -261,13 +267,13 @@ def _cut_into_pieces(blocks: Iterator[Block], quote: bytes | None, name: str) ->
                 continue
             left, quotes = block, rest.count(quote) if quote else 0
             if len(rest) > len(block):  # a long record is a piece of its own
-                find_end = _first_record_end
+                find_end = _find_first_record_end
             while end := find_end(left, quote, quotes):
                 data = b"".join((rest, memoryview(left)[:end]))
                 piece = Piece(line, data, count_byte(data, b"\n"))
                 yield piece
                 line += piece.ends
-                rest, left, quotes, find_end = b"", left[end:], 0, _last_record_end
+                rest, left, quotes, find_end = b"", left[end:], 0, _find_last_record_end
             rest += left
             if len(rest) > MAX_RECORD_BYTES:
                 yield Piece(line, rest, rest.count(b"\n"))
@@ -284,7 +290,7 @@ def record_too_long_error() -> DecodingError:
     return DecodingError(message, "Check the declared quote and encoding, and that it is a text file.")
 
 
-def _first_record_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
+def _find_first_record_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
     """Return the index after the first line end outside quotes, or 0. *quotes* quotes came before *data*."""
     start = end = 0
     while end := data.find(b"\n", end) + 1:
@@ -295,7 +301,7 @@ def _first_record_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
     return 0
 
 
-def _last_record_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
+def _find_last_record_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
     size = len(data)
     if quote is None:
         return data.rfind(b"\n") + 1
@@ -313,14 +319,14 @@ def count_byte(data: bytes, mark: bytes) -> int:
     """Count the byte *mark*. `bytes.replace` skips bytes that `bytes.count` examines one by one."""
     if data.count(mark, 0, _WINDOW) * _RARE > min(_WINDOW, len(data)):
         return data.count(mark)
-    return len(data) - sum(len(window.replace(mark, b"")) for window in fixed_size_slices(data, _WINDOW))
+    return len(data) - sum(len(window.replace(mark, b"")) for window in split_into_fixed_size_slices(data, _WINDOW))
 
 
-def fixed_size_slices(data: bytes, size: int) -> Iterator[bytes]:
+def split_into_fixed_size_slices(data: bytes, size: int) -> Iterator[bytes]:
     return (data[start : start + size] for start in range(0, len(data), size))
 
 
-def transcode_to_utf_8(
+def check_kind_and_transcode_to_utf_8(
     stream: Readable, encoding: str, name: str, chunk: int, *, expected: Literal["XML"] | None = None
 ) -> Iterator[bytes]:
     """Yield the text of *stream* as UTF-8, without its byte order mark. A `DecodingError` comes after the text."""
@@ -328,8 +334,8 @@ def transcode_to_utf_8(
     head = b""
     while len(head) < HEAD and (more := stream.read(HEAD - len(head))):
         head += more
-    mark = _checked_byte_order_mark(head, encoding, name)
-    refuse_other_kind(head, encoding, name=name, expected=expected)
+    mark = _find_byte_order_mark_or_raise(head, encoding, name)
+    raise_if_head_shows_other_kind(head, encoding, name=name, expected=expected)
     if encoding == "utf-8":
         yield head[len(mark) :]
         while raw := stream.read(chunk):
@@ -339,7 +345,7 @@ def transcode_to_utf_8(
     offset = 0
     if encoding not in _MARKED:  # the codecs of these need the mark, the others would return it as text
         offset, head = len(mark), head[len(mark) :]
-    raw, final, search = head, False, Utf8Search(encoding)
+    raw, final, search = head, False, MisdeclaredUtf8Search(encoding)
     while not final:
         raw = raw or stream.read(chunk)
         final = not raw
@@ -349,29 +355,29 @@ def transcode_to_utf_8(
         except UnicodeDecodeError as error:
             decoder.setstate(state)
             start = error.start - len(state[0])
-            yield from _text_as_utf_8_blocks(decoder.decode(raw[: max(0, start)]), chunk)
+            yield from _encode_as_utf_8_blocks(decoder.decode(raw[: max(0, start)]), chunk)
             message, hint = f"byte {offset + start} of the file (from 0) is not {encoding}", _ASK
             if final:  # only then is a character incomplete
                 message = f"the file ends in the middle of a character, at byte {offset + start} (from 0)"
                 hint = f"It is truncated or still being written: fetch it again. If it is whole, it is not {encoding}."
             raise DecodingError(message, hint) from error
         search.add(raw, text, final=final)
-        yield from _text_as_utf_8_blocks(text, chunk)
+        yield from _encode_as_utf_8_blocks(text, chunk)
         offset += len(raw)
         raw = b""
     if search.is_found:
         raise DecodingError(f"the file is in UTF-8, and {encoding} is declared", DECLARE_UTF_8_HINT)
 
 
-def _text_as_utf_8_blocks(text: str, size: int) -> Iterator[bytes]:
+def _encode_as_utf_8_blocks(text: str, size: int) -> Iterator[bytes]:
     """Encode *text* as UTF-8, *size* bytes at a time: it may be three times as long as in its encoding."""
     data = text.encode()
     for start in range(0, len(data), size):
         yield data[start : start + size]
 
 
-def _checked_byte_order_mark(head: bytes, encoding: str, name: str) -> bytes:
-    for mark, (declare, allowed) in MARKS.items():
+def _find_byte_order_mark_or_raise(head: bytes, encoding: str, name: str) -> bytes:
+    for mark, (declare, allowed) in BYTE_ORDER_MARKS.items():
         if head.startswith(mark):
             if encoding not in allowed:
                 message = f"the file begins with the byte order mark of {declare}, but {encoding} is declared"
@@ -390,7 +396,7 @@ def _checked_byte_order_mark(head: bytes, encoding: str, name: str) -> bytes:
 _LONGEST = 64  # bytes: a row end of 8 characters in any encoding, and an end mark
 
 
-def lacks_last_row_end(path: Openable, encoding: str, row_end: str | None) -> bool:
+def is_last_row_end_missing(path: Openable, encoding: str, row_end: str | None) -> bool:
     """Return whether the last row lacks *row_end*: None is LF or CRLF, empty is none. gzip has its own."""
     if row_end == "":
         return False
@@ -416,7 +422,7 @@ def _encodings_of_either_byte_order(encoding: str) -> list[str]:
     return [f"{name}-le", f"{name}-be"] if name in {"utf-16", "utf-32"} else [name]
 
 
-def without_preamble(blocks: Iterator[bytes], lines: int) -> Iterator[Block]:
+def skip_preamble_lines(blocks: Iterator[bytes], lines: int) -> Iterator[TextOrSkippedLineCount]:
     left = lines
     for block in blocks:
         start = 0
@@ -433,19 +439,21 @@ def without_preamble(blocks: Iterator[bytes], lines: int) -> Iterator[Block]:
 _END_OF_LAST_LINE = b"\r\n\x1a"  # the last byte ends files of DOS
 
 
-class Comments:
+class CommentRecognizer:
     """Recognizes comments by the text with which their lines begin, and counts them.
 
     Those with as many delimiters as a row are counted on their own, because they may be rows. *fields_of_rows* has the
     numbers of fields that rows have; by default, it is that of the first line that is no comment.
     """
 
-    def __init__(self, prefix: str, delimiter: str, leniencies: Leniencies, fields_of_rows: Iterable[int] = ()) -> None:
+    def __init__(
+        self, prefix: str, delimiter: str, leniencies: LeniencyCounts, fields_of_rows: Iterable[int] = ()
+    ) -> None:
         self._begin, self._delimiter, self._leniencies = prefix.encode(), delimiter.encode(), leniencies
         self._delimiters_of_rows = {fields - 1 for fields in fields_of_rows}
         self._uncounted = Counter[int]()
 
-    def is_comment(self, line: bytes) -> bool:
+    def recognize_and_count_comment(self, line: bytes) -> bool:
         is_comment = line.startswith(self._begin)
         if is_comment:
             self._uncounted[line.count(self._delimiter)] += 1
@@ -454,24 +462,31 @@ class Comments:
         else:
             self._delimiters_of_rows.add(line.count(self._delimiter))
         if self._delimiters_of_rows:
-            self._count_by_delimiters()
+            self._add_comments_to_leniencies()
         return is_comment
 
-    def _count_by_delimiters(self) -> None:
+    def _add_comments_to_leniencies(self) -> None:
         for delimiters, count in self._uncounted.items():
             is_like_row = delimiters > 0 and delimiters in self._delimiters_of_rows
             self._leniencies.add("commented_row" if is_like_row else "comment", count)
         self._uncounted.clear()
 
 
-def without_comments(blocks: Iterator[Block], comments: Comments, quote: str | None) -> Iterator[Block]:
+def skip_comment_lines(
+    blocks: Iterator[TextOrSkippedLineCount], comments: CommentRecognizer, quote: str | None
+) -> Iterator[TextOrSkippedLineCount]:
     """Leave out the lines that are comments, except inside quotes."""
-    return _without_matching_lines(blocks, comments.is_comment, quote)
+    return _skip_matching_lines(blocks, comments.recognize_and_count_comment, quote)
 
 
-def without_blank_lines(
-    blocks: Iterator[Block], which: BlankLines, quote: str | None, *, blanks: str, leniencies: Leniencies
-) -> Iterator[Block]:
+def skip_blank_lines(
+    blocks: Iterator[TextOrSkippedLineCount],
+    which: BlankLines,
+    quote: str | None,
+    *,
+    blanks: str,
+    leniencies: LeniencyCounts,
+) -> Iterator[TextOrSkippedLineCount]:
     """Leave out lines of *blanks* alone, at the end or everywhere, except inside quotes."""
     empty = blanks.encode() + b"\r"
 
@@ -481,13 +496,15 @@ def without_blank_lines(
         return blank
 
     if which == "skip":
-        return _without_matching_lines(
+        return _skip_matching_lines(
             blocks, is_blank, quote, at_end=lambda rest: not rest.strip(empty + _END_OF_LAST_LINE)
         )
-    return _without_blank_lines_at_end(blocks, blanks.encode() + _END_OF_LAST_LINE, leniencies)
+    return _skip_blank_lines_at_end(blocks, blanks.encode() + _END_OF_LAST_LINE, leniencies)
 
 
-def _without_blank_lines_at_end(blocks: Iterator[Block], empty: bytes, leniencies: Leniencies) -> Iterator[Block]:
+def _skip_blank_lines_at_end(
+    blocks: Iterator[TextOrSkippedLineCount], empty: bytes, leniencies: LeniencyCounts
+) -> Iterator[TextOrSkippedLineCount]:
     held = b""
     for block in blocks:
         if isinstance(block, int):
@@ -507,12 +524,12 @@ def _without_blank_lines_at_end(blocks: Iterator[Block], empty: bytes, leniencie
     leniencies.add("blank", rest.count(b"\n") + (bool(rest) and not rest.endswith(b"\n")))
 
 
-def _without_matching_lines(
-    blocks: Iterator[Block],
+def _skip_matching_lines(
+    blocks: Iterator[TextOrSkippedLineCount],
     is_left_out: Callable[[bytes], bool],
     quote: str | None,
     at_end: Callable[[bytes], bool] | None = None,
-) -> Iterator[Block]:
+) -> Iterator[TextOrSkippedLineCount]:
     """Leave out some lines; *at_end* judges the rest after the last line end."""
     mark = quote.encode() if quote else None
     rest, quotes = b"", 0
@@ -521,7 +538,7 @@ def _without_matching_lines(
             yield block
             continue
         text = b""
-        for window in fixed_size_slices(block, LINES_BYTES):
+        for window in split_into_fixed_size_slices(block, LINES_BYTES):
             *lines, rest = (rest + window).split(b"\n")
             kept = [text]
             for line in lines:

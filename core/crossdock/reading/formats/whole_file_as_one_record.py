@@ -8,7 +8,7 @@ from typing import Literal
 
 import polars as pl
 
-from crossdock.reading.formats.file_formats import FileLayout, FormatReader, Leniencies
+from crossdock.reading.formats.file_formats import FileLayout, FormatReader, LeniencyCounts
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.raw_rows_and_records import LINE
 
@@ -23,7 +23,7 @@ class WholeFileFormat(FileLayout):
     kind: Literal["whole_file"]
 
     @property
-    def reads_names(self) -> bool:
+    def depends_on_file_name(self) -> bool:
         return True
 
 
@@ -33,7 +33,7 @@ class WholeFileReader(FormatReader[WholeFileFormat]):
     layout = WholeFileFormat
 
     def rows(
-        self, path: Openable, layout: WholeFileFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
+        self, path: Openable, layout: WholeFileFormat, *, name: str, batch_rows: int, leniencies: LeniencyCounts | None
     ) -> Iterator[pl.DataFrame]:
         del layout, batch_rows, leniencies
         with path.open("rb") as stream:

@@ -16,14 +16,14 @@ from xml.parsers import expat
 import polars as pl
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.file_formats import FormatReader, Leniencies
+from crossdock.reading.formats.file_formats import FormatReader, LeniencyCounts
 from crossdock.reading.formats.file_kind_and_encoding_mismatch import (
     DECLARE_UTF_8_HINT,
     HEAD,
-    Utf8Search,
-    refuse_other_kind,
+    MisdeclaredUtf8Search,
+    raise_if_head_shows_other_kind,
 )
-from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES, DecodingError, transcode_to_utf_8
+from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES, DecodingError, check_kind_and_transcode_to_utf_8
 from crossdock.reading.formats.xml_layout import BETWEEN, XmlFormat, XmlPath
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
@@ -482,7 +482,7 @@ class XmlReader(FormatReader[XmlFormat]):
     layout = XmlFormat
 
     def rows(
-        self, path: Openable, layout: XmlFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
+        self, path: Openable, layout: XmlFormat, *, name: str, batch_rows: int, leniencies: LeniencyCounts | None
     ) -> Iterator[pl.DataFrame]:
         plan, found, first, fed = _RowPlan(layout), set[int](), 1, 0
         made = _RowCollector(plan, layout, name)
@@ -520,7 +520,7 @@ def _blocks_transcoded_if_configured(
     if layout.encoding:
         is_begun = False
         try:
-            for block in transcode_to_utf_8(stream, layout.encoding, name, _CHUNK_BYTES, expected="XML"):
+            for block in check_kind_and_transcode_to_utf_8(stream, layout.encoding, name, _CHUNK_BYTES, expected="XML"):
                 if block:
                     yield block
                     is_begun = True
@@ -531,7 +531,7 @@ def _blocks_transcoded_if_configured(
     else:
         block = stream.read(_CHUNK_BYTES)
         is_begun = bool(block)
-        refuse_other_kind(block[:HEAD], "utf-8", name=name, expected="XML")
+        raise_if_head_shows_other_kind(block[:HEAD], "utf-8", name=name, expected="XML")
         yield from _blocks_refusing_undeclared_utf_8(block, stream, name)
     if not is_begun:
         raise RefusedError(
@@ -550,7 +550,7 @@ def _blocks_refusing_undeclared_utf_8(block: bytes, stream: Readable, name: str)
         return
     yield block  # after this, the parser has accepted the encoding
     encoding = found[1].decode()
-    search, decoder = Utf8Search(encoding), codecs.getincrementaldecoder(encoding)("replace")
+    search, decoder = MisdeclaredUtf8Search(encoding), codecs.getincrementaldecoder(encoding)("replace")
     while block:
         search.add(block, decoder.decode(block), final=False)
         if block := stream.read(_CHUNK_BYTES):

@@ -10,8 +10,8 @@ from typing import Annotated, Literal, Self
 from msgspec import Struct
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.reading.formats.file_formats import FileLayout, check_column_names
-from crossdock.reading.formats.text_decoding import check_encoding_name
+from crossdock.reading.formats.file_formats import FileLayout, validate_column_names
+from crossdock.reading.formats.text_decoding import validate_encoding_name
 from crossdock.values.config_base_types import finding_about_key
 
 _NAME = r"[^\W\d][\w.\-]*"
@@ -83,11 +83,11 @@ class XmlFormat(FileLayout):
     """Whether blanks and line ends around values are left out."""
     missing: Literal["empty", "refuse"] = "empty"
     """Whether an element or attribute that a record lacks is an empty cell (``empty``), or refuses the file."""
-    encoding: Annotated[str, AfterValidator(check_encoding_name)] | None = None
+    encoding: Annotated[str, AfterValidator(validate_encoding_name)] | None = None
     """The character encoding, if it is another one than the file declares."""
 
     @property
-    def states_rows(self) -> bool:
+    def states_row_count(self) -> bool:
         return self.count is not None
 
     def absolute_path(self, text: str) -> XmlPath:
@@ -126,7 +126,7 @@ class XmlFormat(FileLayout):
             for prefix in re.findall(rf"({_NAME}):", path):
                 if prefix not in self._all_namespaces:
                     raise ValueError(f"namespaces lack the prefix {prefix!r} of {path}")
-        check_column_names(tuple(self.columns))
+        validate_column_names(tuple(self.columns))
         return self
 
     @model_validator(mode="after")

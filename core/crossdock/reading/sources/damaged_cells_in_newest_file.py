@@ -10,7 +10,7 @@ import polars as pl
 
 from crossdock.errors import CrossdockError
 from crossdock.reading.formats.file_formats import FileFormat, read_rows
-from crossdock.reading.formats.suspicious_cells import lost_zero_warnings, suspicions_by_column
+from crossdock.reading.formats.suspicious_cells import find_suspicious_cells_by_column, lost_leading_zero_warnings
 from crossdock.reading.transport.file_store import FileStore, RemoteFile
 from crossdock.reading.wrappers.wrapper import InMemoryFile
 from crossdock.values.raw_rows_and_records import LINE
@@ -38,5 +38,8 @@ def warnings_about_newest(store: FileStore, files: Collection[RemoteFile], layou
     except CrossdockError:
         return  # the run reports why
     present = [name for name in rows.columns if name != LINE]
-    for warning in (*map(str, suspicions_by_column(rows, present)), *lost_zero_warnings(rows, present)):
+    for warning in (
+        *map(str, find_suspicious_cells_by_column(rows, present)),
+        *lost_leading_zero_warnings(rows, present),
+    ):
         yield f"{newest.name}: {warning}"

@@ -18,7 +18,13 @@ import polars as pl
 from msgspec import Struct, field
 
 from crossdock.errors import CrossdockError, RefusedError
-from crossdock.reading.formats.file_formats import FileFormat, Leniencies, looks_cut, read_rows, read_rows_at_lines
+from crossdock.reading.formats.file_formats import (
+    FileFormat,
+    LeniencyCounts,
+    may_be_truncated,
+    read_rows,
+    read_rows_at_lines,
+)
 from crossdock.reading.formats.record_types import column_as_exact_decimals, plain_decimal_text
 from crossdock.reading.sources.expected_files import NO_FILE_EXPECTED, Expectation
 from crossdock.reading.sources.file_archiving import archive_finished_files
@@ -55,7 +61,7 @@ class TakenFile(Struct):
     parts: Sequence[tuple[str, Path]] = ()
     proof: Proof | None = None
     rows: int | None = None
-    leniencies: Leniencies = field(default_factory=Leniencies)
+    leniencies: LeniencyCounts = field(default_factory=LeniencyCounts)
 
 
 class FileSource:
@@ -112,7 +118,7 @@ class FileSource:
         check_intake(files, ready=ready, manifest=manifest, archive=archive_to)
         self._files_pattern, self._empty = files, empty
         self._layout, self._open_store, self._run = (
-            layout.with_groups(groups, keeps_empty=keeps_empty_groups),
+            layout.copy_with_record_groups(groups, keeps_empty=keeps_empty_groups),
             open_store,
             run,
         )
@@ -138,7 +144,7 @@ class FileSource:
         self._files: list[TakenFile] | None = None
         self._read: dict[StreamId, list[ReadFile]] = {}
         self._failure: CrossdockError | None = None
-        self._spool = Spool(run, reads_names=layout.reads_names)
+        self._spool = Spool(run, reads_names=layout.depends_on_file_name)
         self._fetched: dict[RemoteFile, str] = {}  # names in the spool
         self._copies = set[FileFacts]()  # files with the content of a newer one
         patience = run.patience
@@ -370,7 +376,7 @@ class FileSource:
                 self._note_for_all_streams(passed_over_text(passed.names, "its name does not match 'members'"))
         return self._unwrapped[facts.content_hash]
 
-    def _read_frames(self, facts: FileFacts, leniencies: Leniencies) -> Iterator[tuple[str, pl.DataFrame]]:
+    def _read_frames(self, facts: FileFacts, leniencies: LeniencyCounts) -> Iterator[tuple[str, pl.DataFrame]]:
         for part in self._unwrapped_contents(facts):
             for frame in read_rows(part.content, self._layout, name=part.name, leniencies=leniencies):
                 yield part.name, frame
@@ -378,7 +384,7 @@ class FileSource:
     def _parse_file(self, file: TakenFile) -> Iterator[tuple[str, pl.DataFrame]]:
         """Yield the rows of *file*. Rows and failures are kept for the other streams."""
         facts, parts, rows = file.facts, list[tuple[str, Path]](), 0
-        leniencies = file.leniencies = Leniencies()
+        leniencies = file.leniencies = LeniencyCounts()
         entry = self._entries.get(facts.content_hash)
         sums = StatedSums(facts.name, entry.where, entry.sums) if entry else None
         try:
@@ -426,9 +432,9 @@ class FileSource:
         layout = self._layout
         entry = self._entries.get(facts.content_hash)
         # a stated number of rows is right, or the file is refused
-        counted = layout.states_rows or (entry is not None and entry.states_row_count)
+        counted = layout.states_row_count or (entry is not None and entry.states_row_count)
         marks_end = counted or self._wrapped  # each wrapper does
-        cut = not marks_end and looks_cut(self._spool.openable_file(facts.content_hash), layout)
+        cut = not marks_end and may_be_truncated(self._spool.openable_file(facts.content_hash), layout)
         content = partial(self._spool.content_hash, facts.content_hash)
         export = f"{facts.name} {facts.modified_epoch_s}"
         return Proof(content, counted=counted, cut=cut, export=export, unread=self._unread_members_text(facts))

@@ -8,8 +8,8 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.delimited_layout import Delimiter
-from crossdock.reading.formats.file_formats import check_column_names
-from crossdock.reading.formats.text_decoding import check_encoding_name
+from crossdock.reading.formats.file_formats import validate_column_names
+from crossdock.reading.formats.text_decoding import validate_encoding_name
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.writing.files.cell_declarations import Cell, NamedValues, NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import OPERATIONS, FileRecord, WrittenFileFacts
@@ -50,7 +50,7 @@ class DelimitedContent(FramedContent[DelimitedRow]):
     """Whether a row with the names of the columns precedes those of the records, which then have the same columns."""
     line_end: Literal["lf", "crlf"] = "lf"
     """What ends each line, with the last one: LF or CRLF."""
-    encoding: Annotated[str, AfterValidator(check_encoding_name)] = "utf-8"
+    encoding: Annotated[str, AfterValidator(validate_encoding_name)] = "utf-8"
     """The character encoding by one of Python's names, such as utf-8, cp1252 (Windows), cp850 (DOS), utf-16."""
     bom: bool = False
     """Whether the file begins with a byte order mark, as some programs expect of UTF-8."""
@@ -69,7 +69,7 @@ class DelimitedContent(FramedContent[DelimitedRow]):
                     ("column_names",), "is for rows with the same columns: declare column_names: false"
                 )
             try:
-                check_column_names(names[0])
+                validate_column_names(names[0])
             except ValueError as error:
                 raise finding_about_key(("rows",), str(error)) from None
         return self

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.edi_segments_and_sets import CHARSETS
-from crossdock.reading.formats.text_decoding import check_encoding_name
+from crossdock.reading.formats.text_decoding import validate_encoding_name
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.writing.files.cell_declarations import NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
@@ -57,7 +57,7 @@ class EdifactContent(EdiContent):
     English, ``UNOC`` is Latin-1, ``UNOY`` UTF-8."""
     syntax_version: Literal["1", "2", "3", "4"] = "3"
     """The version of the syntax. In version 4, an asterisk separates repetitions, and is released in texts."""
-    encoding: Annotated[str, AfterValidator(check_encoding_name)] | None = None
+    encoding: Annotated[str, AfterValidator(validate_encoding_name)] | None = None
     """The character encoding by one of Python's names; by default the one of the syntax identifier."""
     una: bool = True
     """Whether UNA, which states the separators, precedes UNB. Without it, they are the usual ones."""

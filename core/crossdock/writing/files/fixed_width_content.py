@@ -11,8 +11,8 @@ from crossdock.errors import RecordError
 from crossdock.reading.formats.fixed_columns import MAX_LENGTH, MAX_POSITION
 from crossdock.reading.formats.fixed_width_layout import sort_and_refuse_overlaps
 from crossdock.reading.formats.text_decoding import (
-    check_encoding_name,
     is_encoding_without_shift_codes,
+    validate_encoding_name,
 )
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.writing.files.cell_declarations import Cell, NamedValues, NumberDefaults, invalid_value_error
@@ -124,7 +124,7 @@ class FixedWidthContent(FramedContent[FixedWidthRow]):
     """The number of characters of each line, with spaces at its end; by default it ends with its last column."""
     line_end: Literal["lf", "crlf", "nel", "none"] = "lf"
     """What ends each line: LF, CRLF, NEL (U+0085) or nothing, which needs length."""
-    encoding: Annotated[str, AfterValidator(check_encoding_name)] = "utf-8"
+    encoding: Annotated[str, AfterValidator(validate_encoding_name)] = "utf-8"
     """The character encoding by one of Python's names, such as cp1252 (Windows), cp037 or cp273 (mainframe)."""
     count: Literal["characters", "bytes"] = "characters"
     """What positions and lengths count: ``characters``, or ``bytes`` in this encoding, as programs in Shift-JIS do."""

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.edi_segments_and_sets import REPETITION_SINCE
-from crossdock.reading.formats.text_decoding import check_encoding_name
+from crossdock.reading.formats.text_decoding import validate_encoding_name
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.writing.files.cell_declarations import NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
@@ -70,7 +70,7 @@ class X12Content(EdiContent):
     characters: Literal["basic", "extended", "any"] = "extended"
     """The character set of X12 that elements may use: ``basic`` has no lower-case letters, ``extended`` has those of
     English, and with ``any``, agreed with the partner, all that the encoding has."""
-    encoding: Annotated[str, AfterValidator(check_encoding_name)] = "utf-8"
+    encoding: Annotated[str, AfterValidator(validate_encoding_name)] = "utf-8"
     """The character encoding by one of Python's names."""
 
     @model_validator(mode="after")

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from crossdock.reading.formats import xml_layout
-from crossdock.reading.formats.text_decoding import check_encoding_name
+from crossdock.reading.formats.text_decoding import validate_encoding_name
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.writing.files.cell_declarations import Cell, NamedValues, NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
@@ -167,7 +167,7 @@ class XmlContent(RowsContent[XmlRow]):
     """Values after the records, likewise."""
     namespaces: Mapping[str, Annotated[str, Field(min_length=1, pattern=r"^\S+$")]] = {}
     """The namespaces of the prefixes in paths; that of the empty prefix is the one of elements without a prefix."""
-    encoding: Annotated[str, AfterValidator(check_encoding_name)] = "utf-8"
+    encoding: Annotated[str, AfterValidator(validate_encoding_name)] = "utf-8"
     """The character encoding by one of Python's names; characters that it lacks are written as references."""
     declaration: bool = True
     """Whether the file begins with an XML declaration, which names the encoding by its registered name."""

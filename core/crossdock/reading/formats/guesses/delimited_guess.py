@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from crossdock.reading.formats.file_formats import check_column_names
+from crossdock.reading.formats.file_formats import validate_column_names
 from crossdock.reading.formats.guesses.format_guess_and_file_sample import (
     Guess,
     Setting,
@@ -181,7 +181,7 @@ def _header_settings(rows: Sequence[Sequence[str]], width: int, skipped: int) ->
 
 def _is_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
     try:
-        check_column_names(first)
+        validate_column_names(first)
     except ValueError:
         return False
     if not all(_NAME.fullmatch(cell.strip()) for cell in first):

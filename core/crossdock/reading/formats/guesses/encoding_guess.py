@@ -11,7 +11,7 @@ from crossdock.reading.formats.guesses.format_guess_and_file_sample import (
     TextSample,
     count_of_total_text,
 )
-from crossdock.reading.formats.text_decoding import MARKS
+from crossdock.reading.formats.text_decoding import BYTE_ORDER_MARKS
 
 EBCDIC = "cp037"
 _OTHERS = ("cp1252", "cp850", "latin-1")
@@ -48,7 +48,7 @@ def guess_encoding_and_decode(sample: Sample) -> TextSample:
 
 def _guess_encoding(sample: Sample) -> Setting:
     data = sample.data
-    for mark, (name, _) in MARKS.items():
+    for mark, (name, _) in BYTE_ORDER_MARKS.items():
         if data.startswith(mark):
             return Setting("encoding", name, "the file begins with its byte order mark")
     if (form := detect_unmarked_utf_16(data)) is not None:

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from crossdock.errors import ConfigError, CrossdockError, RefusedError
 from crossdock.printable import printable
 from crossdock.reading.formats.file_formats import FileFormat, read_rows
-from crossdock.reading.formats.file_kind_and_encoding_mismatch import HEAD, refuse_other_kind
+from crossdock.reading.formats.file_kind_and_encoding_mismatch import HEAD, raise_if_head_shows_other_kind
 from crossdock.reading.formats.file_preview import read_first_bytes
 from crossdock.reading.formats.guesses.columnar_and_sheet_guess import (
     guess_columnar_or_sheet,
@@ -284,7 +284,7 @@ def _guess_format_of_sample(sample: Sample, name: str) -> Guess:
         if (found := guess_bytes(sample)) is not None:
             return found
     text = guess_encoding_and_decode(sample)
-    refuse_other_kind(sample.data[:HEAD], text.encoding.value, name=name, expected="JSON")
+    raise_if_head_shows_other_kind(sample.data[:HEAD], text.encoding.value, name=name, expected="JSON")
     if sum(not (each.isprintable() or each in "\t\n\x1f\x85") for each in text.text[:HEAD]) * 20 > len(
         text.text[:HEAD]
     ):

@@ -15,7 +15,7 @@ _X12_HEADER = 106
 _LATEST = 1 << 62
 
 
-def bytes_of_records_at_lines(
+def read_raw_records_at_lines(
     path: Openable, lines: Sequence[int], encoding: str, quote: str | None, *, name: str
 ) -> Mapping[int, bytes]:
     """Return the bytes of the records that begin at *lines* (ascending), with their line ends.
@@ -27,7 +27,7 @@ def bytes_of_records_at_lines(
     mark = quote.encode() if quote else None
     wanted, found, current = set(lines), dict[int, bytes](), 0
     with open_and_unpack_if_gzip(path, name=name) as stream:
-        for number, line in enumerate(_parts_with_end_mark(stream, b"\n"), 1):
+        for number, line in enumerate(_split_stream_at_end_mark(stream, b"\n"), 1):
             if number in wanted:
                 current = number
                 found[current] = line
@@ -40,17 +40,17 @@ def bytes_of_records_at_lines(
     return {number: data[:MOST_BYTES] for number, data in found.items()}
 
 
-def bytes_of_records_at_segments(path: Openable, numbers: Sequence[int], *, name: str) -> Mapping[int, bytes]:
+def read_raw_edi_records_at_segments(path: Openable, numbers: Sequence[int], *, name: str) -> Mapping[int, bytes]:
     """Return the segments of an EDI file from each of *numbers* (ascending) to the next, or to the end of the set."""
     found = dict.fromkeys(numbers, b"")
     if not numbers:
         return found
     with open_and_unpack_if_gzip(path, name=name) as stream:
-        end, release = _segment_terminator_and_release_character(head := stream.read(_CHUNK_BYTES).lstrip())
+        end, release = _detect_segment_terminator_and_release(head := stream.read(_CHUNK_BYTES).lstrip())
         ends = [*(following for _, following in pairwise(numbers)), _LATEST]
         spans = iter(zip(numbers, ends, strict=True))
         start, stop = next(spans)
-        for number, segment in enumerate(_parts_with_end_mark(_PrefixedStream(head, stream), end, release), 1):
+        for number, segment in enumerate(_split_stream_at_end_mark(_PrefixedStream(head, stream), end, release), 1):
             if number >= stop:
                 start, stop = next(spans)
             if start <= number and len(found[start]) < MOST_BYTES:
@@ -60,7 +60,7 @@ def bytes_of_records_at_segments(path: Openable, numbers: Sequence[int], *, name
     return {number: data[:MOST_BYTES] for number, data in found.items()}
 
 
-def _segment_terminator_and_release_character(head: bytes) -> tuple[bytes, bytes]:
+def _detect_segment_terminator_and_release(head: bytes) -> tuple[bytes, bytes]:
     """Return what ends segments, and the release character, if there is one."""
     if head.startswith(b"ISA"):
         return head[_X12_HEADER - 1 : _X12_HEADER] or b"~", b""
@@ -78,7 +78,7 @@ class _PrefixedStream:
         return head or self._stream.read(size)
 
 
-def _parts_with_end_mark(stream: Readable, end: bytes, release: bytes = b"") -> Iterator[bytes]:
+def _split_stream_at_end_mark(stream: Readable, end: bytes, release: bytes = b"") -> Iterator[bytes]:
     rest = b""
     while block := stream.read(_CHUNK_BYTES):
         *whole, rest = (rest + block).split(end)

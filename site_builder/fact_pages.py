@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from crossdock.cli.environment_variable_meanings import VARIABLES
 from crossdock.cli.exit_code_meanings import MEANINGS
-from crossdock.reading.formats.strict_parser import MAX_COLUMNS
+from crossdock.reading.formats.strict_delimited_parser import MAX_COLUMNS
 from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES
 from crossdock.reading.sources.paginated_api_client import MAX_ADDRESS, MAX_PAGES
 from crossdock.reading.wrappers.wrapper import FREE_BYTES, FREE_LINES, MAX_LINES_PER_BYTE, UnpackingLimits

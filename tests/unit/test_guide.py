@@ -26,7 +26,7 @@ from crossdock.cli.main import main
 from crossdock.config.schedules import Schedule
 from crossdock.config.schedules.due_times import due_between
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.delimited_files import read_rows
+from crossdock.reading.formats.delimited_files import read_delimited_rows
 from crossdock.reading.formats.delimited_layout import DelimitedFormat, Trailer
 from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 from crossdock.reading.formats.fixed_width_rows import read_fixed_width
@@ -173,10 +173,10 @@ def test_the_trailer_of_the_guide_counts_header_and_trailer(tmp_path: Path) -> N
     (layout,) = (DelimitedFormat.model_validate(stream["format"]) for stream in streams)
     file = tmp_path / "ITEM_1.txt"
     file.write_text("SKU|NAME\n0017|Bolt\n0018|Nut\nTRL|4\n")
-    assert sum(rows.height for rows in read_rows(file, layout, name=file.name)) == 2
+    assert sum(rows.height for rows in read_delimited_rows(file, layout, name=file.name)) == 2
     file.write_text("SKU|NAME\n0017|Bolt\nTRL|4\n")
     with pytest.raises(RefusedError, match="the trailer counts 4"):
-        list(read_rows(file, layout, name=file.name))
+        list(read_delimited_rows(file, layout, name=file.name))
 
 
 def test_the_legacy_layouts_of_the_guide_read_what_their_comments_say(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_the_legacy_layouts_of_the_guide_read_what_their_comments_say(tmp_path: 
     assert frame.rows() == [("0017", "Bolt", "12.34", 1)]
     (page,) = re.findall(r'"PRICES_\*.txt" +# (.*)', (CONFIGURE / "record_types.md").read_text(encoding="utf-8"))
     file.write_text("".join(f"{line}\n" for line in page.split(", ")))
-    rows = pl.concat(read_rows(file, DelimitedFormat.model_validate(formats["types"]), name=file.name))
+    rows = pl.concat(read_delimited_rows(file, DelimitedFormat.model_validate(formats["types"]), name=file.name))
     assert rows.select("GROUP", "SKU", "PRICE").rows() == [("Bolts", "0017", "9.50"), ("Bolts", "0018", "2.50")]
 
 
@@ -218,15 +218,19 @@ def test_what_the_guide_says_about_a_file_that_was_cut_is_true(tmp_path: Path) -
     whole = b"SKU;PRICE\n0017;1.50\n0018;12.50\n"
     file, layout = tmp_path / "ITEM_1.txt", DelimitedFormat(delimiter=";")
     file.write_bytes(whole[: whole.rindex(b".")])
-    rows = [row for frame in read_rows(file, layout, name=file.name) for row in frame.select("SKU", "PRICE").rows()]
+    rows = [
+        row
+        for frame in read_delimited_rows(file, layout, name=file.name)
+        for row in frame.select("SKU", "PRICE").rows()
+    ]
     assert rows[-1] == ("0018", "12")
     file.write_bytes(gzip.compress(whole)[:-1])
     with pytest.raises(RefusedError, match="before its end marker"):
-        list(read_rows(file, layout, name=file.name))
+        list(read_delimited_rows(file, layout, name=file.name))
     counted = DelimitedFormat(delimiter=";", trailer=Trailer(prefix="TRL;", count=1))
     file.write_bytes(whole[: whole.rindex(b".")])
     with pytest.raises(RefusedError, match="the last line is not the trailer"):
-        list(read_rows(file, counted, name=file.name))
+        list(read_delimited_rows(file, counted, name=file.name))
 
 
 def test_what_the_guide_says_about_money_in_connectors_is_true() -> None:

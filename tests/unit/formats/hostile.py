@@ -17,7 +17,7 @@ from tests.unit.formats.layouts import FORMATS
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.file_formats import FileFormat, read_rows, read_rows_at_lines
-from crossdock.reading.formats.strict_parser import MAX_COLUMNS
+from crossdock.reading.formats.strict_delimited_parser import MAX_COLUMNS
 from crossdock.reading.wrappers.wrapper import FREE_LINES
 
 SIZE = 9_900_000  # just below what gzip may unpack to at any ratio

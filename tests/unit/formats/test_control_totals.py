@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 from tests.unit.formats.layouts import Content
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.delimited_files import read_rows
+from crossdock.reading.formats.delimited_files import read_delimited_rows
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
-from crossdock.reading.formats.record_types import column_as_exact_decimals, plain_decimal_text
+from crossdock.reading.formats.record_types import (
+    convert_column_to_exact_decimals,
+    format_decimal_without_trailing_zeros,
+)
 
 CONFIG: dict[str, Any] = {
     "record_types": {
@@ -43,7 +46,7 @@ def written(groups: list[list[Decimal]]) -> list[str]:
 def read(lines: list[str], chunk: int) -> int:
     content = Content("".join(f"{line}\n" for line in lines).encode())
     form = DelimitedFormat.model_validate(CONFIG)
-    return sum(frame.height for frame in read_rows(content, form, name="f", _chunk=chunk))
+    return sum(frame.height for frame in read_delimited_rows(content, form, name="f", _chunk=chunk))
 
 
 @given(st.lists(AMOUNTS, max_size=5), st.integers(1, 60))
@@ -71,15 +74,15 @@ def test_one_amount_more_or_less_is_found(groups: list[list[Decimal]], chunk: in
 def test_numbers_are_exact() -> None:
     """Up to 26 digits before the point and 9 after it; more are refused instead of rounded."""
     frame = pl.DataFrame({"*": ["0.1", "", " 99999999999999999999999999.999999999"], "_line": [1, 2, 3]})
-    total = frame.select(column_as_exact_decimals(frame, "*", file="f").sum()).item()
+    total = frame.select(convert_column_to_exact_decimals(frame, "*", file="f").sum()).item()
     assert total == Decimal("100000000000000000000000000.099999999")
     for odd in ("0.0000000001", "1e3", "+1", "1,5"):
         frame = pl.DataFrame({"A": [odd], "_line": [7]})
         with pytest.raises(RefusedError, match="^f:7: column 'A' is not a number"):
-            column_as_exact_decimals(frame, "A", file="f")
+            convert_column_to_exact_decimals(frame, "A", file="f")
 
 
 @pytest.mark.parametrize(("number", "text"), [("1.500", "1.5"), ("100", "100"), ("0.000", "0"), ("-2.10", "-2.1")])
 def test_numbers_are_shown_without_needless_zeros(number: str, text: str) -> None:
     """In errors."""
-    assert plain_decimal_text(Decimal(number)) == text
+    assert format_decimal_without_trailing_zeros(Decimal(number)) == text

@@ -9,16 +9,16 @@ import pytest
 from tests.unit.formats.corpus import CORPUS, Nasty
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.delimited_files import read_rows
+from crossdock.reading.formats.delimited_files import read_delimited_rows
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
-from crossdock.reading.formats.polars_parser import PolarsParser
+from crossdock.reading.formats.polars_delimited_parser import PolarsDelimitedParser
 
 WHOLE = 1 << 20
 
 
 def outcome(path: Path, nasty: Nasty, chunk: int) -> list[tuple[object, ...]] | tuple[str | None, str]:
     """Rows, or the place and the message of the refusal."""
-    rows = read_rows(path, DelimitedFormat(**nasty.layout), name="out/LOT.txt", _chunk=chunk)
+    rows = read_delimited_rows(path, DelimitedFormat(**nasty.layout), name="out/LOT.txt", _chunk=chunk)
     if isinstance(nasty.expected, list):
         return pl.concat(rows).rows()
     with pytest.raises(RefusedError) as refusal:
@@ -65,7 +65,7 @@ def test_the_result_does_not_depend_on_chunks(nasty: Nasty, path: Path) -> None:
 def test_the_strict_parser_alone_gives_the_same(nasty: Nasty, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The columnar path changes speed, and nothing else."""
     whole = outcome(path, nasty, WHOLE)
-    monkeypatch.setattr(PolarsParser, "parse", lambda *_: None)
+    monkeypatch.setattr(PolarsDelimitedParser, "parse", lambda *_: None)
     assert outcome(path, nasty, WHOLE) == whole
 
 
@@ -77,5 +77,7 @@ def test_good_files_do_not_need_the_strict_parser(nasty: Nasty, path: Path, monk
     def never(*_: object) -> None:
         pytest.fail("the strict parser was used")
 
-    monkeypatch.setattr("crossdock.reading.formats.delimited_files.DelimitedRows._strict_rows", never)
+    monkeypatch.setattr(
+        "crossdock.reading.formats.delimited_files.SingleTypeDelimitedParser._parse_rows_strictly", never
+    )
     check(nasty, outcome(path, nasty, WHOLE))

@@ -17,11 +17,11 @@ from pydantic import ValidationError
 from tests.unit.formats.layouts import Content
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats import delimited_files, polars_parser, text_decoding
-from crossdock.reading.formats.delimited_files import read_rows, read_rows_at_lines
+from crossdock.reading.formats import delimited_files, polars_delimited_parser, text_decoding
+from crossdock.reading.formats.delimited_files import read_delimited_rows, read_delimited_rows_at_lines
 from crossdock.reading.formats.delimited_layout import DelimitedFormat, Trailer
-from crossdock.reading.formats.polars_parser import PolarsParser
-from crossdock.reading.formats.strict_parser import MAX_COLUMNS, StrictParser
+from crossdock.reading.formats.polars_delimited_parser import PolarsDelimitedParser
+from crossdock.reading.formats.strict_delimited_parser import MAX_COLUMNS, StrictDelimitedParser
 from crossdock.values.schema_descriptions_from_docstrings import SchemaGeneratorWithDescriptions
 
 
@@ -73,7 +73,7 @@ def test_tab_can_be_written_in_three_ways(delimiter: str, path: Path) -> None:
     """The word, the character and its escape, which YAML leaves alone without quotes, mean the same layout."""
     layout = DelimitedFormat(delimiter=delimiter)
     path.write_text("A\tB\n1\t2\n")
-    (frame,) = read_rows(path, layout, name="f")
+    (frame,) = read_delimited_rows(path, layout, name="f")
     assert frame.rows() == [("1", "2", 2)]
     assert layout == DelimitedFormat(delimiter="\t")
 
@@ -82,7 +82,7 @@ def test_tab_can_be_written_in_three_ways(delimiter: str, path: Path) -> None:
 def test_encodings_have_many_names(encoding: str, path: Path) -> None:
     """Each usual name of an encoding will do."""
     path.write_text("A,B\nü,2\n", encoding=encoding)
-    (frame,) = read_rows(path, DelimitedFormat(encoding=encoding), name="f")
+    (frame,) = read_delimited_rows(path, DelimitedFormat(encoding=encoding), name="f")
     assert frame.rows() == [("ü", "2", 2)]
 
 
@@ -96,7 +96,7 @@ def test_options_tell_what_they_mean() -> None:
 def test_file_without_rows_gives_its_columns(path: Path) -> None:
     """A header alone gives one empty frame, so that the columns can be checked all the same."""
     path.write_bytes(b"A,B\n")
-    (frame,) = read_rows(path, DelimitedFormat(), name="f")
+    (frame,) = read_delimited_rows(path, DelimitedFormat(), name="f")
     assert frame.schema == {"A": pl.String(), "B": pl.String(), "_line": pl.UInt64()}
     assert frame.is_empty()
 
@@ -109,12 +109,12 @@ def test_some_rows_are_read_again(path: Path, encoding: str, packed: bool) -> No
     text = "K;V\r\n" + "".join(f'{key};"{value}"\r\n' for key, value in rows) + "TRL;500"
     path.write_bytes(gzip.compress(text.encode(encoding)) if packed else text.encode(encoding))
     layout = DelimitedFormat(delimiter=";", encoding=encoding, trailer=Trailer(prefix="TRL;", count=1))
-    whole = pl.concat(read_rows(path, layout, name="f", _chunk=100))
+    whole = pl.concat(read_delimited_rows(path, layout, name="f", _chunk=100))
     assert whole.height == 500
     wanted = whole[::7]
-    again = read_rows_at_lines(path, layout, wanted["_line"].to_list(), name="f", _chunk=100)
+    again = read_delimited_rows_at_lines(path, layout, wanted["_line"].to_list(), name="f", _chunk=100)
     assert pl.concat(again).equals(wanted)
-    assert list(read_rows_at_lines(path, layout, [], name="f")) == []
+    assert list(read_delimited_rows_at_lines(path, layout, [], name="f")) == []
 
 
 @pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC])
@@ -123,12 +123,12 @@ def test_usual_writers_are_proved_by_writing_again(
     path: Path, quoting: Literal[0, 1, 2], end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The slower proof is not needed for what a common library writes, whichever cells it quotes."""
-    monkeypatch.delattr(PolarsParser, "_parse_rewritten")
+    monkeypatch.delattr(PolarsDelimitedParser, "_parse_rewritten")
     rows = [(f"K{n}", n, "" if n % 3 else "y", f"line\n{n}" if n % 7 == 0 else 'a "b", c') for n in range(500)]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, quoting=quoting, lineterminator=end)
         writer.writerows([("A", "B", "C", "D"), *rows])
-    frames = list(read_rows(path, DelimitedFormat(), name="f", _chunk=2_000))
+    frames = list(read_delimited_rows(path, DelimitedFormat(), name="f", _chunk=2_000))
     assert len(frames) > 5
     assert [row[:4] for frame in frames for row in frame.rows()] == [(a, str(b), c, d) for a, b, c, d in rows]
 
@@ -137,12 +137,12 @@ def test_usual_writers_are_proved_by_writing_again(
 def test_few_quotes_are_looked_at(path: Path, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No other proof is needed where they are few, whatever they enclose."""
     for other in ("_parse_checked_by_round_trip", "_parse_rewritten"):
-        monkeypatch.delattr(PolarsParser, other)
+        monkeypatch.delattr(PolarsDelimitedParser, other)
     cells = [f"two{end}lines", "a,b", '"', '""', "", "plain"]
     rows = [(f"K{n}", cells[n // 50 % 6] if n % 50 == 0 else "x" * 20, "y" * 20) for n in range(3000)]
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator=end).writerows([("A", "B", "C"), *rows])
-    frames = list(read_rows(path, DelimitedFormat(), name="f", _chunk=20_000))
+    frames = list(read_delimited_rows(path, DelimitedFormat(), name="f", _chunk=20_000))
     assert len(frames) > 5
     assert [row[:3] for frame in frames for row in frame.rows()] == rows
 
@@ -153,13 +153,13 @@ def test_many_quotes_are_looked_at_a_part_at_a_time(path: Path, end: str, monkey
     cells = [f'"two{end}lines"', '"a,b"', '""""', '"a ""b"""', '""', "plain"]
     lines = ["A,B", *(f"K{n},{cells[n % 6]}" for n in range(600))]
     path.write_text(end.join(lines) + end, encoding="utf-8", newline="")
-    whole = pl.concat(read_rows(path, DelimitedFormat(), name="f"))
+    whole = pl.concat(read_delimited_rows(path, DelimitedFormat(), name="f"))
     assert [row[:2] for row in whole.rows()] == [
         tuple(row) for row in csv.reader(StringIO(end.join(lines[1:]), newline=""))
     ]
-    monkeypatch.setattr(polars_parser, "_QUOTES_AT_ONCE", 50)
-    monkeypatch.delattr(StrictParser, "_parse_quoted")  # which would read them as well
-    assert pl.concat(read_rows(path, DelimitedFormat(), name="f")).equals(whole)
+    monkeypatch.setattr(polars_delimited_parser, "_QUOTES_AT_ONCE", 50)
+    monkeypatch.delattr(StrictDelimitedParser, "_parse_quoted")  # which would read them as well
+    assert pl.concat(read_delimited_rows(path, DelimitedFormat(), name="f")).equals(whole)
 
 
 @pytest.mark.parametrize("cell", ["x", "x^", "x\u0680", "x\u0700", "x\u0680A", "BZh91AY&SY"])
@@ -169,14 +169,14 @@ def test_text_that_looks_packed_is_text(path: Path, cell: str, delimiter: str, q
     """What begins as zlib's data do is not unpacked, which polars would do unasked."""
     rows = [(cell, "a"), ("b", f"{quote}c{delimiter if quote else ''}{quote}")]
     path.write_text("".join(f"{one}{delimiter}{other}\n" for one, other in [("A", "B"), *rows]))
-    (frame,) = read_rows(path, DelimitedFormat(delimiter=delimiter), name="f")
+    (frame,) = read_delimited_rows(path, DelimitedFormat(delimiter=delimiter), name="f")
     assert frame.rows() == [(one, other.replace('"', ""), line) for line, (one, other) in enumerate(rows, 2)]
 
 
 def test_batches_are_no_larger_than_asked(path: Path) -> None:
     """Frames hold at most the asked number of rows, in file order."""
     path.write_bytes(b"A\n" + b"".join(b"%d\n" % n for n in range(1000)))
-    frames = list(read_rows(path, DelimitedFormat(), name="f", batch_rows=64, _chunk=500))
+    frames = list(read_delimited_rows(path, DelimitedFormat(), name="f", batch_rows=64, _chunk=500))
     assert max(frame.height for frame in frames) == 64
     assert pl.concat(frames)["A"].to_list() == [str(n) for n in range(1000)]
     assert pl.concat(frames)["_line"].to_list() == list(range(2, 1002))
@@ -199,7 +199,7 @@ def test_long_files_keep_their_lines(path: Path, quote: str, end: str, every: in
         expected.append((*row, line))
         line += written[-1].count("\n")
     path.write_text("".join(written), encoding="utf-8", newline="")
-    frames = read_rows(path, DelimitedFormat(delimiter=";", quote=quote), name="f", _chunk=50_000)
+    frames = read_delimited_rows(path, DelimitedFormat(delimiter=";", quote=quote), name="f", _chunk=50_000)
     assert pl.concat(frames).rows() == expected
 
 
@@ -208,7 +208,7 @@ def test_one_fault_in_many_rows_is_found(path: Path, row: bytes) -> None:
     """Deep in a large file the fault is still named by its line."""
     path.write_bytes(b"A,B,C\n" + row * 30_000 + b'1,"2\n' + row * 30_000)
     with pytest.raises(RefusedError) as refusal:
-        list(read_rows(path, DelimitedFormat(), name="f"))
+        list(read_delimited_rows(path, DelimitedFormat(), name="f"))
     assert str(refusal.value).startswith("f:3000")
 
 
@@ -220,7 +220,7 @@ def test_endless_records_are_refused(path: Path, data: bytes, monkeypatch: pytes
     monkeypatch.setattr(text_decoding, "MAX_RECORD_BYTES", 2000)
     path.write_bytes(data + b"x" * 100_000)
     with pytest.raises(RefusedError) as refusal:
-        list(read_rows(path, DelimitedFormat(), name="f", _chunk=500))
+        list(read_delimited_rows(path, DelimitedFormat(), name="f", _chunk=500))
     assert str(refusal.value).startswith("f:2")
 
 
@@ -228,7 +228,7 @@ def test_columns_are_limited(path: Path) -> None:
     """A header of more columns than any export has is refused, not turned into a frame."""
     path.write_bytes(",".join(f"C{n}" for n in range(10_001)).encode())
     with pytest.raises(RefusedError, match="10001 columns"):
-        list(read_rows(path, DelimitedFormat(), name="f"))
+        list(read_delimited_rows(path, DelimitedFormat(), name="f"))
 
 
 @pytest.mark.parametrize("cell", [b"", b"ab", b'"ab"', b'","'])
@@ -238,14 +238,14 @@ def test_columns_of_any_record_are_limited(path: Path, data: bytes, cell: bytes)
     path.write_bytes(data % b",".join([cell] * (MAX_COLUMNS + 1)))
     line = data.count(b"\n", 0, data.index(b"%")) + 1
     with pytest.raises(RefusedError, match=f"f:{line}: {MAX_COLUMNS + 1} columns or more"):
-        list(read_rows(path, DelimitedFormat(), name="f"))
+        list(read_delimited_rows(path, DelimitedFormat(), name="f"))
 
 
 def test_many_delimiters_in_a_cell_are_no_columns(path: Path) -> None:
     """What is in quotes is text, however many delimiters it holds."""
     text = "," * (3 * MAX_COLUMNS)
     path.write_text(f'A,B\n1,"{text}"\n2,x\n')
-    assert pl.concat(read_rows(path, DelimitedFormat(), name="f")).rows() == [("1", text, 2), ("2", "x", 3)]
+    assert pl.concat(read_delimited_rows(path, DelimitedFormat(), name="f")).rows() == [("1", text, 2), ("2", "x", 3)]
 
 
 @pytest.mark.parametrize(("limited", "limit"), [("_LARGE", 1000), ("MAX_CELLS", 100)])
@@ -260,8 +260,8 @@ def test_a_record_that_is_large_or_of_many_lines_is_not_for_polars(
         pytest.fail("polars was asked")
 
     monkeypatch.setattr(polars_parser, limited, limit)
-    monkeypatch.setattr(PolarsParser, "_read_csv", never)
-    (frame,) = read_rows(path, DelimitedFormat(), name="f")
+    monkeypatch.setattr(PolarsDelimitedParser, "_read_csv", never)
+    (frame,) = read_delimited_rows(path, DelimitedFormat(), name="f")
     assert frame.rows() == [("1", text, 2)]
 
 
@@ -270,15 +270,15 @@ def test_frames_hold_few_cells(path: Path, quote: str, monkeypatch: pytest.Monke
     """Short rows come in more frames, since a cell takes its room however short it is; nothing else changes."""
     rows = [(f"{number}", f"{quote}{',' if quote else ''}{quote}") for number in range(20_000)]
     path.write_text("A,B\n" + "".join(f"{one},{other}\n" for one, other in rows))
-    whole = pl.concat(read_rows(path, DelimitedFormat(), name="f"))
+    whole = pl.concat(read_delimited_rows(path, DelimitedFormat(), name="f"))
     for module in (polars_parser, delimited_files):
         monkeypatch.setattr(module, "MAX_CELLS", 20_000)
     monkeypatch.setattr(delimited_files, "_SMALLEST_PART_BYTES", 1000)
-    frames = list(read_rows(path, DelimitedFormat(), name="f"))
+    frames = list(read_delimited_rows(path, DelimitedFormat(), name="f"))
     assert max(frame.height * 2 for frame in frames) <= 20_000
     assert pl.concat(frames).equals(whole)
     monkeypatch.setattr(delimited_files, "_PICKED_CELLS", 500)
-    picked = list(read_rows_at_lines(path, DelimitedFormat(), whole["_line"].to_list(), name="f"))
+    picked = list(read_delimited_rows_at_lines(path, DelimitedFormat(), whole["_line"].to_list(), name="f"))
     assert max(frame.height * 2 for frame in picked) <= 500
     assert pl.concat(picked).equals(whole)
 
@@ -301,7 +301,7 @@ def test_refusals_tell_no_contents(path: Path, line: bytes) -> None:
     path.write_bytes(b"A,B\ncanary,canary\n" + line)
     layout = DelimitedFormat(trailer={"prefix": "TRL", "count": 1})
     with pytest.raises(RefusedError) as refusal:
-        list(read_rows(path, layout, name="f"))
+        list(read_delimited_rows(path, layout, name="f"))
     assert "canary" not in str(refusal.value)
 
 
@@ -311,7 +311,7 @@ def test_memory_does_not_grow_with_the_file(path: Path) -> None:
     for times in (1, 4):
         path.write_bytes(b"A,B\n" + b'1,"a,b"\n2,xxxxxxxxxxxxx\n' * (10_000 * times))
         tracemalloc.start()
-        for _ in read_rows(path, DelimitedFormat(), name="f", _chunk=20_000):
+        for _ in read_delimited_rows(path, DelimitedFormat(), name="f", _chunk=20_000):
             pass
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
@@ -321,8 +321,8 @@ def test_memory_does_not_grow_with_the_file(path: Path) -> None:
 def test_short_lines_are_not_all_objects_at_once(path: Path) -> None:
     """Comments are looked for, and some rows are read again, in a part of a block at a time."""
     path.write_bytes(b"A,B\n" + b"1,2\n" * 800_000 + b"# end\n3,4\n")
-    all_rows = partial(read_rows, path, DelimitedFormat(comment="#"))
-    some = partial(read_rows_at_lines, path, DelimitedFormat(), [2, 800_003])
+    all_rows = partial(read_delimited_rows, path, DelimitedFormat(comment="#"))
+    some = partial(read_delimited_rows_at_lines, path, DelimitedFormat(), [2, 800_003])
     for read, times in ((all_rows, 15), (some, 8)):
         tracemalloc.start()
         *_, last = read(name="f")
@@ -336,7 +336,7 @@ def test_quotes_behind_a_plain_beginning_take_little_memory(path: Path) -> None:
     """They are counted before the cells in them are held one by one, each of which takes many times its length."""
     path.write_bytes(b"A,B\n" + b"abcdefghijklmnopq,cd\n" * 6300 + b'"a","b"\n' * 100_000)
     tracemalloc.start()
-    assert sum(frame.height for frame in read_rows(path, DelimitedFormat(), name="f")) == 106_300
+    assert sum(frame.height for frame in read_delimited_rows(path, DelimitedFormat(), name="f")) == 106_300
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 * path.stat().st_size
@@ -352,7 +352,7 @@ def test_quotes_behind_a_plain_beginning_take_little_memory(path: Path) -> None:
 def test_another_encoding_is_not_advised_for_a_damaged_file(data: bytes, advised: str) -> None:
     """Followed, all of its letters with accents would be others."""
     with pytest.raises(RefusedError, match="byte 0xFC is not UTF-8") as refused:
-        list(read_rows(Content(data), DelimitedFormat(delimiter=";"), name="f"))
+        list(read_delimited_rows(Content(data), DelimitedFormat(delimiter=";"), name="f"))
     assert (refused.value.code, advised in str(refused.value.hint)) == ("encoding_wrong", True)
 
 
@@ -361,7 +361,7 @@ def test_a_count_that_may_include_other_lines_is_not_called_right(stated: int, a
     """A file that lacks a row looks the same: the hint asks for what the sender says."""
     layout = DelimitedFormat.model_validate({"delimiter": ";", "trailer": {"prefix": "TRL;", "count": 1}})
     with pytest.raises(RefusedError, match=f"the trailer counts {stated}, the file has 2") as refused:
-        list(read_rows(Content(f"A;B\n1;2\n3;4\nTRL;{stated}\n".encode()), layout, name="f"))
+        list(read_delimited_rows(Content(f"A;B\n1;2\n3;4\nTRL;{stated}\n".encode()), layout, name="f"))
     assert "The file is not whole: fetch it again." in str(refused.value.hint)
     assert ("count_includes" in str(refused.value.hint)) is advised
 
@@ -372,16 +372,18 @@ def test_a_header_that_a_sender_adds_is_no_row(line: str, rows: int) -> None:
     """In whatever notation it has the declared names, it would be a record with the key SKU."""
     content, names = Content(f"{line}\n".encode() + b"17,Bolt\n" * rows), ("sku", "name")
     with pytest.raises(RefusedError, match="^f:1: the first line is a header") as refused:
-        list(read_rows(content, DelimitedFormat(header=False, names=names), name="f"))
+        list(read_delimited_rows(content, DelimitedFormat(header=False, names=names), name="f"))
     assert "declare header: true" in str(refused.value.hint)
-    found = list(read_rows(Content(b"17,Bolt\nsku,Name\n"), DelimitedFormat(header=False, names=names), name="f"))
+    found = list(
+        read_delimited_rows(Content(b"17,Bolt\nsku,Name\n"), DelimitedFormat(header=False, names=names), name="f")
+    )
     assert pl.concat(found)["sku"].to_list() == ["17", "sku"]
 
 
 def test_the_advice_for_a_wrong_header_makes_no_row_of_it() -> None:
     """Followed in part, without ``skip_lines``, the header is refused among the rows."""
     with pytest.raises(RefusedError, match="header: column 3 has no name") as refused:
-        list(read_rows(Content(b"A;B;\n1;2;\n"), DelimitedFormat(delimiter=";"), name="f"))
+        list(read_delimited_rows(Content(b"A;B;\n1;2;\n"), DelimitedFormat(delimiter=";"), name="f"))
     assert refused.value.hint == (
         "If a delimiter ends each line, declare long_lines: drop_empty. Ask the sender to correct the header. To give "
         "columns other names, declare skip_lines: 1, header: false and names; without skip_lines only if this line is "
@@ -389,6 +391,6 @@ def test_the_advice_for_a_wrong_header_makes_no_row_of_it() -> None:
     )
     content, names = b"A;B;\n1;2;\n", ("A", "B", "C")
     followed = DelimitedFormat(delimiter=";", skip_lines=1, header=False, names=names)
-    assert pl.concat(read_rows(Content(content), followed, name="f"))["A"].to_list() == ["1"]
+    assert pl.concat(read_delimited_rows(Content(content), followed, name="f"))["A"].to_list() == ["1"]
     with pytest.raises(RefusedError, match="a header line among the rows"):
-        list(read_rows(Content(content), DelimitedFormat(delimiter=";", header=False, names=names), name="f"))
+        list(read_delimited_rows(Content(content), DelimitedFormat(delimiter=";", header=False, names=names), name="f"))

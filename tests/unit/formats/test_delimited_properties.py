@@ -17,10 +17,10 @@ from tests.examples import examples
 from tests.unit.formats.oracle import OracleRefusalError, parse, table
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats import polars_parser
-from crossdock.reading.formats.delimited_files import read_rows, read_rows_at_lines
+from crossdock.reading.formats import polars_delimited_parser
+from crossdock.reading.formats.delimited_files import read_delimited_rows, read_delimited_rows_at_lines
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
-from crossdock.reading.formats.polars_parser import PolarsParser, RecordFormat
+from crossdock.reading.formats.polars_delimited_parser import DelimitedRecordForm, PolarsDelimitedParser
 
 SETTINGS = settings(deadline=None, max_examples=examples(120), suppress_health_check=[HealthCheck.too_slow])
 CHUNKS = st.sampled_from([1, 2, 3, 5, 7, 16, 64, 1 << 20])
@@ -68,14 +68,14 @@ def write(records: Sequence[Sequence[str]], delimiter: str, quote: str, end: str
 
 def looked_at(few: bool) -> AbstractContextManager[object]:
     """Takes small files for those in which quotes are few, so that each is looked at."""
-    return mock.patch.object(polars_parser, "_FEW", 0 if few else polars_parser._FEW)
+    return mock.patch.object(polars_delimited_parser, "_FEW", 0 if few else polars_delimited_parser._FEW)
 
 
 def read_some(data: bytes, layout: DelimitedFormat, chunk: int, lines: list[int]) -> list[pl.DataFrame]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"
         path.write_bytes(data)
-        return list(read_rows_at_lines(path, layout, lines, name="file", batch_rows=2, _chunk=chunk))
+        return list(read_delimited_rows_at_lines(path, layout, lines, name="file", batch_rows=2, _chunk=chunk))
 
 
 def read(
@@ -84,7 +84,7 @@ def read(
     with tempfile.TemporaryDirectory() as folder, looked_at(few):
         path = Path(folder) / "file"
         path.write_bytes(data)
-        return list(read_rows(path, layout, name="file", batch_rows=batch_rows, _chunk=chunk))
+        return list(read_delimited_rows(path, layout, name="file", batch_rows=batch_rows, _chunk=chunk))
 
 
 @SETTINGS
@@ -159,8 +159,8 @@ def test_damage_is_never_misread(data: bytes, chunk: int, few: bool) -> None:
 @pytest.mark.parametrize(("end", "special", "most"), [("\n", ["\n"], 6), ("\r\n", ["\r\n", "\r", "\n"], 5)])
 def test_every_short_text_is_looked_at_right(end: str, special: list[str], most: int) -> None:
     """Of all texts of some marks those are taken that the oracle reads as two columns, and as it reads them."""
-    marks, shape = ["a", ",", '"', *special], RecordFormat(["A", "B"], ",", '"', end == "\r\n", None)
-    proof, taken = PolarsParser(shape)._parse_checked_by_counts, 0
+    marks, shape = ["a", ",", '"', *special], DelimitedRecordForm(["A", "B"], ",", '"', end == "\r\n", None)
+    proof, taken = PolarsDelimitedParser(shape)._parse_if_counts_agree, 0
     with looked_at(few=True):
         for text in chain.from_iterable(product(marks, repeat=length) for length in range(1, most + 1)):
             data = ("".join(text).removesuffix(end) + end).encode()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.unit.formats.layouts import Content, read
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.delimited_files import read_rows
+from crossdock.reading.formats.delimited_files import read_delimited_rows
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
 
 TYPES = {
@@ -30,7 +30,7 @@ def test_records_survive_being_written_and_read(
     content = Content("".join(texts).encode())
     for name, code in (("A", "A"), ("B", "B"), ("rest", "c")):
         form = DelimitedFormat.model_validate({"delimiter": delimiter, "record_types": TYPES, "records": name})
-        found = [row for frame in read_rows(content, form, name="f", _chunk=chunk) for row in frame.rows()]
+        found = [row for frame in read_delimited_rows(content, form, name="f", _chunk=chunk) for row in frame.rows()]
         assert found == [(*row, line) for row, line in zip(rows, begins, strict=True) if row[0] == code]
 
 

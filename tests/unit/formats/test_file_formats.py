@@ -146,7 +146,7 @@ def test_a_record_without_rows_is_one_row_unless_rows_are_records(
     content = Content(f"F,S\n{data}".encode())
 
     def read(kept: DelimitedFormat) -> pl.DataFrame:
-        return pl.concat(delimited_files.read_rows(content, kept, name="f", _chunk=chunk))
+        return pl.concat(delimited_files.read_delimited_rows(content, kept, name="f", _chunk=chunk))
 
     assert isinstance(form, DelimitedFormat)
     kept = read(form.copy_with_record_groups([("NO",)], keeps_empty=True))

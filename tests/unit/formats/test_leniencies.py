@@ -52,7 +52,9 @@ def test_a_declared_leniency_is_read_and_counted(
     """Also when the file is read in small pieces, and when its rows are read again by their lines."""
     layout = DelimitedFormat.model_validate({"delimiter": ";", **declared})
     leniencies, content = LeniencyCounts(), Content(text.encode())
-    frame = pl.concat(delimited_files.read_rows(content, layout, name="f", leniencies=leniencies, _chunk=chunk))
+    frame = pl.concat(
+        delimited_files.read_delimited_rows(content, layout, name="f", leniencies=leniencies, _chunk=chunk)
+    )
     assert (frame.drop("_line").rows(), str(leniencies)) == (rows, counted)
     again = pl.concat(read_rows_at_lines(content, layout, frame["_line"].to_list(), name="f"))
     assert again.equals(frame)

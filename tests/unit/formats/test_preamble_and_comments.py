@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import text_decoding
-from crossdock.reading.formats.delimited_files import read_rows, read_rows_at_lines
+from crossdock.reading.formats.delimited_files import read_delimited_rows, read_delimited_rows_at_lines
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
 from crossdock.reading.formats.file_formats import LeniencyCounts
 from crossdock.reading.formats.text_decoding import (
@@ -43,9 +43,13 @@ def test_a_preamble_and_comments_are_no_rows(chunk: int, tmp_path: Path) -> None
     path = tmp_path / "file"
     path.write_bytes(REPORT.replace(b"-- end of page 1 --\n", b"").replace(b"---|----\n", b""))
     layout = DelimitedFormat(delimiter="|", skip_lines=2, comment="#", trailer={"prefix": "TRL|", "count": 1})
-    rows = [row for frame in read_rows(path, layout, name="f", _chunk=chunk) for row in frame.rows()]
+    rows = [row for frame in read_delimited_rows(path, layout, name="f", _chunk=chunk) for row in frame.rows()]
     assert rows == [("1", "one", 4), ("2", "two\n# not a note", 6), ("3", "three", 8)]
-    picked = [row for frame in read_rows_at_lines(path, layout, [4, 8], name="f", _chunk=chunk) for row in frame.rows()]
+    picked = [
+        row
+        for frame in read_delimited_rows_at_lines(path, layout, [4, 8], name="f", _chunk=chunk)
+        for row in frame.rows()
+    ]
     assert picked == [rows[0], rows[2]]
 
 
@@ -54,7 +58,7 @@ def test_a_fault_after_them_has_its_line(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"preamble\nA,B\n# note\n1,2\n# note\n3\n")
     with pytest.raises(RefusedError) as refused:
-        list(read_rows(path, DelimitedFormat(skip_lines=1, comment="#"), name="f"))
+        list(read_delimited_rows(path, DelimitedFormat(skip_lines=1, comment="#"), name="f"))
     assert refused.value.where == "f:6"
 
 
@@ -63,7 +67,7 @@ def test_a_fault_in_the_header_has_its_line(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"preamble\n# note\nA,A\n1,2\n")
     with pytest.raises(RefusedError) as refused:
-        list(read_rows(path, DelimitedFormat(skip_lines=1, comment="#"), name="f"))
+        list(read_delimited_rows(path, DelimitedFormat(skip_lines=1, comment="#"), name="f"))
     assert refused.value.where == "f:3"
 
 
@@ -73,7 +77,7 @@ def test_a_file_of_nothing_else_is_empty(text: str, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text(text)
     with pytest.raises(RefusedError, match="the file is empty"):
-        list(read_rows(path, DelimitedFormat(skip_lines=2, comment="#"), name="f"))
+        list(read_delimited_rows(path, DelimitedFormat(skip_lines=2, comment="#"), name="f"))
 
 
 @given(
@@ -108,7 +112,7 @@ def test_an_endless_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path = tmp_path / "file"
     path.write_bytes(b"A,B\n" + b"x" * 1_000_000)
     with pytest.raises(RefusedError, match="a record of more than") as refused:
-        list(read_rows(path, DelimitedFormat(comment="#"), name="f", _chunk=1000))
+        list(read_delimited_rows(path, DelimitedFormat(comment="#"), name="f", _chunk=1000))
     assert refused.value.where == "f:2"
 
 
@@ -117,7 +121,7 @@ def test_a_footer_without_a_count_shows_the_end(tmp_path: Path) -> None:
     path = tmp_path / "file"
     layout = DelimitedFormat(trailer={"prefix": "(2 rows affected)"})
     path.write_bytes(b"A,B\n1,2\n3,4\n(2 rows affected)\n")
-    assert [frame.height for frame in read_rows(path, layout, name="f")] == [2]
+    assert [frame.height for frame in read_delimited_rows(path, layout, name="f")] == [2]
     path.write_bytes(b"A,B\n1,2\n3,4\n")
     with pytest.raises(RefusedError, match="the last line is not the trailer"):
-        list(read_rows(path, layout, name="f"))
+        list(read_delimited_rows(path, layout, name="f"))

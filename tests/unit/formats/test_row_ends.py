@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.delimited_files import read_rows, read_rows_at_lines
+from crossdock.reading.formats.delimited_files import read_delimited_rows, read_delimited_rows_at_lines
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
 
 SETTINGS = settings(deadline=None, max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow])
@@ -26,9 +26,11 @@ def read(data: bytes, layout: DelimitedFormat, chunk: int = 1 << 20, lines: Sequ
         path = Path(folder) / "file"
         path.write_bytes(data)
         if lines is None:
-            return [row for frame in read_rows(path, layout, name="f", _chunk=chunk) for row in frame.rows()]
+            return [row for frame in read_delimited_rows(path, layout, name="f", _chunk=chunk) for row in frame.rows()]
         return [
-            row for frame in read_rows_at_lines(path, layout, lines, name="f", _chunk=chunk) for row in frame.rows()
+            row
+            for frame in read_delimited_rows_at_lines(path, layout, lines, name="f", _chunk=chunk)
+            for row in frame.rows()
         ]
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.strict_parser import StrictParser
+from crossdock.reading.formats.strict_delimited_parser import StrictDelimitedParser
 
 
 def test_records_come_with_the_lines_where_they_begin() -> None:
     """Line ends inside of quotes count; the last record may lack its line end."""
-    records = StrictParser("f", "||", '"').records('a||"b\n""c"""\nd||e', 7)
+    records = StrictDelimitedParser("f", "||", '"').records('a||"b\n""c"""\nd||e', 7)
     assert list(records) == [(7, ["a", 'b\n"c"']), (9, ["d", "e"])]
 
 
 def test_without_a_quote_quotes_are_ordinary_characters() -> None:
     """As the layout declares."""
-    assert list(StrictParser("f", ",", None).records('"a,b"\n', 1)) == [(1, ['"a', 'b"'])]
+    assert list(StrictDelimitedParser("f", ",", None).records('"a,b"\n', 1)) == [(1, ['"a', 'b"'])]
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_without_a_quote_quotes_are_ordinary_characters() -> None:
 def test_a_deviation_is_refused_at_its_place(text: str, where: str, message: str) -> None:
     """The error has file, line, column and a hint."""
     with pytest.raises(RefusedError) as refused:
-        list(StrictParser("f", ",", '"').records(text, 1, crlf=False))
+        list(StrictDelimitedParser("f", ",", '"').records(text, 1, crlf=False))
     assert refused.value.where == where
     assert message in refused.value.message
     assert refused.value.hint
@@ -45,7 +45,7 @@ def test_advice_to_read_quotes_as_text_is_given_only_where_no_field_is_quoted() 
     """Followed elsewhere, the quotes around other cells would become a part of them, and of keys."""
     for text, advised in (('0017;5" bolt\n', True), ('"0016";Nut\n0017;5" bolt\n', False)):
         with pytest.raises(RefusedError) as refused:
-            list(StrictParser("f", ";", '"').records(text, 1))
+            list(StrictDelimitedParser("f", ";", '"').records(text, 1))
         assert ("quote: null" in str(refused.value.hint)) is advised
 
 
@@ -54,7 +54,7 @@ def test_a_file_that_is_filled_up_is_told_so(filling: str) -> None:
     """Such characters at the end say nothing of the encoding, as they do elsewhere."""
     for text, advice in ((f"a,b\n{filling}", "fetch it again"), (f"a,b\n{filling}c,d\n", "in the declared encoding")):
         with pytest.raises(RefusedError) as refused:
-            list(StrictParser("f", ",", '"').records(text, 1))
+            list(StrictDelimitedParser("f", ",", '"').records(text, 1))
         assert refused.value.where == "f:2:1"
         assert advice in str(refused.value.hint)
         assert "cp1252" not in str(refused.value.hint)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.delimited_files import read_rows
+from crossdock.reading.formats.delimited_files import read_delimited_rows
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
 from crossdock.reading.formats.text_decoding import validate_encoding_name
 
@@ -79,7 +79,9 @@ def test_each_encoding_is_decoded_exactly(name: str, text: str, chunk: int, tmp_
     cell = "x" + text.encode(name, "ignore").decode(name, "ignore")
     path = tmp_path / "file"
     path.write_bytes(f"A;B\n1;{cell}\n2;y\n".encode(name))
-    frames = list(read_rows(path, DelimitedFormat(delimiter=";", encoding=name, quote=None), name="f", _chunk=chunk))
+    frames = list(
+        read_delimited_rows(path, DelimitedFormat(delimiter=";", encoding=name, quote=None), name="f", _chunk=chunk)
+    )
     assert [row for frame in frames for row in frame.rows()] == [("1", cell, 2), ("2", "y", 3)]
 
 
@@ -91,7 +93,7 @@ def test_bytes_that_are_not_of_the_encoding_are_refused(name: str, chunk: int, t
     bad = b"\xff\xff" if "utf" not in name else b"\xd8\x00\xd8\x00"
     path.write_bytes("A;B\n1;x\n".encode(name) + bad + "2;y\n".encode(name))
     with pytest.raises(RefusedError, match="of the file \\(from 0\\) is not") as refused:
-        list(read_rows(path, DelimitedFormat(delimiter=";", encoding=name), name="f", _chunk=chunk))
+        list(read_delimited_rows(path, DelimitedFormat(delimiter=";", encoding=name), name="f", _chunk=chunk))
     assert refused.value.where == "f:3"
 
 
@@ -101,7 +103,7 @@ def test_a_byte_order_mark_is_optional(name: str, mark: str, tmp_path: Path) -> 
     """With or without it, the first column has the same name."""
     path = tmp_path / "file"
     path.write_bytes(f"{mark}A,B\n1,2\n".encode(name.removesuffix("-sig")))
-    (frame,) = read_rows(path, DelimitedFormat(encoding=name), name="f")
+    (frame,) = read_delimited_rows(path, DelimitedFormat(encoding=name), name="f")
     assert frame.rows() == [("1", "2", 2)]
     assert frame.columns[0] == "A"
 
@@ -114,10 +116,12 @@ def test_utf_8_under_another_name_is_refused(encoding: str, chunk: int, tmp_path
     names = ["Müller", "Bolt", "Grün", "Zoë"]
     path.write_text("NAME\n" + "".join(f"{name}\n" for name in names), encoding="utf-8")
     with pytest.raises(RefusedError, match="the file is in UTF-8, and .* is declared") as refused:
-        list(read_rows(path, layout, name="a.csv", _chunk=chunk))
+        list(read_delimited_rows(path, layout, name="a.csv", _chunk=chunk))
     assert "encoding: utf-8" in str(refused.value.hint)
     path.write_text("NAME\n" + "".join(f"{name}\n" for name in names), encoding=encoding)
-    assert [name for frame in read_rows(path, layout, name="a.csv", _chunk=chunk) for name in frame["NAME"]] == names
+    assert [
+        name for frame in read_delimited_rows(path, layout, name="a.csv", _chunk=chunk) for name in frame["NAME"]
+    ] == names
 
 
 @pytest.mark.parametrize(
@@ -132,5 +136,5 @@ def test_what_may_be_the_declared_encoding_is_read(names: list[str], tmp_path: P
     """A few wrong texts are those of the sender's own data."""
     path = tmp_path / "a.csv"
     path.write_text("NAME\n" + "".join(f"{name}\n" for name in names), encoding="cp1252")
-    found = read_rows(path, DelimitedFormat(encoding="cp1252"), name="a.csv")
+    found = read_delimited_rows(path, DelimitedFormat(encoding="cp1252"), name="a.csv")
     assert [name for frame in found for name in frame["NAME"]] == names

@@ -26,8 +26,8 @@ from crossdock.reading.formats.fixed_columns import (
 )
 from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 from crossdock.reading.formats.parallel_map import map_in_parallel
-from crossdock.reading.formats.polars_parser import MAX_CELLS
-from crossdock.reading.formats.record_types import RecordHierarchy, check_and_select_rows, declared_type_code
+from crossdock.reading.formats.polars_delimited_parser import MAX_FRAME_CELLS
+from crossdock.reading.formats.record_types import RecordHierarchy, check_hierarchy_and_select_rows, declared_type_code
 from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
@@ -258,7 +258,7 @@ def read_binary_records(
             layout.groups,
             keeps_empty=layout.keeps_empty_groups and layout.row_making_occurs_table_name is None,
         )
-        frames = check_and_select_rows(
+        frames = check_hierarchy_and_select_rows(
             map_in_parallel(file.data_frames_by_record_type, file.batches_of_raw_records(stream)), hierarchy, batch_rows
         )
         yield from (
@@ -299,7 +299,7 @@ class BinaryRecords:
         }
         self._columns = {each: [*self._column_expressions(each)] for each in types}
         widest = max(len(columns) for columns in self._columns.values())
-        self._most = max(1, min(_BATCH_RECORDS, MAX_CELLS // (widest + 2)))
+        self._most = max(1, min(_BATCH_RECORDS, MAX_FRAME_CELLS // (widest + 2)))
 
     def batches_of_raw_records(self, stream: ByteStream) -> Iterator[_Batch]:
         batch, size = _Batch(1), 0

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from pydantic import Field, field_serializer
 
 from crossdock.reading.formats.fixed_columns import MAX_LENGTH, MAX_POSITION, FixedColumn, FixedUsage
-from crossdock.reading.formats.strict_parser import MAX_COLUMNS
+from crossdock.reading.formats.strict_delimited_parser import MAX_COLUMNS
 from crossdock.values.config_base_types import ConfigModel, ConfigPath, finding_about_key
 from crossdock.values.safe_local_files import read_regular
 

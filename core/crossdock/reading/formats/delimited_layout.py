@@ -11,9 +11,9 @@ from pydantic import AfterValidator, Field, model_validator
 from crossdock.reading.formats.file_formats import BlankLines, FileLayout, LongLines, ShortLines, validate_column_names
 from crossdock.reading.formats.record_types import (
     RecordType,
-    check_record_types,
-    has_trailer,
-    states_record_count,
+    has_stated_record_count,
+    has_trailer_type,
+    raise_if_record_types_invalid,
 )
 from crossdock.reading.formats.text_decoding import validate_encoding_name
 from crossdock.values.config_base_types import ConfigModel, finding_about_key
@@ -23,7 +23,7 @@ _TAB_NAMES = ("tab", r"\t")  # the second is what YAML reads without quotes
 _ROW_END = re.compile(r"[^\x00\ufeff\ud800-\udfff]{1,8}")
 
 
-def _checked_delimiter(value: str) -> str:
+def _validate_delimiter(value: str) -> str:
     if value in _TAB_NAMES:
         return "\t"
     if not _DELIMITER.fullmatch(value):
@@ -33,7 +33,7 @@ def _checked_delimiter(value: str) -> str:
     return value
 
 
-def _checked_row_end(value: str) -> str:
+def _validate_row_end(value: str) -> str:
     if "\\" in value:
         raise ValueError('holds a backslash; in double quotes, as in "&|\\n", YAML makes a line break of it')
     if not _ROW_END.fullmatch(value) or value == "\n":
@@ -41,7 +41,7 @@ def _checked_row_end(value: str) -> str:
     return value
 
 
-Delimiter = Annotated[str, AfterValidator(_checked_delimiter)]
+Delimiter = Annotated[str, AfterValidator(_validate_delimiter)]
 
 
 class Trailer(ConfigModel):
@@ -74,7 +74,7 @@ class DelimitedFormat(FileLayout):
     r"""Separates two fields: 1 to 8 characters; ``tab`` or ``\t`` for a tab."""
     quote: Literal['"', "'"] | None = '"'
     """Encloses fields that hold delimiters or line ends; null where quotes are ordinary characters."""
-    row_end: Annotated[str, AfterValidator(_checked_row_end)] | None = None
+    row_end: Annotated[str, AfterValidator(_validate_row_end)] | None = None
     """What ends each row, such as ``"&|\\n"``; LF and CR inside of rows are then text. Places count rows, not lines."""
     encoding: Annotated[str, AfterValidator(validate_encoding_name)] = "utf-8"
     """The character encoding by one of Python's names, such as utf-8, cp1252 (Windows), cp850 (DOS), utf-16, cp037
@@ -105,37 +105,37 @@ class DelimitedFormat(FileLayout):
     """With ``record_types``: the type whose records are read."""
 
     @property
-    def type_field(self) -> int:
+    def type_code_field(self) -> int:
         return self.record_type or 0
 
     @property
     def states_row_count(self) -> bool:
         if self.record_types and self.records:
-            return states_record_count(self.record_types, self.records)
+            return has_stated_record_count(self.record_types, self.records)
         return self.trailer is not None and self.trailer.count is not None
 
     @property
     def marks_end(self) -> bool:
-        return self.trailer is not None or has_trailer(self.record_types or {})
+        return self.trailer is not None or has_trailer_type(self.record_types or {})
 
     @model_validator(mode="after")
-    def _check_record_types(self) -> Self:
+    def _raise_if_record_types_conflict(self) -> Self:
         if self.record_types is None:
             if self.record_type is not None or self.records is not None:
                 raise ValueError("record_type and records belong to record_types")
             return self
         if self.names or self.trailer or (self.header and "header" in self.model_fields_set):
             raise ValueError("record_types take the place of header, names and trailer")
-        check_record_types(self.record_types, self.records)
+        raise_if_record_types_invalid(self.record_types, self.records)
         for name, kind in self.record_types.items():
-            if self.type_field >= len(kind.names):
+            if self.type_code_field >= len(kind.names):
                 raise finding_about_key(
-                    ("record_types", name, "names"), f"lack field {self.type_field}, that of the code"
+                    ("record_types", name, "names"), f"lack field {self.type_code_field}, that of the code"
                 )
         return self
 
     @model_validator(mode="after")
-    def _check_combination(self) -> Self:
+    def _raise_if_settings_conflict(self) -> Self:
         if not self.header and self.names is None and self.record_types is None:
             raise ValueError("a file without a header needs names")
         if self.quote and (self.quote in self.delimiter or (self.trailer and self.quote in self.trailer.prefix)):

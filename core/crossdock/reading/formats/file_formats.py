@@ -18,7 +18,7 @@ from msgspec import Struct
 from pydantic import Discriminator, GetPydanticSchema, PrivateAttr, Tag, TypeAdapter, ValidationInfo
 from pydantic_core import core_schema
 
-from crossdock.reading.formats.strict_parser import MAX_COLUMNS
+from crossdock.reading.formats.strict_delimited_parser import MAX_COLUMNS
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.config_base_types import ConfigModel
 from crossdock.values.raw_rows_and_records import LINE, RESERVED, is_reserved_column, letters_of_column_name

@@ -15,10 +15,10 @@ from crossdock.reading.formats.file_formats import BlankLines, FileLayout, LongL
 from crossdock.reading.formats.fixed_columns import MAX_POSITION, FixedColumn
 from crossdock.reading.formats.record_types import (
     RecordType,
-    check_record_types,
-    columns_with_ancestors,
-    has_trailer,
-    states_record_count,
+    columns_of_type_and_ancestors,
+    has_stated_record_count,
+    has_trailer_type,
+    raise_if_record_types_invalid,
 )
 from crossdock.reading.formats.text_decoding import (
     is_encoding_without_shift_codes,
@@ -223,15 +223,15 @@ class FixedWidthFormat(FileLayout):
 
     @property
     def names(self) -> list[str]:
-        return columns_with_ancestors(self.type_to_read, self.complete_record_types)
+        return columns_of_type_and_ancestors(self.type_to_read, self.complete_record_types)
 
     @property
     def states_row_count(self) -> bool:
-        return states_record_count(self.complete_record_types, self.type_to_read)
+        return has_stated_record_count(self.complete_record_types, self.type_to_read)
 
     @property
     def marks_end(self) -> bool:
-        return has_trailer(self.complete_record_types)
+        return has_trailer_type(self.complete_record_types)
 
     @property
     def row_end(self) -> str | None:
@@ -316,7 +316,7 @@ class FixedWidthFormat(FileLayout):
         return any(column.usage for kind in self.complete_record_types.values() for column in kind.columns.values())
 
     def _check_record_types(self, types: Mapping[str, FixedRecordType]) -> None:
-        check_record_types(types, self.records)
+        raise_if_record_types_invalid(types, self.records)
         if self.record_type is None and any(not kind.otherwise for kind in types.values()):
             raise ValueError("record_types need record_type: where their codes are")
         for name, kind in types.items():

@@ -20,14 +20,14 @@ from crossdock.reading.formats.file_formats import FormatReader, LeniencyCounts,
 from crossdock.reading.formats.fixed_columns import TEXT, FixedColumn, cell_expression, is_invalid_cell
 from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 from crossdock.reading.formats.parallel_map import map_in_parallel
-from crossdock.reading.formats.polars_parser import MAX_CELLS
+from crossdock.reading.formats.polars_delimited_parser import MAX_FRAME_CELLS
 from crossdock.reading.formats.raw_record_bytes import read_raw_records_at_lines
 from crossdock.reading.formats.record_types import (
     RecordHierarchy,
     ancestors_and_self_with_prefixes,
-    check_and_select_rows,
+    check_hierarchy_and_select_rows,
     declared_type_code,
-    field_places,
+    describe_field_places,
 )
 from crossdock.reading.formats.text_decoding import (
     EXTRA_BYTE_FILLER,
@@ -89,7 +89,7 @@ def read_fixed_width(
             for piece in cut:
                 yield from file.small_pieces(piece)
 
-        yield from check_and_select_rows(
+        yield from check_hierarchy_and_select_rows(
             map_in_parallel(file.data_frames_by_record_type, bodies()), hierarchy, batch_rows
         )
 
@@ -130,10 +130,10 @@ class _FixedWidthRows:
 
     def small_pieces(self, piece: Piece) -> Iterator[Piece]:
         cells = (piece.ends + 1) * (self._columns + 2)
-        if cells <= MAX_CELLS:
+        if cells <= MAX_FRAME_CELLS:
             yield piece
         else:
-            yield from split_into_smaller_pieces(piece, None, max(len(piece.data) * MAX_CELLS // cells, 1))
+            yield from split_into_smaller_pieces(piece, None, max(len(piece.data) * MAX_FRAME_CELLS // cells, 1))
 
     def data_frames_by_record_type(self, piece: Piece) -> dict[str, pl.DataFrame]:
         lines, error = self._lines.split_lines(piece)
@@ -256,7 +256,7 @@ class FixedWidthReader(FormatReader[FixedWidthFormat]):
 
     def describe_cell_places(self, layout: FixedWidthFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del names, line
-        found = dict(field_places(layout.type_to_read, layout.complete_record_types))
+        found = dict(describe_field_places(layout.type_to_read, layout.complete_record_types))
         for kind, of in ancestors_and_self_with_prefixes(layout.type_to_read, layout.complete_record_types):
             found |= {
                 name: f"{of}{column.at}-{column.last_position}"

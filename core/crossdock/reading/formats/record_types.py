@@ -42,7 +42,7 @@ class RecordType(ConfigModel):
     In fixed-width files they need ``decimals``."""
 
     @model_validator(mode="after")
-    def _check_combination(self) -> Self:
+    def _raise_if_settings_conflict(self) -> Self:
         if self.otherwise and self.code is not None:
             raise ValueError("give either code or otherwise")
         if self.once == "first" and self.parent is not None:
@@ -67,12 +67,12 @@ def declared_type_code(name: str, kind: RecordType) -> str | None:
 def group_type_for_totals(name: str, types: Mapping[str, RecordType]) -> str | None:
     """Return the type that begins the groups to which counts and sums of *name* refer; None for the whole file."""
     used = [kind for kinds in types[name].counted_types_by_column.values() for kind in kinds]
-    if used and all(name in ancestors(kind, types) for kind in used):
+    if used and all(name in ancestors_of_type(kind, types) for kind in used):
         return name
     return types[name].parent
 
 
-def ancestors(name: str, types: Mapping[str, RecordType]) -> list[str]:
+def ancestors_of_type(name: str, types: Mapping[str, RecordType]) -> list[str]:
     found: list[str] = []
     parent = types[name].parent
     while parent is not None and parent not in found:
@@ -82,20 +82,20 @@ def ancestors(name: str, types: Mapping[str, RecordType]) -> list[str]:
 
 
 def ancestors_and_self_with_prefixes(name: str, types: Mapping[str, RecordType]) -> list[tuple[str, str]]:
-    return [(each, f"{each} " if len(types) > 1 else "") for each in [*reversed(ancestors(name, types)), name]]
+    return [(each, f"{each} " if len(types) > 1 else "") for each in [*reversed(ancestors_of_type(name, types)), name]]
 
 
-def field_places(name: str, types: Mapping[str, RecordType]) -> Iterator[tuple[str, str]]:
+def describe_field_places(name: str, types: Mapping[str, RecordType]) -> Iterator[tuple[str, str]]:
     for each, of in ancestors_and_self_with_prefixes(name, types):
         for number, column in enumerate(types[each].own_columns):
             yield column, f"{of}field {number}"
 
 
-def columns_with_ancestors(name: str, types: Mapping[str, RecordType]) -> list[str]:
-    return [column for each in [*reversed(ancestors(name, types)), name] for column in types[each].own_columns]
+def columns_of_type_and_ancestors(name: str, types: Mapping[str, RecordType]) -> list[str]:
+    return [column for each in [*reversed(ancestors_of_type(name, types)), name] for column in types[each].own_columns]
 
 
-def states_record_count(types: Mapping[str, RecordType], records: str) -> bool:
+def has_stated_record_count(types: Mapping[str, RecordType], records: str) -> bool:
     return any(
         kind.once is not None
         and group_type_for_totals(name, types) is None
@@ -104,39 +104,39 @@ def states_record_count(types: Mapping[str, RecordType], records: str) -> bool:
     )
 
 
-def has_trailer(types: Mapping[str, RecordType]) -> bool:
+def has_trailer_type(types: Mapping[str, RecordType]) -> bool:
     return any(kind.once == "last" and kind.parent is None for kind in types.values())
 
 
-def check_record_types(types: Mapping[str, RecordType], records: str | None) -> None:
+def raise_if_record_types_invalid(types: Mapping[str, RecordType], records: str | None) -> None:
     """Raise PydanticCustomError for the first type that does not fit, with its place in the format."""
     if records is None or records not in types:
         raise finding_about_key(("records",), f"name the type whose records are read: {', '.join(types)}")
-    for name, message, place in _type_faults(types):
+    for name, message, place in _find_record_type_faults(types):
         raise finding_about_key(("record_types", name, *place), message)
 
 
-def _type_faults(types: Mapping[str, RecordType]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+def _find_record_type_faults(types: Mapping[str, RecordType]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     codes: dict[str | None, str] = {}
     places: dict[str, str] = {}
     for name, kind in types.items():
         other = codes.setdefault(declared_type_code(name, kind), name)
         if other != name:
             yield name, f"has the same code as {other}", ()
-        if kind.parent is not None and (kind.parent not in types or name in ancestors(name, types)):
+        if kind.parent is not None and (kind.parent not in types or name in ancestors_of_type(name, types)):
             yield name, "must be another type, and no type may be its own ancestor", ("parent",)
             return
         if kind.once is not None and kind.parent is None and places.setdefault(kind.once, name) != name:
             yield name, f"{places[kind.once]} is the {kind.once} record already", ("once",)
-        columns = columns_with_ancestors(name, types)
+        columns = columns_of_type_and_ancestors(name, types)
         if len(set(columns)) < len(columns):
             twice = next(column for column in columns if columns.count(column) > 1)
             yield name, f"it and its parents have two columns {twice!r}", ()
     for name in types:
-        yield from _count_and_sum_declaration_faults(name, types)
+        yield from _find_count_and_sum_declaration_faults(name, types)
 
 
-def _count_and_sum_declaration_faults(
+def _find_count_and_sum_declaration_faults(
     name: str, types: Mapping[str, RecordType]
 ) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     kind = types[name]
@@ -157,17 +157,17 @@ def _count_and_sum_declaration_faults(
     outside = [
         each
         for each in (each for used in kind.counted_types_by_column.values() for each in used)
-        if scope not in {None, each, *ancestors(each, types)}
+        if scope not in {None, each, *ancestors_of_type(each, types)}
     ]
     if outside:
         yield name, f"records of {outside[0]} do not belong to one {scope}", ()
 
 
-NUMBER = r"^-?[0-9]{1,26}(?:\.[0-9]{1,9})?$"
+CONTROL_NUMBER_PATTERN = r"^-?[0-9]{1,26}(?:\.[0-9]{1,9})?$"
 """A number that can be part of a control sum."""
-EXACT = pl.Decimal(38, 9)
+EXACT_DECIMAL = pl.Decimal(38, 9)
 _GROUP, _ITEM, _VALUE, _STATED = "_group", "_item", "_value", "_stated"
-_FOUND = {_GROUP: pl.UInt64(), _ITEM: pl.Int32(), _VALUE: EXACT, LINE: pl.UInt64()}
+_FOUND = {_GROUP: pl.UInt64(), _ITEM: pl.Int32(), _VALUE: EXACT_DECIMAL, LINE: pl.UInt64()}
 _HINT = "The file is damaged or incomplete: fetch it again; if it is whole, the layout counts what the sender does not."
 
 
@@ -181,45 +181,51 @@ class ControlTotals:
         self._found = pl.DataFrame(schema=_FOUND)  # of groups that have not ended
         self._stated = pl.DataFrame(schema=_FOUND)
 
-    def add_records_and_compare_totals(self, frames: Mapping[str, pl.DataFrame]) -> None:
+    def add_records_and_raise_if_totals_differ(self, frames: Mapping[str, pl.DataFrame]) -> None:
         starts = frames[self._scope][LINE] if self._scope and self._scope in frames else None
-        found, stated = list(self._count_and_sum(frames, starts)), self._stated_totals(frames, starts)
+        found, stated = list(self._count_and_sum_by_group(frames, starts)), self._read_stated_totals(frames, starts)
         if self._scope:  # every group has totals, even if they are zero
-            found += [self._zero_totals(starts)] if starts is not None else []
+            found += [self._zero_totals_of_new_groups(starts)] if starts is not None else []
         self._found = _sum_by_group([self._found, *found])
         self._stated = pl.concat([self._stated, *stated])
         if starts is not None:
             self._group += len(starts)
-            self._compare_ended_groups(pl.col(_GROUP) < self._group)
+            self._raise_if_totals_of_ended_groups_differ(pl.col(_GROUP) < self._group)
             self._found = self._found.filter(pl.col(_GROUP) >= self._group)
             self._stated = self._stated.filter(pl.col(_GROUP) >= self._group)
 
-    def compare_totals_at_end(self, line: int) -> None:
+    def raise_if_totals_differ_at_end(self, line: int) -> None:
         if not self._scope:
             zeros = [(1, item, 0, line) for item in range(len(self._items))]
             self._found = _sum_by_group([self._found, pl.DataFrame(zeros, schema=_FOUND, orient="row")])
-        self._compare_ended_groups(pl.lit(value=True))
+        self._raise_if_totals_of_ended_groups_differ(pl.lit(value=True))
 
     def _group_number_of_each_record(self, frame: pl.DataFrame, starts: pl.Series | None) -> pl.Series:
         if self._scope is None or starts is None:
             return pl.repeat(self._group, frame.height, dtype=pl.UInt64, eager=True)
         return starts.search_sorted(frame[LINE], side="right").cast(pl.UInt64) + self._group
 
-    def _count_and_sum(self, frames: Mapping[str, pl.DataFrame], starts: pl.Series | None) -> Iterator[pl.DataFrame]:
+    def _count_and_sum_by_group(
+        self, frames: Mapping[str, pl.DataFrame], starts: pl.Series | None
+    ) -> Iterator[pl.DataFrame]:
         for item, column in enumerate(self._items):
             summed = self._kind.sums.get(column)
             for name in self._kind.counted_types_by_column[column]:
                 if name not in frames:
                     continue
                 frame = frames[name]
-                value = pl.lit(1).cast(EXACT) if summed is None else self._exact_number(frame, summed.partition(".")[2])
+                value = (
+                    pl.lit(1).cast(EXACT_DECIMAL)
+                    if summed is None
+                    else self._column_as_exact_number(frame, summed.partition(".")[2])
+                )
                 group, number = (
                     self._group_number_of_each_record(frame, starts).alias(_GROUP),
                     pl.lit(item, pl.Int32).alias(_ITEM),
                 )
                 yield _sum_by_group([frame.select(group, number, value.alias(_VALUE), LINE)])
 
-    def _stated_totals(self, frames: Mapping[str, pl.DataFrame], starts: pl.Series | None) -> list[pl.DataFrame]:
+    def _read_stated_totals(self, frames: Mapping[str, pl.DataFrame], starts: pl.Series | None) -> list[pl.DataFrame]:
         if self._name not in frames:
             return []
         frame = frames[self._name]
@@ -228,23 +234,23 @@ class ControlTotals:
             frame.select(
                 groups,
                 pl.lit(item, pl.Int32).alias(_ITEM),
-                self._exact_number(frame, column, stated=True).alias(_VALUE),
+                self._column_as_exact_number(frame, column, stated=True).alias(_VALUE),
                 LINE,
             )
             for item, column in enumerate(self._items)
         ]
 
-    def _zero_totals(self, starts: pl.Series) -> pl.DataFrame:
+    def _zero_totals_of_new_groups(self, starts: pl.Series) -> pl.DataFrame:
         numbers = pl.int_range(self._group + 1, self._group + 1 + len(starts), dtype=pl.UInt64, eager=True)
         groups = pl.DataFrame({_GROUP: numbers, LINE: starts})
         items = pl.DataFrame({_ITEM: pl.int_range(len(self._items), dtype=pl.Int32, eager=True)})
-        zeros = groups.join(items, how="cross").with_columns(pl.lit(0).cast(EXACT).alias(_VALUE))
+        zeros = groups.join(items, how="cross").with_columns(pl.lit(0).cast(EXACT_DECIMAL).alias(_VALUE))
         return zeros.select(list(_FOUND))
 
-    def _exact_number(self, frame: pl.DataFrame, column: str, *, stated: bool = False) -> pl.Expr:
-        return column_as_exact_decimals(frame, column, file=self._file, may_be_empty=not stated)
+    def _column_as_exact_number(self, frame: pl.DataFrame, column: str, *, stated: bool = False) -> pl.Expr:
+        return convert_column_to_exact_decimals(frame, column, file=self._file, may_be_empty=not stated)
 
-    def _compare_ended_groups(self, ended: pl.Expr) -> None:
+    def _raise_if_totals_of_ended_groups_differ(self, ended: pl.Expr) -> None:
         found = self._found.filter(ended)
         stated = self._stated.filter(ended)
         if (second := stated.filter(pl.struct(_GROUP, _ITEM).is_duplicated())).height:
@@ -259,7 +265,10 @@ class ControlTotals:
                 self._raise_error(message, row[LINE], "The file is truncated or damaged: fetch it again.")
             item = self._items[row[_ITEM]]
             what = "sum" if item in self._kind.sums else "number of records"
-            stated_as, has = plain_decimal_text(row[_STATED]), plain_decimal_text(row[_VALUE])
+            stated_as, has = (
+                format_decimal_without_trailing_zeros(row[_STATED]),
+                format_decimal_without_trailing_zeros(row[_VALUE]),
+            )
             self._raise_error(
                 f"{self._name}.{item} states the {what} {stated_as}, the file has {has}", row[f"{LINE}_of"], _HINT
             )
@@ -272,7 +281,7 @@ class ControlTotals:
         raise RefusedError(message, where=f"{self._file}:{line}", hint=hint, code="control_total_differs")
 
 
-def first_record_line_after(lines: Mapping[str, pl.Series], line: int) -> int | None:
+def find_first_record_line_after(lines: Mapping[str, pl.Series], line: int) -> int | None:
     after = [int(found[0]) for each in lines.values() if len(found := each.filter(each > line))]
     return min(after, default=None)
 
@@ -281,18 +290,20 @@ def _sum_by_group(totals: list[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(totals).group_by(_GROUP, _ITEM).agg(pl.col(_VALUE).sum(), pl.col(LINE).max()).select(list(_FOUND))
 
 
-def column_as_exact_decimals(frame: pl.DataFrame, column: str, *, file: str, may_be_empty: bool = True) -> pl.Expr:
+def convert_column_to_exact_decimals(
+    frame: pl.DataFrame, column: str, *, file: str, may_be_empty: bool = True
+) -> pl.Expr:
     """Return a column of text as exact decimals, empty cells as zero. Other cells that are not numbers are refused."""
     text = column_expression_by_exact_name(column).str.strip_chars(" ")
-    odd = frame.filter(~(text.str.contains(NUMBER) | ((text == "") & may_be_empty)))
+    odd = frame.filter(~(text.str.contains(CONTROL_NUMBER_PATTERN) | ((text == "") & may_be_empty)))
     if odd.height:
         message = f"column {column!r} is not a number, which a control sum or count needs"
         hint = "Correct counts and sums in the config, or ask the sender."
         raise RefusedError(message, where=f"{file}:{odd[LINE][0]}", hint=hint, code="control_total_differs")
-    return pl.when(text == "").then(pl.lit("0")).otherwise(text).cast(EXACT)
+    return pl.when(text == "").then(pl.lit("0")).otherwise(text).cast(EXACT_DECIMAL)
 
 
-def plain_decimal_text(number: Decimal) -> str:
+def format_decimal_without_trailing_zeros(number: Decimal) -> str:
     text = format(number, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -300,16 +311,16 @@ def plain_decimal_text(number: Decimal) -> str:
 _NUMBER = internal_column_name("number")
 
 
-def check_and_select_rows(
+def check_hierarchy_and_select_rows(
     parts: Iterator[Mapping[str, pl.DataFrame]], hierarchy: RecordHierarchy, batch_rows: int
 ) -> Iterator[pl.DataFrame]:
     for frames in parts:
         for rows in hierarchy.check_and_select_records(frames):
             yield from rows.iter_slices(batch_rows)
-    hierarchy.check_last_record_and_totals()
+    hierarchy.raise_if_last_record_or_totals_wrong()
     yield from hierarchy.last_record_without_rows()
     if not hierarchy.count:
-        yield pl.DataFrame(schema={**dict.fromkeys(hierarchy.selected, pl.String()), LINE: pl.UInt64()})
+        yield pl.DataFrame(schema={**dict.fromkeys(hierarchy.selected_columns, pl.String()), LINE: pl.UInt64()})
 
 
 class RecordHierarchy:
@@ -330,7 +341,7 @@ class RecordHierarchy:
         keeps_empty: bool = False,
     ) -> None:
         self._name, self._types, self._chosen = name, types, chosen
-        self._order = sorted(types, key=lambda each: len(ancestors(each, types)))  # parents first
+        self._order = sorted(types, key=lambda each: len(ancestors_of_type(each, types)))  # parents first
         self._parents = {kind.parent for kind in types.values() if kind.parent is not None}
         self._latest: dict[str, pl.DataFrame] = {}  # the last record of each parent
         self._is_plain = len(types) == 1
@@ -338,8 +349,10 @@ class RecordHierarchy:
         self._first = next((each for each, kind in types.items() if kind.once == "first"), None)
         self._last = next((each for each, kind in types.items() if kind.once == "last" and not kind.parent), None)
         self._begun, self._ended_at, self._end = False, 0, 0
-        self.names = columns_with_ancestors(chosen, types)
-        self._numbered = [(record_number_column(key), each) for key in groups if (each := self._type_of_key(key))]
+        self.names = columns_of_type_and_ancestors(chosen, types)
+        self._numbered = [
+            (record_number_column(key), each) for key in groups if (each := self._parent_type_that_begins_key(key))
+        ]
         begins = {kind for _, kind in self._numbered} if keeps_empty and len(self._numbered) == len(groups) else set()
         self._record_type = begins.pop() if len(begins) == 1 else None
         self._without_rows: pl.DataFrame | None = None  # the last record so far, as long as it has no row
@@ -347,17 +360,17 @@ class RecordHierarchy:
 
     def check_and_select_records(self, frames: Mapping[str, pl.DataFrame]) -> Iterator[pl.DataFrame]:
         if not self._is_plain:
-            self._check_first_and_last(frames)
-            frames = self._with_parents(frames)
+            self._raise_if_first_or_last_misplaced(frames)
+            frames = self._add_parent_columns_to_all_types(frames)
         for totals in self._totals:
-            totals.add_records_and_compare_totals(frames)
+            totals.add_records_and_raise_if_totals_differ(frames)
         found = frames.get(self._chosen)
         if found is not None and self._record_type is not None:
             found = found.with_columns(pl.lit("").alias(ELEMENT))
         if found is not None:
-            found = found[self.selected]
+            found = found[self.selected_columns]
         if self._record_type is not None:
-            found = self._with_records_without_rows(found, frames.get(self._record_type))
+            found = self._insert_records_without_rows(found, frames.get(self._record_type))
         if found is not None:
             self.count += found.height
             yield found
@@ -365,19 +378,19 @@ class RecordHierarchy:
     def last_record_without_rows(self) -> Iterator[pl.DataFrame]:
         if (last := self._without_rows) is not None:
             self.count += 1
-            yield self._as_rows(last)
+            yield self._parents_as_rows(last)
 
     @property
-    def selected(self) -> list[str]:
+    def selected_columns(self) -> list[str]:
         added = [] if self._record_type is None else [ELEMENT]
         return [*self.names, *(column for column, _ in self._numbered), *added, LINE]
 
-    def _as_rows(self, parents: pl.DataFrame) -> pl.DataFrame:
+    def _parents_as_rows(self, parents: pl.DataFrame) -> pl.DataFrame:
         """Return *parents* as rows that have only their columns."""
         empty = (pl.lit("").alias(name) for name in self.names if name not in parents.columns)
-        return parents.with_columns(*empty, pl.lit(None, pl.String).alias(ELEMENT))[self.selected]
+        return parents.with_columns(*empty, pl.lit(None, pl.String).alias(ELEMENT))[self.selected_columns]
 
-    def _with_records_without_rows(
+    def _insert_records_without_rows(
         self, found: pl.DataFrame | None, parents: pl.DataFrame | None
     ) -> pl.DataFrame | None:
         """Return *found*, the rows of a part, with one for each of the *parents* that has none. A later part may have
@@ -394,25 +407,25 @@ class RecordHierarchy:
         self._without_rows = last if last.height else None
         if not ended.height:
             return found
-        return pl.concat([*([] if found is None else [found]), self._as_rows(ended)]).sort(LINE)
+        return pl.concat([*([] if found is None else [found]), self._parents_as_rows(ended)]).sort(LINE)
 
-    def _type_of_key(self, key: Collection[str]) -> str | None:
+    def _parent_type_that_begins_key(self, key: Collection[str]) -> str | None:
         """Return the parent that begins the records of *key*; None if each row may, or a part of a record."""
-        types, parents = self._types, ancestors(self._chosen, self._types)
+        types, parents = self._types, ancestors_of_type(self._chosen, self._types)
         if not set(key) <= {column for each in parents for column in types[each].own_columns}:
             return None
         innermost = next(each for each in parents if not set(key).isdisjoint(types[each].own_columns))
-        is_whole = all(types[each].once == "first" for each in ancestors(innermost, types))
+        is_whole = all(types[each].once == "first" for each in ancestors_of_type(innermost, types))
         return innermost if is_whole and types[innermost].once is None else None
 
-    def check_last_record_and_totals(self) -> None:
+    def raise_if_last_record_or_totals_wrong(self) -> None:
         if self._last is not None and not self._ended_at:
             hint = "The file is truncated or still being written: fetch it again."
             self._raise_error(f"the last record is not of the type {self._last}", self._end, hint)
         for totals in self._totals:
-            totals.compare_totals_at_end(self._end)
+            totals.raise_if_totals_differ_at_end(self._end)
 
-    def _check_first_and_last(self, frames: Mapping[str, pl.DataFrame]) -> None:
+    def _raise_if_first_or_last_misplaced(self, frames: Mapping[str, pl.DataFrame]) -> None:
         lines = {name: frame[LINE] for name, frame in frames.items() if frame.height}
         if not lines:
             return
@@ -429,19 +442,19 @@ class RecordHierarchy:
             self._raise_error(f"a record after that of the type {self._last}, which is the last one", begin, _JOINED)
         if self._last in lines:
             self._ended_at = lines[self._last][0]
-            if (after := first_record_line_after(lines, self._ended_at)) is not None:
+            if (after := find_first_record_line_after(lines, self._ended_at)) is not None:
                 self._raise_error(
                     f"a record after that of the type {self._last}, which is the last one", after, _JOINED
                 )
 
-    def _with_parents(self, frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    def _add_parent_columns_to_all_types(self, frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
         found = dict[str, pl.DataFrame]()
         known = dict[str, pl.DataFrame]()  # the parents in this part and before it
         for name in self._order:
             frame = frames.get(name)
             parent = self._types[name].parent
             if frame is not None and parent is not None:
-                frame = self._with_parent_columns(name, frame, parent, known)
+                frame = self._add_parent_columns(name, frame, parent, known)
             if frame is not None:
                 numbers = (pl.col(LINE).cast(pl.String).alias(each) for each, kind in self._numbered if kind == name)
                 found[name] = frame = frame.with_columns(numbers)
@@ -453,7 +466,7 @@ class RecordHierarchy:
                     self._latest[name] = known[name].tail(1)
         return found
 
-    def _with_parent_columns(
+    def _add_parent_columns(
         self, name: str, frame: pl.DataFrame, parent: str, known: Mapping[str, pl.DataFrame]
     ) -> pl.DataFrame:
         parents = known.get(parent)

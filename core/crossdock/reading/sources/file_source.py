@@ -25,7 +25,10 @@ from crossdock.reading.formats.file_formats import (
     read_rows,
     read_rows_at_lines,
 )
-from crossdock.reading.formats.record_types import column_as_exact_decimals, plain_decimal_text
+from crossdock.reading.formats.record_types import (
+    convert_column_to_exact_decimals,
+    format_decimal_without_trailing_zeros,
+)
 from crossdock.reading.sources.expected_files import NO_FILE_EXPECTED, Expectation
 from crossdock.reading.sources.file_archiving import archive_finished_files
 from crossdock.reading.sources.file_order import FileOrder, Order
@@ -464,15 +467,18 @@ class StatedSums:
             if column not in rows.columns:
                 hint = "correct manifest.sums in the config; it names columns of the file"
                 raise RefusedError(f"missing column {column!r}", where=self._file, hint=hint, code="column_missing")
-            total = rows.select(column_as_exact_decimals(rows, column, file=self._file).sum()).item()
+            total = rows.select(convert_column_to_exact_decimals(rows, column, file=self._file).sum()).item()
             self._found[column] = EXACT.add(self._found[column], total or 0)
 
     def check(self) -> None:
         for column, stated in self._stated.items():
             if self._found[column] != stated:
-                found = plain_decimal_text(self._found[column])
+                found = format_decimal_without_trailing_zeros(self._found[column])
                 message = f"the sum of column {column!r} is {found}, but {self._where} states"
                 hint = "the file or the manifest is not whole, or they are of different days: fetch them again"
                 raise RefusedError(
-                    f"{message} {plain_decimal_text(stated)}", where=self._file, hint=hint, code="control_total_differs"
+                    f"{message} {format_decimal_without_trailing_zeros(stated)}",
+                    where=self._file,
+                    hint=hint,
+                    code="control_total_differs",
                 )

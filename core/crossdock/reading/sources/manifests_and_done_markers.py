@@ -17,7 +17,7 @@ from pydantic import AfterValidator, model_validator
 from crossdock.errors import CrossdockError, RefusedError
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
 from crossdock.reading.formats.file_formats import FileFormat, read_rows
-from crossdock.reading.formats.record_types import NUMBER
+from crossdock.reading.formats.record_types import CONTROL_NUMBER_PATTERN
 from crossdock.reading.sources.file_spool import fetch_whole_file
 from crossdock.reading.sources.run_context import SourceContext, os_errors_as_state_errors
 from crossdock.reading.transport.file_store import FileStore, RemoteFile, matches_pattern, split_pattern
@@ -96,7 +96,7 @@ class ManifestEntry(Struct, frozen=True):
                 )
 
         for column, text in self.sums.items():
-            if not re.fullmatch(NUMBER, text):
+            if not re.fullmatch(CONTROL_NUMBER_PATTERN, text):
                 hint = "correct 'manifest' in the config, or ask the sender for a correct one"
                 raise RefusedError(
                     f"the sum of {column!r} is not a number", where=self.where, hint=hint, code="manifest_differs"

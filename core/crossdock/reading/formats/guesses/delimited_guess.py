@@ -17,7 +17,7 @@ from crossdock.reading.formats.guesses.format_guess_and_file_sample import (
     TextSample,
     count_of_total_text,
 )
-from crossdock.reading.formats.strict_parser import MAX_COLUMNS
+from crossdock.reading.formats.strict_delimited_parser import MAX_COLUMNS
 
 _DELIMITERS = (",", ";", "\t", "|", "^", "~", "\x1f", "||", "&|")
 """No letters, blanks, colons or asterisks: these are inside of texts and times in any column."""

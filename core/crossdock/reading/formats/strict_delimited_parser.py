@@ -21,7 +21,7 @@ _DOUBLE = "A quote inside a quoted field must be doubled: ask the sender to corr
 
 
 @dataclass(frozen=True)
-class StrictParser:
+class StrictDelimitedParser:
     name: str
     delimiter: str
     quote: str | None
@@ -32,7 +32,7 @@ class StrictParser:
         start = 0
         while start < len(text):
             cells, end = self._parse_record(text, start, line)
-            self._check_characters(text, start, end, line)
+            self._raise_if_invalid_character(text, start, end, line)
             if cells == [""] and text[start:end].strip("\r\n") == "":
                 self.raise_error("the line is blank", line, hint="Ask the sender not to write blank lines.")
             if crlf is not None and text[end - 1] == "\n" and text.endswith("\r\n", start, end) != crlf:
@@ -61,28 +61,28 @@ class StrictParser:
     def _parse_record(self, text: str, start: int, line: int) -> tuple[list[str], int]:
         first_line, end = line, text.find("\n", start) + 1 or len(text)
         if self.quote is None or text.find(self.quote, start, end) < 0:
-            self._refuse_too_many_cells(text.count(self.delimiter, start, end) + 1, first_line)
+            self._raise_if_too_many_cells(text.count(self.delimiter, start, end) + 1, first_line)
             return text[start:end].removesuffix("\n").removesuffix("\r").split(self.delimiter), end
         cells: list[str] = []
         while True:
             if text.startswith(self.quote, start):
-                cell, start = self._parse_quoted(text, start, line, len(cells))
+                cell, start = self._parse_quoted_cell(text, start, line, len(cells))
             else:
-                cell, start = self._parse_unquoted(text, start, line, len(cells))
+                cell, start = self._parse_unquoted_cell(text, start, line, len(cells))
             line += cell.count("\n")
             cells.append(cell)
-            self._refuse_too_many_cells(len(cells), first_line)
+            self._raise_if_too_many_cells(len(cells), first_line)
             if text.startswith(self.delimiter, start):
                 start += len(self.delimiter)
             else:
                 return cells, min(len(text), start + (2 if text.startswith("\r\n", start) else 1))
 
-    def _refuse_too_many_cells(self, cells: int, line: int) -> None:
+    def _raise_if_too_many_cells(self, cells: int, line: int) -> None:
         if cells > MAX_COLUMNS:
             hint = "Check the declared delimiter and quote, and that the file is a table."
             self.raise_error(f"{cells} columns or more; the limit is {MAX_COLUMNS}", line, hint=hint)
 
-    def _parse_unquoted(self, text: str, start: int, line: int, field: int) -> tuple[str, int]:
+    def _parse_unquoted_cell(self, text: str, start: int, line: int, field: int) -> tuple[str, int]:
         stop = self._cell_end_pattern.search(text, start)
         assert stop is not None
         if stop.group() == self.quote:
@@ -93,7 +93,7 @@ class StrictParser:
             self.raise_error(message, line, _column_in_line(text, stop.start()), hint=hint)
         return text[start : stop.start()], stop.start()
 
-    def _parse_quoted(self, text: str, start: int, line: int, field: int) -> tuple[str, int]:
+    def _parse_quoted_cell(self, text: str, start: int, line: int, field: int) -> tuple[str, int]:
         quote = self.quote
         assert quote is not None
         end = text.find(quote, start + 1)
@@ -112,7 +112,7 @@ class StrictParser:
             self.raise_error(message, line + cell.count("\n"), _column_in_line(text, end), hint=_DOUBLE)
         return cell, end
 
-    def _check_characters(self, text: str, start: int, end: int, line: int) -> None:
+    def _raise_if_invalid_character(self, text: str, start: int, end: int, line: int) -> None:
         odd = self._invalid_character_pattern.search(text, start, end)
         if odd is None:
             return

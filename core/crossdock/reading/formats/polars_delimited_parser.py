@@ -23,7 +23,7 @@ from msgspec import Struct
 from polars.exceptions import PolarsError
 
 from crossdock.reading.formats.file_formats import is_repeated_header_row, names_that_identify_header
-from crossdock.reading.formats.strict_parser import MAX_COLUMNS
+from crossdock.reading.formats.strict_delimited_parser import MAX_COLUMNS
 from crossdock.reading.formats.text_decoding import Piece, count_byte, split_into_smaller_pieces
 from crossdock.values.raw_rows_and_records import (
     LINE,
@@ -32,7 +32,7 @@ from crossdock.values.raw_rows_and_records import (
     column_expressions_by_exact_names,
 )
 
-MAX_CELLS = 1 << 19
+MAX_FRAME_CELLS = 1 << 19
 """The most cells of a frame. Each takes 16 bytes, even if it is empty, and several frames exist at once."""
 
 _BYTE_ORDER_MARK = "\ufeff".encode()
@@ -45,7 +45,7 @@ _PACKED = (b"\x1f\x8b", b"x\x01", b"x^", b"x\x9c", b"x\xda", b"\x28\xb5\x2f\xfd"
 _CONTROLS = [bytes([code]) for code in (*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F)]
 
 
-class RecordFormat(Struct, frozen=True):
+class DelimitedRecordForm(Struct, frozen=True):
     """The form of records. No row is the header, or begins with `trailer_prefix_cells`, which end the file."""
 
     names: Sequence[str]
@@ -56,10 +56,10 @@ class RecordFormat(Struct, frozen=True):
     marks: str = ""
 
 
-class PolarsParser:
+class PolarsDelimitedParser:
     """Turns whole records of one file into frames. Threads may share it."""
 
-    def __init__(self, form: RecordFormat) -> None:
+    def __init__(self, form: DelimitedRecordForm) -> None:
         delimiter = form.delimiter.encode()
         free = [control for control in _CONTROLS[2:9] if control != delimiter]  # the first one begins data of zlib
         self._names = list(form.names)
@@ -70,12 +70,14 @@ class PolarsParser:
         self._crlf = form.crlf
         self._end = b"\r\n" if form.crlf else b"\n"
         self._round_trip = (
-            RoundTrip(self._names, form.delimiter, form.quote, self._end.decode())
+            CsvRoundTrip(self._names, form.delimiter, form.quote, self._end.decode())
             if form.quote and len(delimiter) == 1 and len(self._names) > 1
             else None
         )
         self._quoted = (
-            _quoted_cell_pattern(self._round_trip.quote.encode(), delimiter, self._end) if self._round_trip else None
+            _make_quoted_cell_pattern(self._round_trip.quote.encode(), delimiter, self._end)
+            if self._round_trip
+            else None
         )
         self._trailer_prefix_cells = (
             form.trailer_prefix_cells
@@ -96,18 +98,18 @@ class PolarsParser:
         data, ends = piece.data, piece.ends
         if (
             len(data) > _LARGE
-            or ends * len(self._names) > MAX_CELLS
+            or ends * len(self._names) > MAX_FRAME_CELLS
             or self._has_invalid_characters(data)
             or self._has_line_over_column_limit(data)
         ):
             return None
         if not data.endswith(b"\n"):
             data, ends = data + self._end, ends + 1
-        frame = self._parse_checked_by_counts(data, ends)
+        frame = self._parse_if_counts_agree(data, ends)
         if frame is None:
-            frame = self._parse_checked_by_round_trip(data, ends)
+            frame = self._parse_if_round_trip_agrees(data, ends)
         if frame is None:
-            frame = self._parse_rewritten(data, ends)
+            frame = self._parse_after_rewriting(data, ends)
         if frame is None or self._has_misplaced_header_or_trailer(frame):
             return None
         lines = pl.int_range(piece.line, piece.line + frame.height, dtype=pl.UInt64, eager=True)
@@ -140,15 +142,15 @@ class PolarsParser:
         return False
 
     def _has_misplaced_header_or_trailer(self, frame: pl.DataFrame) -> bool:
-        if self._has_header_again(frame):
+        if self._has_repeated_header(frame):
             return True
         if self._trailer_prefix_cells is None:
             return False
         *whole, begin = self._trailer_prefix_cells
-        last = cells_of_column(_rows_with_first_cells(frame, whole), self._names[len(whole)])
+        last = cells_of_column(_filter_rows_by_first_cells(frame, whole), self._names[len(whole)])
         return bool(last.str.starts_with(begin).any())
 
-    def _has_header_again(self, frame: pl.DataFrame) -> bool:
+    def _has_repeated_header(self, frame: pl.DataFrame) -> bool:
         for name in names_that_identify_header(self._names):
             found = cells_of_column(frame, name).is_in(self._names)
             if not found.any():
@@ -156,7 +158,7 @@ class PolarsParser:
             frame = frame.filter(found)
         return any(is_repeated_header_row(row, self._names) for row in frame.iter_rows())
 
-    def _parse_checked_by_counts(self, data: bytes, ends: int) -> pl.DataFrame | None:
+    def _parse_if_counts_agree(self, data: bytes, ends: int) -> pl.DataFrame | None:
         """Parse text with few quotes, or return None if one of them is out of place.
 
         For such text polars refuses rows with too many cells and gives nulls for missing ones: each row is one record.
@@ -182,7 +184,7 @@ class PolarsParser:
         between = rows * (len(self._names) - 1 + len(self._end))
         return frame if cells + marks + between == len(data) else None
 
-    def _parse_checked_by_round_trip(self, data: bytes, ends: int) -> pl.DataFrame | None:
+    def _parse_if_round_trip_agrees(self, data: bytes, ends: int) -> pl.DataFrame | None:
         round_trip = self._round_trip
         if round_trip is None or self._failures > 0 or round_trip.quote.encode() not in data:
             return None
@@ -191,8 +193,8 @@ class PolarsParser:
             self._failures += 1
             return None
         if self._always_quoted_columns is None:
-            self._always_quoted_columns = round_trip.needlessly_quoted_columns(data, frame)
-        same = round_trip.reproduces(data, frame, self._always_quoted_columns)
+            self._always_quoted_columns = round_trip.find_needlessly_quoted_columns(data, frame)
+        same = round_trip.is_written_back_as_same_bytes(data, frame, self._always_quoted_columns)
         self._failures += -1 if same else 1
         if not same or self._has_lone_return(data, ends, frame.height):
             return None
@@ -205,21 +207,21 @@ class PolarsParser:
             return False  # all of them end rows
         return returns > 0 and returns != data.count(b"\r\n")
 
-    def _parse_rewritten(self, data: bytes, ends: int) -> pl.DataFrame | None:
+    def _parse_after_rewriting(self, data: bytes, ends: int) -> pl.DataFrame | None:
         quotes = data.count(self._quote) if self._quote else 0
         if quotes <= _QUOTES_AT_ONCE or not self._quote:
-            return self._parse_rewritten_part(data, ends)
+            return self._parse_part_after_rewriting(data, ends)
         frames = list[pl.DataFrame]()
         for part in split_into_smaller_pieces(
             Piece(1, data, ends), self._quote.decode(), len(data) * _QUOTES_AT_ONCE // quotes
         ):
-            frame = self._parse_rewritten_part(part.data, part.ends)
+            frame = self._parse_part_after_rewriting(part.data, part.ends)
             if frame is None:
                 return None
             frames.append(frame)
         return pl.concat(frames)
 
-    def _parse_rewritten_part(self, data: bytes, ends: int) -> pl.DataFrame | None:
+    def _parse_part_after_rewriting(self, data: bytes, ends: int) -> pl.DataFrame | None:
         with self._rewriting:
             found = self._rewrite_one_line_per_record(data)
         if found is None:
@@ -295,14 +297,14 @@ class PolarsParser:
             return None
 
 
-def _quoted_cell_pattern(quote: bytes, delimiter: bytes, end: bytes) -> re.Pattern[bytes]:
+def _make_quoted_cell_pattern(quote: bytes, delimiter: bytes, end: bytes) -> re.Pattern[bytes]:
     """Match cells in quotes, and each misplaced quote. It does not backtrack, because quotes in a cell are doubled."""
     mark, before, after = re.escape(quote), re.escape(delimiter), re.escape(end)
     inside = b"[^%b]*+(?:%b%b[^%b]*+)*+" % (mark, mark, mark, mark)
     return re.compile(b"%b(?:(?<![^%b\\n]%b)%b%b(?=%b|%b))?" % (mark, before, mark, inside, mark, before, after))
 
 
-def _rows_with_first_cells(frame: pl.DataFrame, cells: Sequence[str]) -> pl.DataFrame:
+def _filter_rows_by_first_cells(frame: pl.DataFrame, cells: Sequence[str]) -> pl.DataFrame:
     for name, cell in zip(frame.columns, cells, strict=False):
         found = frame[name] == cell
         frame = frame.filter(found) if found.any() else frame.clear()
@@ -313,7 +315,7 @@ _BATCH_ROWS = 16_384
 _SAMPLE_ROWS = 200  # rows that show which columns are quoted
 
 
-class _ComparingStream(BytesIO):
+class _ByteComparingStream(BytesIO):
     """Compares what is written with *data* and stores none of it. `at` is -1 after the first difference."""
 
     def __init__(self, data: bytes) -> None:
@@ -328,19 +330,21 @@ class _ComparingStream(BytesIO):
         return len(part)
 
 
-class RoundTrip(Struct, frozen=True):
+class CsvRoundTrip(Struct, frozen=True):
     names: Sequence[str]
     delimiter: str
     quote: str
     end: str
 
-    def reproduces(self, data: bytes, frame: pl.DataFrame, always: Sequence[str]) -> bool:
+    def is_written_back_as_same_bytes(self, data: bytes, frame: pl.DataFrame, always: Sequence[str]) -> bool:
         """Return whether *frame* is written as *data* if cells of *always* have quotes; a null is an unquoted cell."""
         style: Literal["always", "necessary", "never"] = "always" if len(always) == len(self.names) else "necessary"
         if 0 < len(always) < len(self.names):
             style = "never"
-            frame = frame.with_columns(self._expression_adding_quotes(name, each=name in always) for name in self.names)
-        comparing = _ComparingStream(data)
+            frame = frame.with_columns(
+                self._column_expression_adding_quotes(name, each=name in always) for name in self.names
+            )
+        comparing = _ByteComparingStream(data)
         frame.write_csv(
             comparing,
             include_header=False,
@@ -352,7 +356,7 @@ class RoundTrip(Struct, frozen=True):
         )
         return comparing.at == len(data)
 
-    def _expression_adding_quotes(self, name: str, *, each: bool) -> pl.Expr:
+    def _column_expression_adding_quotes(self, name: str, *, each: bool) -> pl.Expr:
         column, quote = column_expression_by_exact_name(name), pl.lit(self.quote)
         quoted = pl.concat_str(quote, column.str.replace_all(self.quote, self.quote * 2, literal=True), quote)
         if each:
@@ -360,7 +364,7 @@ class RoundTrip(Struct, frozen=True):
         special = column.str.contains_any([self.quote, self.delimiter, "\n", "\r"])
         return pl.when(special | (column == "")).then(quoted).otherwise(column).alias(name)
 
-    def needlessly_quoted_columns(self, data: bytes, frame: pl.DataFrame) -> list[str]:
+    def find_needlessly_quoted_columns(self, data: bytes, frame: pl.DataFrame) -> list[str]:
         """Return the columns of *data*, read as *frame*, whose cells have needless quotes, judged by the first rows."""
         quote, found, at = self.quote.encode(), set[str](), 0
         special = (quote, self.delimiter.encode(), b"\n", b"\r")

@@ -11,8 +11,8 @@ from typing import Any
 
 from tests.benchmarks import results
 
+from crossdock.reading.formats.fixed_width_files import read_fixed_width_rows
 from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
-from crossdock.reading.formats.fixed_width_rows import read_fixed_width
 
 GOAL = 100_000  # rows a second
 COPYBOOK = """\
@@ -62,7 +62,7 @@ def write(path: Path, rows: int, line_end: str) -> None:
 def measure(path: Path, rows: int, form: FixedWidthFormat) -> float:
     """Seconds of CPU time to read *path*, of which the number of rows is checked."""
     began = time.process_time()
-    found = sum(frame.height for frame in read_fixed_width(path, form, name=path.name))
+    found = sum(frame.height for frame in read_fixed_width_rows(path, form, name=path.name))
     assert found == rows, f"{found} rows instead of {rows}"
     return time.process_time() - began
 

@@ -12,8 +12,8 @@ from typing import Any
 import polars as pl
 from tests.benchmarks import results
 
+from crossdock.reading.formats.fixed_width_files import read_fixed_width_rows
 from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
-from crossdock.reading.formats.fixed_width_rows import read_fixed_width
 
 GOAL = 500_000  # rows a second
 PLAIN: dict[str, Any] = {
@@ -71,7 +71,7 @@ def write(path: Path, rows: int, *, typed: bool) -> None:
 def measure(path: Path, rows: int, layout: dict[str, Any]) -> float:
     """Seconds to read *path*, of which the number of rows is checked."""
     form = FixedWidthFormat.model_validate(layout)
-    return _timed(lambda: sum(frame.height for frame in read_fixed_width(path, form, name=path.name)), rows)
+    return _timed(lambda: sum(frame.height for frame in read_fixed_width_rows(path, form, name=path.name)), rows)
 
 
 def _timed(read: Callable[[], int], rows: int) -> float:

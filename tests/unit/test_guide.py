@@ -28,8 +28,8 @@ from crossdock.config.schedules.due_times import due_between
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.delimited_files import read_delimited_rows
 from crossdock.reading.formats.delimited_layout import DelimitedFormat, Trailer
+from crossdock.reading.formats.fixed_width_files import read_fixed_width_rows
 from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
-from crossdock.reading.formats.fixed_width_rows import read_fixed_width
 from crossdock.services.inbox import (
     webhook_receiver,
     webhook_record_delivery,
@@ -185,7 +185,7 @@ def test_the_legacy_layouts_of_the_guide_read_what_their_comments_say(tmp_path: 
     file = tmp_path / "ITEM_1.dat"
     file.write_bytes(f"{'0017':8}{'Bolt':22}000123D   ".encode("cp037"))
     layout = FixedWidthFormat.model_validate(formats["fixed_width"])
-    (frame,) = read_fixed_width(file, layout, name=file.name)
+    (frame,) = read_fixed_width_rows(file, layout, name=file.name)
     assert frame.rows() == [("0017", "Bolt", "12.34", 1)]
     (page,) = re.findall(r'"PRICES_\*.txt" +# (.*)', (CONFIGURE / "record_types.md").read_text(encoding="utf-8"))
     file.write_text("".join(f"{line}\n" for line in page.split(", ")))
@@ -206,7 +206,7 @@ def test_the_copybook_of_the_guide_reads_records_as_rows_of_its_table(tmp_path: 
     file.write_bytes((len(record) + 4).to_bytes(2, "big") + b"\0\0" + record)
     copybook = {"file": tmp_path / name, "rows": "BIN"}
     layout = FixedWidthFormat.model_validate({**form, "copybook": copybook})
-    (frame,) = read_fixed_width(file, layout, name=file.name)
+    (frame,) = read_fixed_width_rows(file, layout, name=file.name)
     assert frame.select("SKU", "PRICE", "BIN(n)", "CODE", "QTY").rows() == [
         ("0017", "-12.34", "1", "B00001", "12"),
         ("0017", "-12.34", "2", "B00002", "-3"),

@@ -15,7 +15,7 @@ from typing import Literal, TypeVar
 from msgspec import Struct
 
 from crossdock.errors import RecordError
-from crossdock.reading.formats.fixed_columns import digits_by_overpunched_character
+from crossdock.reading.formats.fixed_width_columns import digits_by_overpunched_character
 from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 from crossdock.values.time_format_parsing import Ambiguous, TimeFormat
 

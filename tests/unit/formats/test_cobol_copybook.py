@@ -25,7 +25,7 @@ def form(folder: Path, text: str, *, copybook: dict[str, Any] | None = None, **m
 def places(layout: FixedWidthFormat) -> dict[str, tuple[int, int]]:
     return {
         name: (column.at, column.length)
-        for name, column in layout.complete_record_types[layout.type_to_read].columns.items()
+        for name, column in layout.record_types_with_columns[layout.type_to_read].columns.items()
     }
 
 
@@ -96,7 +96,7 @@ def test_the_fixed_form_is_read_as_a_compiler_reads_it(tmp_path: Path) -> None:
         "SKU": (1, 6), "STATE": (7, 1), "ON-HAND": (8, 3), "RESERVED": (11, 3), "SMALL": (17, 2), "MIDDLE": (19, 4),
         "LARGE": (23, 8), "PRICE": (31, 8), "BALANCE": (39, 3), "LAST-ONE": (42, 2),
     }  # fmt: skip
-    columns = layout.complete_record_types["rows"].columns
+    columns = layout.record_types_with_columns["rows"].columns
     assert [columns[name].usage for name in ("ON-HAND", "SMALL", "PRICE")] == ["packed", "binary", None]
     assert [columns[name].sign for name in ("ON-HAND", "LARGE", "PRICE", "BALANCE")] == [
         "included", None, "leading", "leading_overpunch",

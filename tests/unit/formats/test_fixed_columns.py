@@ -11,22 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crossdock.reading.formats.fixed_columns import (
+from crossdock.reading.formats.fixed_width_columns import (
     TEXT,
     FixedColumn,
-    cell_expression,
+    cell_text_expression,
     digits_by_overpunched_character,
-    is_invalid_cell,
+    invalid_cell_expression,
 )
 
 
 def parsed(raw: str, encoding: str = "utf-8", **column: Any) -> str | None:
     """The cell; None if it is refused."""
     of = FixedColumn(at=1, length=len(raw), **column)
-    frame, odd = pl.DataFrame({TEXT: [raw]}), is_invalid_cell(of, encoding)
+    frame, odd = pl.DataFrame({TEXT: [raw]}), invalid_cell_expression(of, encoding)
     if odd is not None and frame.select(odd).item():
         return None
-    return str(frame.select(cell_expression(of, encoding)).item())
+    return str(frame.select(cell_text_expression(of, encoding)).item())
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from tests.unit.formats.layouts import FORMATS, GOOD, ORDERS, Content, fixed_wid
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.file_formats import LeniencyCounts
+from crossdock.reading.formats.fixed_width_files import read_fixed_width_rows
 from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
-from crossdock.reading.formats.fixed_width_rows import read_fixed_width
 
 ITEMS: dict[str, Any] = {
     "kind": "fixed_width",
@@ -113,7 +113,9 @@ def test_groups_may_begin_in_one_piece_and_end_in_another(chunk: int) -> None:
     """Parents, counts and sums are carried over."""
     found = [
         row
-        for frame in read_fixed_width(Content(lines(*GOOD).encode()), fixed_width(**ORDERS), name="f", _chunk=chunk)
+        for frame in read_fixed_width_rows(
+            Content(lines(*GOOD).encode()), fixed_width(**ORDERS), name="f", _chunk=chunk
+        )
         for row in frame.rows()
     ]
     assert [row[0] for row in found] == ["A00001", "A00001", "A00003"]
@@ -139,7 +141,7 @@ def test_records_survive_being_written_and_read(
     data = "".join(["x         00000 xx" + end, *written]).encode(encoding)
     found = [
         row
-        for frame in read_fixed_width(Content(data), fixed_width(**config), name="f", batch_rows=7, _chunk=chunk)
+        for frame in read_fixed_width_rows(Content(data), fixed_width(**config), name="f", batch_rows=7, _chunk=chunk)
         for row in frame.rows()
     ]
     expected = [("", 0), *rows]
@@ -204,12 +206,12 @@ def test_declared_leniencies_are_counted() -> None:
     )
     counted = LeniencyCounts()
     text = "0017Bolt      A01   \n0018Nut\n0019Washer    B02\n\n    \n\n"
-    frame = pl.concat(read_fixed_width(Content(text.encode()), layout, name="f", leniencies=counted))
+    frame = pl.concat(read_fixed_width_rows(Content(text.encode()), layout, name="f", leniencies=counted))
     assert frame["SKU"].to_list() == ["0017", "0018", "0019"]
     assert str(counted) == "1 short line filled up, 1 long line cut to the declared columns, 3 blank lines left out"
     for cut in ("0017Bolt      A01  x\n", "0017Bolt      A01\n\n0018Nut       A01\n"):
         with pytest.raises(RefusedError, match="instead of 17|line is blank"):
-            list(read_fixed_width(Content(cut.encode()), layout, name="f"))
+            list(read_fixed_width_rows(Content(cut.encode()), layout, name="f"))
     skipping = {**WIDE, "long_lines": "drop", "blank_lines": "skip"}
     assert read("0017Bolt      A01  x\n\n0018Nut       A01\n \n", skipping).rows() == [
         ("0017", "Bolt", "A01", 1),

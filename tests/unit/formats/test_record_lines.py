@@ -8,16 +8,16 @@ import pytest
 from tests.unit.formats.layouts import fixed_width
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.fixed_width_rows import RecordLines, record_pieces
+from crossdock.reading.formats.fixed_width_files import FixedWidthLineSplitter, decode_fixed_width_record_pieces
 
 COLUMNS = {"A": {"at": 1, "length": 2}}
 
 
 def texts(data: bytes, chunk: int, **config: object) -> list[tuple[str, int]]:
     form = fixed_width(kind="fixed_width", columns=COLUMNS, **config)
-    reader = RecordLines("f", crlf=b"\r" in data)
+    reader = FixedWidthLineSplitter("f", crlf=b"\r" in data)
     found = []
-    for piece in record_pieces(BytesIO(data), form, name="f", chunk=chunk):
+    for piece in decode_fixed_width_record_pieces(BytesIO(data), form, name="f", chunk=chunk):
         frame, error = reader.split_lines(piece)
         found += frame.rows()
         if error:
@@ -54,7 +54,11 @@ def test_a_line_break_inside_a_record_is_refused(chunk: int, line_end: str) -> N
 
 def test_bytes_that_are_no_text_end_the_lines() -> None:
     """The lines before them are checked first."""
-    piece = next(record_pieces(BytesIO(b"ab\n"), fixed_width(kind="fixed_width", columns=COLUMNS), name="f", chunk=9))
-    assert RecordLines("f", crlf=False).split_lines(piece)[1] is None
+    piece = next(
+        decode_fixed_width_record_pieces(
+            BytesIO(b"ab\n"), fixed_width(kind="fixed_width", columns=COLUMNS), name="f", chunk=9
+        )
+    )
+    assert FixedWidthLineSplitter("f", crlf=False).split_lines(piece)[1] is None
     with pytest.raises(RefusedError, match="^f:2:2: byte 0xFF is not UTF-8"):
         texts(b"ab\nc\xff\n", 100)

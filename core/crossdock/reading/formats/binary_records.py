@@ -14,15 +14,15 @@ import polars as pl
 from msgspec import Struct, field
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.cobol_copybook import Table
+from crossdock.reading.formats.cobol_copybook import OccursTable
 from crossdock.reading.formats.file_formats import LeniencyCounts
-from crossdock.reading.formats.fixed_columns import (
+from crossdock.reading.formats.fixed_width_columns import (
     RAW,
     TEXT,
     FixedColumn,
-    cell_expression,
-    is_invalid_cell,
-    read_whole_number,
+    cell_text_expression,
+    invalid_cell_expression,
+    read_whole_number_or_none,
 )
 from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 from crossdock.reading.formats.parallel_map import map_in_parallel
@@ -105,7 +105,7 @@ class ByteStream:
         self._data, self._at = b"".join(parts), 0
 
 
-def records_of_fixed_length(stream: ByteStream, length: int, ends: Sequence[bytes]) -> Iterator[FramedRecord]:
+def read_records_of_fixed_length(stream: ByteStream, length: int, ends: Sequence[bytes]) -> Iterator[FramedRecord]:
     """Yield records of *length* bytes, each followed by one of *ends*, the same in the whole file."""
     end = b""
     while data := stream.take(length):
@@ -122,7 +122,7 @@ def records_of_fixed_length(stream: ByteStream, length: int, ends: Sequence[byte
         yield offset, data
 
 
-def records_before_line_ends(stream: ByteStream, ends: Sequence[bytes]) -> Iterator[FramedRecord]:
+def read_records_before_line_ends(stream: ByteStream, ends: Sequence[bytes]) -> Iterator[FramedRecord]:
     """Yield what is before each end of line: the last of *ends*, or in the whole file the first, which ends with it."""
     plain, has_return = ends[-1], None
     while stream.peek(1):
@@ -139,13 +139,13 @@ def records_before_line_ends(stream: ByteStream, ends: Sequence[bytes]) -> Itera
         yield offset, data
 
 
-def records_with_descriptor_words(stream: ByteStream) -> Iterator[FramedRecord]:
+def read_records_after_descriptor_words(stream: ByteStream) -> Iterator[FramedRecord]:
     """Yield records that follow a record descriptor word each."""
     while word := stream.take(_WORD):
-        yield _record_after_descriptor_word(stream, word, None)
+        yield _read_record_after_descriptor_word(stream, word, None)
 
 
-def records_in_blocks(stream: ByteStream) -> Iterator[FramedRecord]:
+def read_records_in_descriptor_blocks(stream: ByteStream) -> Iterator[FramedRecord]:
     """Yield the records of blocks, which begin with a block descriptor word each."""
     while word := stream.take(_WORD):
         offset = stream.offset - len(word)
@@ -157,10 +157,10 @@ def records_in_blocks(stream: ByteStream) -> Iterator[FramedRecord]:
             stream.raise_error(f"X'{word.hex().upper()}' is not a block descriptor word", offset, _WORDS)
         end = offset + size
         while stream.offset < end:
-            yield _record_after_descriptor_word(stream, stream.take(_WORD), end)
+            yield _read_record_after_descriptor_word(stream, stream.take(_WORD), end)
 
 
-def _record_after_descriptor_word(stream: ByteStream, word: bytes, block_end: int | None) -> FramedRecord:
+def _read_record_after_descriptor_word(stream: ByteStream, word: bytes, block_end: int | None) -> FramedRecord:
     stream.record_number += 1
     offset, size = stream.offset, int.from_bytes(word[:2], "big")
     if len(word) < _WORD or size < _WORD or word[2:] != b"\0\0" or (block_end and offset - _WORD + size > block_end):
@@ -190,7 +190,7 @@ def _descriptor_word_text(word: bytes) -> str:
     return f"the record descriptor word X'{word.hex().upper()}'"
 
 
-def records_of_computed_size(stream: ByteStream, size_of: Callable[[ByteStream], int]) -> Iterator[FramedRecord]:
+def read_records_of_computed_size(stream: ByteStream, size_of: Callable[[ByteStream], int]) -> Iterator[FramedRecord]:
     """Yield records whose size depends on what they hold; *size_of* finds it without taking bytes."""
     while stream.peek(1):
         stream.record_number += 1
@@ -208,7 +208,7 @@ _SHOWN_BYTES = 40
 _WRONG = "Was a record shifted, or has the layout changed? Correct the copybook or columns, or ask the sender."
 
 
-class _Batch(Struct):
+class _RawRecordBatch(Struct):
     """Records in their order; the first has the number *first*."""
 
     first: int
@@ -216,7 +216,7 @@ class _Batch(Struct):
     records: list[bytes] = field(default_factory=list)
 
 
-class _RecordsOfType(Struct):
+class _PaddedRecordsOfType(Struct):
     """Records of one type: tables that take up counted elements only are filled up, so that places are the same."""
 
     numbers: list[int] = field(default_factory=list)
@@ -228,7 +228,7 @@ class _RecordsOfType(Struct):
     filled: list[int] = field(default_factory=list)
 
 
-class _Column(Struct, frozen=True):
+class _ColumnExpressions(Struct, frozen=True):
     name: str
     column: FixedColumn
     is_odd: pl.Expr | None
@@ -250,21 +250,21 @@ def read_binary_records(
                 "the file is empty", where=name, hint="Fetch it again, or ask the sender.", code="file_empty"
             )
         counted = leniencies if leniencies is not None else LeniencyCounts()
-        file = BinaryRecords(layout, name, counted)
+        file = BinaryRecordParser(layout, name, counted)
         hierarchy = RecordHierarchy(
             name,
-            layout.complete_record_types,
+            layout.record_types_with_columns,
             layout.type_to_read,
             layout.groups,
             keeps_empty=layout.keeps_empty_groups and layout.row_making_occurs_table_name is None,
         )
         frames = check_hierarchy_and_select_rows(
-            map_in_parallel(file.data_frames_by_record_type, file.batches_of_raw_records(stream)), hierarchy, batch_rows
+            map_in_parallel(file.data_frames_by_record_type, file.batch_raw_records(stream)), hierarchy, batch_rows
         )
         yield from (
             frames
             if layout.row_making_occurs_table_name is None
-            else _rows_from_table_elements(frames, find_row_making_occurs_table(layout), batch_rows, counted)
+            else _make_rows_of_table_elements(frames, find_row_making_occurs_table(layout), batch_rows, counted)
         )
 
 
@@ -273,18 +273,20 @@ def read_hex_cells_at_lines(
 ) -> Mapping[int, Mapping[str, str]]:
     """Return the bytes of the columns of the records *lines*, in hexadecimal, by number and column."""
     with open_and_unpack_if_gzip(path, name=name) as opened:
-        file, wanted = BinaryRecords(layout, name, LeniencyCounts()), set(lines)
-        framed = enumerate(file.framed_records(ByteStream(opened, name)), 1)
+        file, wanted = BinaryRecordParser(layout, name, LeniencyCounts()), set(lines)
+        framed = enumerate(file.read_framed_records(ByteStream(opened, name)), 1)
         first = takewhile(lambda record: record[0] <= max(wanted, default=0), framed)
-        return {number: file.hex_cells(data, number, place) for number, (place, data) in first if number in wanted}
+        return {
+            number: file.hex_cells_of_record(data, number, place) for number, (place, data) in first if number in wanted
+        }
 
 
-class BinaryRecords:
+class BinaryRecordParser:
     """Splits records by type. Between two batches it keeps only what counts mean, so that threads may share it."""
 
     def __init__(self, layout: FixedWidthFormat, name: str, leniencies: LeniencyCounts) -> None:
         self._layout, self._name, self._leniencies = layout, name, leniencies
-        types, place = layout.complete_record_types, layout.type_code_place
+        types, place = layout.record_types_with_columns, layout.type_code_place
         codes = {each: declared_type_code(each, kind) for each, kind in types.items()}
         self._otherwise = next((each for each, code in codes.items() if code is None), None)
         self._codes = {
@@ -301,26 +303,25 @@ class BinaryRecords:
         widest = max(len(columns) for columns in self._columns.values())
         self._most = max(1, min(_BATCH_RECORDS, MAX_FRAME_CELLS // (widest + 2)))
 
-    def batches_of_raw_records(self, stream: ByteStream) -> Iterator[_Batch]:
-        batch, size = _Batch(1), 0
-        for offset, data in self.framed_records(stream):
+    def batch_raw_records(self, stream: ByteStream) -> Iterator[_RawRecordBatch]:
+        batch, size = _RawRecordBatch(1), 0
+        for offset, data in self.read_framed_records(stream):
             batch.offsets.append(offset)
             batch.records.append(data)
             size += len(data)
             if len(batch.records) >= self._most or size >= _BATCH_BYTES:
                 yield batch
-                batch, size = _Batch(batch.first + len(batch.records)), 0
+                batch, size = _RawRecordBatch(batch.first + len(batch.records)), 0
         if batch.records:
             yield batch
 
-    def data_frames_by_record_type(self, batch: _Batch) -> dict[str, pl.DataFrame]:
+    def data_frames_by_record_type(self, batch: _RawRecordBatch) -> dict[str, pl.DataFrame]:
         return {
-            name: self._parse_records_of_type(name, found)
-            for name, found in self._grouped_by_type_and_padded(batch).items()
+            name: self._parse_records_of_type(name, found) for name, found in self._group_by_type_and_pad(batch).items()
         }
 
-    def hex_cells(self, data: bytes, number: int, offset: int) -> Mapping[str, str]:
-        name = self._record_type(data, number)
+    def hex_cells_of_record(self, data: bytes, number: int, offset: int) -> Mapping[str, str]:
+        name = self._type_of_record_or_raise(data, number)
         filled = self._record_with_padded_tables(name, data, number, offset)
         data = filled.records[0]
         absent = {
@@ -329,32 +330,32 @@ class BinaryRecords:
             for element in table.elements[counts[0] :]
             for each in element.values()
         }
-        columns = self._layout.complete_record_types[name].columns.items()
+        columns = self._layout.record_types_with_columns[name].columns.items()
         return {
             each: data[column.at - 1 : column.last_position].hex().upper()
             for each, column in columns
             if each not in absent
         }
 
-    def framed_records(self, stream: ByteStream) -> Iterator[FramedRecord]:
+    def read_framed_records(self, stream: ByteStream) -> Iterator[FramedRecord]:
         layout = self._layout
         match layout.line_end:
             case "rdw":
-                return records_with_descriptor_words(stream)
+                return read_records_after_descriptor_words(stream)
             case "bdw":
-                return records_in_blocks(stream)
+                return read_records_in_descriptor_blocks(stream)
             case "none" if layout.tables_omit_unused_elements and any(self._with_count.values()):
-                return records_of_computed_size(stream, self._size_of_next_record)
+                return read_records_of_computed_size(stream, self._size_of_next_record)
         ends = [end.encode(layout.encoding) for end in _ENDS[layout.line_end]]
-        lengths = {layout.record_length(name) for name in layout.complete_record_types}
+        lengths = {layout.record_length(name) for name in layout.record_types_with_columns}
         if ends and not layout.has_packed_or_binary_columns:
-            return records_before_line_ends(stream, ends)
-        return records_of_fixed_length(stream, max(lengths), ends)
+            return read_records_before_line_ends(stream, ends)
+        return read_records_of_fixed_length(stream, max(lengths), ends)
 
     def _size_of_next_record(self, stream: ByteStream) -> int:
-        most = max(self._layout.record_length(name) for name in self._layout.complete_record_types)
+        most = max(self._layout.record_length(name) for name in self._layout.record_types_with_columns)
         data = stream.peek(most)
-        name = self._record_type(data, stream.record_number)
+        name = self._type_of_record_or_raise(data, stream.record_number)
         length, first = self._layout.record_length(name), next(iter(self._with_count[name]), None)
         if first is None or (first.counter and len(data) < first.counter[1].last_position):
             return length  # such a record is cut, or has no count
@@ -365,7 +366,7 @@ class BinaryRecords:
             ).filled[0]
         )
 
-    def _record_type(self, data: bytes, number: int) -> str:
+    def _type_of_record_or_raise(self, data: bytes, number: int) -> str:
         place = self._layout.type_code_place
         if place is None:
             return self._layout.type_to_read
@@ -375,26 +376,26 @@ class BinaryRecords:
             self._raise_error("a record of no declared type", number, place.at, hint)
         return name
 
-    def _grouped_by_type_and_padded(self, batch: _Batch) -> dict[str, _RecordsOfType]:
+    def _group_by_type_and_pad(self, batch: _RawRecordBatch) -> dict[str, _PaddedRecordsOfType]:
         if self._layout.type_code_place is None:
             numbers = list(range(batch.first, batch.first + len(batch.records)))
-            only = _RecordsOfType(numbers, batch.offsets, batch.records)
-            self._pad_tables_and_check_sizes(self._layout.type_to_read, only)
+            only = _PaddedRecordsOfType(numbers, batch.offsets, batch.records)
+            self._pad_tables_and_fit_record_sizes(self._layout.type_to_read, only)
             return {self._layout.type_to_read: only}
-        found: dict[str, _RecordsOfType] = {}
+        found: dict[str, _PaddedRecordsOfType] = {}
         for number, (offset, data) in enumerate(zip(batch.offsets, batch.records, strict=True), batch.first):
-            name = self._record_type(data, number)
+            name = self._type_of_record_or_raise(data, number)
             of_type = found.get(name)
             if of_type is None:
-                of_type = found[name] = _RecordsOfType()
+                of_type = found[name] = _PaddedRecordsOfType()
             of_type.numbers.append(number)
             of_type.offsets.append(offset)
             of_type.records.append(data)
         for name, of_type in found.items():
-            self._pad_tables_and_check_sizes(name, of_type)
+            self._pad_tables_and_fit_record_sizes(name, of_type)
         return found
 
-    def _pad_tables_and_check_sizes(self, name: str, of_type: _RecordsOfType) -> None:
+    def _pad_tables_and_fit_record_sizes(self, name: str, of_type: _PaddedRecordsOfType) -> None:
         """Fill up tables, so that places are the same in all records, and check the sizes."""
         self._pad_tables_to_full_size(name, of_type)
         of_type.sizes = [len(data) for data in of_type.records]
@@ -402,7 +403,7 @@ class BinaryRecords:
         if min(of_type.sizes) < least or max(of_type.sizes) > most:
             self._pad_cut_or_refuse_records(name, of_type, least, most)
 
-    def _pad_tables_to_full_size(self, name: str, of_type: _RecordsOfType) -> None:
+    def _pad_tables_to_full_size(self, name: str, of_type: _PaddedRecordsOfType) -> None:
         records, is_counted = of_type.records, self._layout.tables_omit_unused_elements
         of_type.filled = [0] * len(records)
         for table in self._with_count[name]:
@@ -413,7 +414,9 @@ class BinaryRecords:
                 count = known.get(data[start:end])
                 if count is None:
                     offset = of_type.offsets[row] - of_type.filled[row]
-                    count = known[data[start:end]] = self._element_count(table, data, of_type.numbers[row], offset)
+                    count = known[data[start:end]] = self._read_element_count_or_raise(
+                        table, data, of_type.numbers[row], offset
+                    )
                 counts.append(count)
                 place = table.at - 1 + count * table.size
                 if is_counted and count < table.most and len(data) >= place:  # else its length is told to be wrong
@@ -422,17 +425,17 @@ class BinaryRecords:
                     of_type.filled[row] += room
             of_type.counts.append(counts)
 
-    def _record_with_padded_tables(self, name: str, data: bytes, number: int, offset: int) -> _RecordsOfType:
-        one = _RecordsOfType([number], [offset], [data])
+    def _record_with_padded_tables(self, name: str, data: bytes, number: int, offset: int) -> _PaddedRecordsOfType:
+        one = _PaddedRecordsOfType([number], [offset], [data])
         self._pad_tables_to_full_size(name, one)
         return one
 
-    def _element_count(self, table: Table, data: bytes, number: int, offset: int) -> int:
+    def _read_element_count_or_raise(self, table: OccursTable, data: bytes, number: int, offset: int) -> int:
         assert table.counter is not None
         name, column = table.counter
-        count = read_whole_number(column, data, self._layout.encoding)
+        count = read_whole_number_or_none(column, data, self._layout.encoding)
         if count is None:
-            self._raise_cell_error(name, column, data, number, offset)
+            self._raise_cell_content_error(name, column, data, number, offset)
         if not table.least <= count <= table.most:
             message = f"column {name!r} counts {count} elements of {table.name}, of {table.least} to {table.most}"
             self._raise_error(
@@ -440,7 +443,7 @@ class BinaryRecords:
             )
         return count
 
-    def _pad_cut_or_refuse_records(self, name: str, of_type: _RecordsOfType, least: int, most: int) -> None:
+    def _pad_cut_or_refuse_records(self, name: str, of_type: _PaddedRecordsOfType, least: int, most: int) -> None:
         layout, space = self._layout, " ".encode(self._layout.encoding)
         short = long = 0
         for row, data in enumerate(of_type.records):
@@ -454,7 +457,7 @@ class BinaryRecords:
                 padded = of_type.filled[row]
                 expected = f"{least - padded:,}" if least == most else f"{least - padded:,} to {most - padded:,}"
                 message = f"{len(data) - padded:,} bytes instead of {expected}"
-                message += f" in a record of the type {name}" if len(layout.complete_record_types) > 1 else ""
+                message += f" in a record of the type {name}" if len(layout.record_types_with_columns) > 1 else ""
                 hint = "Does the layout fit the file? short_lines: pad and long_lines allow other lengths."
                 where = f"{message}, at byte {of_type.offsets[row]} of the file (from 0)"
                 self._raise_error(where, of_type.numbers[row], min(len(data), most) - padded + 1, hint)
@@ -466,7 +469,7 @@ class BinaryRecords:
         how = self._layout.long_lines
         return how == "drop" or (how == "drop_empty" and not beyond.strip(space + b"\0"))
 
-    def _parse_records_of_type(self, name: str, of_type: _RecordsOfType) -> pl.DataFrame:
+    def _parse_records_of_type(self, name: str, of_type: _PaddedRecordsOfType) -> pl.DataFrame:
         columns, encoding = self._columns[name], self._layout.encoding
         counts = {
             f"{_COUNT}{table.name}": pl.Series(counts, dtype=pl.Int64)
@@ -485,17 +488,17 @@ class BinaryRecords:
         odd = [each for each in columns if each.is_odd is not None]
         unset = [each.is_unset for each in columns if each.is_unset is not None]
         checks = [
-            _record_has_invalid_cell(odd).any() if odd else pl.lit(value=False),
+            _any_invalid_cell_expression(odd).any() if odd else pl.lit(value=False),
             pl.sum_horizontal(each.sum() for each in unset) if unset else pl.lit(0),
         ]
         cells = [each.cell.alias(each.name) for each in columns]
         found = records.lazy().select(checks[0].alias("_odd"), checks[1].alias("_unset"), LINE, *cells).collect()
         if found["_odd"][0]:
-            self._raise_invalid_cell_error(name, records, odd)
+            self._raise_first_invalid_cell_error(name, records, odd)
         self._leniencies.add("unset", int(found["_unset"][0]))
         return found.drop("_odd", "_unset")
 
-    def _column_expressions(self, name: str) -> Iterator[_Column]:
+    def _column_expressions(self, name: str) -> Iterator[_ColumnExpressions]:
         """Yield how each column is read: a cell is empty if it is not there, or unset."""
         elements = {
             each: (table, number)
@@ -505,14 +508,16 @@ class BinaryRecords:
             for each in of_element.values()
         }
         pads = self._layout.short_lines == "pad"
-        for each, column in self._layout.complete_record_types[name].columns.items():
-            odd, text = self._is_invalid_cell(column), cell_expression(column, self._layout.encoding)
+        for each, column in self._layout.record_types_with_columns[name].columns.items():
+            odd, text = self._invalid_cell_expression(column), cell_text_expression(column, self._layout.encoding)
             is_there: list[pl.Expr] = []
             if (element := elements.get(each)) is not None:
                 is_there.append(pl.col(f"{_COUNT}{element[0].name}") >= element[1])
             if pads:
                 is_there.append(pl.col(_SIZE) >= column.at)
-            unset = _is_unset(column, self._layout.encoding) if self._layout.unset_cells == "empty" else None
+            unset = (
+                _unset_cell_expression(column, self._layout.encoding) if self._layout.unset_cells == "empty" else None
+            )
             if unset is not None and is_there:
                 unset &= pl.all_horizontal(is_there)
             is_read = [*is_there, *([] if unset is None else [~unset])]
@@ -523,24 +528,28 @@ class BinaryRecords:
                 is_cut = (pl.col(_SIZE) >= column.at) & (pl.col(_SIZE) < column.last_position)
                 is_cut = is_cut if column.usage or column.decimals is not None else pl.lit(value=False)
                 odd = is_cut if odd is None else odd | is_cut
-            yield _Column(each, column, odd, unset, text)
+            yield _ColumnExpressions(each, column, odd, unset, text)
 
-    def _is_invalid_cell(self, column: FixedColumn) -> pl.Expr | None:
+    def _invalid_cell_expression(self, column: FixedColumn) -> pl.Expr | None:
         if column.usage is None and column.decimals is None:
             return pl.col(TEXT).str.slice(column.at - 1, column.length).str.contains(_NO_TEXT)
-        return is_invalid_cell(column, self._layout.encoding)
+        return invalid_cell_expression(column, self._layout.encoding)
 
-    def _raise_invalid_cell_error(self, name: str, records: pl.DataFrame, odd: Sequence[_Column]) -> NoReturn:
-        row = records.filter(_record_has_invalid_cell(odd)).head(1)
+    def _raise_first_invalid_cell_error(
+        self, name: str, records: pl.DataFrame, odd: Sequence[_ColumnExpressions]
+    ) -> NoReturn:
+        row = records.filter(_any_invalid_cell_expression(odd)).head(1)
         found = next(each for each in odd if each.is_odd is not None and row.select(each.is_odd).item())
         filled = sum(
             (table.most - row[f"{_COUNT}{table.name}"][0]) * table.size
             for table in self._with_count[name]
             if self._layout.tables_omit_unused_elements and table.at + table.most * table.size <= found.column.at
         )
-        self._raise_cell_error(found.name, found.column, row[RAW][0], row[LINE][0], row[_OFFSET][0] - filled, filled)
+        self._raise_cell_content_error(
+            found.name, found.column, row[RAW][0], row[LINE][0], row[_OFFSET][0] - filled, filled
+        )
 
-    def _raise_cell_error(
+    def _raise_cell_content_error(
         self, name: str, column: FixedColumn, data: bytes, number: int, offset: int, filled: int = 0
     ) -> NoReturn:
         at = column.at - filled
@@ -563,11 +572,11 @@ class BinaryRecords:
 _ENDS = {"line_feed": ("\r\n", "\n"), "nel": ("\x85",), "none": ()}
 
 
-def _record_has_invalid_cell(odd: Sequence[_Column]) -> pl.Expr:
+def _any_invalid_cell_expression(odd: Sequence[_ColumnExpressions]) -> pl.Expr:
     return pl.any_horizontal(each.is_odd for each in odd if each.is_odd is not None)
 
 
-def _is_unset(column: FixedColumn, encoding: str) -> pl.Expr | None:
+def _unset_cell_expression(column: FixedColumn, encoding: str) -> pl.Expr | None:
     if column.usage not in {None, "packed"}:
         return None
     held = pl.col(RAW).bin.slice(column.at - 1, column.length)
@@ -575,7 +584,7 @@ def _is_unset(column: FixedColumn, encoding: str) -> pl.Expr | None:
     return pl.any_horizontal(held == pl.lit(fill * column.length) for fill in fills)
 
 
-def find_row_making_occurs_table(layout: FixedWidthFormat) -> Table:
+def find_row_making_occurs_table(layout: FixedWidthFormat) -> OccursTable:
     return next(
         table
         for table in layout.copybook_layouts[layout.type_to_read].tables
@@ -583,8 +592,8 @@ def find_row_making_occurs_table(layout: FixedWidthFormat) -> Table:
     )
 
 
-def _rows_from_table_elements(
-    frames: Iterator[pl.DataFrame], table: Table, batch_rows: int, leniencies: LeniencyCounts
+def _make_rows_of_table_elements(
+    frames: Iterator[pl.DataFrame], table: OccursTable, batch_rows: int, leniencies: LeniencyCounts
 ) -> Iterator[pl.DataFrame]:
     """Make a row of each element of *table*, with the columns outside of it, and its number as ``TABLE(n)``."""
     inner = {name for element in table.elements for name in element.values()}
@@ -611,7 +620,7 @@ def _rows_from_table_elements(
         yield from rows.iter_slices(batch_rows) if rows.height else [rows]
 
 
-def cell_places_of_table_rows(table: Table, columns: Mapping[str, str]) -> Mapping[str, str]:
+def cell_places_of_table_rows(table: OccursTable, columns: Mapping[str, str]) -> Mapping[str, str]:
     """Return *columns*, what is known of each column of records, by the columns of rows of *table*."""
     inner = {name for element in table.elements for name in element.values()}
     kept = {name: known for name, known in columns.items() if name not in inner}

@@ -16,7 +16,7 @@ from typing import Annotated, Literal, NoReturn
 from msgspec import Struct, field
 from pydantic import Field, field_serializer
 
-from crossdock.reading.formats.fixed_columns import MAX_LENGTH, MAX_POSITION, FixedColumn, FixedUsage
+from crossdock.reading.formats.fixed_width_columns import MAX_LENGTH, MAX_POSITION, FixedColumn, FixedUsage
 from crossdock.reading.formats.strict_delimited_parser import MAX_COLUMNS
 from crossdock.values.config_base_types import ConfigModel, ConfigPath, finding_about_key
 from crossdock.values.safe_local_files import read_regular
@@ -83,7 +83,7 @@ class Picture(Struct, frozen=True):
     edited: bool = False
 
 
-class Item(Struct):
+class CopybookItem(Struct):
     """A data description entry: a group with `children`, or an elementary item with a picture or a float's usage."""
 
     level: int
@@ -99,13 +99,13 @@ class Item(Struct):
     separate: bool | None = None
     synchronized: bool = False
     justified: bool = False
-    children: list[Item] = field(default_factory=list)
+    children: list[CopybookItem] = field(default_factory=list)
 
     @property
     def element_size(self) -> int:
         """Bytes of one element, with all elements of the tables inside."""
         if self.children:
-            return sum(max(each.total_size for each in one) for one in grouped_by_redefines(self.children))
+            return sum(max(each.total_size for each in one) for one in group_by_redefines(self.children))
         if self.usage in _FLOATS:
             return _FLOATS[self.usage]
         assert self.picture is not None
@@ -121,15 +121,15 @@ class Item(Struct):
     def total_size(self) -> int:
         return self.element_size * (self.most or 1)
 
-    def with_descendants(self) -> Iterator[Item]:
+    def item_and_descendants(self) -> Iterator[CopybookItem]:
         yield self
         for child in self.children:
-            yield from child.with_descendants()
+            yield from child.item_and_descendants()
 
 
-def grouped_by_redefines(siblings: Sequence[Item]) -> list[list[Item]]:
+def group_by_redefines(siblings: Sequence[CopybookItem]) -> list[list[CopybookItem]]:
     """Return *siblings* in their order, those that share bytes by REDEFINES together."""
-    found: list[list[Item]] = []
+    found: list[list[CopybookItem]] = []
     for item in siblings:
         if item.redefines is None:
             found.append([item])
@@ -140,7 +140,7 @@ def grouped_by_redefines(siblings: Sequence[Item]) -> list[list[Item]]:
     return found
 
 
-def parse_copybook(text: str, source: SourceForm) -> list[Item]:
+def parse_copybook(text: str, source: SourceForm) -> list[CopybookItem]:
     """Return the items of the highest level.
 
     Raises:
@@ -148,23 +148,23 @@ def parse_copybook(text: str, source: SourceForm) -> list[Item]:
     """
     items = [
         item
-        for line, words in _words_of_entries(_source_lines(text, source))
-        if (item := _Entry(line, words).parse_item())
+        for line, words in _split_into_entry_words(_read_source_lines(text, source))
+        if (item := _EntryParser(line, words).parse_item())
     ]
     if not items:
         raise CopybookError("no data description: are its entries in columns 8 to 72, or is it of source: free?", 1)
-    roots = _build_tree(items)
+    roots = _build_item_tree(items)
     for root in roots:
         _inherit_and_check_usage_and_sign(root, None, None, None)
     return roots
 
 
-def _source_lines(text: str, source: SourceForm) -> Iterator[tuple[int, str]]:
+def _read_source_lines(text: str, source: SourceForm) -> Iterator[tuple[int, str]]:
     held: tuple[int, str] | None = None
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.expandtabs(8)
         if source == "free":
-            yield number, _without_comment(line)
+            yield number, _remove_comment(line)
             continue
         indicator, body = line[_INDICATOR : _INDICATOR + 1], line[_AREA:_END]
         if indicator in {"*", "/", "D", "d", "$"} or _DIRECTIVE.match(body.strip()):
@@ -172,7 +172,7 @@ def _source_lines(text: str, source: SourceForm) -> Iterator[tuple[int, str]]:
         if indicator == "-":
             if held is None:
                 raise CopybookError("a continuation of no line", number)
-            held = (held[0], _join_continuation(held[1], body))
+            held = (held[0], _join_continuation_line(held[1], body))
             continue
         if indicator not in {"", " "}:
             raise CopybookError(
@@ -180,19 +180,19 @@ def _source_lines(text: str, source: SourceForm) -> Iterator[tuple[int, str]]:
             )
         if held:
             yield held
-        held = (number, _without_comment(body))
+        held = (number, _remove_comment(body))
     if held:
         yield held
 
 
-def _without_comment(line: str) -> str:
+def _remove_comment(line: str) -> str:
     if "*>" in line:
         found = next((token for token in _TOKEN.finditer(line) if token.group().startswith("*>")), None)
         line = line[: found.start()] if found else line
     return "" if _DIRECTIVE.match(line.strip()) else line
 
 
-def _join_continuation(before: str, line: str) -> str:
+def _join_continuation_line(before: str, line: str) -> str:
     rest = line.lstrip()
     opened = next((mark for mark in "'\"" if before.count(mark) % 2), None)
     if opened is None:
@@ -200,7 +200,7 @@ def _join_continuation(before: str, line: str) -> str:
     return before.ljust(_END - _AREA) + rest.removeprefix(opened)
 
 
-def _words_of_entries(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[tuple[int, str]]]]:
+def _split_into_entry_words(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[tuple[int, str]]]]:
     """Yield the words of each entry. A period or comma before a space separates; others are part of a picture."""
     words: list[tuple[int, str]] = []
     for number, line in lines:
@@ -218,13 +218,13 @@ def _words_of_entries(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, l
         raise CopybookError("the last entry has no period", words[0][0])
 
 
-class _Entry:
+class _EntryParser:
     """Reads the clauses of one entry."""
 
     def __init__(self, line: int, words: list[tuple[int, str]]) -> None:
         self._line, self._words, self._at = line, words, 0
 
-    def parse_item(self) -> Item | None:
+    def parse_item(self) -> CopybookItem | None:
         first = self._next_word()
         if first.upper() in _REFUSED:
             self._raise_error(f"{first.upper()} is not executed: {_REFUSED[first.upper()]}")
@@ -238,31 +238,31 @@ class _Entry:
         if not (1 <= level <= _MAX_DEPTH or level == 77):
             self._raise_error(f"there is no level {level}")
         name = FILLER_NAME
-        if self._peek() and self._peek() not in _CLAUSES:
+        if self._peek_word() and self._peek_word() not in _CLAUSES:
             name = self._next_word_as_name()
-        item = Item(1 if level == 77 else level, name, self._line)
+        item = CopybookItem(1 if level == 77 else level, name, self._line)
         while self._at < len(self._words):
             self._read_clause(item)
-        self._check_usage(item)
+        self._raise_if_usage_conflicts_with_picture(item)
         return item
 
-    def _read_clause(self, item: Item) -> None:  # noqa: C901, PLR0912  one branch for each clause
+    def _read_clause(self, item: CopybookItem) -> None:  # noqa: C901, PLR0912  one branch for each clause
         match word := self._next_word().upper():
             case "PIC" | "PICTURE":
                 self._skip_optional_word("IS")
                 item.picture = parse_picture(self._next_word(), self._line)
             case "USAGE":
                 self._skip_optional_word("IS")
-                self._set_usage(item, self._next_word().upper())
+                self._set_usage_or_raise(item, self._next_word().upper())
             case "REDEFINES":
                 item.redefines = self._next_word_as_name()
             case "OCCURS":
-                self._read_occurs(item)
+                self._read_occurs_clause(item)
             case "SIGN":
                 self._skip_optional_word("IS")
-                self._read_sign(item, self._next_word().upper())
+                self._read_sign_clause(item, self._next_word().upper())
             case "LEADING" | "TRAILING":
-                self._read_sign(item, word)
+                self._read_sign_clause(item, word)
             case "SYNC" | "SYNCHRONIZED":
                 self._skip_optional_word("LEFT", "RIGHT")
                 item.synchronized = True
@@ -279,16 +279,16 @@ class _Entry:
             case _ if word in _REFUSED:
                 self._raise_error(f"{word} is not executed: {_REFUSED[word]}")
             case _:
-                self._set_usage(item, word)
+                self._set_usage_or_raise(item, word)
 
-    def _set_usage(self, item: Item, word: str) -> None:
+    def _set_usage_or_raise(self, item: CopybookItem, word: str) -> None:
         if word in _OTHER_USAGES:
             self._raise_error(f"USAGE {word} is not read: ask for DISPLAY, COMP, COMP-5 or COMP-3, or make it FILLER")
         if word not in _USAGES:
             self._raise_error(f"{word!r} is not a clause that is known here")
         item.usage = _USAGES[word]
 
-    def _read_occurs(self, item: Item) -> None:
+    def _read_occurs_clause(self, item: CopybookItem) -> None:
         item.least = item.most = self._next_number()
         if self._skip_optional_word("TO"):
             item.most = self._next_number()
@@ -306,30 +306,30 @@ class _Entry:
         if item.least != item.most and item.depending is None:
             self._raise_error("OCCURS with TO needs DEPENDING ON")
 
-    def _read_sign(self, item: Item, word: str) -> None:
+    def _read_sign_clause(self, item: CopybookItem, word: str) -> None:
         if word not in {"LEADING", "TRAILING"}:
             self._raise_error("SIGN is LEADING or TRAILING")
         item.sign = "leading" if word == "LEADING" else "trailing"
         item.separate = self._skip_optional_word("SEPARATE")
         self._skip_optional_word("CHARACTER")
 
-    def _check_usage(self, item: Item) -> None:
+    def _raise_if_usage_conflicts_with_picture(self, item: CopybookItem) -> None:
         if item.picture and item.usage in _FLOATS:
             self._raise_error("a float has no picture")
         if item.picture and item.usage in {"packed", "binary", "native"} and item.picture.decimals is None:
             self._raise_error(f"{item.name} is not a number by its picture, but by its usage")
 
     def _skip_to_next_clause(self, *ends: str) -> None:
-        while self._at < len(self._words) and self._peek() not in _CLAUSES and self._peek() not in ends:
+        while self._at < len(self._words) and self._peek_word() not in _CLAUSES and self._peek_word() not in ends:
             self._at += 1
 
     def _skip_optional_word(self, *words: str) -> bool:
-        if self._peek() in words:
+        if self._peek_word() in words:
             self._at += 1
             return True
         return False
 
-    def _peek(self) -> str:
+    def _peek_word(self) -> str:
         return self._words[self._at][1].upper() if self._at < len(self._words) else ""
 
     def _next_word(self) -> str:
@@ -369,14 +369,14 @@ def parse_picture(text: str, line: int) -> Picture:
         raise CopybookError(f"the picture {text} is not read: national, DBCS, bit and external float are not", line)
     kinds = {symbol for symbol, _ in symbols}
     if kinds <= set("S9VPZ") and kinds & set("9Z"):
-        return _numeric_picture(text, symbols, line)
+        return _parse_numeric_picture(text, symbols, line)
     if "S" in kinds or kinds & set("VP"):
         raise CopybookError(f"the picture {text} has S, V or P beside editing symbols", line)
     length = sum(count * len(symbol) for symbol, count in symbols)
     return Picture(length, edited=not kinds & set("XA"))
 
 
-def _numeric_picture(text: str, symbols: list[tuple[str, int]], line: int) -> Picture:
+def _parse_numeric_picture(text: str, symbols: list[tuple[str, int]], line: int) -> Picture:
     plain = "".join(symbol * count for symbol, count in symbols)
     form = re.fullmatch("(S?)(P*)([9Z]*)(P*)(V?)(P*)([9Z]*)", plain)
     if form is None:
@@ -398,9 +398,9 @@ def _numeric_picture(text: str, symbols: list[tuple[str, int]], line: int) -> Pi
     return Picture(digits, digits, decimals, bool(signed))
 
 
-def _build_tree(items: list[Item]) -> list[Item]:
-    roots: list[Item] = []
-    path: list[Item] = []
+def _build_item_tree(items: list[CopybookItem]) -> list[CopybookItem]:
+    roots: list[CopybookItem] = []
+    path: list[CopybookItem] = []
     for item in items:
         while path and path[-1].level >= item.level:
             path.pop()
@@ -412,7 +412,7 @@ def _build_tree(items: list[Item]) -> list[Item]:
 
 
 def _inherit_and_check_usage_and_sign(
-    item: Item, usage: Usage | None, sign: Literal["leading", "trailing"] | None, separate: bool | None
+    item: CopybookItem, usage: Usage | None, sign: Literal["leading", "trailing"] | None, separate: bool | None
 ) -> None:
     """Pass USAGE and SIGN of groups on to the items in them, and check elementary items."""
     item.usage = item.usage or usage
@@ -421,7 +421,7 @@ def _inherit_and_check_usage_and_sign(
     for child in item.children:
         _inherit_and_check_usage_and_sign(child, item.usage, item.sign, item.separate)
     if item.children:
-        grouped_by_redefines(item.children)
+        group_by_redefines(item.children)
         return
     if item.picture is None and item.usage not in _FLOATS:
         raise CopybookError(f"{item.name} has neither a picture nor items below it", item.line)
@@ -441,7 +441,7 @@ def _inherit_and_check_usage_and_sign(
         )
 
 
-Items = tuple[Annotated[str, Field(min_length=1)], ...]
+ItemNames = tuple[Annotated[str, Field(min_length=1)], ...]
 
 
 class Copybook(ConfigModel):
@@ -451,7 +451,7 @@ class Copybook(ConfigModel):
     """The file with its source text, relative to the config."""
     source: SourceForm = "fixed"
     """The source form: ``fixed``, with text in columns 8 to 72, or ``free``."""
-    items: Items = ()
+    items: ItemNames = ()
     """Of the items that share bytes (REDEFINES, and several of level 01): those that are read."""
     rows: str | None = None
     """The table (``OCCURS``) whose elements are rows, with the column ``TABLE(n)`` for their number; without it,
@@ -473,11 +473,11 @@ class Copybook(ConfigModel):
             raise finding_about_key(("copybook", "file"), f"{self.file} cannot be read: {error.strerror}") from None
 
     @field_serializer("file")
-    def _digest(self, file: Path) -> str:
+    def _serialize_file_as_digest(self, file: Path) -> str:
         """A new text is a new layout, and the same one in another folder is not."""
         return f"{file.name} {hashlib.sha256(self._copybook_file_bytes).hexdigest()}"
 
-    def parse_items(self) -> list[Item]:
+    def read_and_parse_items(self) -> list[CopybookItem]:
         """Read the source text. Raises PydanticCustomError for a file that cannot be read, or an entry in it."""
         try:
             return parse_copybook(self._copybook_file_bytes.decode(errors="replace"), self.source)
@@ -488,7 +488,7 @@ class Copybook(ConfigModel):
         raise finding_about_key(("copybook", "file"), f"{Path(self.file).name}:{error.line}: {error.message}")
 
 
-class Table(Struct, frozen=True, eq=False):
+class OccursTable(Struct, frozen=True, eq=False):
     """A table that is in no other one. `at` is its first position, where all tables before it are full."""
 
     name: str
@@ -501,43 +501,45 @@ class Table(Struct, frozen=True, eq=False):
     """The names of the columns of each element, by their names in rows."""
 
 
-class RecordLayout(Struct, frozen=True):
+class CopybookRecordLayout(Struct, frozen=True):
     """The columns of one type of record and its tables in their order.
 
     `length` is its bytes where all tables are full, and `least` those without the ends of other items that share bytes.
     """
 
     columns: Mapping[str, FixedColumn]
-    tables: tuple[Table, ...]
+    tables: tuple[OccursTable, ...]
     least: int
     length: int
 
 
-class _Cell(Struct, frozen=True):
+class _PlacedItem(Struct, frozen=True):
     path: tuple[str, ...]
-    item: Item
+    item: CopybookItem
     subscripts: tuple[int, ...]
     column: FixedColumn
     table: int | None
 
 
-def build_record_layout(copybook: Copybook, roots: Sequence[Item], items: Collection[str]) -> RecordLayout:
+def build_record_layout(
+    copybook: Copybook, roots: Sequence[CopybookItem], items: Collection[str]
+) -> CopybookRecordLayout:
     """Place the items. Raises PydanticCustomError if *items* leaves a choice open, or the copybook cannot be read."""
     try:
-        return _LayoutBuilder(copybook, items).build_layout(roots)
+        return _RecordLayoutBuilder(copybook, items).build_layout(roots)
     except CopybookError as error:
         copybook.raise_error(error)
 
 
-class _LayoutBuilder:
+class _RecordLayoutBuilder:
     def __init__(self, copybook: Copybook, items: Collection[str]) -> None:
         self._copybook, self._wanted = copybook, {each.upper() for each in items}
         self._used: set[str] = set()
-        self._cells: list[_Cell] = []
-        self._tables: list[tuple[Item, int, int]] = []  # with the position and the number of cells before it
+        self._cells: list[_PlacedItem] = []
+        self._tables: list[tuple[CopybookItem, int, int]] = []  # with the position and the number of cells before it
         self._end = 0  # of the items that are read
 
-    def build_layout(self, roots: Sequence[Item]) -> RecordLayout:
+    def build_layout(self, roots: Sequence[CopybookItem]) -> CopybookRecordLayout:
         if (most := max(root.total_size for root in roots)) > MAX_POSITION:
             raise CopybookError(f"a record of {most:,} bytes, more than {MAX_POSITION:,}", roots[0].line)
         if len({root.level for root in roots}) > 1 or roots[0].level != 1:
@@ -556,18 +558,23 @@ class _LayoutBuilder:
             twice = next(name for name, number in Counter(names).items() if number > 1)
             raise CopybookError(f"two columns are named {twice}", 1)
         tables = tuple(self._make_table(number, names, columns) for number in range(len(self._tables)))
-        return RecordLayout(columns, tables, self._end, length)
+        return CopybookRecordLayout(columns, tables, self._end, length)
 
     def _place_siblings_and_return_length(
-        self, items: Sequence[Item], at: int, path: tuple[str, ...], subscripts: tuple[int, ...], table: int | None
+        self,
+        items: Sequence[CopybookItem],
+        at: int,
+        path: tuple[str, ...],
+        subscripts: tuple[int, ...],
+        table: int | None,
     ) -> int:
         start = at
-        for sharing in grouped_by_redefines(items):
+        for sharing in group_by_redefines(items):
             self._place_item(self._choose_redefined_item(sharing), at, path, subscripts, table)
             at += max(each.total_size for each in sharing)
         return at - start
 
-    def _choose_redefined_item(self, sharing: list[Item]) -> Item:
+    def _choose_redefined_item(self, sharing: list[CopybookItem]) -> CopybookItem:
         if len(sharing) == 1:
             return sharing[0]
         named = [each for each in sharing if self._wanted & _item_and_descendant_names(each)]
@@ -580,7 +587,7 @@ class _LayoutBuilder:
         raise CopybookError(f"{names} share bytes: {what}", sharing[-1].line)
 
     def _place_item(
-        self, item: Item, at: int, path: tuple[str, ...], subscripts: tuple[int, ...], table: int | None
+        self, item: CopybookItem, at: int, path: tuple[str, ...], subscripts: tuple[int, ...], table: int | None
     ) -> None:
         if item.depending is not None and subscripts:
             raise CopybookError(f"{item.name} depends on a count and is inside of a table", item.line)
@@ -596,11 +603,13 @@ class _LayoutBuilder:
                 continue
             self._end = max(self._end, begin + size - 1)
             if item.name.upper() != FILLER_NAME:
-                self._cells.append(_Cell((*path, item.name), item, inner, self._fixed_column(item, begin), table))
+                self._cells.append(
+                    _PlacedItem((*path, item.name), item, inner, self._make_fixed_column(item, begin), table)
+                )
                 if len(self._cells) > MAX_COLUMNS:
                     raise CopybookError(f"more than {MAX_COLUMNS:,} columns", item.line)
 
-    def _fixed_column(self, item: Item, at: int) -> FixedColumn:
+    def _make_fixed_column(self, item: CopybookItem, at: int) -> FixedColumn:
         if item.element_size > MAX_LENGTH:
             raise CopybookError(f"{item.name} has {item.element_size:,} bytes, more than {MAX_LENGTH:,}", item.line)
         if item.picture is None:
@@ -628,7 +637,7 @@ class _LayoutBuilder:
         punched = "leading_overpunch" if item.sign == "leading" else "overpunch"
         return FixedColumn(at=at, length=item.element_size, decimals=decimals, sign=punched)
 
-    def _usage_of_column(self, item: Item) -> FixedUsage | None:
+    def _usage_of_column(self, item: CopybookItem) -> FixedUsage | None:
         match item.usage:
             case "packed":
                 return "packed"
@@ -655,10 +664,11 @@ class _LayoutBuilder:
                 if counts[_qualified_name(path, places[path]).upper()] > 1:
                     places[path] = depth
         return [
-            _with_subscripts(_qualified_name(cell.path, places[cell.path]), cell.subscripts) for cell in self._cells
+            _name_with_subscripts(_qualified_name(cell.path, places[cell.path]), cell.subscripts)
+            for cell in self._cells
         ]
 
-    def _make_table(self, number: int, names: Sequence[str], columns: Mapping[str, FixedColumn]) -> Table:
+    def _make_table(self, number: int, names: Sequence[str], columns: Mapping[str, FixedColumn]) -> OccursTable:
         item, at, before = self._tables[number]
         counter: tuple[str, FixedColumn] | None = None
         if item.depending is not None:
@@ -673,12 +683,12 @@ class _LayoutBuilder:
         for name, cell in zip(names, self._cells, strict=True):
             if cell.table == number:
                 base = name.partition("(")[0]
-                elements[cell.subscripts[0] - 1][_with_subscripts(base, cell.subscripts[1:])] = name
-        return Table(item.name, at, item.element_size, item.least or 0, item.most or 1, counter, tuple(elements))
+                elements[cell.subscripts[0] - 1][_name_with_subscripts(base, cell.subscripts[1:])] = name
+        return OccursTable(item.name, at, item.element_size, item.least or 0, item.most or 1, counter, tuple(elements))
 
 
-def _item_and_descendant_names(item: Item) -> set[str]:
-    return {each.name.upper() for each in item.with_descendants()}
+def _item_and_descendant_names(item: CopybookItem) -> set[str]:
+    return {each.name.upper() for each in item.item_and_descendants()}
 
 
 def _qualified_name(path: tuple[str, ...], groups: int) -> str:
@@ -686,5 +696,5 @@ def _qualified_name(path: tuple[str, ...], groups: int) -> str:
     return ".".join([*named, path[-1]])
 
 
-def _with_subscripts(name: str, subscripts: tuple[int, ...]) -> str:
+def _name_with_subscripts(name: str, subscripts: tuple[int, ...]) -> str:
     return f"{name}({','.join(map(str, subscripts))})" if subscripts else name

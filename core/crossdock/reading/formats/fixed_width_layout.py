@@ -10,9 +10,15 @@ from typing import Annotated, Literal, Protocol, Self, TypeVar
 from msgspec import Struct
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.reading.formats.cobol_copybook import Copybook, Items, RecordLayout, Table, build_record_layout
+from crossdock.reading.formats.cobol_copybook import (
+    Copybook,
+    CopybookRecordLayout,
+    ItemNames,
+    OccursTable,
+    build_record_layout,
+)
 from crossdock.reading.formats.file_formats import BlankLines, FileLayout, LongLines, ShortLines, validate_column_names
-from crossdock.reading.formats.fixed_columns import MAX_POSITION, FixedColumn
+from crossdock.reading.formats.fixed_width_columns import MAX_POSITION, FixedColumn
 from crossdock.reading.formats.record_types import (
     RecordType,
     columns_of_type_and_ancestors,
@@ -38,7 +44,7 @@ class _Placed(Protocol):
 P = TypeVar("P", bound=_Placed)
 
 
-def sort_and_refuse_overlaps(columns: Mapping[str, P]) -> Mapping[str, P]:
+def sort_columns_and_raise_if_overlapping(columns: Mapping[str, P]) -> Mapping[str, P]:
     """Return *columns* by their positions. Raises ValueError if two overlap, or names cannot be those of columns."""
     validate_column_names(list(columns))
     placed = sorted(columns.items(), key=lambda item: item[1].at)
@@ -50,7 +56,9 @@ def sort_and_refuse_overlaps(columns: Mapping[str, P]) -> Mapping[str, P]:
     return dict(placed)
 
 
-Columns = Annotated[Mapping[str, FixedColumn], Field(min_length=1), AfterValidator(sort_and_refuse_overlaps)]
+Columns = Annotated[
+    Mapping[str, FixedColumn], Field(min_length=1), AfterValidator(sort_columns_and_raise_if_overlapping)
+]
 Length = Annotated[int, Field(ge=1, le=MAX_POSITION)]
 ROWS = "rows"
 
@@ -60,7 +68,7 @@ class FixedRecordType(RecordType):
 
     columns: Columns = Field({}, min_length=1)
     """Its columns by name; characters between them are not read. Required without a copybook."""
-    items: Items | None = None
+    items: ItemNames | None = None
     """With a copybook: of the items that share bytes, those that records of this type have."""
     length: Length | None = None
     """The number of characters of its records; by default that of the file, or where its last column ends."""
@@ -86,7 +94,7 @@ class TypePosition(ConfigModel):
     type."""
 
     @model_validator(mode="after")
-    def _check_length_or_column(self) -> Self:
+    def _raise_unless_length_or_column(self) -> Self:
         if (self.length is None) == (self.column is None):
             raise ValueError("give either the length of the code, or the column of a copybook that has it")
         if self.column is not None and "at" in self.model_fields_set:
@@ -139,8 +147,8 @@ class FixedWidthFormat(FileLayout):
     """With ``record_types``: the type whose records are read."""
 
     @model_validator(mode="after")
-    def _check_combination(self) -> Self:
-        self._check_exclusive_settings()
+    def _raise_if_settings_conflict(self) -> Self:
+        self._raise_if_exclusive_settings_given()
         if self.line_end == "none" and self.length is None and self.copybook is None:
             raise ValueError("records without line ends need length")
         if self.line_end == "none" and (
@@ -152,10 +160,10 @@ class FixedWidthFormat(FileLayout):
                 ("count",), f"bytes cannot be counted in {self.encoding}, which switches between alphabets"
             )
         if self.record_types is not None:
-            self._check_record_types(self.complete_record_types)
+            self._raise_if_record_types_conflict(self.record_types_with_columns)
         if self.has_binary_records:
-            self._check_binary()
-        for name, kind in self.complete_record_types.items():
+            self._raise_if_binary_settings_conflict()
+        for name, kind in self.record_types_with_columns.items():
             if kind.last_position > self.record_length(name):
                 place = ("columns",) if self.columns else ("record_types", name, "columns")
                 raise finding_about_key(
@@ -170,13 +178,13 @@ class FixedWidthFormat(FileLayout):
         return bool({self.long_lines, self.blank_lines} - {None, "refuse"})
 
     @cached_property
-    def complete_record_types(self) -> Mapping[str, FixedRecordType]:
+    def record_types_with_columns(self) -> Mapping[str, FixedRecordType]:
         if self.copybook is None:
             columns: Columns = self.columns or {}
             return self.record_types or {ROWS: FixedRecordType(otherwise=True, columns=columns)}
         declared = self.record_types or {ROWS: FixedRecordType(otherwise=True)}
         longest = max(layout.length for layout in self.copybook_layouts.values())
-        is_of_one_length = self.line_end == "none" and not self._varying_tables
+        is_of_one_length = self.line_end == "none" and not self._tables_of_varying_size
         return {
             name: kind.model_copy(
                 update={
@@ -188,11 +196,11 @@ class FixedWidthFormat(FileLayout):
         }
 
     @cached_property
-    def copybook_layouts(self) -> Mapping[str, RecordLayout]:
+    def copybook_layouts(self) -> Mapping[str, CopybookRecordLayout]:
         """The records of each type as the copybook describes them; empty without one."""
         if self.copybook is None:
             return {}
-        roots = self.copybook.parse_items()
+        roots = self.copybook.read_and_parse_items()
         kinds, shared = self.record_types or {ROWS: FixedRecordType(otherwise=True)}, self.copybook.items
         return {
             name: build_record_layout(self.copybook, roots, (*shared, *(kind.items or ())))
@@ -210,7 +218,7 @@ class FixedWidthFormat(FileLayout):
             return None
         if self.record_type.length is not None:
             return TypeCodePlace(self.record_type.at, self.record_type.length)
-        places = {kind.columns.get(self.record_type.column or "") for kind in self.complete_record_types.values()}
+        places = {kind.columns.get(self.record_type.column or "") for kind in self.record_types_with_columns.values()}
         found = [column for column in places if column is not None and column.usage is None]
         if len(found) != 1 or len(places) > 1:
             message = f"records of all types have {self.record_type.column} at one place, as a text"
@@ -223,22 +231,22 @@ class FixedWidthFormat(FileLayout):
 
     @property
     def names(self) -> list[str]:
-        return columns_of_type_and_ancestors(self.type_to_read, self.complete_record_types)
+        return columns_of_type_and_ancestors(self.type_to_read, self.record_types_with_columns)
 
     @property
     def states_row_count(self) -> bool:
-        return has_stated_record_count(self.complete_record_types, self.type_to_read)
+        return has_stated_record_count(self.record_types_with_columns, self.type_to_read)
 
     @property
     def marks_end(self) -> bool:
-        return has_trailer_type(self.complete_record_types)
+        return has_trailer_type(self.record_types_with_columns)
 
     @property
     def row_end(self) -> str | None:
         return {"line_feed": None, "nel": "\x85"}.get(self.line_end, "")
 
     def record_length(self, name: str) -> int:
-        kind = self.complete_record_types[name]
+        kind = self.record_types_with_columns[name]
         return kind.length or self.length or kind.last_position
 
     def least_record_length(self, name: str) -> int:
@@ -246,7 +254,7 @@ class FixedWidthFormat(FileLayout):
         layout, length = self.copybook_layouts.get(name), self.record_length(name)
         return layout.least if layout and length == layout.length and self.line_end != "none" else length
 
-    def _check_exclusive_settings(self) -> None:
+    def _raise_if_exclusive_settings_given(self) -> None:
         if self.copybook is not None and self.columns is not None:
             raise ValueError("the copybook has the columns: give either copybook or columns")
         if self.copybook is None and (self.columns is None) == (self.record_types is None):
@@ -259,7 +267,7 @@ class FixedWidthFormat(FileLayout):
             if self.copybook is not None and (kind.columns or kind.length):
                 raise finding_about_key(("record_types", name), "the copybook has its columns and its length")
 
-    def _check_binary(self) -> None:
+    def _raise_if_binary_settings_conflict(self) -> None:
         if not is_single_byte_encoding(self.encoding):
             message = "records are bytes: declare an encoding of one byte for each character, such as cp037 or cp1252"
             raise finding_about_key(("encoding",), message)
@@ -267,8 +275,8 @@ class FixedWidthFormat(FileLayout):
             raise finding_about_key(("count",), "positions in binary records count bytes")
         if self.skip_lines or self.blank_lines:
             raise ValueError("skip_lines and blank_lines are for lines of text, and not for binary records")
-        self._check_type_codes_are_encodable()
-        place, tables = self.type_code_place, self._varying_tables
+        self._raise_if_type_code_not_encodable()
+        place, tables = self.type_code_place, self._tables_of_varying_size
         if tables and place and place.at + place.length > min(table.at for table in tables):
             raise finding_about_key(
                 ("record_type",), f"the code is after the table {tables[0].name}, so its place varies"
@@ -276,7 +284,7 @@ class FixedWidthFormat(FileLayout):
         if tables and self.length:
             message = f"the length varies with the table {tables[0].name}; where it does not, declare tables: full"
             raise finding_about_key(("length",), message)
-        lengths = {self.record_length(name) for name in self.complete_record_types}
+        lengths = {self.record_length(name) for name in self.record_types_with_columns}
         if self.line_end in {"line_feed", "nel"} and self.has_packed_or_binary_columns and (len(lengths) > 1 or tables):
             raise ValueError("binary numbers may look like line ends, so these records need one length")
         named = (
@@ -288,8 +296,8 @@ class FixedWidthFormat(FileLayout):
                 ("copybook", "rows"), f"there is no table {self.row_making_occurs_table_name}; {told}"
             )
 
-    def _check_type_codes_are_encodable(self) -> None:
-        for name, kind in self.complete_record_types.items():
+    def _raise_if_type_code_not_encodable(self) -> None:
+        for name, kind in self.record_types_with_columns.items():
             try:
                 (kind.code or name).encode(self.encoding)
             except UnicodeEncodeError:
@@ -298,7 +306,7 @@ class FixedWidthFormat(FileLayout):
                     raise finding_about_key(("record_types", name), message) from None
 
     @property
-    def _varying_tables(self) -> list[Table]:
+    def _tables_of_varying_size(self) -> list[OccursTable]:
         every = (table for layout in self.copybook_layouts.values() for table in layout.tables)
         return [table for table in every if self.tables_omit_unused_elements and table.counter]
 
@@ -313,9 +321,9 @@ class FixedWidthFormat(FileLayout):
 
     @cached_property
     def has_packed_or_binary_columns(self) -> bool:
-        return any(column.usage for kind in self.complete_record_types.values() for column in kind.columns.values())
+        return any(column.usage for kind in self.record_types_with_columns.values() for column in kind.columns.values())
 
-    def _check_record_types(self, types: Mapping[str, FixedRecordType]) -> None:
+    def _raise_if_record_types_conflict(self, types: Mapping[str, FixedRecordType]) -> None:
         raise_if_record_types_invalid(types, self.records)
         if self.record_type is None and any(not kind.otherwise for kind in types.values()):
             raise ValueError("record_types need record_type: where their codes are")

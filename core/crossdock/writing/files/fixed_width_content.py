@@ -8,8 +8,8 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.errors import RecordError
-from crossdock.reading.formats.fixed_columns import MAX_LENGTH, MAX_POSITION
-from crossdock.reading.formats.fixed_width_layout import sort_and_refuse_overlaps
+from crossdock.reading.formats.fixed_width_columns import MAX_LENGTH, MAX_POSITION
+from crossdock.reading.formats.fixed_width_layout import sort_columns_and_raise_if_overlapping
 from crossdock.reading.formats.text_decoding import (
     is_encoding_without_shift_codes,
     validate_encoding_name,
@@ -100,7 +100,10 @@ class FixedWidthRow(RowPart):
     OWN = ("columns",)
 
     columns: (
-        Annotated[Mapping[str, WrittenColumn], Field(min_length=1), AfterValidator(sort_and_refuse_overlaps)] | None
+        Annotated[
+            Mapping[str, WrittenColumn], Field(min_length=1), AfterValidator(sort_columns_and_raise_if_overlapping)
+        ]
+        | None
     ) = None
     """The columns by name; between them are spaces."""
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from crossdock.reading.formats.fixed_columns import digits_by_overpunched_character
+from crossdock.reading.formats.fixed_width_columns import digits_by_overpunched_character
 from crossdock.values import exact_json
 
 WrittenSign = Literal["leading", "trailing", "parentheses", "overpunch", "leading_overpunch", "none"]

@@ -17,7 +17,12 @@ from crossdock.reading.formats.binary_records import (
     read_hex_cells_at_lines,
 )
 from crossdock.reading.formats.file_formats import FormatReader, LeniencyCounts, is_header_ignoring_case_and_marks
-from crossdock.reading.formats.fixed_columns import TEXT, FixedColumn, cell_expression, is_invalid_cell
+from crossdock.reading.formats.fixed_width_columns import (
+    TEXT,
+    FixedColumn,
+    cell_text_expression,
+    invalid_cell_expression,
+)
 from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 from crossdock.reading.formats.parallel_map import map_in_parallel
 from crossdock.reading.formats.polars_delimited_parser import MAX_FRAME_CELLS
@@ -50,7 +55,7 @@ from crossdock.values.raw_rows_and_records import LINE
 _CHUNK_BYTES = 4 << 20  # larger pieces are no faster and take more memory
 
 
-def read_fixed_width(
+def read_fixed_width_rows(
     path: Openable,
     layout: FixedWidthFormat,
     *,
@@ -65,20 +70,20 @@ def read_fixed_width(
         return
     with open_and_unpack_if_gzip(path, name=name) as stream:
         counted = leniencies if leniencies is not None else LeniencyCounts()
-        cut = record_pieces(stream, layout, name=name, chunk=_chunk, leniencies=counted)
+        cut = decode_fixed_width_record_pieces(stream, layout, name=name, chunk=_chunk, leniencies=counted)
         first = next(cut, None)
         if first is None:
             raise RefusedError(
                 "the file is empty", where=name, hint="Fetch it again, or ask the sender.", code="file_empty"
             )
-        lines = RecordLines(name, crlf=first.data.endswith(b"\r\n"))
-        if layout.type_code_place is None and _is_header(first, layout):
+        lines = FixedWidthLineSplitter(name, crlf=first.data.endswith(b"\r\n"))
+        if layout.type_code_place is None and _is_header_line(first, layout):
             hint = "If all files have it now, declare skip_lines; else ask the sender for files without it."
             lines.raise_error("the first line is a header", first.line, hint=hint)
-        file = _FixedWidthRows(layout, lines, counted)
+        file = _FixedWidthLineParser(layout, lines, counted)
         hierarchy = RecordHierarchy(
             name,
-            layout.complete_record_types,
+            layout.record_types_with_columns,
             layout.type_to_read,
             layout.groups,
             keeps_empty=layout.keeps_empty_groups,
@@ -94,24 +99,24 @@ def read_fixed_width(
         )
 
 
-def _is_header(first: Piece, layout: FixedWidthFormat) -> bool:
+def _is_header_line(first: Piece, layout: FixedWidthFormat) -> bool:
     """Return whether the first line has the names of the columns, in whatever notation, as no row has."""
-    columns = layout.complete_record_types[layout.type_to_read].columns
+    columns = layout.record_types_with_columns[layout.type_to_read].columns
     names = sorted(columns, key=lambda name: columns[name].at)
     return is_header_ignoring_case_and_marks([first.data.decode(errors="replace")], ["".join(names)])
 
 
-class _FixedWidthRows:
+class _FixedWidthLineParser:
     """Splits lines by type. It keeps nothing between two pieces, so that threads may share it."""
 
-    def __init__(self, layout: FixedWidthFormat, lines: RecordLines, leniencies: LeniencyCounts) -> None:
+    def __init__(self, layout: FixedWidthFormat, lines: FixedWidthLineSplitter, leniencies: LeniencyCounts) -> None:
         self._layout, self._lines, self._leniencies = layout, lines, leniencies
         in_bytes = layout.count == "bytes"
-        self._types, self._widths = layout.complete_record_types, ByteWidthPaddingTable(layout.encoding)
+        self._types, self._widths = layout.record_types_with_columns, ByteWidthPaddingTable(layout.encoding)
         self._columns = max(len(kind.columns) for kind in self._types.values())
         self._cells = {
             name: [
-                cell_expression(column, layout.encoding, in_bytes=in_bytes).alias(each)
+                cell_text_expression(column, layout.encoding, in_bytes=in_bytes).alias(each)
                 for each, column in kind.columns.items()
             ]
             for name, kind in self._types.items()
@@ -120,7 +125,7 @@ class _FixedWidthRows:
             name: [
                 (each, column, odd)
                 for each, column in kind.columns.items()
-                if (odd := is_invalid_cell(column, layout.encoding, in_bytes=in_bytes)) is not None
+                if (odd := invalid_cell_expression(column, layout.encoding, in_bytes=in_bytes)) is not None
             ]
             for name, kind in self._types.items()
         }
@@ -137,12 +142,15 @@ class _FixedWidthRows:
 
     def data_frames_by_record_type(self, piece: Piece) -> dict[str, pl.DataFrame]:
         lines, error = self._lines.split_lines(piece)
-        found = {name: self._checked_cells(name, part) for name, part in self._grouped_by_type(lines).items()}
+        found = {
+            name: self._parse_cells_or_raise(name, part)
+            for name, part in self._group_lines_by_type_or_raise(lines).items()
+        }
         if error:
             raise error
         return found
 
-    def _grouped_by_type(self, lines: pl.DataFrame) -> Mapping[str, pl.DataFrame]:
+    def _group_lines_by_type_or_raise(self, lines: pl.DataFrame) -> Mapping[str, pl.DataFrame]:
         position = self._layout.type_code_place
         if position is None:
             return {name: lines for name in self._types if lines.height}
@@ -161,24 +169,24 @@ class _FixedWidthRows:
         parts = told.partition_by("_type", as_dict=True, include_key=False, maintain_order=True)
         return {str(name): part for (name,), part in parts.items()}
 
-    def _checked_cells(self, name: str, lines: pl.DataFrame) -> pl.DataFrame:
-        lines = self._fit_line_lengths(lines, self._layout.record_length(name))
+    def _parse_cells_or_raise(self, name: str, lines: pl.DataFrame) -> pl.DataFrame:
+        lines = self._fit_line_lengths_or_raise(lines, self._layout.record_length(name))
         odd = self._odd[name]
         if odd:
             found = lines.select(pl.any_horizontal(is_odd for _, _, is_odd in odd).any()).item()
             if found:
-                self._refuse_cell(lines, odd)
+                self._raise_invalid_cell_error(lines, odd)
         return (
             lines.lazy().select(*self._cells[name], LINE).collect()
         )  # lazily, so that parts which cells share are computed once
 
-    def _fit_line_lengths(self, lines: pl.DataFrame, length: int) -> pl.DataFrame:
+    def _fit_line_lengths_or_raise(self, lines: pl.DataFrame, length: int) -> pl.DataFrame:
         layout, sizes, beyond = self._layout, pl.col(TEXT).str.len_chars(), pl.col(TEXT).str.slice(length)
         if lines.select((sizes == length).all()).item():
             return lines
         is_short = sizes < length
         if layout.short_lines == "pad":
-            is_short = pl.lit(value=False) if layout.count else is_short & self._has_right_length_in_bytes(length)
+            is_short = pl.lit(value=False) if layout.count else is_short & self._right_byte_length_expression(length)
         is_long = sizes > length
         if layout.long_lines not in {None, "refuse"}:
             is_long &= (beyond.str.strip_chars(" ") != "") & (layout.long_lines != "drop")
@@ -209,7 +217,7 @@ class _FixedWidthRows:
         self._leniencies.add("long", long)
         return lines.with_columns(pl.col(TEXT).str.pad_end(length).str.slice(0, length))
 
-    def _has_right_length_in_bytes(self, length: int) -> pl.Expr:
+    def _right_byte_length_expression(self, length: int) -> pl.Expr:
         is_wide = pl.col(TEXT).str.contains(r"[^\x00-\x7F]")
         fills = pl.col(TEXT).map_elements(lambda text: self._has_byte_length(text, length), return_dtype=pl.Boolean)
         return is_wide & fills
@@ -217,7 +225,7 @@ class _FixedWidthRows:
     def _has_byte_length(self, text: str, length: int) -> bool:
         return len(text.translate(self._widths)) == length
 
-    def _refuse_cell(self, lines: pl.DataFrame, odd: list[tuple[str, FixedColumn, pl.Expr]]) -> None:
+    def _raise_invalid_cell_error(self, lines: pl.DataFrame, odd: list[tuple[str, FixedColumn, pl.Expr]]) -> None:
         row = lines.filter(pl.any_horizontal(is_odd for _, _, is_odd in odd)).head(1)
         for name, column, is_odd_here in odd:
             if row.select(is_odd_here).item():
@@ -235,7 +243,7 @@ class FixedWidthReader(FormatReader[FixedWidthFormat]):
     def rows(
         self, path: Openable, layout: FixedWidthFormat, *, name: str, batch_rows: int, leniencies: LeniencyCounts | None
     ) -> Iterator[pl.DataFrame]:
-        return read_fixed_width(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
+        return read_fixed_width_rows(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
 
     def may_be_truncated(self, path: Openable, layout: FixedWidthFormat) -> bool:
         return not layout.marks_end and is_last_row_end_missing(path, layout.encoding, layout.row_end)
@@ -256,11 +264,11 @@ class FixedWidthReader(FormatReader[FixedWidthFormat]):
 
     def describe_cell_places(self, layout: FixedWidthFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del names, line
-        found = dict(describe_field_places(layout.type_to_read, layout.complete_record_types))
-        for kind, of in ancestors_and_self_with_prefixes(layout.type_to_read, layout.complete_record_types):
+        found = dict(describe_field_places(layout.type_to_read, layout.record_types_with_columns))
+        for kind, of in ancestors_and_self_with_prefixes(layout.type_to_read, layout.record_types_with_columns):
             found |= {
                 name: f"{of}{column.at}-{column.last_position}"
-                for name, column in layout.complete_record_types[kind].columns.items()
+                for name, column in layout.record_types_with_columns[kind].columns.items()
             }
         return (
             found
@@ -279,24 +287,24 @@ _BINARY = "Check that it is a text file in the declared encoding, without packed
 _TWO_SYSTEMS = "Were files of two systems joined? Ask the sender to send them separately."
 
 
-def record_pieces(
+def decode_fixed_width_record_pieces(
     stream: Readable, layout: FixedWidthFormat, *, name: str, chunk: int, leniencies: LeniencyCounts | None = None
 ) -> Iterator[Piece]:
     """Yield records as lines of UTF-8. If positions count bytes, `EXTRA_BYTE_FILLER` pads wide characters."""
-    prepare = _combined_line_converter_and_filter(layout, LeniencyCounts() if leniencies is None else leniencies)
+    prepare = _make_line_converter_and_filter(layout, LeniencyCounts() if leniencies is None else leniencies)
     return decode_into_record_pieces(stream, layout.encoding, None, name=name, chunk=chunk, prepare=prepare)
 
 
-class RecordLines:
+class FixedWidthLineSplitter:
     def __init__(self, name: str, *, crlf: bool) -> None:
         self._name, self._crlf = name, crlf
 
     def split_lines(self, piece: Piece) -> tuple[pl.DataFrame, RefusedError | None]:
         """Return the lines of *piece* up to the first that is not text, with `LINE`, and the error of that one."""
         text, fault = decode_up_to_invalid_byte(piece, None)
-        self._refuse_control_characters(piece, text)
+        self._raise_if_control_character(piece, text)
         if self._crlf and text:
-            self._check_line_ends(piece, text)
+            self._raise_if_line_ends_mixed(piece, text)
             text = text.replace("\r\n", "\n")
         elif "\r" in text:
             self._raise_different_line_end_error(piece, text.count("\n", 0, text.index("\r")), "CRLF", "LF")
@@ -309,7 +317,7 @@ class RecordLines:
         where = f"{self._name}:{line}" if column is None else f"{self._name}:{line}:{column}"
         raise RefusedError(message, where=where, hint=hint, code="file_damaged")
 
-    def _refuse_control_characters(self, piece: Piece, text: str) -> None:
+    def _raise_if_control_character(self, piece: Piece, text: str) -> None:
         data = piece.data
         is_plain = len(data.translate(None, _CONTROLS)) == len(data) and b"\r" not in data
         if is_plain and not ((b"\xc2" in data or b"\xef" in data) and _MAY_BE_ODD.search(data)):
@@ -323,7 +331,7 @@ class RecordLines:
             begin = text.rfind("\n", 0, odd.start()) + 1
             self.raise_error(found, piece.line + text.count("\n", 0, begin), odd.start() - begin + 1, hint=hint)
 
-    def _check_line_ends(self, piece: Piece, text: str) -> None:
+    def _raise_if_line_ends_mixed(self, piece: Piece, text: str) -> None:
         if text.count("\r\n") == text.count("\n"):
             return
         ends = [line.endswith("\r") for line in text.split("\n")]
@@ -335,13 +343,13 @@ class RecordLines:
         )
 
 
-def _combined_line_converter_and_filter(layout: FixedWidthFormat, leniencies: LeniencyCounts) -> LineFilter:
+def _make_line_converter_and_filter(layout: FixedWidthFormat, leniencies: LeniencyCounts) -> LineFilter:
     def prepare(blocks: Iterator[bytes]) -> Iterator[TextOrSkippedLineCount]:
-        lines = _padded_to_byte_positions(blocks, layout.encoding) if layout.count == "bytes" else blocks
+        lines = _pad_to_byte_positions(blocks, layout.encoding) if layout.count == "bytes" else blocks
         if layout.line_end == "nel":
-            lines = _nel_as_lf(lines)
+            lines = _replace_nel_by_line_feed(lines)
         elif layout.line_end == "none" and layout.length:
-            lines = _split_by_length(lines, layout.length)
+            lines = _split_lines_by_length(lines, layout.length)
         found: Iterator[TextOrSkippedLineCount] = (
             skip_preamble_lines(lines, layout.skip_lines) if layout.skip_lines else lines
         )
@@ -352,7 +360,7 @@ def _combined_line_converter_and_filter(layout: FixedWidthFormat, leniencies: Le
     return prepare
 
 
-def _padded_to_byte_positions(blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+def _pad_to_byte_positions(blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
     """Fill up characters so that their positions are those of bytes. Bytes that are not text are passed on."""
     decoder, widths = codecs.getincrementaldecoder("utf-8")("surrogateescape"), ByteWidthPaddingTable(encoding)
     for block in blocks:
@@ -363,7 +371,7 @@ def _padded_to_byte_positions(blocks: Iterator[bytes], encoding: str) -> Iterato
     yield decoder.decode(b"", final=True).encode(errors="surrogateescape")
 
 
-def _nel_as_lf(blocks: Iterator[bytes]) -> Iterator[bytes]:
+def _replace_nel_by_line_feed(blocks: Iterator[bytes]) -> Iterator[bytes]:
     held = b""
     for block in blocks:
         data = held + block
@@ -372,11 +380,11 @@ def _nel_as_lf(blocks: Iterator[bytes]) -> Iterator[bytes]:
         fault = _LINE_BREAK.search(data)
         yield data[: fault.start() if fault else None].replace(_NEL, b"\n")
         if fault:
-            raise _line_break_error()
+            raise _make_line_break_error()
     yield held
 
 
-def _split_by_length(blocks: Iterator[bytes], length: int) -> Iterator[bytes]:
+def _split_lines_by_length(blocks: Iterator[bytes], length: int) -> Iterator[bytes]:
     decoder, held = codecs.getincrementaldecoder("utf-8")("surrogateescape"), ""
     for block in blocks:
         text = held + decoder.decode(block)
@@ -388,12 +396,12 @@ def _split_by_length(blocks: Iterator[bytes], length: int) -> Iterator[bytes]:
             lines = "".join([f"{text[start : start + length]}\n" for start in starts])
             yield lines.encode(errors="surrogateescape")
         if fault:
-            raise _line_break_error()
+            raise _make_line_break_error()
         held = text[end:]
     yield (held + decoder.decode(b"", final=True)).encode(errors="surrogateescape")
 
 
-def _line_break_error() -> DecodingError:
+def _make_line_break_error() -> DecodingError:
     return DecodingError(
         "a line break inside a record", "If records end with line breaks, declare line_end: line_feed."
     )

@@ -61,9 +61,9 @@ class FixedColumn(ConfigModel):
     """The most digits of a packed or binary number; by default all that fit."""
 
     @model_validator(mode="after")
-    def _check_combination(self) -> Self:
+    def _raise_if_settings_conflict(self) -> Self:
         if self.usage is not None or self.digits is not None or self.sign == "included":
-            return self._check_usage()
+            return self._raise_if_usage_settings_conflict()
         if self.sign is not None and self.decimals is None:
             raise ValueError("sign is for numbers: declare decimals, which may be 0")
         if self.decimals is None:
@@ -78,7 +78,7 @@ class FixedColumn(ConfigModel):
             raise ValueError("a number cannot be filled up with a digit from 1 to 9 or a sign")
         return self
 
-    def _check_usage(self) -> Self:
+    def _raise_if_usage_settings_conflict(self) -> Self:
         if self.usage is None:
             raise ValueError("digits and sign: included are for packed and binary numbers: declare usage")
         if (self.decimals is None) != (self.usage == "hex"):
@@ -113,16 +113,24 @@ class FixedColumn(ConfigModel):
         return f"digits with {signs.get(self.sign, 'an overpunched sign')}"
 
 
-def cell_expression(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.Expr:
+def cell_text_expression(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.Expr:
     """Return cells as text, and numbers as decimals such as ``-12.34``.
 
-    The result is undefined for the cells that `is_invalid_cell` finds.
+    The result is undefined for the cells that `invalid_cell_expression` finds.
     """
     if column.usage is not None:
-        return _packed_text(column) if column.usage == "packed" else _binary_text(column)
-    raw = _text_slice(column).str.replace_all(EXTRA_BYTE_FILLER, "", literal=True) if in_bytes else _text_slice(column)
+        return (
+            _packed_number_text_expression(column)
+            if column.usage == "packed"
+            else _binary_number_text_expression(column)
+        )
+    raw = (
+        _text_slice_expression(column).str.replace_all(EXTRA_BYTE_FILLER, "", literal=True)
+        if in_bytes
+        else _text_slice_expression(column)
+    )
     if column.decimals is None:
-        return _without_padding(raw, column)
+        return _unpadded_text_expression(raw, column)
     digits, sign, unit = raw, pl.lit(""), column.length - 1
     if column.sign == "leading_overpunch":
         first, marks = raw.str.slice(0, 1), digits_by_overpunched_character(encoding)
@@ -141,13 +149,17 @@ def cell_expression(column: FixedColumn, encoding: str, *, in_bytes: bool = Fals
     significant = digits.str.strip_chars_start(f"{column.fill}0+-")
     sign = pl.when(significant == "").then(pl.lit("")).otherwise(sign)  # zero has no sign
     is_blank = raw.str.slice(unit, 1) == " "
-    return pl.when(is_blank).then(pl.lit("")).otherwise(_decimal_text(sign, significant, column.decimals))
+    return pl.when(is_blank).then(pl.lit("")).otherwise(_decimal_text_expression(sign, significant, column.decimals))
 
 
-def is_invalid_cell(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.Expr | None:
+def invalid_cell_expression(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.Expr | None:
     """Return whether a cell breaks its declaration; None for a text column in characters, which may hold anything."""
     if column.usage is not None:
-        return _is_invalid_packed(column) if column.usage == "packed" else _has_too_many_binary_digits(column)
+        return (
+            _invalid_packed_number_expression(column)
+            if column.usage == "packed"
+            else _too_many_binary_digits_expression(column)
+        )
     if column.decimals is None:
         if not in_bytes:
             return None
@@ -162,7 +174,7 @@ def is_invalid_cell(column: FixedColumn, encoding: str, *, in_bytes: bool = Fals
         "overpunch": f"{fill}*[0-9]*[{re.escape(''.join(digits_by_overpunched_character(encoding)))}]",
         "leading_overpunch": f"[{re.escape(''.join(digits_by_overpunched_character(encoding)))}][0-9]*",
     }[column.sign]
-    return ~_text_slice(column).str.contains(f"^(?:{digits}| *)$")
+    return ~_text_slice_expression(column).str.contains(f"^(?:{digits}| *)$")
 
 
 def digits_by_overpunched_character(encoding: str) -> dict[str, tuple[str, bool]]:
@@ -182,11 +194,11 @@ def digits_by_overpunched_character(encoding: str) -> dict[str, tuple[str, bool]
     return zones | {mark: (str(digit), True) for digit, mark in enumerate(negative)}
 
 
-def _text_slice(column: FixedColumn) -> pl.Expr:
+def _text_slice_expression(column: FixedColumn) -> pl.Expr:
     return pl.col(TEXT).str.slice(column.at - 1, column.length)
 
 
-def _without_padding(raw: pl.Expr, column: FixedColumn) -> pl.Expr:
+def _unpadded_text_expression(raw: pl.Expr, column: FixedColumn) -> pl.Expr:
     match column.padding or "right":
         case "left":
             text = raw.str.strip_chars_start(column.fill)
@@ -199,7 +211,7 @@ def _without_padding(raw: pl.Expr, column: FixedColumn) -> pl.Expr:
     return text if column.fill != "0" else pl.when(text == "").then(pl.lit("0")).otherwise(text)
 
 
-def _decimal_text(sign: pl.Expr, digits: pl.Expr, decimals: int) -> pl.Expr:
+def _decimal_text_expression(sign: pl.Expr, digits: pl.Expr, decimals: int) -> pl.Expr:
     if decimals < 0:
         return pl.when(digits == "").then(pl.lit("0")).otherwise(pl.concat_str(sign, digits, pl.lit("0" * -decimals)))
     number = digits.str.zfill(decimals + 1)
@@ -208,7 +220,7 @@ def _decimal_text(sign: pl.Expr, digits: pl.Expr, decimals: int) -> pl.Expr:
     return pl.concat_str(sign, number.str.head(-decimals), pl.lit("."), number.str.tail(decimals))
 
 
-def read_whole_number(column: FixedColumn, data: bytes, encoding: str) -> int | None:
+def read_whole_number_or_none(column: FixedColumn, data: bytes, encoding: str) -> int | None:
     """Return the whole number that *column* has in the record *data*; None if it has none. For counts of tables."""
     cell_bytes = data[column.at - 1 : column.last_position]
     if len(cell_bytes) < column.length:
@@ -226,51 +238,51 @@ def read_whole_number(column: FixedColumn, data: bytes, encoding: str) -> int | 
     return int(text) if text.isascii() and text.isdigit() else None
 
 
-def _bytes_slice(column: FixedColumn) -> pl.Expr:
+def _bytes_slice_expression(column: FixedColumn) -> pl.Expr:
     return pl.col(RAW).bin.slice(column.at - 1, column.length)
 
 
-def _hex(column: FixedColumn) -> pl.Expr:
-    return _bytes_slice(column).bin.encode("hex")
+def _hex_text_expression(column: FixedColumn) -> pl.Expr:
+    return _bytes_slice_expression(column).bin.encode("hex")
 
 
-def _packed_text(column: FixedColumn) -> pl.Expr:
+def _packed_number_text_expression(column: FixedColumn) -> pl.Expr:
     """Return a packed decimal as text: its half bytes are the digits and the sign.
 
     B and D are minus; A, C, E and F plus (IBM, z/Architecture Principles of Operation, "Decimal-Number Formats").
     """
-    half_bytes = _hex(column)
+    half_bytes = _hex_text_expression(column)
     digits = half_bytes.str.head(-1).str.strip_chars_start("0")
     is_minus = half_bytes.str.ends_with("d") | half_bytes.str.ends_with("b")
     sign = pl.when(is_minus & (digits != "")).then(pl.lit("-")).otherwise(pl.lit(""))
-    return _decimal_text(sign, digits, column.decimals or 0)
+    return _decimal_text_expression(sign, digits, column.decimals or 0)
 
 
-def _is_invalid_packed(column: FixedColumn) -> pl.Expr:
+def _invalid_packed_number_expression(column: FixedColumn) -> pl.Expr:
     fits = column.length * 2 - 1
     digits = min(column.digits or fits, fits)
     signs = "[a-f]" if column.sign else "[acef]"
-    return ~_hex(column).str.contains(f"^0{{{fits - digits}}}[0-9]{{{digits}}}{signs}$")
+    return ~_hex_text_expression(column).str.contains(f"^0{{{fits - digits}}}[0-9]{{{digits}}}{signs}$")
 
 
-def _integer_from_binary_bytes(column: FixedColumn) -> pl.Expr:
+def _binary_integer_expression(column: FixedColumn) -> pl.Expr:
     endianness: Literal["little", "big"] = "little" if column.usage == "binary_little_endian" else "big"
     dtype = _BINARY_LENGTHS[column.length][column.sign is not None]
-    return _bytes_slice(column).bin.reinterpret(dtype=dtype, endianness=endianness)
+    return _bytes_slice_expression(column).bin.reinterpret(dtype=dtype, endianness=endianness)
 
 
-def _binary_text(column: FixedColumn) -> pl.Expr:
+def _binary_number_text_expression(column: FixedColumn) -> pl.Expr:
     if column.usage == "hex":
-        return _hex(column)
-    text = _integer_from_binary_bytes(column).cast(pl.String)
+        return _hex_text_expression(column)
+    text = _binary_integer_expression(column).cast(pl.String)
     digits = text.str.strip_chars_start("-0")
     sign = pl.when(text.str.starts_with("-")).then(pl.lit("-")).otherwise(pl.lit(""))
-    return _decimal_text(sign, digits, column.decimals or 0)
+    return _decimal_text_expression(sign, digits, column.decimals or 0)
 
 
-def _has_too_many_binary_digits(column: FixedColumn) -> pl.Expr | None:
+def _too_many_binary_digits_expression(column: FixedColumn) -> pl.Expr | None:
     if column.digits is None or 10**column.digits > 1 << (8 * column.length):
         return None
-    number, most = _integer_from_binary_bytes(column), 10**column.digits - 1
+    number, most = _binary_integer_expression(column), 10**column.digits - 1
     is_more: pl.Expr = number > most
     return is_more | (number < -most) if column.sign else is_more

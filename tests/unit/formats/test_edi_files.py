@@ -14,7 +14,7 @@ from tests.unit.formats.edi import X12, edifact, layout_of, read, released
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import edi_files, edi_segments_and_sets
-from crossdock.reading.formats.edi_layout import EdiFormat, ready_layouts
+from crossdock.reading.formats.edi_layout import EdiFormat, read_ready_layouts
 from crossdock.reading.formats.file_formats import (
     LeniencyCounts,
     get_reader_of_layout,
@@ -454,7 +454,7 @@ def test_dates_of_edifact_have_a_form(file: Path, segment: str, expected: str | 
 # ---- layouts
 
 
-@pytest.mark.parametrize("name", ready_layouts())
+@pytest.mark.parametrize("name", read_ready_layouts())
 def test_ready_layouts_are_complete(name: str) -> None:
     """Each has the columns of the envelope, and a column that is added or replaced leaves the others."""
     kind = name.partition("/")[0]

@@ -25,15 +25,15 @@ from crossdock.reading.formats.edi_layout import (
     parse_conditions,
 )
 from crossdock.reading.formats.edi_segments_and_sets import (
-    EDIFACT,
-    X12,
+    EDIFACT_ENVELOPE,
+    X12_ENVELOPE,
+    EdiEnvelope,
+    EdiSegment,
+    EdiSegmentReader,
+    EdiSeparators,
     EdiSet,
-    EdiSets,
-    Envelope,
-    RefusedSetError,
-    Segment,
-    Segments,
-    Separators,
+    EdiSetError,
+    EdiSetReader,
 )
 from crossdock.reading.formats.file_formats import FormatReader, LeniencyCounts
 from crossdock.reading.formats.raw_record_bytes import read_raw_edi_records_at_segments
@@ -59,9 +59,11 @@ class _OpenLoop:
 
     __slots__ = ("cells", "children", "depth", "level", "loop", "name", "own", "parent", "segments", "start")
 
-    def __init__(self, name: str, loop: _Loop | None, start: Segment, parent: _OpenLoop | None, level: str) -> None:
+    def __init__(
+        self, name: str, loop: _DeclaredLoop | None, start: EdiSegment, parent: _OpenLoop | None, level: str
+    ) -> None:
         self.name, self.loop, self.start, self.parent, self.level = name, loop, start, parent, level
-        self.segments: defaultdict[str, list[Segment]] = defaultdict(list)
+        self.segments: defaultdict[str, list[EdiSegment]] = defaultdict(list)
         self.segments[start.elements[0]].append(start)
         self.children: defaultdict[str, list[_OpenLoop]] = defaultdict(list)
         self.depth: int = parent.depth + 1 if parent else 0
@@ -69,7 +71,7 @@ class _OpenLoop:
         self.own: frozenset[int] = frozenset()  # the cells that it, or a loop around it but the set, has given
 
 
-class _Loop:
+class _DeclaredLoop:
     def __init__(self, name: str, loop: EdiLoop) -> None:
         self.name, self.starts, self.when = name, loop.starts, parse_conditions(loop.when)
         self.parents = frozenset(loop.parents)
@@ -77,7 +79,7 @@ class _Loop:
         self.level = _LEVELS.get(loop.starts)
 
 
-class _Column:
+class _ResolvedColumn:
     def __init__(self, name: str, column: EdiColumn, number: int) -> None:
         self.name, self.column, self.number = name, column, number
         self.tag, self.element, self.component = column.tag, column.element, column.component
@@ -89,7 +91,7 @@ class _Column:
         self.is_plain = self.qualifiers is None and self.last == self.element
 
 
-class EdiRows:
+class EdiRowMaker:
     """Makes rows of the sets of one layout. It keeps nothing between two sets."""
 
     def __init__(self, layout: EdiFormat, *, is_x12: bool) -> None:
@@ -98,20 +100,20 @@ class EdiRows:
         keys = [each for each in layout.groups if self._rows != SET and {*each} <= {*names}]
         self.numbered = {record_number_column(key): frozenset(map(names.index, key)) for key in keys}
         self.added = [*self.numbered, *([ELEMENT] if layout.keeps_empty_groups and self._rows != SET else [])]
-        self._columns = [_Column(*each, number) for number, each in enumerate(layout.columns.items())]
-        self._by_tag: defaultdict[str, list[_Column]] = defaultdict(list)
-        self._beside: defaultdict[str, list[_Column]] = defaultdict(list)  # by the loop that is not around rows
+        self._columns = [_ResolvedColumn(*each, number) for number, each in enumerate(layout.columns.items())]
+        self._by_tag: defaultdict[str, list[_ResolvedColumn]] = defaultdict(list)
+        self._beside: defaultdict[str, list[_ResolvedColumn]] = defaultdict(list)  # by the loop that is not around rows
         around = _names_of_loops_around_rows(layout)
         for column in self._columns:
             if column.loop is None or column.loop in around:
                 self._by_tag[column.tag].append(column)
             else:
                 self._beside[column.loop].append(column)
-        self._starts: defaultdict[str, list[_Loop]] = defaultdict(list)
+        self._starts: defaultdict[str, list[_DeclaredLoop]] = defaultdict(list)
         for name, loop in layout.loops.items():
-            self._starts[loop.starts].append(_Loop(name, loop))
+            self._starts[loop.starts].append(_DeclaredLoop(name, loop))
 
-    def rows_of_set(self, found: EdiSet) -> list[tuple[int, list[str | None]]]:
+    def make_rows_of_set(self, found: EdiSet) -> list[tuple[int, list[str | None]]]:
         """Return the cells of each row, with the number of its first segment. Raises RefusedSetError.
 
         Those of the columns `added` follow: for each of `numbered` the number of the set, if the set itself has all
@@ -119,7 +121,7 @@ class EdiRows:
         """
         if found.error is not None:
             raise found.error
-        values, number = _Values(found.separators, is_x12=self._is_x12), str(found.header_segment.number)
+        values, number = _ElementTextReader(found.separators, is_x12=self._is_x12), str(found.header_segment.number)
         frames = self._build_loops_that_make_rows(found, values)
         rows = [(frame.start.number, self._cells_of_loop_and_parents(frame, values)) for frame in frames]
         own = frozenset[int]().union(*(frame.own for frame in frames)) if self.numbered else frozenset()
@@ -130,7 +132,7 @@ class EdiRows:
 
     # ---- loops
 
-    def _build_loops_that_make_rows(self, found: EdiSet, values: _Values) -> list[_OpenLoop]:
+    def _build_loops_that_make_rows(self, found: EdiSet, values: _ElementTextReader) -> list[_OpenLoop]:
         root = _OpenLoop(SET, None, found.header_segment, None, "")
         for header in found.around:
             root.segments[header.elements[0]].append(header)
@@ -141,7 +143,7 @@ class EdiRows:
             if tag in starts and (
                 loops := [each for each in starts[tag] if values.meets_conditions(segment, each.when)]
             ):
-                innermost = self._open_loop(segment, loops, innermost, values)
+                innermost = self._open_loop_or_raise(segment, loops, innermost, values)
                 if innermost.name == wanted:
                     rows.append(innermost)
                 continue
@@ -152,7 +154,9 @@ class EdiRows:
             innermost.segments[tag].append(segment)
         return rows or [root]
 
-    def _open_loop(self, segment: Segment, loops: Sequence[_Loop], innermost: _OpenLoop, values: _Values) -> _OpenLoop:
+    def _open_loop_or_raise(
+        self, segment: EdiSegment, loops: Sequence[_DeclaredLoop], innermost: _OpenLoop, values: _ElementTextReader
+    ) -> _OpenLoop:
         level, around = "", ""
         if (elements := loops[0].level) is not None:
             level, around = (
@@ -163,7 +167,7 @@ class EdiRows:
             is_around = loops[0].level is None or frame.level == around
             loop = next((each for each in loops if frame.name in each.parents), None) if is_around else None
             if loop is not None and frame.depth >= _MAX_DEPTH:
-                raise RefusedSetError(segment, f"is nested in more than {_MAX_DEPTH} loops")
+                raise EdiSetError(segment, f"is nested in more than {_MAX_DEPTH} loops")
             if loop is not None:
                 opened = _OpenLoop(loop.name, loop, segment, frame, level)
                 frame.children[loop.name].append(opened)
@@ -171,12 +175,12 @@ class EdiRows:
             frame = frame.parent
         names = " or ".join(sorted({parent for each in loops for parent in each.parents}))
         if around:
-            raise RefusedSetError(segment, f"names a level around it that is not open, or not {names}")
-        raise RefusedSetError(segment, f"begins the loop {loops[0].name} outside of {names}")
+            raise EdiSetError(segment, f"names a level around it that is not open, or not {names}")
+        raise EdiSetError(segment, f"begins the loop {loops[0].name} outside of {names}")
 
     # ---- cells
 
-    def _cells_of_loop_and_parents(self, frame: _OpenLoop, values: _Values) -> list[str]:
+    def _cells_of_loop_and_parents(self, frame: _OpenLoop, values: _ElementTextReader) -> list[str]:
         """Return what *frame* gives to rows: its own texts, and where it has none those of the loops around it."""
         if frame.cells is not None:
             return frame.cells
@@ -191,13 +195,13 @@ class EdiRows:
                 if (column.loop is None or column.loop == frame.name) and (
                     found := self._column_texts_in_segments(column, segments, values)
                 ):
-                    cells[column.number] = _choose_or_join_several_values(found, column)
+                    cells[column.number] = _choose_or_join_values_or_raise(found, column)
                     given.append(column.number)
         for name, children in frame.children.items():
             for column in self._beside.get(name, ()):
                 segments = [each for child in children for each in child.segments.get(column.tag, ())]
                 if found := self._column_texts_in_segments(column, segments, values):
-                    cells[column.number] = _choose_or_join_several_values(found, column)
+                    cells[column.number] = _choose_or_join_values_or_raise(found, column)
                     given.append(column.number)
         frame.cells = cells
         if frame.parent is not None and self.numbered:
@@ -205,8 +209,8 @@ class EdiRows:
         return cells
 
     def _column_texts_in_segments(
-        self, column: _Column, segments: Sequence[Segment], values: _Values
-    ) -> list[tuple[Segment, str]]:
+        self, column: _ResolvedColumn, segments: Sequence[EdiSegment], values: _ElementTextReader
+    ) -> list[tuple[EdiSegment, str]]:
         when, is_plain, is_text = column.when, column.is_plain, column.column.as_ == "text"
         found = []
         for segment in segments:
@@ -223,7 +227,9 @@ class EdiRows:
             ]
         return found
 
-    def _texts_by_range_or_qualifier(self, column: _Column, segment: Segment, values: _Values) -> Iterator[str]:
+    def _texts_by_range_or_qualifier(
+        self, column: _ResolvedColumn, segment: EdiSegment, values: _ElementTextReader
+    ) -> Iterator[str]:
         if column.qualifiers is None:
             for element in range(column.element, min(column.last + 1, len(segment.elements))):
                 yield from values.texts_of_element_repetitions(segment, element, column.component)
@@ -237,14 +243,14 @@ class EdiRows:
                     yield from values.texts_of_element_repetitions(segment, element, column.component)
 
 
-class _Values:
+class _ElementTextReader:
     """Texts of elements and components, without separators and the padding of fixed elements."""
 
-    def __init__(self, separators: Separators, *, is_x12: bool) -> None:
+    def __init__(self, separators: EdiSeparators, *, is_x12: bool) -> None:
         self._separators, self._is_x12 = separators, is_x12
         self._restored = separators.originals_of_placeholders()
 
-    def texts_of_element_repetitions(self, segment: Segment, element: int, component: int | None) -> Sequence[str]:
+    def texts_of_element_repetitions(self, segment: EdiSegment, element: int, component: int | None) -> Sequence[str]:
         """Return the text of each repetition. EDIFACT: without *component* the first one; X12: the whole element."""
         elements = segment.elements
         if element >= len(elements) or not (text := elements[element]):
@@ -261,27 +267,27 @@ class _Values:
             repeated = [each.translate(self._restored) for each in repeated]
         return [each.rstrip(" ") for each in repeated]
 
-    def meets_conditions(self, segment: Segment, when: Sequence[Condition]) -> bool:
+    def meets_conditions(self, segment: EdiSegment, when: Sequence[Condition]) -> bool:
         for element, part, texts in when:
             if texts.isdisjoint(self.texts_of_element_repetitions(segment, element, part) or ("",)):
                 return False
         return True
 
-    def convert_to_column_type(self, text: str, column: EdiColumn, segment: Segment) -> str:
+    def convert_to_column_type(self, text: str, column: EdiColumn, segment: EdiSegment) -> str:
         match column.as_:
             case "number":
-                return self._decimal_text(text, column, segment)
+                return self._parse_decimal_text_or_raise(text, column, segment)
             case "date":
-                return self._iso_date(text, column, segment)
+                return self._parse_iso_date_or_raise(text, column, segment)
             case _:
                 return text
 
-    def _decimal_text(self, text: str, column: EdiColumn, segment: Segment) -> str:
+    def _parse_decimal_text_or_raise(self, text: str, column: EdiColumn, segment: EdiSegment) -> str:
         """Return a decimal with a point. ISO 9735: the mark of UNA or a comma. X12.6: a point, or none for N0 to N9."""
         plain = text if self._is_x12 else text.replace(self._separators.decimal_mark, ".").replace(",", ".")
         found = _NUMBER.fullmatch(plain.strip(" "))
         if found is None or not (found[2] or found[3]) or (column.decimals is not None and found[3] is not None):
-            raise RefusedSetError(segment, f"{column.at} is not a number")
+            raise EdiSetError(segment, f"{column.at} is not a number")
         sign, digits, fraction = found[1].replace("+", ""), found[2], found[3] or ""
         if column.decimals:
             digits = digits.zfill(column.decimals + 1)
@@ -289,7 +295,7 @@ class _Values:
         digits = digits.lstrip("0") or "0"
         return f"{sign}{digits}.{fraction}" if fraction else f"{sign}{digits}"
 
-    def _iso_date(self, text: str, column: EdiColumn, segment: Segment) -> str:
+    def _parse_iso_date_or_raise(self, text: str, column: EdiColumn, segment: EdiSegment) -> str:
         form, length = _X12_DATES.get(len(text), ""), len(text)
         if not self._is_x12 and column.component is not None:
             code = next(iter(self.texts_of_element_repetitions(segment, column.element, column.component + 1)), "")
@@ -299,23 +305,23 @@ class _Values:
                 raise ValueError(text)
             found = datetime.strptime(text, form)  # noqa: DTZ007  a local time, as it was sent
         except ValueError:
-            raise RefusedSetError(segment, f"{column.at} is not a date of a known form: read it as text") from None
+            raise EdiSetError(segment, f"{column.at} is not a date of a known form: read it as text") from None
         return found.isoformat(timespec="auto") if "%H" in form else found.date().isoformat()
 
 
-def _choose_or_join_several_values(found: Sequence[tuple[Segment, str]], column: _Column) -> str:
+def _choose_or_join_values_or_raise(found: Sequence[tuple[EdiSegment, str]], column: _ResolvedColumn) -> str:
     policy = column.column.several
     if len(found) == 1 or policy == "first":
         return found[0][1]
     different = list(dict.fromkeys(text for _, text in found))
     if policy == "refuse" and len(different) > 1:
         message = f"{column.column.at} of column {column.name!r} has several values here"
-        raise RefusedSetError(found[1][0], f"{message}: narrow it down with when or loop, or declare several")
+        raise EdiSetError(found[1][0], f"{message}: narrow it down with when or loop, or declare several")
     if policy != "join":
         return found[-1][1]
     if sum(map(len, different)) > _MAX_JOINED:
         message = f"the values of column {column.name!r} have more than {_MAX_JOINED:,} characters"
-        raise RefusedSetError(found[-1][0], message)
+        raise EdiSetError(found[-1][0], message)
     return " ".join(different)
 
 
@@ -341,17 +347,17 @@ class _EdiReader(FormatReader[_L]):
     """`_line` of a row is the number of its first segment in the file."""
 
     _kind: Literal["x12", "edifact"]
-    _envelope: Envelope
+    _envelope: EdiEnvelope
     _called: str  # what one set is called
 
     def rows(
         self, path: Openable, layout: _L, *, name: str, batch_rows: int, leniencies: LeniencyCounts | None
     ) -> Iterator[pl.DataFrame]:
         with open_and_unpack_if_gzip(path, name=name) as stream:
-            segments = Segments(stream, name, layout.encoding, kind=self._kind)
-            sets = EdiSets(segments, self._envelope, layout.set_to_read, test=layout.test)
-            rows = EdiRows(layout, is_x12=self._kind == "x12")
-            yield from _frames_of_sets(sets, rows, layout, f"{self._called} {layout.set_to_read}", batch_rows)
+            segments = EdiSegmentReader(stream, name, layout.encoding, kind=self._kind)
+            sets = EdiSetReader(segments, self._envelope, layout.set_to_read, test=layout.test)
+            rows = EdiRowMaker(layout, is_x12=self._kind == "x12")
+            yield from _make_frames_of_sets(sets, rows, layout, f"{self._called} {layout.set_to_read}", batch_rows)
             if leniencies is not None:
                 leniencies.add("set", sets.other_kind_count)
 
@@ -370,18 +376,18 @@ class X12Reader(_EdiReader[X12Format]):
     """Reads X12 interchanges."""
 
     layout = X12Format
-    _kind, _envelope, _called = "x12", X12, "set"
+    _kind, _envelope, _called = "x12", X12_ENVELOPE, "set"
 
 
 class EdifactReader(_EdiReader[EdifactFormat]):
     """Reads EDIFACT interchanges."""
 
     layout = EdifactFormat
-    _kind, _envelope, _called = "edifact", EDIFACT, "message"
+    _kind, _envelope, _called = "edifact", EDIFACT_ENVELOPE, "message"
 
 
-def _frames_of_sets(
-    sets: EdiSets, rows: EdiRows, layout: EdiFormat, kind: str, batch_rows: int
+def _make_frames_of_sets(
+    sets: EdiSetReader, rows: EdiRowMaker, layout: EdiFormat, kind: str, batch_rows: int
 ) -> Iterator[pl.DataFrame]:
     names = [*layout.columns, *rows.added]
     schema = {**dict.fromkeys(names, pl.String), REFUSED: pl.String, LINE: pl.UInt64}
@@ -397,8 +403,8 @@ def _frames_of_sets(
 
     def of(found: EdiSet) -> Iterator[tuple[int, list[str | None], str]]:
         try:
-            yield from ((number, cells, "") for number, cells in rows.rows_of_set(found))
-        except RefusedSetError as error:
+            yield from ((number, cells, "") for number, cells in rows.make_rows_of_set(found))
+        except EdiSetError as error:
             yield found.header_segment.number, nothing, found.refusal_text(kind, sets.control_number_of(found), error)
 
     for found in sets:

@@ -90,7 +90,7 @@ class EdiColumn(ConfigModel):
     """How many of the last digits of a number come after a point that is not written (types N0 to N9 of X12)."""
 
     @model_validator(mode="after")
-    def _check_combination(self) -> Self:
+    def _raise_if_settings_conflict(self) -> Self:
         if self.to is not None and (self.to <= self.element or self.qualifier is not None):
             raise finding_about_key(("to",), "is an element after that of at, and stands without qualifier")
         if self.decimals is not None and self.as_ != "number":
@@ -136,7 +136,7 @@ class EdiFormat(FileLayout):
     def _merge_ready_layout(cls, data: Any) -> Any:
         if not isinstance(data, Mapping) or not isinstance(name := data.get("layout"), str):
             return data
-        ready = ready_layout_named(ready_layouts(), name, cls.model_fields["kind"].annotation)
+        ready = get_ready_layout_or_raise(read_ready_layouts(), name, cls.model_fields["kind"].annotation)
         merged = {
             key: {**ready.get(key, {}), **given}
             for key in ("loops", "columns")
@@ -145,7 +145,7 @@ class EdiFormat(FileLayout):
         return {**ready, **data, **merged}
 
     @model_validator(mode="after")
-    def _check_loops_and_columns(self) -> Self:
+    def _raise_if_loops_or_columns_invalid(self) -> Self:
         if not self.columns or not self.set_to_read:
             raise ValueError("needs a ready layout, or what is read (set or message) and its columns")
         try:
@@ -206,7 +206,7 @@ class EdifactFormat(EdiFormat):
 
 
 @cache
-def ready_layouts() -> Mapping[str, Mapping[str, Any]]:
+def read_ready_layouts() -> Mapping[str, Mapping[str, Any]]:
     """Return the ready layouts by name: ``x12/945`` is the file ``x12_945.yaml``."""
     return read_layouts_in_folder(_FOLDER)
 
@@ -222,7 +222,7 @@ def read_layouts_in_folder(folder: Traversable) -> Mapping[str, Mapping[str, Any
     return found
 
 
-def ready_layout_named(ready: Mapping[str, Mapping[str, Any]], name: str, kind: Any) -> Mapping[str, Any]:
+def get_ready_layout_or_raise(ready: Mapping[str, Mapping[str, Any]], name: str, kind: Any) -> Mapping[str, Any]:
     """Return the one called *name*, of a section whose ``kind`` has the type *kind*. Raises PydanticCustomError."""
     known = sorted(each for each in ready if each.partition("/")[0] in get_args(kind))
     if name not in known:

@@ -52,7 +52,7 @@ CHARSETS = {
 """Of the syntax identifiers (data element 0001), by ISO 9735; others need a declared encoding."""
 
 
-class Segment(NamedTuple):
+class EdiSegment(NamedTuple):
     """A segment: its number in the file, the line on which it begins, its tag with its elements, and what is wrong."""
 
     number: int
@@ -65,7 +65,7 @@ class Segment(NamedTuple):
         return f"segment {self.number:,}" + (f", line {self.line:,}" if self.line > 1 else "")
 
 
-class Separators(Struct, frozen=True):
+class EdiSeparators(Struct, frozen=True):
     element: str
     component: str
     terminator: str
@@ -85,7 +85,7 @@ class Separators(Struct, frozen=True):
         return {_HELD + number: character for number, character in enumerate(self.all_characters)}
 
 
-def _remember_tag_if_valid(tag: str, tags: set[str]) -> bool:
+def _add_tag_if_valid(tag: str, tags: set[str]) -> bool:
     """Return whether *tag* has the form of one, and add it to *tags* then."""
     is_tag = SEGMENT_TAG.fullmatch(tag) is not None
     if is_tag:
@@ -93,18 +93,18 @@ def _remember_tag_if_valid(tag: str, tags: set[str]) -> bool:
     return is_tag
 
 
-class Segments:
+class EdiSegmentReader:
     """The segments of one file. `separators` are those of the segment that was yielded last."""
 
     def __init__(self, stream: Readable, name: str, encoding: str | None, *, kind: str) -> None:
         self._stream, self._name, self._kind, self._encoding = stream, name, kind, encoding
         self._text, self._at, self._is_whole = "", 0, False
         self._number, self._line, self._bytes = 0, 1, 0
-        self.separators = Separators("*", ">", "~")
+        self.separators = EdiSeparators("*", ">", "~")
         self._held = self.separators.placeholders()
         self._decoder: codecs.IncrementalDecoder | None = None
 
-    def __iter__(self) -> Iterator[Segment]:
+    def __iter__(self) -> Iterator[EdiSegment]:
         last = "IEA" if self._kind == "x12" else "UNZ"
         while self._read_separators_if_interchange_follows():
             for segment in self._segments_of_interchange():
@@ -112,12 +112,12 @@ class Segments:
                 if segment.elements[0] == last:
                     break
 
-    def raise_error(self, message: str, hint: str = _ASK, segment: Segment | None = None) -> NoReturn:
+    def raise_error(self, message: str, hint: str = _ASK, segment: EdiSegment | None = None) -> NoReturn:
         """Refuse the file at *segment*, or at the segment that is read now."""
         if segment is None:
             rest = self._text[self._at : self._at + HEAD]
             blank = len(rest) - len(rest.lstrip("\r\n"))
-            segment = Segment(self._number + 1, self._line + rest[:blank].count("\n"), [])
+            segment = EdiSegment(self._number + 1, self._line + rest[:blank].count("\n"), [])
         raise RefusedError(message, where=f"{self._name}: {segment.place}", hint=hint, code="file_damaged")
 
     # ---- text
@@ -129,7 +129,7 @@ class Segments:
             if self._decoder is None:
                 while len(data) < HEAD and (more_data := self._stream.read(_CHUNK_BYTES)):
                     data += more_data
-                self._decoder = codecs.getincrementaldecoder(self._detect_encoding(data))()
+                self._decoder = codecs.getincrementaldecoder(self._detect_encoding_or_raise(data))()
                 self._search = MisdeclaredUtf8Search(self._decoded_as)
             self._is_whole, self._bytes = not data, self._bytes + len(data)
             try:
@@ -147,7 +147,7 @@ class Segments:
             self._text = self._text[self._at :] + more
             self._at = 0
 
-    def _detect_encoding(self, head: bytes) -> str:
+    def _detect_encoding_or_raise(self, head: bytes) -> str:
         if not head:
             raise RefusedError(
                 "the file is empty", where=self._name, hint="Fetch it again, or ask the sender.", code="file_empty"
@@ -191,7 +191,7 @@ class Segments:
         self._released = re.compile(f"{re.escape(self.separators.release)}(.)", re.DOTALL)
         return True
 
-    def _separators_of_isa(self, head: str) -> Separators:
+    def _separators_of_isa(self, head: str) -> EdiSeparators:
         if not head.startswith("ISA") or len(head) < len("ISA**") or head[3].isalnum():
             self._raise_start_error("ISA", "X12")
         elements = head.split(head[3], _ISA_ELEMENTS)
@@ -199,9 +199,9 @@ class Segments:
             self.raise_error("ISA has no 16 elements with a terminator: the file is cut, or its separators are unknown")
         repetition = elements[11] if elements[12] >= REPETITION_SINCE and len(elements[11]) == 1 else ""
         repetition = "" if repetition.isalnum() or repetition == " " else repetition
-        return Separators(head[3], elements[16][0], elements[16][1], repetition)
+        return EdiSeparators(head[3], elements[16][0], elements[16][1], repetition)
 
-    def _separators_of_una_or_usual(self, head: str) -> Separators:
+    def _separators_of_una_or_usual(self, head: str) -> EdiSeparators:
         component, element, mark, release, repetition, terminator = tuple(":+.?*'")
         if head.startswith("UNA") and len(head) >= len("UNA:+.? '"):
             component, element, mark, release, repetition, terminator = tuple(head[3:9])
@@ -214,7 +214,7 @@ class Segments:
         version = head.partition(terminator)[0].split(element)[1].split(component)[1:2]
         if version < ["4"] or repetition == " ":
             repetition = ""
-        return Separators(element, component, terminator, repetition, release.strip(" "), mark)
+        return EdiSeparators(element, component, terminator, repetition, release.strip(" "), mark)
 
     def _raise_start_error(self, tag: str, kind: str) -> NoReturn:
         if self._number:
@@ -223,7 +223,7 @@ class Segments:
 
     # ---- segments
 
-    def _segments_of_interchange(self) -> Iterator[Segment]:
+    def _segments_of_interchange(self) -> Iterator[EdiSegment]:
         terminator, element, release = self.separators.terminator, self.separators.element, self.separators.release
         odd, step, tags = self._odd, int(terminator == "\n"), set[str]()
         while True:
@@ -243,11 +243,11 @@ class Segments:
                 problem = "has a line break or another control character in it"
             elif not raw:
                 problem = "is empty"
-            elif tag not in tags and not _remember_tag_if_valid(tag, tags):
+            elif tag not in tags and not _add_tag_if_valid(tag, tags):
                 problem = "begins with no tag of two or three letters and digits"
             if release and release in raw:
                 raw = self._released.sub(lambda found: self._held.get(found[1], found[1]), raw)
-            yield Segment(self._number, self._line, raw.split(element), problem)
+            yield EdiSegment(self._number, self._line, raw.split(element), problem)
             self._line += raw.count("\n") + step
 
     def _find_end_of_segment(self, terminator: str, release: str) -> int:
@@ -284,7 +284,7 @@ MAX_CHARACTERS = 32 << 20
 _LONGEST_NAME = 35  # of a control number, in messages
 
 
-class Envelope(Struct, frozen=True):
+class EdiEnvelope(Struct, frozen=True):
     """The segments around sets: each header with the element of its control number, and its trailer."""
 
     interchange: tuple[str, int, str]
@@ -297,18 +297,18 @@ class Envelope(Struct, frozen=True):
     """The element of the set's header that names its kind, in its first component."""
 
 
-X12: Final = Envelope(
+X12_ENVELOPE: Final = EdiEnvelope(
     ("ISA", 13, "IEA"), ("GS", 6, "GE"), ("ST", 2, "SE"), (15, "T"), groups_are_required=True, kind_at=1
 )
-EDIFACT: Final = Envelope(
+EDIFACT_ENVELOPE: Final = EdiEnvelope(
     ("UNB", 5, "UNZ"), ("UNG", 5, "UNE"), ("UNH", 1, "UNT"), (11, "1"), groups_are_required=False, kind_at=2
 )
 
 
-class RefusedSetError(Exception):
+class EdiSetError(Exception):
     """One set is wrong at *segment*."""
 
-    def __init__(self, segment: Segment, message: str) -> None:
+    def __init__(self, segment: EdiSegment, message: str) -> None:
         super().__init__(message)
         self.segment, self.message = segment, message
 
@@ -316,25 +316,25 @@ class RefusedSetError(Exception):
 class EdiSet(Struct):
     """One set with its header and trailer, the headers around it, and the first error that was found in it."""
 
-    around: tuple[Segment, ...]
-    segments: list[Segment]
-    separators: Separators
+    around: tuple[EdiSegment, ...]
+    segments: list[EdiSegment]
+    separators: EdiSeparators
     count: int = 1
     characters: int = 0
-    error: RefusedSetError | None = None
+    error: EdiSetError | None = None
 
     @property
-    def header_segment(self) -> Segment:
+    def header_segment(self) -> EdiSegment:
         return self.segments[0]
 
-    def add_segment(self, segment: Segment) -> None:
+    def add_segment(self, segment: EdiSegment) -> None:
         self.count += 1
         self.characters += sum(map(len, segment.elements))
         if segment.problem:
-            self.mark_wrong(segment, segment.problem)
+            self.record_first_error(segment, segment.problem)
         elif self.count > MAX_SEGMENTS or self.characters > MAX_CHARACTERS:
             message = f"the set has more than {MAX_SEGMENTS:,} segments, or {MAX_CHARACTERS:,} characters"
-            self.mark_wrong(segment, message)
+            self.record_first_error(segment, message)
         if self.error is None:
             self.segments.append(segment)
 
@@ -342,12 +342,12 @@ class EdiSet(Struct):
         """Return a hash of the set and of the headers around it, which have the control numbers."""
         return hash(tuple([tuple(each.elements) for each in (*self.around, *self.segments)]))
 
-    def mark_wrong(self, segment: Segment, message: str) -> None:
+    def record_first_error(self, segment: EdiSegment, message: str) -> None:
         if self.error is None:
-            self.error = RefusedSetError(segment, message)
+            self.error = EdiSetError(segment, message)
             del self.segments[1:]
 
-    def refusal_text(self, name: str, control: str, error: RefusedSetError) -> str:
+    def refusal_text(self, name: str, control: str, error: EdiSetError) -> str:
         begins = (
             f"{name} {printable(control[:_LONGEST_NAME])!r}, which begins at {self.header_segment.place}, is refused"
         )
@@ -355,11 +355,11 @@ class EdiSet(Struct):
 
 
 class _OpenEnvelope(Struct):
-    header: Segment
+    header: EdiSegment
     count: int = 0
 
 
-class _State(Struct):
+class _EnvelopeState(Struct):
     interchange: _OpenEnvelope | None = None
     group: _OpenEnvelope | None = None
     groups: int = 0
@@ -367,15 +367,15 @@ class _State(Struct):
     done: list[EdiSet] = field(default_factory=list)
 
 
-class EdiSets:
+class EdiSetReader:
     """The sets of one kind in their order."""
 
-    def __init__(self, segments: Segments, envelope: Envelope, kind: str, *, test: bool) -> None:
+    def __init__(self, segments: EdiSegmentReader, envelope: EdiEnvelope, kind: str, *, test: bool) -> None:
         self._segments, self._envelope, self._kind, self._test = segments, envelope, kind, test
         self.other_kind_count = 0
-        self._state = _State()
+        self._state = _EnvelopeState()
         self._places = dict[int, str]()  # of the sets, by the hash of each with its control numbers
-        self._roles: dict[str, Callable[[Segment], None]] = {
+        self._roles: dict[str, Callable[[EdiSegment], None]] = {
             envelope.interchange[0]: self._begin_interchange,
             envelope.interchange[2]: self._end_interchange,
             envelope.group[0]: self._begin_group,
@@ -417,17 +417,17 @@ class EdiSets:
         self.other_kind_count += not is_wanted
         return is_wanted
 
-    def _element_text(self, segment: Segment, element: int, separators: Separators | None = None) -> str:
+    def _element_text(self, segment: EdiSegment, element: int, separators: EdiSeparators | None = None) -> str:
         text = segment.elements[element] if element < len(segment.elements) else ""
         mark = separators and separators.component
         return (text.partition(mark)[0] if mark else text).strip()
 
-    def _raise_error(self, segment: Segment, message: str) -> NoReturn:
+    def _raise_error(self, segment: EdiSegment, message: str) -> NoReturn:
         self._segments.raise_error(message, segment=segment)
 
     # ---- headers and trailers
 
-    def _begin_interchange(self, segment: Segment) -> None:
+    def _begin_interchange(self, segment: EdiSegment) -> None:
         if self._state.interchange is not None:
             self._raise_error(segment, f"no {self._envelope.interchange[2]} precedes this {segment.elements[0]}")
         element, text = self._envelope.test
@@ -436,19 +436,19 @@ class EdiSets:
             self._segments.raise_error("the interchange says that it is a test", hint, segment)
         self._state.interchange, self._state.groups = _OpenEnvelope(segment), 0
 
-    def _end_interchange(self, segment: Segment) -> None:
+    def _end_interchange(self, segment: EdiSegment) -> None:
         self._end_set_without_trailer(segment)
         if self._state.interchange is None or self._state.group is not None:
             before = self._envelope.interchange[0] if self._state.interchange is None else self._envelope.group[2]
             self._raise_error(segment, f"no {before} precedes this {segment.elements[0]}")
         found = self._state.groups or self._state.interchange.count
-        if problem := self._problem_of_trailer(
+        if problem := self._find_problem_of_trailer(
             segment, self._state.interchange.header, self._envelope.interchange[1], found
         ):
             self._raise_error(segment, problem)
         self._state.interchange = None
 
-    def _begin_group(self, segment: Segment) -> None:
+    def _begin_group(self, segment: EdiSegment) -> None:
         self._end_set_without_trailer(segment)
         if self._state.interchange is None or self._state.group is not None:
             before = self._envelope.interchange[0] if self._state.interchange is None else self._envelope.group[2]
@@ -456,17 +456,17 @@ class EdiSets:
         self._state.group = _OpenEnvelope(segment)
         self._state.groups += 1
 
-    def _end_group(self, segment: Segment) -> None:
+    def _end_group(self, segment: EdiSegment) -> None:
         self._end_set_without_trailer(segment)
         if self._state.group is None:
             self._raise_error(segment, f"no {self._envelope.group[0]} precedes this {segment.elements[0]}")
-        if problem := self._problem_of_trailer(
+        if problem := self._find_problem_of_trailer(
             segment, self._state.group.header, self._envelope.group[1], self._state.group.count
         ):
             self._raise_error(segment, problem)
         self._state.group = None
 
-    def _begin_set(self, segment: Segment) -> None:
+    def _begin_set(self, segment: EdiSegment) -> None:
         self._end_set_without_trailer(segment)
         state = self._state
         if state.interchange is None or (state.group is None and self._envelope.groups_are_required):
@@ -476,31 +476,31 @@ class EdiSets:
         around[-1].count += 1
         state.current = EdiSet(tuple(each.header for each in around), [segment], self._segments.separators)
 
-    def _end_set(self, segment: Segment) -> None:
+    def _end_set(self, segment: EdiSegment) -> None:
         found = self._state.current
         if found is None:
             self._raise_error(segment, f"no {self._envelope.set[0]} precedes this {segment.elements[0]}")
         found.add_segment(segment)
-        if problem := self._problem_of_trailer(segment, found.header_segment, self._envelope.set[1], found.count):
-            found.mark_wrong(segment, problem)
+        if problem := self._find_problem_of_trailer(segment, found.header_segment, self._envelope.set[1], found.count):
+            found.record_first_error(segment, problem)
         if found.error is None:
-            self._mark_repeated_set_wrong(found)
+            self._record_error_if_set_repeated(found)
         self._state.done.append(found)
         self._state.current = None
 
-    def _mark_repeated_set_wrong(self, found: EdiSet) -> None:
+    def _record_error_if_set_repeated(self, found: EdiSet) -> None:
         """Mark a set that the file has twice in the same envelope: its rows would be added to those of the first."""
         place = self._places.setdefault(found.content_hash(), found.header_segment.place)
         if place != found.header_segment.place:
-            found.mark_wrong(found.header_segment, f"the same set of the same interchange is at {place}")
+            found.record_first_error(found.header_segment, f"the same set of the same interchange is at {place}")
 
-    def _end_set_without_trailer(self, segment: Segment) -> None:
+    def _end_set_without_trailer(self, segment: EdiSegment) -> None:
         if (found := self._state.current) is not None:
-            found.mark_wrong(segment, f"no {self._envelope.set[2]} precedes this {segment.elements[0]}")
+            found.record_first_error(segment, f"no {self._envelope.set[2]} precedes this {segment.elements[0]}")
             self._state.done.append(found)
             self._state.current = None
 
-    def _problem_of_trailer(self, trailer: Segment, header: Segment, control_at: int, count: int) -> str:
+    def _find_problem_of_trailer(self, trailer: EdiSegment, header: EdiSegment, control_at: int, count: int) -> str:
         stated, control = self._element_text(trailer, 1), self._element_text(trailer, 2)
         if not _is_same_number(stated, str(count)):
             return (

@@ -54,7 +54,7 @@ class JsonLinesReader(FormatReader[JsonLinesFormat]):
     ) -> Iterator[pl.DataFrame]:
         del layout, leniencies
         with open_and_unpack_if_gzip(path, name=name) as stream:
-            yield from frames_of_objects(_canonical_objects(stream, name), batch_rows)
+            yield from make_frames_of_objects(_read_canonical_objects(stream, name), batch_rows)
 
     def may_be_truncated(self, path: Openable, layout: JsonLinesFormat) -> bool:
         del layout
@@ -71,7 +71,7 @@ class JsonLinesReader(FormatReader[JsonLinesFormat]):
         return dict.fromkeys(names, f"line {line}")
 
 
-def frames_of_objects(objects: Iterable[tuple[int, str]], batch_rows: int) -> Iterator[pl.DataFrame]:
+def make_frames_of_objects(objects: Iterable[tuple[int, str]], batch_rows: int) -> Iterator[pl.DataFrame]:
     """Yield at least one frame of *objects*, each the place and the canonical text of one."""
     texts, lines, size, is_begun = list[str](), list[int](), 0, False
     for line, text in objects:
@@ -79,10 +79,10 @@ def frames_of_objects(objects: Iterable[tuple[int, str]], batch_rows: int) -> It
         lines.append(line)
         size += len(text)
         if len(texts) >= batch_rows or size >= _FRAME_BYTES:
-            yield _frame(texts, lines)
+            yield _make_frame(texts, lines)
             texts, lines, size, is_begun = [], [], 0, True
     if texts or not is_begun:
-        yield _frame(texts, lines)
+        yield _make_frame(texts, lines)
 
 
 def read_and_check_first_block(stream: Readable, name: str) -> bytes:
@@ -101,13 +101,13 @@ def read_and_check_first_block(stream: Readable, name: str) -> bytes:
     return block
 
 
-def _frame(texts: list[str], lines: list[int]) -> pl.DataFrame:
+def _make_frame(texts: list[str], lines: list[int]) -> pl.DataFrame:
     return pl.DataFrame({JSON: texts, LINE: lines}, schema=_SCHEMA)
 
 
-def _canonical_objects(stream: Readable, name: str) -> Iterator[tuple[int, str]]:
+def _read_canonical_objects(stream: Readable, name: str) -> Iterator[tuple[int, str]]:
     number, blank = 1, 0
-    for lines in _blocks_of_lines(stream, name):
+    for lines in _read_blocks_of_lines(stream, name):
         texts = None if blank else exact_json.canonicalize_json_object_lines(lines)
         if texts is not None:
             yield from enumerate(texts, number)
@@ -119,11 +119,11 @@ def _canonical_objects(stream: Readable, name: str) -> Iterator[tuple[int, str]]
                 if blank:
                     hint = "Blank lines may only follow the last object: ask the sender, or fetch the file again."
                     raise RefusedError("is a blank line", where=f"{name}:{blank}", hint=hint, code="file_damaged")
-                yield at, _canonical_object(line, f"{name}:{at}")
+                yield at, _canonical_object_or_raise(line, f"{name}:{at}")
         number += len(lines)
 
 
-def _canonical_object(line: bytes, where: str) -> str:
+def _canonical_object_or_raise(line: bytes, where: str) -> str:
     """Return the canonical text of the object in *line*. Raises RefusedError with the reason if there is none."""
     try:
         found = loads_marking_half_characters(line)
@@ -140,7 +140,7 @@ def _canonical_object(line: bytes, where: str) -> str:
     return exact_json.dumps(found).decode()
 
 
-def _blocks_of_lines(stream: Readable, name: str) -> Iterator[list[bytes]]:
+def _read_blocks_of_lines(stream: Readable, name: str) -> Iterator[list[bytes]]:
     block = read_and_check_first_block(stream, name)
     rest, number = b"", 1
     while block:
@@ -172,9 +172,9 @@ _DOCUMENT_HINT = "The file must be one JSON document: ask the sender, or fetch t
 _COUNT = "The file is damaged or incomplete: fetch it again, or ask the sender what the number counts."
 
 
-def checked_path(text: str) -> str:
+def validate_member_path(text: str) -> str:
     """Return *text* if it is a dotted path or JSON pointer. Raises ValueError."""
-    names = path_names(text)
+    names = split_member_path(text)
     if text.startswith("/") and not is_pointer(text):
         raise ValueError("must be a JSON pointer (RFC 6901), such as /data/items, or a dotted path")
     if len(names) > MAX_STEPS or (not text.startswith("/") and not all(names)):
@@ -182,7 +182,7 @@ def checked_path(text: str) -> str:
     return text
 
 
-def path_names(path: str) -> tuple[str, ...]:
+def split_member_path(path: str) -> tuple[str, ...]:
     """Return the names of members on a dotted path or JSON pointer, from the outermost one."""
     if path.startswith("/"):
         return tuple(map(unescaped_pointer_part, path.split("/")[1:]))
@@ -193,10 +193,10 @@ class JsonFormat(FileLayout):
     """A file with one JSON document in UTF-8. Members of its records are named by dotted paths, as those of an API."""
 
     kind: Literal["json"]
-    records: Annotated[str, AfterValidator(checked_path)] = ""
+    records: Annotated[str, AfterValidator(validate_member_path)] = ""
     """The dotted path of the list of records, such as ``data.items``; a JSON pointer such as ``/a.b/items`` where a
     name has a dot in it. Default: the document is the list."""
-    count: Annotated[str, AfterValidator(checked_path)] | None = None
+    count: Annotated[str, AfterValidator(validate_member_path)] | None = None
     """The path of a member outside of the records that states their number."""
 
     @property
@@ -208,9 +208,9 @@ class JsonFormat(FileLayout):
         return self.count is not None
 
     @model_validator(mode="after")
-    def _check_count_is_outside(self) -> Self:
-        records = path_names(self.records)
-        if self.count is not None and path_names(self.count)[: len(records)] == records:
+    def _raise_if_count_inside_records(self) -> Self:
+        records = split_member_path(self.records)
+        if self.count is not None and split_member_path(self.count)[: len(records)] == records:
             raise finding_about_key(("count",), "must be outside of the records")
         return self
 
@@ -225,19 +225,19 @@ class JsonReader(FormatReader[JsonFormat]):
     ) -> Iterator[pl.DataFrame]:
         del leniencies
         with open_and_unpack_if_gzip(path, name=name) as stream:
-            yield from frames_of_objects(_Document(stream, layout, name).records(), batch_rows)
+            yield from make_frames_of_objects(_JsonDocumentReader(stream, layout, name).records(), batch_rows)
 
     def describe_cell_places(self, layout: JsonFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del layout
         return dict.fromkeys(names, f"record {line}")
 
 
-class _Document:
+class _JsonDocumentReader:
     """Reads a document from a window of its text, of which `_at` is the next character."""
 
     def __init__(self, stream: Readable, layout: JsonFormat, file: str) -> None:
         self._stream, self._layout, self._file = stream, layout, file
-        self._path, self._count = path_names(layout.records), path_names(layout.count or "")
+        self._path, self._count = split_member_path(layout.records), split_member_path(layout.count or "")
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._text, self._at, self._is_ended = "", 0, False
         self._lines, self._column = 0, 0  # before the window
@@ -246,7 +246,7 @@ class _Document:
 
     def records(self) -> Iterator[tuple[int, str]]:
         """Yield number and canonical text of each record; what follows the list is read, too."""
-        yield from self._records_below(0)
+        yield from self._read_records_below(0)
         if self._peek_after_blanks():
             self._raise_error(
                 "text follows the end of the document", "If each line is an object, it is kind: json_lines."
@@ -258,9 +258,9 @@ class _Document:
                 stated = f"{self._layout.count} states {self._stated:,} records"
                 self._raise_error(f"{stated}, and the file has {self._number:,}", _COUNT)
 
-    def _records_below(self, depth: int) -> Iterator[tuple[int, str]]:
+    def _read_records_below(self, depth: int) -> Iterator[tuple[int, str]]:
         if depth == len(self._path):
-            yield from self._list_elements()
+            yield from self._read_list_elements()
             return
         wanted, seen = self._path[depth], set[str]()
         self._enter_container("{", "an object", depth)
@@ -275,7 +275,7 @@ class _Document:
                     f"an object around the records with more than {MAX_MEMBERS:,} members", _DOCUMENT_HINT
                 )
             if name == wanted:
-                yield from self._records_below(depth + 1)
+                yield from self._read_records_below(depth + 1)
             else:
                 self._skip_member_or_read_count(depth, name)
             is_more = self._take_comma_or_end("}")
@@ -285,7 +285,7 @@ class _Document:
             hint = "Correct records: the dotted path of the list, such as data.items."
             self._raise_error(f"the document has no member {'.'.join(self._path[: depth + 1])}", hint)
 
-    def _list_elements(self) -> Iterator[tuple[int, str]]:
+    def _read_list_elements(self) -> Iterator[tuple[int, str]]:
         self._enter_container("[", "a list", len(self._path))
         if self._peek_after_blanks() == "]":
             self._require_mark("]")
@@ -355,7 +355,7 @@ class _Document:
             self._at = found.end() if found else self._at
             if self._at < len(self._text):
                 return self._text[self._at]
-            if not self._read_more():
+            if not self._read_more_into_window():
                 return ""
 
     def _read_value(self) -> Any:
@@ -365,29 +365,33 @@ class _Document:
             except JSONDecodeError as error:
                 if self._text.startswith(("{", "[", '"'), self._at):
                     return self._read_long_value()
-                if len(self._text) - self._at > _LONGEST_WORD or not self._read_more():
+                if len(self._text) - self._at > _LONGEST_WORD or not self._read_more_into_window():
                     self._raise_wrong_or_truncated_text_error(f"is not JSON: {error.msg}")
             except ValueError as error:
                 if self._text.startswith(("{", "[", '"'), self._at):
                     return self._read_long_value()
                 self._raise_error(f"is not JSON: {error}", _DOCUMENT_HINT)
             else:
-                if type(value) in _DELIMITED or len(self._text) - end > _LONGEST_WORD or not self._read_more():
+                if (
+                    type(value) in _DELIMITED
+                    or len(self._text) - end > _LONGEST_WORD
+                    or not self._read_more_into_window()
+                ):
                     self._at = end
                     return value
 
     def _read_long_value(self) -> Any:
         """Read a value that has something invalid, or goes on after the window."""
-        end = _end_of_value(self._text, self._at)
+        end = _find_end_of_value(self._text, self._at)
         while end is None:
             held = len(self._text) - self._at
             if held > MAX_RECORD_BYTES:
                 self._raise_error(
                     f"a value of more than {MAX_RECORD_BYTES:,} characters", "Check that records is right."
                 )
-            while self._read_more() and len(self._text) - self._at < 2 * held:
+            while self._read_more_into_window() and len(self._text) - self._at < 2 * held:
                 pass
-            end = _end_of_value(self._text, self._at)
+            end = _find_end_of_value(self._text, self._at)
             if end is None and self._is_ended:
                 self._raise_truncated_file_error()
         try:
@@ -399,7 +403,7 @@ class _Document:
         self._at = end
         return value
 
-    def _read_more(self) -> bool:
+    def _read_more_into_window(self) -> bool:
         if self._is_ended:
             return False
         self._add_to_window(self._stream.read(_WINDOW_BYTES))
@@ -441,7 +445,7 @@ class _Document:
         raise RefusedError(message, where=f"{self._file}:{line}:{column}", hint=hint, code="file_damaged")
 
 
-def _end_of_value(text: str, start: int) -> int | None:
+def _find_end_of_value(text: str, start: int) -> int | None:
     """Return the index after the value at *start* by its brackets and quotes, or None if it goes on after *text*."""
     depth = 0
     for found in _parts(text, start):

@@ -24,7 +24,7 @@ from crossdock.reading.formats.file_kind_and_encoding_mismatch import (
     raise_if_head_shows_other_kind,
 )
 from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES, DecodingError, check_kind_and_transcode_to_utf_8
-from crossdock.reading.formats.xml_layout import BETWEEN, XmlFormat, XmlPath
+from crossdock.reading.formats.xml_layout import NAMESPACE_SEPARATOR, XmlFormat, XmlPath
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values.raw_rows_and_records import ELEMENT, LINE, MAX_EXPLODED, record_number_column
@@ -75,30 +75,30 @@ _HINTS = {
 }
 
 
-class _Role(Enum):
+class _ElementRole(Enum):
     AROUND = "an element that holds records"
     RECORD = "a record"
     ROW = "a row of a record"
     BESIDE = "an element outside of the records"
 
 
-class _Node:
+class _DeclaredElement:
     """A declared element. `slot` is the cell that shows that it was found; of a text, it holds it."""
 
     __slots__ = ("around", "attributes", "children", "is_text", "local_names", "name", "outer", "role", "slot")
 
-    def __init__(self, name: str = "", around: _Node | None = None) -> None:
+    def __init__(self, name: str = "", around: _DeclaredElement | None = None) -> None:
         self.name, self.around = name, self if around is None else around
-        self.children: dict[str, _Node] = {}
+        self.children: dict[str, _DeclaredElement] = {}
         self.local_names: dict[str, str] = {}
         self.attributes: list[tuple[str, int]] = []
         self.slot, self.is_text = -1, False
-        self.role: _Role | None = None
+        self.role: _ElementRole | None = None
         self.outer = 0  # of an element that is outside of the records: how many of those around them are around it
 
-    def get_or_create_child(self, name: str) -> _Node:
+    def get_or_create_child(self, name: str) -> _DeclaredElement:
         if name not in self.children:
-            self.children[name] = _Node(name, self)
+            self.children[name] = _DeclaredElement(name, self)
             self.local_names[_local_name(name)] = name
         return self.children[name]
 
@@ -107,36 +107,36 @@ class _RowPlan:
     """The declared elements as a tree, and the cells of a row: those around records, of records, of rows."""
 
     def __init__(self, layout: XmlFormat) -> None:
-        self.top, self.names = _Node(), tuple(layout.columns)
+        self.top, self.names = _DeclaredElement(), tuple(layout.columns)
         self._record, self._row = layout.record_path, layout.row_element_names
         self._cells = 0
         for length in range(1, len(self._record) + 1):
-            self._get_or_create_node(self._record[:length]).role = _Role.AROUND
-        self._get_or_create_node(self._record).role = _Role.RECORD
+            self._get_or_create_node(self._record[:length]).role = _ElementRole.AROUND
+        self._get_or_create_node(self._record).role = _ElementRole.RECORD
         paths = {name: layout.absolute_path(text) for name, text in layout.columns.items()}
         places = dict[str, int]()
-        self.count = None if layout.count is None else self._add_path(layout.absolute_path(layout.count))
+        self.count = None if layout.count is None else self._add_path_and_get_slot(layout.absolute_path(layout.count))
         self.resets: dict[int, list[int]] = {}  # of each element around records: the cells that begin anew with it
         for name, path in paths.items():
             if not path.is_inside(self._record):
-                places[name] = self._add_path(path)
+                places[name] = self._add_path_and_get_slot(path)
         self.around = self._cells
         for name, path in paths.items():
             if path.is_inside(self._record) and not self._is_inside_row(path):
-                places[name] = self._add_path(path)
+                places[name] = self._add_path_and_get_slot(path)
         self.inner = self._cells
         if self._row is not None:
-            self._get_or_create_node(self._row).role = _Role.ROW
+            self._get_or_create_node(self._row).role = _ElementRole.ROW
         for name, path in paths.items():
             if self._is_inside_row(path):
-                places[name] = self._add_path(path)
+                places[name] = self._add_path_and_get_slot(path)
         self.cells = self._cells
         self.places = tuple(places[name] for name in self.names)
-        self.numbered = [record_number_column(key) for key in layout.groups if self._is_of_record(key, places)]
+        self.numbered = [record_number_column(key) for key in layout.groups if self._is_key_of_record(key, places)]
         self.marks_elements = layout.keeps_empty_groups and self._row is not None
         self._collect_cells_to_reset()
 
-    def _is_of_record(self, key: Sequence[str], places: Mapping[str, int]) -> bool:
+    def _is_key_of_record(self, key: Sequence[str], places: Mapping[str, int]) -> bool:
         """Return whether *key* is of the records: no row has a part of it, and not all of it is around them."""
         slots = [places.get(name, self.inner) for name in key]
         return self._row is not None and self.around <= max(slots) < self.inner
@@ -144,7 +144,7 @@ class _RowPlan:
     def _is_inside_row(self, path: XmlPath) -> bool:
         return self._row is not None and path.is_inside(self._row)
 
-    def _get_or_create_node(self, elements: Sequence[str]) -> _Node:
+    def _get_or_create_node(self, elements: Sequence[str]) -> _DeclaredElement:
         node = self.top
         for name in elements:
             node = node.get_or_create_child(name)
@@ -154,7 +154,7 @@ class _RowPlan:
         self._cells += 1
         return self._cells - 1
 
-    def _add_path(self, path: XmlPath) -> int:
+    def _add_path_and_get_slot(self, path: XmlPath) -> int:
         shared = 0
         while shared < min(len(self._record) - 1, len(path.elements)) and path.elements[shared] == self._record[shared]:
             shared += 1
@@ -162,9 +162,13 @@ class _RowPlan:
             elements = path.elements[:length]
             node = self._get_or_create_node(elements)
             if node.role is None and elements != self._record[:length]:
-                node.role = None if path.is_inside(self._record) else _Role.BESIDE
+                node.role = None if path.is_inside(self._record) else _ElementRole.BESIDE
                 node.outer = shared
-            may_repeat = node.role in {_Role.AROUND, _Role.RECORD, _Role.ROW} or self._is_around_row(elements)
+            may_repeat = node.role in {
+                _ElementRole.AROUND,
+                _ElementRole.RECORD,
+                _ElementRole.ROW,
+            } or self._is_around_row(elements)
             if node.slot < 0 and not may_repeat:
                 node.slot = self._allocate_cell_slot()
         node = self._get_or_create_node(path.elements)
@@ -186,12 +190,12 @@ class _RowPlan:
             node.outer = depth
             cells = [slot for _, slot in node.attributes]
             for child in node.children.values():
-                if child.role is _Role.BESIDE:
+                if child.role is _ElementRole.BESIDE:
                     cells += _cell_slots_in_subtree(child)
             self.resets[depth] = [cell for cell in cells if cell != self.count]
 
 
-def _cell_slots_in_subtree(node: _Node) -> list[int]:
+def _cell_slots_in_subtree(node: _DeclaredElement) -> list[int]:
     own = [node.slot, *(slot for _, slot in node.attributes)]
     return [slot for slot in own if slot >= 0] + [
         slot for each in node.children.values() for slot in _cell_slots_in_subtree(each)
@@ -199,11 +203,11 @@ def _cell_slots_in_subtree(node: _Node) -> list[int]:
 
 
 def _local_name(name: str) -> str:
-    return name.rpartition(BETWEEN)[2]
+    return name.rpartition(NAMESPACE_SEPARATOR)[2]
 
 
 def _name_and_namespace_text(name: str) -> str:
-    space, _, local = name.rpartition(BETWEEN)
+    space, _, local = name.rpartition(NAMESPACE_SEPARATOR)
     return f"{local} of the namespace {space}" if space else f"{local} without a namespace"
 
 
@@ -211,14 +215,16 @@ def _ignore_event(*_: object) -> None:
     pass
 
 
-class _RowCollector:
+class _XmlRowCollector:
     """Takes the events of a parser, and collects the cells of rows."""
 
     def __init__(self, plan: _RowPlan, layout: XmlFormat, file: str) -> None:
         self._plan, self._file = plan, file
         self._refuses_missing = layout.missing == "refuse"
         self.parser = expat.ParserCreate(
-            "utf-8" if layout.encoding else None, namespace_separator=BETWEEN, intern=(names := dict[str, str]())
+            "utf-8" if layout.encoding else None,
+            namespace_separator=NAMESPACE_SEPARATOR,
+            intern=(names := dict[str, str]()),
         )
         self._names, self._fed = names, 0
         self.parser.buffer_text, self.parser.buffer_size = True, _CHUNK_BYTES
@@ -257,9 +263,9 @@ class _RowCollector:
             hint = "Declare encoding, such as shift_jis, to read it in any case; or ask the sender for UTF-8."
             raise RefusedError(what, where=f"{self._file}:1", hint=hint, code="encoding_wrong") from error
         self._fed += len(data)
-        self._check_sizes()
+        self._raise_if_too_large()
 
-    def _check_sizes(self) -> None:
+    def _raise_if_too_large(self) -> None:
         index = self.parser.CurrentByteIndex
         if self._begun and self._fed - self._begun > MAX_RECORD_BYTES:
             self._raise_error(
@@ -276,26 +282,26 @@ class _RowCollector:
             self._ignored += 1
             if self._depth > MAX_DEPTH:
                 self._raise_error(f"elements in more than {MAX_DEPTH} levels", _WRONG)
-            self._remember_record_elsewhere(name)
+            self._count_record_like_element_elsewhere(name)
             return
         node = self._node.children.get(name)
         if node is None:
-            self._refuse_conflicting_undeclared_element(name)
-            self._remember_record_elsewhere(name)
+            self._raise_if_undeclared_element_conflicts(name)
+            self._count_record_like_element_elsewhere(name)
             self._ignored = 1
             return
         self._node = node
         if node.role is not None:
-            self._handle_start_by_role(node)
+            self._begin_element_by_role(node)
         cells = self._cells
         if (slot := node.slot) >= 0:
             if cells[slot] is not None:
                 self._raise_repeated_error(f"the element {_local_name(name)}")
             cells[slot] = ""
         if attributes:
-            self._take_attributes(node, attributes)
+            self._store_declared_attributes(node, attributes)
 
-    def _take_attributes(self, node: _Node, attributes: dict[str, str]) -> None:
+    def _store_declared_attributes(self, node: _DeclaredElement, attributes: dict[str, str]) -> None:
         if len(attributes) > MAX_ATTRIBUTES:
             self._raise_error(f"an element with more than {MAX_ATTRIBUTES:,} attributes", _WRONG)
         for attribute, slot in node.attributes:
@@ -324,22 +330,22 @@ class _RowCollector:
         if self._pieces:
             self._join_text_pieces(node)
         if node.role is not None:
-            self._handle_end_by_role(node.role)
+            self._end_element_by_role(node.role)
         self._node = node.around
 
-    def _join_text_pieces(self, node: _Node) -> None:
+    def _join_text_pieces(self, node: _DeclaredElement) -> None:
         self._cells[node.slot] = "".join([self._cells[node.slot] or "", *self._pieces])
         self._pieces, self._length = [], 0
 
-    def _handle_start_by_role(self, node: _Node) -> None:
-        if node.role is _Role.RECORD:
+    def _begin_element_by_role(self, node: _DeclaredElement) -> None:
+        if node.role is _ElementRole.RECORD:
             self._cells = self._around.copy()
             self._begun = self._fed + 1
-        elif node.role is _Role.AROUND:
+        elif node.role is _ElementRole.AROUND:
             self._before[node.outer] = self.records
             for slot in self._plan.resets[node.outer]:
                 self._around[slot] = None
-        elif node.role is _Role.BESIDE:
+        elif node.role is _ElementRole.BESIDE:
             is_late = self.records > self._before.get(node.outer, 0)
             slots = [
                 slot for slot in (node.slot if node.is_text else -1, *(s for _, s in node.attributes)) if slot >= 0
@@ -350,35 +356,35 @@ class _RowCollector:
                     "A value around records can be their column only if it precedes them: leave the column out.",
                 )
 
-    def _handle_end_by_role(self, role: _Role) -> None:
-        if role is _Role.ROW:
+    def _end_element_by_role(self, role: _ElementRole) -> None:
+        if role is _ElementRole.ROW:
             inner = self._plan.inner
-            self._check_missing(inner, self._plan.cells)
+            self._raise_if_cell_missing(inner, self._plan.cells)
             self._lines.append(self._cells[inner:])
             self._cells[inner:] = self._no_line
             if len(self._lines) > MAX_ROWS:
                 self._raise_error(f"a record of more than {MAX_ROWS:,} rows", "Check that record and rows are right.")
-        elif role is _Role.RECORD:
-            self._check_missing(0, self._plan.inner)
+        elif role is _ElementRole.RECORD:
+            self._raise_if_cell_missing(0, self._plan.inner)
             if self._lines:
                 self.elements += [""] * len(self._lines)
-                self._repeat_cells_in_rows()
+                self._add_rows_with_record_cells()
             else:
                 self.elements.append(None)
                 self.rows.append(self._cells)
-                self.repeated += self._checked_size_of_repeated_cells(self._plan.around)
+                self.repeated += self._size_of_repeated_cells_or_raise(self._plan.around)
             self.records += 1
             if self._plan.numbered:
                 self.numbers += [str(self.records)] * (len(self.rows) - len(self.numbers))
             self._cells, self._begun = self._around, 0
 
-    def _repeat_cells_in_rows(self) -> None:
+    def _add_rows_with_record_cells(self) -> None:
         around = self._cells[: self._plan.inner]
-        self.repeated += self._checked_size_of_repeated_cells(self._plan.inner) * len(self._lines)
+        self.repeated += self._size_of_repeated_cells_or_raise(self._plan.inner) * len(self._lines)
         self.rows += [around + line for line in self._lines]
         self._lines = []
 
-    def _checked_size_of_repeated_cells(self, cells: int) -> int:
+    def _size_of_repeated_cells_or_raise(self, cells: int) -> int:
         if not cells:
             return 0
         size = sum(len(cell) for cell in self._cells[:cells] if cell)
@@ -387,13 +393,13 @@ class _RowCollector:
             self._raise_error(message, "Leave long values around the rows out of the columns.")
         return size
 
-    def _check_missing(self, first_slot: int, end_slot: int) -> None:
+    def _raise_if_cell_missing(self, first_slot: int, end_slot: int) -> None:
         if self._refuses_missing and None in self._cells[first_slot:end_slot]:
             for name, slot in zip(self._plan.names, self._plan.places, strict=True):
                 if first_slot <= slot < end_slot and self._cells[slot] is None:
                     self._raise_error(f"column {name} is missing", "Ask the sender, or declare missing: empty.")
 
-    def _refuse_conflicting_undeclared_element(self, name: str) -> None:
+    def _raise_if_undeclared_element_conflicts(self, name: str) -> None:
         node, local = self._node, _local_name(name)
         if node.is_text:
             hint = f"Declare paths inside of {_local_name(node.name)}, or leave its text out."
@@ -409,14 +415,14 @@ class _RowCollector:
             )
         if declared is not None:
             child = node.children[declared]
-            if child.role is not None or self._leads_to_row(child):
+            if child.role is not None or self._has_row_below(child):
                 found, wanted = _name_and_namespace_text(name), _name_and_namespace_text(declared)
                 self._raise_error(f"an element is {found}, and {wanted} is declared", "Correct namespaces.")
             place = f"{self._file}:{self.parser.CurrentLineNumber}:{self.parser.CurrentColumnNumber + 1}"
             for slot in _cell_slots_in_subtree(child):
                 self._in_other_namespace.setdefault(slot, place)
 
-    def _remember_record_elsewhere(self, name: str) -> None:
+    def _count_record_like_element_elsewhere(self, name: str) -> None:
         if self._begun:  # inside of a record, it is a part of it
             return
         if (is_alike := self._alike_names.get(name)) is None:
@@ -427,10 +433,10 @@ class _RowCollector:
         if not self.records and not self._elsewhere:
             self._elsewhere = f"{self._file}:{self.parser.CurrentLineNumber}:{self.parser.CurrentColumnNumber + 1}"
 
-    def _leads_to_row(self, node: _Node) -> bool:
-        return node.role is _Role.ROW or any(map(self._leads_to_row, node.children.values()))
+    def _has_row_below(self, node: _DeclaredElement) -> bool:
+        return node.role is _ElementRole.ROW or any(map(self._has_row_below, node.children.values()))
 
-    def check_record_count_and_namespaces(self, found: set[int]) -> None:
+    def raise_if_record_count_or_namespaces_wrong(self, found: set[int]) -> None:
         """Check the stated count, and columns of which nothing was *found*: they may be in another namespace.
 
         A file without a record is refused if one like it is elsewhere: otherwise it would be read as an empty one.
@@ -485,9 +491,9 @@ class XmlReader(FormatReader[XmlFormat]):
         self, path: Openable, layout: XmlFormat, *, name: str, batch_rows: int, leniencies: LeniencyCounts | None
     ) -> Iterator[pl.DataFrame]:
         plan, found, first, fed = _RowPlan(layout), set[int](), 1, 0
-        made = _RowCollector(plan, layout, name)
+        made = _XmlRowCollector(plan, layout, name)
         with open_and_unpack_if_gzip(path, name=name) as stream:
-            for block in _blocks_transcoded_if_configured(stream, layout, name, made.parser):
+            for block in _read_blocks_transcoded_if_configured(stream, layout, name, made.parser):
                 made.feed_bytes(block, is_last=not block)
                 fed += len(block)
                 size = fed + made.repeated
@@ -497,11 +503,11 @@ class XmlReader(FormatReader[XmlFormat]):
                 for start in range(0, len(made.rows), at_once):
                     numbers, elements = (each[start : start + at_once] for each in (made.numbers, made.elements))
                     rows = made.rows[start : start + at_once]
-                    yield _frame(rows, numbers, elements, plan, first + start, found, trim=layout.trim)
+                    yield _make_frame(rows, numbers, elements, plan, first + start, found, trim=layout.trim)
                 first += len(made.rows)
                 made.rows, made.numbers, made.elements, made.repeated, fed = [], [], [], 0, 0
-        last = _frame(made.rows, made.numbers, made.elements, plan, first, found, trim=layout.trim)
-        made.check_record_count_and_namespaces(found)
+        last = _make_frame(made.rows, made.numbers, made.elements, plan, first, found, trim=layout.trim)
+        made.raise_if_record_count_or_namespaces_wrong(found)
         if leniencies is not None and made.records:
             leniencies.add("absent", len(set(plan.places) - found))
             leniencies.add("elsewhere", made.elsewhere)
@@ -513,7 +519,7 @@ class XmlReader(FormatReader[XmlFormat]):
         return {name: layout.columns[name] for name in names}
 
 
-def _blocks_transcoded_if_configured(
+def _read_blocks_transcoded_if_configured(
     stream: Readable, layout: XmlFormat, name: str, parser: expat.XMLParserType
 ) -> Iterator[bytes]:
     """Yield the bytes of a file, or with a declared encoding its text in UTF-8, and an empty block at the end."""
@@ -561,7 +567,7 @@ def _blocks_refusing_undeclared_utf_8(block: bytes, stream: Readable, name: str)
         raise RefusedError(message, where=f"{name}:1", hint=DECLARE_UTF_8_HINT, code="encoding_wrong")
 
 
-def _frame(
+def _make_frame(
     rows: list[list[str | None]],
     numbers: Sequence[str | None],
     elements: Sequence[str | None],

@@ -15,12 +15,12 @@ from crossdock.reading.formats.text_decoding import validate_encoding_name
 from crossdock.values.config_base_types import finding_about_key
 
 _NAME = r"[^\W\d][\w.\-]*"
-STEP = rf"(?:{_NAME}:)?{_NAME}"
-_ELEMENT = re.compile(rf"{STEP}(?:/{STEP})*")
-_COLUMN = re.compile(rf"\.|/?(?:{STEP}/)*@?{STEP}")
+STEP_PATTERN = rf"(?:{_NAME}:)?{_NAME}"
+_ELEMENT = re.compile(rf"{STEP_PATTERN}(?:/{STEP_PATTERN})*")
+_COLUMN = re.compile(rf"\.|/?(?:{STEP_PATTERN}/)*@?{STEP_PATTERN}")
 _BUILT_IN = {"xml": "http://www.w3.org/XML/1998/namespace"}
 MAX_STEPS = 32
-BETWEEN = " "
+NAMESPACE_SEPARATOR = " "
 """Comes between the namespace of a name and its local part; no namespace holds it."""
 
 
@@ -34,50 +34,50 @@ class XmlPath(Struct, frozen=True):
         return self.elements[: len(outer)] == outer
 
 
-def checked_path(pattern: re.Pattern[str], form: str, text: str) -> str:
+def validate_xml_path(pattern: re.Pattern[str], form: str, text: str) -> str:
     """Return *text* if it is a path. Raises ValueError."""
     if not pattern.fullmatch(text) or text.count("/") > MAX_STEPS:
         raise ValueError(f"must be {form}, of at most {MAX_STEPS} names")
     return text
 
 
-def check_record_path(text: str) -> str:
+def validate_record_path(text: str) -> str:
     """Return *text* if it is a path of elements from the root. Raises ValueError."""
-    checked_path(_ELEMENT, "a path of elements from the root, such as /Orders/Order", text.removeprefix("/"))
+    validate_xml_path(_ELEMENT, "a path of elements from the root, such as /Orders/Order", text.removeprefix("/"))
     if not text.startswith("/"):
         raise ValueError("must be a path from the root, such as /Orders/Order")
     return text
 
 
-def _checked_rows_path(text: str) -> str:
-    return checked_path(_ELEMENT, "a path of elements inside of the record, such as Lines/Line", text)
+def _validate_rows_path(text: str) -> str:
+    return validate_xml_path(_ELEMENT, "a path of elements inside of the record, such as Lines/Line", text)
 
 
-def _checked_column_path(text: str) -> str:
-    return checked_path(_COLUMN, "a path such as No, @id, Address/City, /Orders/Header/Sent, or a dot", text)
+def _validate_column_path(text: str) -> str:
+    return validate_xml_path(_COLUMN, "a path such as No, @id, Address/City, /Orders/Header/Sent, or a dot", text)
 
 
-def _checked_count_path(text: str) -> str:
+def _validate_count_path(text: str) -> str:
     if not text.startswith("/"):
         raise ValueError("must be a path from the root, such as /Orders/Trailer/Count or /Orders/@count")
-    return _checked_column_path(text)
+    return _validate_column_path(text)
 
 
 class XmlFormat(FileLayout):
     """The layout of an XML file: one document with a list of records. Elements without a declared path are not read."""
 
     kind: Literal["xml"]
-    record: Annotated[str, AfterValidator(check_record_path)]
+    record: Annotated[str, AfterValidator(validate_record_path)]
     """The path of the records from the root, such as ``/Orders/Order``."""
-    columns: Annotated[Mapping[str, Annotated[str, AfterValidator(_checked_column_path)]], Field(min_length=1)]
+    columns: Annotated[Mapping[str, Annotated[str, AfterValidator(_validate_column_path)]], Field(min_length=1)]
     """The columns by name, each with the path of an element or attribute: ``No``, ``@no``, ``Address/City``, ``.`` for
     the text of the record, ``/Orders/Header/Sent`` for a value around the records."""
-    rows: Annotated[str, AfterValidator(_checked_rows_path)] | None = None
+    rows: Annotated[str, AfterValidator(_validate_rows_path)] | None = None
     """The path of elements inside of the record that are a row each, such as ``Lines/Line``. A record without one is
     one row."""
     namespaces: Mapping[str, Annotated[str, Field(min_length=1, pattern=r"^\S+$")]] = {}
     """The namespaces of the prefixes in paths; that of the empty prefix is the one of elements without a prefix."""
-    count: Annotated[str, AfterValidator(_checked_count_path)] | None = None
+    count: Annotated[str, AfterValidator(_validate_count_path)] | None = None
     """The path, from the root, of an element or attribute that states the number of records."""
     trim: bool = True
     """Whether blanks and line ends around values are left out."""
@@ -98,30 +98,30 @@ class XmlFormat(FileLayout):
             return XmlPath(around)
         if last.startswith("@"):
             return XmlPath(
-                (*around, *map(self._with_namespace, elements)), self._with_namespace(last[1:], default=False)
+                (*around, *map(self._name_with_namespace, elements)), self._name_with_namespace(last[1:], default=False)
             )
-        return XmlPath((*around, *map(self._with_namespace, [*elements, last])))
+        return XmlPath((*around, *map(self._name_with_namespace, [*elements, last])))
 
     @property
     def record_path(self) -> tuple[str, ...]:
-        return tuple(map(self._with_namespace, self.record.strip("/").split("/")))
+        return tuple(map(self._name_with_namespace, self.record.strip("/").split("/")))
 
     @property
     def row_element_names(self) -> tuple[str, ...] | None:
         return None if self.rows is None else self.absolute_path(self.rows).elements
 
-    def _with_namespace(self, step: str, *, default: bool = True) -> str:
+    def _name_with_namespace(self, step: str, *, default: bool = True) -> str:
         prefix, _, local = step.rpartition(":")
         if not prefix and not (default and "" in self.namespaces):
             return local
-        return f"{self._all_namespaces[prefix]}{BETWEEN}{local}"
+        return f"{self._all_namespaces[prefix]}{NAMESPACE_SEPARATOR}{local}"
 
     @property
     def _all_namespaces(self) -> dict[str, str]:
         return {**_BUILT_IN, **self.namespaces}
 
     @model_validator(mode="after")
-    def _check_prefixes(self) -> Self:
+    def _raise_if_prefixes_or_names_invalid(self) -> Self:
         for path in (self.record, self.rows or "", self.count or "", *self.columns.values()):
             for prefix in re.findall(rf"({_NAME}):", path):
                 if prefix not in self._all_namespaces:
@@ -130,7 +130,7 @@ class XmlFormat(FileLayout):
         return self
 
     @model_validator(mode="after")
-    def _check_paths(self) -> Self:
+    def _raise_if_paths_conflict(self) -> Self:
         record = self.record_path
         if self.count is not None and self.absolute_path(self.count).is_inside(record):
             raise finding_about_key(("count",), "must be outside of the records")

@@ -13,7 +13,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
 from crossdock.errors import RecordError
-from crossdock.reading.formats.edi_layout import SEGMENT_TAG, read_layouts_in_folder, ready_layout_named
+from crossdock.reading.formats.edi_layout import SEGMENT_TAG, get_ready_layout_or_raise, read_layouts_in_folder
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.writing.files.cell_declarations import Cell, NamedValues, NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
@@ -93,7 +93,7 @@ class EdiContent(RowsContent[EdiRow]):
     def _with_ready_layout(cls, data: Any) -> Any:
         if not isinstance(data, Mapping) or not isinstance(name := data.get("layout"), str):
             return data
-        return {**ready_layout_named(ready_layouts_by_name(), name, cls.model_fields["kind"].annotation), **data}
+        return {**get_ready_layout_or_raise(ready_layouts_by_name(), name, cls.model_fields["kind"].annotation), **data}
 
     @property
     def is_from_ready_layout(self) -> bool:

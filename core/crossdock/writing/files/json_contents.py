@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from crossdock.printable import printable_json
-from crossdock.reading.formats.json_files import checked_path, path_names
+from crossdock.reading.formats.json_files import split_member_path, validate_member_path
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.values.json_paths import MISSING
@@ -22,7 +22,7 @@ from crossdock.writing.files.row_declarations import (
     values_of_all_records,
 )
 
-JsonPath = Annotated[str, AfterValidator(checked_path)]
+JsonPath = Annotated[str, AfterValidator(validate_member_path)]
 _NOTATION = NumberDefaults()
 
 
@@ -108,7 +108,7 @@ class JsonContent(RowsContent[JsonRow]):
     @model_validator(mode="after")
     def _check_options(self) -> Self:
         raise_if_cells_show_record_values("header", iter(self.header.values()))
-        paths = [path_names(path) for path in (self.records, *self.header)]
+        paths = [split_member_path(path) for path in (self.records, *self.header)]
         for number, path in enumerate(paths):
             for other in paths[number + 1 :]:
                 shorter = min(len(path), len(other))
@@ -121,10 +121,10 @@ class JsonContent(RowsContent[JsonRow]):
         scope = values_of_all_records(records, facts, rows=len(rows), lines=len(rows))
         document: Any = [row.json_value(each) for row, each in rows]
         if self.records:
-            document = _with_member_at_path({}, path_names(self.records), document)
+            document = _with_member_at_path({}, split_member_path(self.records), document)
         for path, cell in self.header.items():
             if (value := cell.json_value(scope, _NOTATION)) is not MISSING:
-                document = _with_member_at_path(document, path_names(path), value)
+                document = _with_member_at_path(document, split_member_path(path), value)
         return f"{exact_json_text_or_raise(document)}\n".encode()
 
 

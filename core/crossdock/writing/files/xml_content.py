@@ -26,7 +26,7 @@ from crossdock.writing.files.row_declarations import (
 from crossdock.writing.files.text_encoder import TextEncoder
 
 OWN_TEXT = "."
-_PATH = re.compile(rf"\.|(?:{xml_layout.STEP}/)*@?{xml_layout.STEP}")
+_PATH = re.compile(rf"\.|(?:{xml_layout.STEP_PATTERN}/)*@?{xml_layout.STEP_PATTERN}")
 _PREFIX = re.compile(r"([^/@:]+):")
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
@@ -50,7 +50,7 @@ _REGISTERED_FORMS = ((re.compile(r"cp(125\d)"), r"windows-\1"), (re.compile(r"is
 
 
 def _column_path_or_raise(text: str) -> str:
-    return xml_layout.checked_path(_PATH, "a path such as No, @id, Address/City, or a dot", text)
+    return xml_layout.validate_xml_path(_PATH, "a path such as No, @id, Address/City, or a dot", text)
 
 
 XmlPath = Annotated[str, AfterValidator(_column_path_or_raise)]
@@ -159,7 +159,7 @@ class XmlContent(RowsContent[XmlRow]):
     """A file with one XML document."""
 
     kind: Literal["xml"]
-    record: Annotated[str, AfterValidator(xml_layout.check_record_path)]
+    record: Annotated[str, AfterValidator(xml_layout.validate_record_path)]
     """The path of the records from the root, such as ``/Orders/Order``."""
     header: Mapping[XmlPath, Cell] = {}
     """Values before the records by their paths inside of the root, such as ``@version`` or ``Header/Sent``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from crossdock.reading.formats.edi_layout import ready_layouts
+from crossdock.reading.formats.edi_layout import read_ready_layouts
 from crossdock.reading.formats.guesses.format_guess_and_file_sample import (
     Guess,
     Setting,
@@ -53,7 +53,7 @@ def _make_guess(kinds: Counter[str], kind: str, key: str, *, is_test: bool) -> G
     remarks: list[str] = []
     if not most:
         remarks.append(f"No {what} was found: name what is read.")
-    if f"{kind}/{most}" in ready_layouts():
+    if f"{kind}/{most}" in read_ready_layouts():
         settings.append(Setting("layout", f"{kind}/{most}", basis, notes=notes))
         remarks.append("Compare the ready layout with the sender's guide: crossdock layout show FILE --stream NAME.")
     else:

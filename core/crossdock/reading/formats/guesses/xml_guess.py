@@ -13,7 +13,7 @@ from crossdock.reading.formats.guesses.format_guess_and_file_sample import (
     Setting,
     count_of_total_text,
 )
-from crossdock.reading.formats.xml_layout import BETWEEN
+from crossdock.reading.formats.xml_layout import NAMESPACE_SEPARATOR
 
 _BEGIN = re.compile(rb"\s*(?:\xef\xbb\xbf)?\s*<(?:\?xml|!--|!DOCTYPE|[A-Za-z_])")
 _HTML = re.compile(rb"(?i)<(?:!doctype\s+)?html")
@@ -73,7 +73,7 @@ def guess_xml(sample: Sample) -> Guess | None:
     if not is_xml(sample.data):
         return None
     seen = _DocumentScan()
-    parser = expat.ParserCreate(namespace_separator=BETWEEN)
+    parser = expat.ParserCreate(namespace_separator=NAMESPACE_SEPARATOR)
     parser.buffer_text = True
     parser.StartElementHandler, parser.EndElementHandler = seen.start_element, seen.end_element
     parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = seen.add_text, seen.note_doctype
@@ -134,7 +134,9 @@ def _make_guess(seen: _DocumentScan, record: Path, sample: Sample, remarks: list
 
 
 def _assign_namespace_prefixes(names: Sequence[str]) -> dict[str, str]:
-    found = list(dict.fromkeys(name.partition(BETWEEN)[0] if BETWEEN in name else "" for name in names))
+    found = list(
+        dict.fromkeys(name.partition(NAMESPACE_SEPARATOR)[0] if NAMESPACE_SEPARATOR in name else "" for name in names)
+    )
     uris = [uri for uri in found if uri]
     if len(found) == 1 and uris:
         return {uris[0]: ""}
@@ -143,7 +145,7 @@ def _assign_namespace_prefixes(names: Sequence[str]) -> dict[str, str]:
 
 def _path_step_with_prefix(name: str, spaces: dict[str, str]) -> str:
     mark = "@" if name.startswith("@") else ""
-    uri, between, local = name.removeprefix("@").rpartition(BETWEEN)
+    uri, between, local = name.removeprefix("@").rpartition(NAMESPACE_SEPARATOR)
     prefix = spaces.get(uri, "") if between else ""
     return f"{mark}{prefix}:{local}" if prefix else f"{mark}{local}"
 
@@ -153,9 +155,9 @@ def _absolute_path(path: Path, spaces: dict[str, str]) -> str:
 
 
 def _unused_column_name(path: Path, taken: dict[str, str]) -> str:
-    local = path[-1].removeprefix("@").rpartition(BETWEEN)[2]
+    local = path[-1].removeprefix("@").rpartition(NAMESPACE_SEPARATOR)[2]
     if local in taken:
-        local = f"{path[-2].rpartition(BETWEEN)[2]}_{local}"
+        local = f"{path[-2].rpartition(NAMESPACE_SEPARATOR)[2]}_{local}"
     number, found = 2, local
     while found in taken:
         found, number = f"{local}_{number}", number + 1

@@ -96,7 +96,7 @@ def guess(file: Path, *, as_json: bool) -> int:
 
     Exit codes: 0 a layout is written; 2 no regular file; 4 the file is empty, damaged or of an unknown kind.
     """
-    from crossdock.reading.formats.guesses.file_guess import guess_file, yaml_of
+    from crossdock.reading.formats.guesses.file_guess import format_guess_as_stream_yaml, guess_file
 
     found = guess_file(file)
     if as_json:
@@ -113,11 +113,11 @@ def guess(file: Path, *, as_json: bool) -> int:
                 ],
                 "key": found.key,
                 "remarks": [*found.guess.remarks, *found.remarks],
-                "config": yaml_of(found),
+                "config": format_guess_as_stream_yaml(found),
             }
         )
     else:
-        say(*yaml_of(found).splitlines())
+        say(*format_guess_as_stream_yaml(found).splitlines())
     return 0
 
 

@@ -23,7 +23,7 @@ from tests.unit.formats.layouts import GOOD, ORDERS, layout, lines
 from crossdock.errors import CrossdockError
 from crossdock.reading.formats.file_formats import read_rows
 from crossdock.reading.formats.guesses import file_guess
-from crossdock.reading.formats.guesses.file_guess import guess_file, guess_value_form, yaml_of
+from crossdock.reading.formats.guesses.file_guess import format_guess_as_stream_yaml, guess_file, guess_value_form
 from crossdock.values.raw_rows_and_records import LINE
 
 ITEMS = "".join(f"{n:04};Größe {n};{n}.000,50;{n % 28 + 1:02}.11.2026\r\n" for n in range(1, 60))
@@ -246,7 +246,7 @@ def test_identifiers_are_texts(tmp_path: Path) -> None:
 def test_a_guess_says_what_it_rests_on_and_shows_no_value(tmp_path: Path) -> None:
     """Counts beside each line, what else it may be, and what is refused."""
     path = file(tmp_path, "ITEMS_20261101.csv", f"Artikel;Text;Preis;Datum\n{ITEMS}9;9\n".encode("cp850"))
-    text = yaml_of(guess_file(path))
+    text = format_guess_as_stream_yaml(guess_file(path))
     assert '          delimiter: ";"   # 60 of 61 rows have 4 fields\n' in text
     assert "          encoding: cp850   # it is not UTF-8; 118 of 118 bytes beyond ASCII" in text
     assert "# unsure: it may be cp1252, latin-1" in text
@@ -303,6 +303,6 @@ def test_any_text_has_a_guess_or_is_refused(pieces: list[str], encoding: str, tm
     path.write_bytes("".join(pieces).encode(encoding, "replace"))
     with suppress(CrossdockError):
         found = guess_file(path)
-        stream = yaml.safe_load(yaml_of(found))["connections"]["source"]["streams"]["records"]
+        stream = yaml.safe_load(format_guess_as_stream_yaml(found))["connections"]["source"]["streams"]["records"]
         assert stream["format"] == found.guess.format
         assert stream["key"] == [found.key]

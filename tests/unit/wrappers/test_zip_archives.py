@@ -15,7 +15,7 @@ import pytest
 from tests.servers import require
 from tests.unit.wrappers.unwrapping import contents, refusal
 
-from crossdock.reading.wrappers.wrapper import PassedOver
+from crossdock.reading.wrappers.wrapper import UnreadArchiveMembers
 
 STOCK, PRICES = b"SKU,QTY\n0017,5\n", b"SKU,PRICE\n0017,9.50\n"
 BOTH = {"STOCK.csv": STOCK, "PRICES.csv": PRICES}
@@ -120,7 +120,7 @@ def test_members_are_chosen_by_a_pattern(tmp_path: Path) -> None:
 )
 def test_members_that_are_passed_over_are_told(pattern: str, others: list[str], alike: list[str]) -> None:
     """Among them those that may belong to the chosen ones: their names differ from them in case and digits at most."""
-    found = PassedOver()
+    found = UnreadArchiveMembers()
     data = zipped({"folder/": b"", "STOCK_1.csv": STOCK, **dict.fromkeys(others, STOCK)})
     read = contents(zipped({"a.zip": data}), "zip", {"kind": "zip", "members": pattern}, passed_over=found)
     assert read.keys() == {"out/F/a.zip/STOCK_1.csv"}

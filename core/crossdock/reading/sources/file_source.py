@@ -42,7 +42,7 @@ from crossdock.reading.sources.stream_input_report import ReadFile, listed_names
 from crossdock.reading.sources.waiting_for_late_files import LateError, LateFileWatch, Wait
 from crossdock.reading.transport.file_store import FileStore, RemoteFile
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
-from crossdock.reading.wrappers.wrapper import Part, PassedOver, WrapperSettings
+from crossdock.reading.wrappers.wrapper import NamedFile, UnreadArchiveMembers, WrapperSettings
 from crossdock.state import FileFacts
 from crossdock.values.fixed_decimal_contexts import EXACT
 from crossdock.values.raw_rows_and_records import Again, Empty, Proof, RawBatch, read_arrow_file
@@ -125,8 +125,8 @@ class FileSource:
             open_store,
             run,
         )
-        self._wrapped, self._unwrapped = wrapped, dict[str, Sequence[Part]]()  # by content hash
-        self._passed_over = dict[str, PassedOver]()  # by content hash
+        self._wrapped, self._unwrapped = wrapped, dict[str, Sequence[NamedFile]]()  # by content hash
+        self._passed_over = dict[str, UnreadArchiveMembers]()  # by content hash
         self._stream_ids = stream_ids
         self._manifest, self._archive_to = manifest, archive_to
         self._entries: dict[str, ManifestEntry] = {}  # by content hash
@@ -358,15 +358,15 @@ class FileSource:
         for stream in dict.fromkeys(each.stream for each in self._stream_ids):
             self._run.note(stream, text)
 
-    def _unwrapped_contents(self, facts: FileFacts) -> Sequence[Part]:
+    def _unwrapped_contents(self, facts: FileFacts) -> Sequence[NamedFile]:
         """Return the file as it was delivered, or what is in it, which is unwrapped once in a run."""
         delivered = self._spool.openable_file(facts.content_hash)
         if not self._wrapped:
-            return [Part(facts.name, delivered)]
+            return [NamedFile(facts.name, delivered)]
         if facts.content_hash not in self._unwrapped:
             from crossdock.reading.wrappers.wrapping_and_unwrapping import unwrap_file  # noqa: PLC0415  most files are not wrapped
 
-            folder, clock, passed = self._run.work, self._run.clock.monotonic, PassedOver()
+            folder, clock, passed = self._run.work, self._run.clock.monotonic, UnreadArchiveMembers()
             with os_errors_as_state_errors(folder):
                 found = unwrap_file(
                     delivered, self._wrapped, name=facts.name, folder=folder, clock=clock, passed_over=passed
@@ -451,7 +451,7 @@ class FileSource:
         return listed_names_text(self._passed_over[facts.content_hash].lookalikes)
 
 
-def _has_content(part: Part) -> bool:
+def _has_content(part: NamedFile) -> bool:
     with open_and_unpack_if_gzip(part.content, name=part.name) as stream:
         return bool(stream.read(1))
 

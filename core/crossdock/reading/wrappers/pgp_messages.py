@@ -24,7 +24,7 @@ from typing import Annotated, Any, BinaryIO, Literal, Self
 from pydantic import BeforeValidator, Field
 
 from crossdock.errors import ConfigError, RefusedError
-from crossdock.reading.wrappers.wrapper import BLOCK, Part, WorkFolder, WrapperSettings
+from crossdock.reading.wrappers.wrapper import BLOCK, NamedFile, WorkFolder, WrapperSettings
 from crossdock.values.config_base_types import ConfigModel, ConfigPath, Secret, SecretRef
 from crossdock.values.safe_local_files import read_regular
 
@@ -53,7 +53,7 @@ _OPTIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class GpgFailure:
     message: str
     hint: str = _AGAIN
 
@@ -71,35 +71,35 @@ class GpgResult:
         return {line[0] for line in self.lines}
 
     @cached_property
-    def decryption_failure(self) -> Failure | None:
+    def decryption_failure(self) -> GpgFailure | None:
         if "DECRYPTION_OKAY" in self._status_keywords:
             return None
         if "DECRYPTION_KEY" not in self._status_keywords:
             if "KEY_CONSIDERED" in self._status_keywords:  # it is there, and could not be used
-                return Failure("cannot be decrypted: the passphrase of the key is wrong or missing", _KEY_HINT)
-            return Failure("is encrypted to another key than the declared one", _KEY_HINT)
-        return Failure("was cut or changed after it was encrypted")
+                return GpgFailure("cannot be decrypted: the passphrase of the key is wrong or missing", _KEY_HINT)
+            return GpgFailure("is encrypted to another key than the declared one", _KEY_HINT)
+        return GpgFailure("was cut or changed after it was encrypted")
 
     @cached_property
-    def signature_failure(self) -> Failure | None:
-        failures = [self._failure_of_signature(signature) for signature in self._signatures()]
+    def signature_failure(self) -> GpgFailure | None:
+        failures = [self._failure_of_signature(signature) for signature in self._group_signature_lines()]
         if not failures:
-            return Failure("is not signed", "Ask the sender to sign it; nothing shows who wrote it.")
+            return GpgFailure("is not signed", "Ask the sender to sign it; nothing shows who wrote it.")
         if "BADSIG" in self._status_keywords:
-            return Failure("was changed after it was signed")
+            return GpgFailure("was changed after it was signed")
         return None if None in failures else failures[0]
 
     @cached_property
-    def damage_failure(self) -> Failure | None:
+    def damage_failure(self) -> GpgFailure | None:
         unknown = [line for line in self.lines if line[0] == "ERRSIG"]
         is_other_signer = self.exit_code == 2 and unknown and all(line[6:7] == [_NO_KEY] for line in unknown)
         bad = self._status_keywords & {"NODATA", "UNEXPECTED", "FAILURE", "ERROR", "BADMDC", "DECRYPTION_FAILED"}
         texts = [line for line in self.lines if line[0] == "PLAINTEXT"]
         if (self.exit_code and not is_other_signer) or bad or len(texts) != 1:
-            return Failure("is damaged or followed by other data")
+            return GpgFailure("is damaged or followed by other data")
         return None
 
-    def _signatures(self) -> list[dict[str, Sequence[str]]]:
+    def _group_signature_lines(self) -> list[dict[str, Sequence[str]]]:
         found = list[dict[str, Sequence[str]]]()
         for line in self.lines:
             if line[0] == "NEWSIG":
@@ -108,23 +108,23 @@ class GpgResult:
                 found[-1].setdefault(line[0], line)
         return [each for each in found if each.keys() & {"VALIDSIG", "ERRSIG", "BADSIG"}]
 
-    def _failure_of_signature(self, signature: dict[str, Sequence[str]]) -> Failure | None:
+    def _failure_of_signature(self, signature: dict[str, Sequence[str]]) -> GpgFailure | None:
         if (error := signature.get("ERRSIG")) is not None and error[6:7] == [_NO_KEY]:
-            return Failure(f"is signed by another key than the declared ones, {error[-1]}", _KEY_HINT)
+            return GpgFailure(f"is signed by another key than the declared ones, {error[-1]}", _KEY_HINT)
         valid = signature.get("VALIDSIG", ())
         if len(valid) < 11 or error is not None:
-            return Failure("has a signature that cannot be verified", "Ask the sender to sign with SHA-256.")
+            return GpgFailure("has a signature that cannot be verified", "Ask the sender to sign with SHA-256.")
         if valid[10] not in self.pinned:
-            return Failure(f"is signed by another key than the declared ones, {valid[10]}", _KEY_HINT)
+            return GpgFailure(f"is signed by another key than the declared ones, {valid[10]}", _KEY_HINT)
         if word := next((word for word in _EXPIRED if word in signature), None):
-            return Failure(_EXPIRED[word], "Ask the sender for the key as it is now, or to sign with another.")
+            return GpgFailure(_EXPIRED[word], "Ask the sender for the key as it is now, or to sign with another.")
         if valid[8] in _WEAK:
-            return Failure(f"is signed with {_WEAK[valid[8]]}, which can be forged", "Ask the sender for SHA-256.")
-        return None if "GOODSIG" in signature else Failure("has a signature that cannot be verified")
+            return GpgFailure(f"is signed with {_WEAK[valid[8]]}, which can be forged", "Ask the sender for SHA-256.")
+        return None if "GOODSIG" in signature else GpgFailure("has a signature that cannot be verified")
 
 
 @dataclass(slots=True)
-class Keyring:
+class TemporaryKeyring:
     """Keys in a folder of their own, as long as the context is open.
 
     Args:
@@ -183,7 +183,7 @@ class Keyring:
             )
         self._pinned.update(line[2] for line in found)
 
-    def trust_only(self, fingerprints: Collection[str]) -> None:
+    def trust_only_fingerprints(self, fingerprints: Collection[str]) -> None:
         """Let only *fingerprints* count, if there are some. Raises ConfigError if one is in no file."""
         if missing := sorted(set(fingerprints) - self._pinned):
             raise ConfigError(
@@ -358,7 +358,7 @@ class PgpSettings(WrapperSettings):
         paths = [each for each in self.signed_by if isinstance(each, Path)]
         return paths, frozenset(each for each in self.signed_by if isinstance(each, str))
 
-    def check_settings_for_reading(self) -> None:
+    def raise_unless_usable_for_reading(self) -> None:
         if self.decrypt is None and not self.signed_by:
             raise ValueError("pgp: give decrypt, signed_by or both")
         if self.encrypt_to or self.sign_with or self.armor:
@@ -366,7 +366,7 @@ class PgpSettings(WrapperSettings):
         if self.signed_by and not self.signer_files_and_allowed_fingerprints[0]:
             raise ValueError("pgp.signed_by: a fingerprint needs a file with its public key beside it")
 
-    def check_settings_for_writing(self) -> None:
+    def raise_unless_usable_for_writing(self) -> None:
         if self.sign_with is None and not self.encrypt_to:
             raise ValueError("pgp: give encrypt_to, sign_with or both")
         if self.decrypt or self.signed_by:
@@ -377,32 +377,32 @@ class PgpWrapper:
     settings, wrapping_description, file_name_ending = PgpSettings, "a PGP message", ".pgp"
 
     def recognizes_head(self, head: bytes) -> bool:
-        return _BEGIN.match(head.lstrip()) is not None or _begins_with_packet(head)
+        return _BEGIN.match(head.lstrip()) is not None or _is_packet_start(head)
 
-    def unwrap(self, part: Part, settings: PgpSettings, work_folder: WorkFolder) -> Iterator[Part]:
+    def unwrap(self, part: NamedFile, settings: PgpSettings, work_folder: WorkFolder) -> Iterator[NamedFile]:
         meter = work_folder.make_unpacking_meter(settings, part, "bytes of PGP")
-        with part.content.open("rb") as file, _without_armor(file, part.name, work_folder) as binary:
+        with part.content.open("rb") as file, _open_without_armor(file, part.name, work_folder) as binary:
             size = file.seek(0, 2)
             if binary is not None:
-                _check_packets(binary, part.name, is_encrypted=settings.decrypt is not None)
+                _raise_if_packets_wrong(binary, part.name, is_encrypted=settings.decrypt is not None)
             elif settings.decrypt is not None:
                 raise _refusal("is signed as clear text, and not encrypted as declared", part.name, _CORRECT)
-            with _keyring(settings, work_folder.folder) as keys:
+            with _open_keyring_of_settings(settings, work_folder.folder) as keys:
 
                 def blocks() -> Iterator[bytes]:
                     for block in keys.decrypted_blocks(binary or file, most_s=settings.max_s):
-                        meter.count_and_check_limits(block, size)
+                        meter.count_and_raise_if_over_limits(block, size)
                         yield block
-                    meter.check_time()
+                    meter.raise_if_over_time()
 
                 path = work_folder.write_file(blocks())
-                if failure := _first_failure(keys.result, settings):
+                if failure := _find_first_failure(keys.result, settings):
                     path.unlink()
                     raise _refusal(failure.message, part.name, failure.hint)
         yield replace(part, content=path)
 
-    def wrap(self, part: Part, settings: PgpSettings, work_folder: WorkFolder) -> Path:
-        with Keyring(work_folder.folder) as keys, part.content.open("rb") as file:
+    def wrap(self, part: NamedFile, settings: PgpSettings, work_folder: WorkFolder) -> Path:
+        with TemporaryKeyring(work_folder.folder) as keys, part.content.open("rb") as file:
             signer = None
             if settings.sign_with is not None:
                 signer = keys.add_secret_key(settings.sign_with.key, settings.sign_with.passphrase)
@@ -413,18 +413,18 @@ class PgpWrapper:
 
 
 @contextmanager
-def _keyring(settings: PgpSettings, folder: Path) -> Iterator[Keyring]:
-    with Keyring(folder) as keys:
+def _open_keyring_of_settings(settings: PgpSettings, folder: Path) -> Iterator[TemporaryKeyring]:
+    with TemporaryKeyring(folder) as keys:
         if settings.decrypt is not None:
             keys.add_secret_key(settings.decrypt.key, settings.decrypt.passphrase)
         paths, fingerprints = settings.signer_files_and_allowed_fingerprints
         for path in paths:
             keys.add_trusted_keys(path)
-        keys.trust_only(fingerprints)
+        keys.trust_only_fingerprints(fingerprints)
         yield keys
 
 
-def _first_failure(result: GpgResult, settings: PgpSettings) -> Failure | None:
+def _find_first_failure(result: GpgResult, settings: PgpSettings) -> GpgFailure | None:
     if settings.decrypt is not None and (failure := result.decryption_failure):
         return failure
     if settings.signed_by and (failure := result.signature_failure):
@@ -436,15 +436,15 @@ def _refusal(message: str, name: str, hint: str = _AGAIN) -> RefusedError:
     return RefusedError(f"the PGP message {message}", where=name, hint=hint, code="pgp_message_refused")
 
 
-def _begins_with_packet(head: bytes) -> bool:
+def _is_packet_start(head: bytes) -> bool:
     try:
-        tag, _, _ = _packet_header(head)
+        tag, _, _ = _parse_packet_header(head)
     except (IndexError, ValueError):
         return False
     return tag in _LETTERS
 
 
-def _packet_header(data: bytes) -> tuple[int, int, int | None]:
+def _parse_packet_header(data: bytes) -> tuple[int, int, int | None]:
     """Return tag, length of the header and length of the body of a packet (RFC 9580, 4.2).
 
     The length is None if the body comes in parts, of which the length is in the header, and -1 up to the end.
@@ -473,26 +473,26 @@ def _big_endian_number(data: bytes, length: int) -> int:
     return int.from_bytes(data[:length])
 
 
-def _packet_tags(message: BinaryIO) -> Iterator[int]:
-    """Yield the tags of the outermost packets and pass over their bodies. Errors are those of `_packet_header`."""
+def _read_packet_tags(message: BinaryIO) -> Iterator[int]:
+    """Yield the tags of the outermost packets and pass over their bodies. Errors are those of `_parse_packet_header`."""
     size, at = message.seek(0, 2), 0
     while at < size:
         message.seek(at)
-        tag, header, length = _packet_header(message.read(6))
+        tag, header, length = _parse_packet_header(message.read(6))
         yield tag
         at += header
         while length is None:
             message.seek(at)
             at += 1 + (1 << (_big_endian_number(message.read(1), 1) & 0x1F))
             message.seek(at)
-            _, header, length = _packet_header(b"\xc0" + message.read(5))
+            _, header, length = _parse_packet_header(b"\xc0" + message.read(5))
             at += header - 1
         at = size if length < 0 else at + length
         if at > size:
             raise IndexError
 
 
-def _check_packets(message: BinaryIO, name: str, *, is_encrypted: bool) -> None:
+def _raise_if_packets_wrong(message: BinaryIO, name: str, *, is_encrypted: bool) -> None:
     """Refuse what is no message, or not of the declared kind; GnuPG is silent about some of what follows a message."""
     found = _packet_kinds_as_letters(message, name)
     for pattern, text, hint in _FAULTS[is_encrypted]:
@@ -505,7 +505,7 @@ def _check_packets(message: BinaryIO, name: str, *, is_encrypted: bool) -> None:
 def _packet_kinds_as_letters(message: BinaryIO, name: str) -> str:
     found = ""
     try:
-        for tag in _packet_tags(message):
+        for tag in _read_packet_tags(message):
             found += "" if tag in _MARKERS else _LETTERS.get(tag, "?")
             if len(found) > _MAX_PACKETS:
                 raise _refusal("has too many packets", name)
@@ -517,7 +517,7 @@ def _packet_kinds_as_letters(message: BinaryIO, name: str) -> str:
 
 
 @contextmanager
-def _without_armor(file: BinaryIO, name: str, work_folder: WorkFolder) -> Iterator[BinaryIO | None]:
+def _open_without_armor(file: BinaryIO, name: str, work_folder: WorkFolder) -> Iterator[BinaryIO | None]:
     """Open the message without its ASCII armor; None if it is text with a signature below it."""
     begin = _BEGIN.match(file.read(_MAX_ARMOR_LINE).lstrip())
     file.seek(0)
@@ -525,10 +525,10 @@ def _without_armor(file: BinaryIO, name: str, work_folder: WorkFolder) -> Iterat
         yield file
         return
     if begin[1] != b"MESSAGE":
-        _check_end_line_is_last(file, _END_OF_TEXT, name)
+        _raise_unless_end_line_is_last(file, _END_OF_TEXT, name)
         yield None
         return
-    path = work_folder.write_file(_dearmored(file, name))
+    path = work_folder.write_file(_decode_armor(file, name))
     try:
         with path.open("rb") as message:
             yield message
@@ -536,7 +536,7 @@ def _without_armor(file: BinaryIO, name: str, work_folder: WorkFolder) -> Iterat
         path.unlink()
 
 
-def _check_end_line_is_last(file: BinaryIO, end: bytes, name: str) -> None:
+def _raise_unless_end_line_is_last(file: BinaryIO, end: bytes, name: str) -> None:
     """Refuse what goes on behind the line *end*, or lacks it: GnuPG passes over text around a message."""
     is_over = False
     while line := file.readline(_MAX_LINE):
@@ -547,7 +547,7 @@ def _check_end_line_is_last(file: BinaryIO, end: bytes, name: str) -> None:
         raise _refusal("is cut", name)
 
 
-def _dearmored(file: BinaryIO, name: str) -> Iterator[bytes]:
+def _decode_armor(file: BinaryIO, name: str) -> Iterator[bytes]:
     while not _BEGIN.match(file.readline(_MAX_ARMOR_LINE).lstrip()):
         pass
     while file.readline(_MAX_ARMOR_LINE).strip():
@@ -556,15 +556,15 @@ def _dearmored(file: BinaryIO, name: str) -> Iterator[bytes]:
     while (line := file.readline(_MAX_ARMOR_LINE).strip()) and not line.startswith((b"=", b"-")):
         text, at = text + line, file.tell()
         whole = len(text) // 4 * 4
-        yield _decoded_base64(text[:whole], name)
+        yield _decode_base64_or_raise(text[:whole], name)
         text = text[whole:]
     if text:
         raise _refusal("is cut", name)
     file.seek(at)
-    _check_end_line_is_last(file, _END, name)
+    _raise_unless_end_line_is_last(file, _END, name)
 
 
-def _decoded_base64(text: bytes, name: str) -> bytes:
+def _decode_base64_or_raise(text: bytes, name: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except ValueError as error:

@@ -22,8 +22,8 @@ from pydantic import Field
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.reading.wrappers.wrapper import (
     BLOCK,
+    NamedFile,
     Openable,
-    Part,
     Readable,
     UnpackingMeter,
     WorkFolder,
@@ -93,7 +93,7 @@ class CompressionFormat(Struct, frozen=True):
     memory_error: str = "\0"  # in the text of an error of its decoder
 
 
-def _zstd_module() -> Any:
+def _import_zstd_or_raise() -> Any:
     """Return the module `compression.zstd` of Python 3.14, or its backport."""
     for name in ("compression.zstd", "backports.zstd"):
         try:
@@ -105,7 +105,7 @@ def _zstd_module() -> Any:
 
 
 def _zstd_decoder() -> Decoder:
-    zstd = _zstd_module()
+    zstd = _import_zstd_or_raise()
     decoder: Decoder = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _MAX_WINDOW_LOG})
     return decoder
 
@@ -130,7 +130,7 @@ XZ = CompressionFormat(
     memory_error="Memory usage limit",
 )
 ZSTD = CompressionFormat(
-    "zstd", _is_zstd, _zstd_decoder, lambda: (_zstd_module().ZstdError,), memory_error="too much memory"
+    "zstd", _is_zstd, _zstd_decoder, lambda: (_import_zstd_or_raise().ZstdError,), memory_error="too much memory"
 )
 
 
@@ -156,16 +156,16 @@ class UnpackedStream:
 
     def read(self, size: int, /) -> bytes:
         data = bytearray()
-        while len(data) < size and (part := self._next_content(size - len(data))):
+        while len(data) < size and (part := self._unpack_next_content(size - len(data))):
             data += part
-            self._meter.count_and_check_limits(part, self._read)
+            self._meter.count_and_raise_if_over_limits(part, self._read)
         return bytes(data)
 
-    def _next_content(self, size: int) -> bytes:
-        while not self._member.eof or self._begin_member():
+    def _unpack_next_content(self, size: int) -> bytes:
+        while not self._member.eof or self._begin_next_member():
             chunk = self._take_packed() if self._member.needs_input else b""
             at_end = not chunk and self._member.needs_input
-            data = self._decompressed(chunk, size)
+            data = self._decompress_or_raise(chunk, size)
             self._next = self._member.unused_data if self._member.eof else b""
             if data:
                 self._idle = 0
@@ -174,7 +174,7 @@ class UnpackedStream:
                 hint = "The file was truncated or is still being written: fetch it again."
                 message = f"the {self._packing.name} data ends before its end marker"
                 raise RefusedError(message, where=self._name, hint=hint, code="file_cut")
-            self._count_idle_bytes(len(chunk) - len(self._next))
+            self._count_idle_bytes_or_raise(len(chunk) - len(self._next))
         return b""
 
     def _take_packed(self) -> bytes:
@@ -186,7 +186,7 @@ class UnpackedStream:
         self._read += len(block)
         return block
 
-    def _decompressed(self, chunk: bytes, size: int) -> bytes:
+    def _decompress_or_raise(self, chunk: bytes, size: int) -> bytes:
         try:
             return self._member.decompress(chunk, size)
         except self._packing.errors() as error:
@@ -196,13 +196,13 @@ class UnpackedStream:
                 raise RefusedError(message, where=self._name, hint=hint, code="file_too_large") from error
             raise self._corrupt_error() from error
 
-    def _begin_member(self) -> bool:
+    def _begin_next_member(self) -> bool:
         while not (rest := self._next.lstrip(b"\0") if self._packing.padded else self._next):
-            self._count_idle_bytes(len(self._next))
+            self._count_idle_bytes_or_raise(len(self._next))
             self._next = self._read_packed()
             if not self._next:
                 return False
-        self._count_idle_bytes(len(self._next) - len(rest))
+        self._count_idle_bytes_or_raise(len(self._next) - len(rest))
         self._next = rest if len(rest) > 5 else rest + self._read_packed()
         if not self._packing.magic(self._next):
             raise self._corrupt_error()
@@ -212,9 +212,9 @@ class UnpackedStream:
         self._member = self._packing.decoder()
         return True
 
-    def _count_idle_bytes(self, number: int) -> None:
+    def _count_idle_bytes_or_raise(self, number: int) -> None:
         self._idle += number
-        self._meter.check_time()
+        self._meter.raise_if_over_time()
         if self._idle > MAX_IDLE:
             what = f"consecutive bytes of {self._packing.name} that unpack to nothing"
             raise self._meter.limit_error(f"holds more than {MAX_IDLE:,} {what}")
@@ -275,14 +275,14 @@ class StreamWrapper(Struct, frozen=True):
     def recognizes_head(self, head: bytes) -> bool:
         return self.packing.magic(head)
 
-    def unwrap(self, part: Part, settings: StreamSettings, work_folder: WorkFolder) -> Iterator[Part]:
+    def unwrap(self, part: NamedFile, settings: StreamSettings, work_folder: WorkFolder) -> Iterator[NamedFile]:
         meter = work_folder.make_unpacking_meter(settings, part, f"bytes of {self.packing.name}")
         with part.content.open("rb") as packed:
             stream = UnpackedStream(packed, self.packing, meter, name=part.name, max_members=settings.max_members)
             path = work_folder.write_file(read_blocks(stream))
         yield replace(part, content=path)
 
-    def wrap(self, part: Part, settings: StreamSettings, work_folder: WorkFolder) -> Path:
+    def wrap(self, part: NamedFile, settings: StreamSettings, work_folder: WorkFolder) -> Path:
         del settings
         with part.content.open("rb") as file:
             return work_folder.write_file(self._compressed_blocks(file))
@@ -295,12 +295,12 @@ class StreamWrapper(Struct, frozen=True):
 
 
 def _zstd_compressor() -> Compressor:
-    zstd = _zstd_module()
+    zstd = _import_zstd_or_raise()
     compressor: Compressor = zstd.ZstdCompressor(options={zstd.CompressionParameter.checksum_flag: 1})
     return compressor
 
 
-STREAMS = {
+STREAM_WRAPPERS = {
     "gzip": StreamWrapper(GzipSettings, GZIP, ".gz", lambda: zlib.compressobj(wbits=_GZIP)),
     "bz2": StreamWrapper(Bz2Settings, BZ2, ".bz2", bz2.BZ2Compressor),
     "xz": StreamWrapper(XzSettings, XZ, ".xz", lzma.LZMACompressor),

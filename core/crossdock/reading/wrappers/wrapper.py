@@ -56,7 +56,7 @@ class UnpackingMeter:
         self._total = self._lines = 0
         self.before = 0
 
-    def count_and_check_limits(self, data: bytes, packed: int) -> None:
+    def count_and_raise_if_over_limits(self, data: bytes, packed: int) -> None:
         """Count *data*, which came out of *packed* bytes of the present member together with what came before.
 
         Raises:
@@ -72,9 +72,9 @@ class UnpackingMeter:
         if self._lines > FREE_LINES + MAX_LINES_PER_BYTE * packed:
             allowed = f"The limit is {FREE_LINES:,} lines and {MAX_LINES_PER_BYTE} for each byte."
             raise self.limit_error(f"{packed:,} {self._what} unpack to {self._lines:,} lines and more", allowed)
-        self.check_time()
+        self.raise_if_over_time()
 
-    def check_time(self) -> None:
+    def raise_if_over_time(self) -> None:
         if self._clock and self._clock() > self._until:
             raise self.limit_error("unpacking it takes too long", f"The limit is {self._limits.max_s:g} s (max_s).")
 
@@ -108,7 +108,7 @@ class InMemoryFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class NamedFile:
     """A file, or one of the files that it holds; *name* is then ARCHIVE/MEMBER.
 
     *member_time* is the local time of change that an archive states, as numbers from the year on; it has no zone.
@@ -119,7 +119,7 @@ class Part:
     member_time: tuple[int, ...] = ()
 
 
-class PassedOver(msgspec.Struct):
+class UnreadArchiveMembers(msgspec.Struct):
     """The names of members of archives that were not read, each as ARCHIVE/MEMBER.
 
     `lookalikes` are those among them whose names are so like the chosen ones that they may belong to them.
@@ -137,10 +137,10 @@ class WrapperSettings(UnpackingLimits):
         """What decides which records are read, which excludes keys and limits."""
         return {}
 
-    def check_settings_for_reading(self) -> None:
+    def raise_unless_usable_for_reading(self) -> None:
         """Raise ValueError if files cannot be read with these settings."""
 
-    def check_settings_for_writing(self) -> None:
+    def raise_unless_usable_for_writing(self) -> None:
         """Raise ValueError if files cannot be written with these settings."""
 
 
@@ -156,7 +156,7 @@ class WorkFolder:
 
     folder: Path
     clock: Callable[[], float] = field(default=time.monotonic)
-    passed_over: PassedOver = field(default_factory=PassedOver)
+    passed_over: UnreadArchiveMembers = field(default_factory=UnreadArchiveMembers)
 
     def write_file(self, blocks: Iterable[bytes]) -> Path:
         """Write *blocks* to a new private file. It is removed if they cannot be read to their end."""
@@ -170,7 +170,7 @@ class WorkFolder:
             raise
         return path
 
-    def make_unpacking_meter(self, limits: WrapperSettings, part: Part, what: str) -> UnpackingMeter:
+    def make_unpacking_meter(self, limits: WrapperSettings, part: NamedFile, what: str) -> UnpackingMeter:
         return UnpackingMeter(limits, name=part.name, what=what, clock=self.clock)
 
 
@@ -196,7 +196,7 @@ class Wrapper(Protocol[S_contra]):
     def recognizes_head(self, head: bytes) -> bool:
         """Return whether a file that begins with *head* (at least 64 bytes, or all of it) looks wrapped so."""
 
-    def unwrap(self, part: Part, settings: S_contra, work_folder: WorkFolder) -> Iterator[Part]:
+    def unwrap(self, part: NamedFile, settings: S_contra, work_folder: WorkFolder) -> Iterator[NamedFile]:
         """Yield the files in *part*, whose head `recognizes_head` accepts, in memory of a fixed size.
 
         Nothing may act on a file before the iterator has ended: damage, for example, is found at the end.
@@ -206,7 +206,7 @@ class Wrapper(Protocol[S_contra]):
             ConfigError: If a key is missing or wrong, or a program that is needed is not there.
         """
 
-    def wrap(self, part: Part, settings: S_contra, work_folder: WorkFolder) -> Path:
+    def wrap(self, part: NamedFile, settings: S_contra, work_folder: WorkFolder) -> Path:
         """Return a new file in the folder of *work_folder* with *part* in it."""
 
 

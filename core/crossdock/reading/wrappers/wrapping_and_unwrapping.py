@@ -15,12 +15,12 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from crossdock.errors import RefusedError
 from crossdock.reading.wrappers.pgp_messages import PgpWrapper
-from crossdock.reading.wrappers.stream_compression import STREAMS
+from crossdock.reading.wrappers.stream_compression import STREAM_WRAPPERS
 from crossdock.reading.wrappers.wrapper import (
     InMemoryFile,
+    NamedFile,
     Openable,
-    Part,
-    PassedOver,
+    UnreadArchiveMembers,
     WorkFolder,
     Wrapper,
     WrapperSettings,
@@ -30,7 +30,7 @@ from crossdock.reading.wrappers.zip_archives import ZipWrapper
 
 MAX_DEPTH = 2
 _HEAD = 64
-WRAPPERS: Mapping[str, Wrapper[Any]] = {**STREAMS, "zip": ZipWrapper(), "pgp": PgpWrapper()}
+WRAPPERS: Mapping[str, Wrapper[Any]] = {**STREAM_WRAPPERS, "zip": ZipWrapper(), "pgp": PgpWrapper()}
 
 
 def _kind_of_layer(value: Any) -> Any:
@@ -54,22 +54,22 @@ else:
 """The settings of one wrapper; its kind alone stands for the defaults."""
 
 
-def _check_layers_for_reading(layers: tuple[WrapperSettings, ...]) -> tuple[WrapperSettings, ...]:
+def _validate_layers_for_reading(layers: tuple[WrapperSettings, ...]) -> tuple[WrapperSettings, ...]:
     for layer in layers:
-        layer.check_settings_for_reading()
+        layer.raise_unless_usable_for_reading()
     return layers
 
 
-def _check_layers_for_writing(layers: tuple[WrapperSettings, ...]) -> tuple[WrapperSettings, ...]:
+def _validate_layers_for_writing(layers: tuple[WrapperSettings, ...]) -> tuple[WrapperSettings, ...]:
     for layer in layers:
-        layer.check_settings_for_writing()
+        layer.raise_unless_usable_for_writing()
     return layers
 
 
 _Layers = Annotated[tuple[Layer, ...], Field(min_length=1, max_length=MAX_DEPTH)]
-Wrapped = Annotated[_Layers, AfterValidator(_check_layers_for_reading)]
+Wrapped = Annotated[_Layers, AfterValidator(_validate_layers_for_reading)]
 """What files that are read are wrapped in, the outermost first."""
-WrappedIn = Annotated[_Layers, AfterValidator(_check_layers_for_writing)]
+WrappedIn = Annotated[_Layers, AfterValidator(_validate_layers_for_writing)]
 """What files that are written are wrapped in, the outermost first."""
 
 
@@ -80,8 +80,8 @@ def unwrap_file(
     name: str,
     folder: Path,
     clock: Callable[[], float] = time.monotonic,
-    passed_over: PassedOver | None = None,
-) -> Sequence[Part]:
+    passed_over: UnreadArchiveMembers | None = None,
+) -> Sequence[NamedFile]:
     """Take a file out of *layers*, the outermost first, into new private files below *folder*.
 
     Args:
@@ -98,7 +98,7 @@ def unwrap_file(
         ConfigError: If a key is missing or wrong, or a program or library that is needed is not there.
     """
     own = Path(tempfile.mkdtemp(prefix="unwrapped-", dir=folder))
-    delivered, work_folder = Part(name, content), WorkFolder(own, clock, passed_over or PassedOver())
+    delivered, work_folder = NamedFile(name, content), WorkFolder(own, clock, passed_over or UnreadArchiveMembers())
     parts = [delivered]
     try:
         for layer in layers:
@@ -109,7 +109,7 @@ def unwrap_file(
                     assert isinstance(part.content, Path)
                     part.content.unlink()
         for part in parts:
-            _refuse_undeclared_inner_gzip(part, layers)
+            _raise_if_undeclared_inner_gzip(part, layers)
     except BaseException:
         shutil.rmtree(own, ignore_errors=True)  # the error above counts; the run removes its folder
         raise
@@ -136,7 +136,7 @@ def wrap_file(content: bytes | Path, layers: Sequence[WrapperSettings], *, name:
     for layer in reversed(layers):
         wrapper, inner = WRAPPERS[_kind_of_layer(layer)], path
         try:
-            path = wrapper.wrap(Part(name, inner), layer, work_folder)
+            path = wrapper.wrap(NamedFile(name, inner), layer, work_folder)
         finally:
             inner.unlink()
         name += wrapper.file_name_ending
@@ -148,8 +148,8 @@ def wrapped_name_ending(layers: Sequence[WrapperSettings]) -> str:
     return "".join(WRAPPERS[_kind_of_layer(layer)].file_name_ending for layer in reversed(layers))
 
 
-def _unwrap_one_layer(part: Part, layer: WrapperSettings, work_folder: WorkFolder) -> Iterator[Part]:
-    wrapper, head = WRAPPERS[_kind_of_layer(layer)], _first_bytes(part)
+def _unwrap_one_layer(part: NamedFile, layer: WrapperSettings, work_folder: WorkFolder) -> Iterator[NamedFile]:
+    wrapper, head = WRAPPERS[_kind_of_layer(layer)], _read_first_bytes(part)
     if not wrapper.recognizes_head(head):
         found = next((other.wrapping_description for other in WRAPPERS.values() if other.recognizes_head(head)), None)
         is_what = "is empty" if not head else f"is {found}" if found else "does not begin so"
@@ -163,14 +163,14 @@ def _unwrap_one_layer(part: Part, layer: WrapperSettings, work_folder: WorkFolde
     yield from wrapper.unwrap(part, layer, work_folder)
 
 
-def _refuse_undeclared_inner_gzip(part: Part, layers: Sequence[WrapperSettings]) -> None:
+def _raise_if_undeclared_inner_gzip(part: NamedFile, layers: Sequence[WrapperSettings]) -> None:
     """Refuse gzip once more, which would be unpacked unasked. What else it may be is for the format to say."""
-    if WRAPPERS["gzip"].recognizes_head(_first_bytes(part)):
+    if WRAPPERS["gzip"].recognizes_head(_read_first_bytes(part)):
         declared = ", ".join(str(_kind_of_layer(layer)) for layer in layers)
         hint = f"Declare wrapped: [{declared}, gzip], or ask the sender."
         raise RefusedError("the file in it is packed with gzip", where=part.name, hint=hint, code="format_wrong")
 
 
-def _first_bytes(part: Part) -> bytes:
+def _read_first_bytes(part: NamedFile) -> bytes:
     with part.content.open("rb") as file:
         return file.read(_HEAD)

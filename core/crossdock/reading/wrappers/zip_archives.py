@@ -31,20 +31,20 @@ from crossdock.printable import printable
 from crossdock.reading.wrappers.stream_compression import CompressionFormat, UnpackedStream, ZlibDecoder
 from crossdock.reading.wrappers.wrapper import (
     BLOCK,
-    Part,
-    PassedOver,
+    NamedFile,
     Readable,
     UnpackingMeter,
+    UnreadArchiveMembers,
     WorkFolder,
     WrapperSettings,
     read_blocks,
 )
 from crossdock.values.config_base_types import SecretRef
 
-METHOD = 99
-HEADER_ID = 0x9901
+AES_METHOD = 99
+AES_HEADER_ID = 0x9901
 _ITERATIONS = 1000
-_VERIFIER, MAC = 2, 10
+_VERIFIER, MAC_BYTES = 2, 10
 _AES_BLOCK = 16
 
 
@@ -61,14 +61,14 @@ class AesHeader(Struct, frozen=True):
 
     @property
     def overhead_bytes(self) -> int:
-        return self.salt_bytes + _VERIFIER + MAC
+        return self.salt_bytes + _VERIFIER + MAC_BYTES
 
 
 def parse_aes_header(extra: bytes) -> AesHeader | None:
     while len(extra) >= 4:
         kind, size = int.from_bytes(extra[:2], "little"), int.from_bytes(extra[2:4], "little")
         data, extra = extra[4 : 4 + size], extra[4 + size :]
-        if kind == HEADER_ID and len(data) == 7 and data[2:4] == b"AE" and 1 <= data[4] <= 3 and data[0] in {1, 2}:
+        if kind == AES_HEADER_ID and len(data) == 7 and data[2:4] == b"AE" and 1 <= data[4] <= 3 and data[0] in {1, 2}:
             return AesHeader(data[0] == 1, data[4], int.from_bytes(data[5:7], "little"))
     return None
 
@@ -78,7 +78,7 @@ def aes_extra_field(method: int) -> bytes:
     return b"\x01\x99\x07\x00\x02\x00AE\x03" + method.to_bytes(2, "little")
 
 
-class MemberCipher:
+class AesMemberCipher:
     """The key stream and the HMAC of one member. Data is handled in order, in blocks of any size."""
 
     def __init__(self, password: bytes, salt: bytes) -> None:
@@ -101,7 +101,7 @@ class MemberCipher:
         return found
 
     def mac(self) -> bytes:
-        return self._hmac.digest()[:MAC]
+        return self._hmac.digest()[:MAC_BYTES]
 
     def _apply_key_stream(self, data: bytes) -> bytes:
         """Combine *data* with the key stream: blocks that count up from 1, in little-endian order."""
@@ -115,9 +115,9 @@ class MemberCipher:
         return (int.from_bytes(data, "little") ^ int.from_bytes(stream, "little")).to_bytes(len(data), "little")
 
 
-def encrypt_member(password: bytes, blocks: Iterable[bytes]) -> Iterator[bytes]:
+def encrypt_member_blocks(password: bytes, blocks: Iterable[bytes]) -> Iterator[bytes]:
     salt = secrets.token_bytes(16)
-    cipher = MemberCipher(password, salt)
+    cipher = AesMemberCipher(password, salt)
     yield salt + cipher.verifier
     for block in blocks:
         yield cipher.encrypted(block)
@@ -156,7 +156,7 @@ class ZipSettings(WrapperSettings):
     def settings_that_choose_records(self) -> Mapping[str, Any]:
         return {} if self.members is None else {"members": self.members}
 
-    def check_settings_for_writing(self) -> None:
+    def raise_unless_usable_for_writing(self) -> None:
         if self.members is not None:
             raise ValueError("zip.members: is for files that are read")
 
@@ -167,28 +167,28 @@ class ZipWrapper:
     def recognizes_head(self, head: bytes) -> bool:
         return head.startswith((_LOCAL, _END))
 
-    def unwrap(self, part: Part, settings: ZipSettings, work_folder: WorkFolder) -> Iterator[Part]:
+    def unwrap(self, part: NamedFile, settings: ZipSettings, work_folder: WorkFolder) -> Iterator[NamedFile]:
         password = settings.password.reveal().encode() if settings.password else None
         meter = work_folder.make_unpacking_meter(settings, part, "bytes of zip")
-        with part.content.open("rb") as file, _check_and_open_archive(file, part.name) as archive:
-            chosen = _check_and_choose_members(archive.infolist(), settings, part.name)
+        with part.content.open("rb") as file, _open_archive_or_raise(file, part.name) as archive:
+            chosen = _choose_members_or_raise(archive.infolist(), settings, part.name)
             if settings.members is not None:
                 _add_members_passed_over(
                     archive.infolist(), chosen, settings.members, part.name, work_folder.passed_over
                 )
-            _refuse_overlapping_members(archive, part.name)
+            _raise_if_members_overlap(archive, part.name)
             for member in chosen:
-                opened = _Member(file, member, f"{part.name}/{member.filename}", password)
+                opened = _ZipMember(file, member, f"{part.name}/{member.filename}", password)
                 content = work_folder.write_file(opened.unpack_and_check(meter))
-                yield Part(opened.name, content, member.date_time)
+                yield NamedFile(opened.name, content, member.date_time)
                 meter.before += member.compress_size
 
-    def wrap(self, part: Part, settings: ZipSettings, work_folder: WorkFolder) -> Path:
+    def wrap(self, part: NamedFile, settings: ZipSettings, work_folder: WorkFolder) -> Path:
         """Return an archive with one member, which has the name of *part*."""
         with part.content.open("rb") as file:
             if settings.password is not None:
                 return work_folder.write_file(
-                    _encrypt_into_archive(file, part.name, settings.password.reveal().encode())
+                    _encrypt_file_into_archive(file, part.name, settings.password.reveal().encode())
                 )
             path, info = work_folder.write_file(()), zipfile.ZipInfo(part.name, _DATE)
             info.compress_type = zipfile.ZIP_DEFLATED
@@ -205,8 +205,8 @@ class ZipWrapper:
 
 
 @contextmanager
-def _check_and_open_archive(file: BinaryIO, name: str) -> Iterator[zipfile.ZipFile]:
-    _check_end_and_list_length(file, name)
+def _open_archive_or_raise(file: BinaryIO, name: str) -> Iterator[zipfile.ZipFile]:
+    _raise_if_end_or_list_wrong(file, name)
     try:
         archive = zipfile.ZipFile(file)
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError, EOFError, struct.error) as error:
@@ -217,7 +217,7 @@ def _check_and_open_archive(file: BinaryIO, name: str) -> Iterator[zipfile.ZipFi
         yield archive
 
 
-def _check_end_and_list_length(file: BinaryIO, name: str) -> None:
+def _raise_if_end_or_list_wrong(file: BinaryIO, name: str) -> None:
     """Check the length of the list of members, which its reader holds in memory (APPNOTE.TXT, 4.3.14 to 4.3.16)."""
     size = file.seek(0, 2)
     start = max(0, size - _END_BYTES - 0xFFFF - _LOCATOR_BYTES)
@@ -253,7 +253,7 @@ def _check_end_and_list_length(file: BinaryIO, name: str) -> None:
         raise RefusedError(message, where=name, hint="Ask the sender for several archives.", code="file_damaged")
 
 
-def _check_and_choose_members(
+def _choose_members_or_raise(
     members: Sequence[zipfile.ZipInfo], settings: ZipSettings, name: str
 ) -> list[zipfile.ZipInfo]:
     counted = Counter(member.filename for member in members)
@@ -312,7 +312,7 @@ def _add_members_passed_over(
     chosen: Sequence[zipfile.ZipInfo],
     pattern: str,
     archive: str,
-    passed_over: PassedOver,
+    passed_over: UnreadArchiveMembers,
 ) -> None:
     names = {member.filename for member in chosen}
     alike = set(map(_without_case_and_digits, names))
@@ -330,7 +330,7 @@ def _without_case_and_digits(name: str) -> str:
     return re.sub("[0-9]", "", name.lower())
 
 
-def _refuse_overlapping_members(archive: zipfile.ZipFile, name: str) -> None:
+def _raise_if_members_overlap(archive: zipfile.ZipFile, name: str) -> None:
     """Refuse members that share bytes, as those of bombs do."""
     ends, members = 0, sorted(archive.infolist(), key=lambda each: each.header_offset)
     for member in members:
@@ -346,10 +346,10 @@ def _refuse_overlapping_members(archive: zipfile.ZipFile, name: str) -> None:
         )
 
 
-class _Member:
+class _ZipMember:
     def __init__(self, file: BinaryIO, member: zipfile.ZipInfo, name: str, password: bytes | None) -> None:
         self._file, self._info, self.name, self._password = file, member, printable(name), password
-        self._aes = self._checked_aes_header()
+        self._aes = self._aes_header_or_raise()
         method = self._aes.method if self._aes else member.compress_type
         if method not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
             hint = "Ask the sender for the method deflate, which every program has."
@@ -357,26 +357,26 @@ class _Member:
         self._is_packed = method == zipfile.ZIP_DEFLATED
 
     def unpack_and_check(self, meter: UnpackingMeter) -> Iterator[bytes]:
-        self._check_header_and_seek_data()
-        section = _Section(self._file, self._info.compress_size, self._refusal)
+        self._verify_header_and_seek_data()
+        section = _FileSection(self._file, self._info.compress_size, self._refusal)
         raw = self._decrypted_section(section, self._aes) if self._aes else section
         content: Readable = UnpackedStream(raw, _RAW_DEFLATE, meter, name=self.name) if self._is_packed else raw
         size = checksum = 0
         while block := content.read(BLOCK):
             size, checksum = size + len(block), zlib.crc32(block, checksum)
             if not self._is_packed:
-                meter.count_and_check_limits(block, size)
+                meter.count_and_raise_if_over_limits(block, size)
             if size > self._info.file_size:
                 break
             yield block
         if size != self._info.file_size or raw.read(1):
             raise self._refusal(f"is not {self._info.file_size:,} bytes long, as the archive says", _AGAIN)
-        if isinstance(raw, _Decrypted):
-            raw.check_mac()
+        if isinstance(raw, _DecryptedSection):
+            raw.raise_if_mac_wrong()
         if (self._aes is None or self._aes.has_crc) and checksum != self._info.CRC:
             raise self._refusal("has another checksum than the archive says", _AGAIN)
 
-    def _checked_aes_header(self) -> AesHeader | None:
+    def _aes_header_or_raise(self) -> AesHeader | None:
         flags = self._info.flag_bits
         if not flags & _ENCRYPTED:
             if self._password is not None:
@@ -386,14 +386,14 @@ class _Member:
         if self._password is None:
             hint = "Declare wrapped: [{kind: zip, password: env:NAME}]."
             raise self._refusal("is encrypted, and no password is declared", hint)
-        found = parse_aes_header(self._info.extra) if self._info.compress_type == METHOD else None
+        found = parse_aes_header(self._info.extra) if self._info.compress_type == AES_METHOD else None
         if found is None or flags & (_STRONG | _MASKED):
             raise self._refusal("is encrypted, but not with AES", "Ask the sender for AES-256, which is safe.")
         if found.overhead_bytes > self._info.compress_size:
             raise self._refusal("is cut", _AGAIN)
         return found
 
-    def _check_header_and_seek_data(self) -> None:
+    def _verify_header_and_seek_data(self) -> None:
         """Go to the data, behind a header that says the same as the list of members."""
         info = self._info
         self._file.seek(info.header_offset)
@@ -410,18 +410,18 @@ class _Member:
             raise self._refusal("has another name, size or checksum in its header than in the list of members", _AGAIN)
         self._file.seek(extra_bytes, 1)
 
-    def _decrypted_section(self, raw: _Section, header: AesHeader) -> _Decrypted:
+    def _decrypted_section(self, raw: _FileSection, header: AesHeader) -> _DecryptedSection:
         assert self._password is not None
-        cipher = MemberCipher(self._password, raw.read(header.salt_bytes))
+        cipher = AesMemberCipher(self._password, raw.read(header.salt_bytes))
         if not hmac.compare_digest(raw.read(len(cipher.verifier)), cipher.verifier):
             raise self._refusal("cannot be decrypted: the password is wrong", "Correct the secret, or ask the sender.")
-        return _Decrypted(raw, cipher, self._refusal)
+        return _DecryptedSection(raw, cipher, self._refusal)
 
     def _refusal(self, message: str, hint: str) -> RefusedError:
         return RefusedError(f"the member {message}", where=self.name, hint=hint, code="archive_members_wrong")
 
 
-class _Section:
+class _FileSection:
     """The next *size* bytes of a file."""
 
     def __init__(self, file: BinaryIO, size: int, refused: Callable[[str, str], RefusedError]) -> None:
@@ -436,22 +436,22 @@ class _Section:
         return data
 
 
-class _Decrypted:
-    def __init__(self, raw: _Section, cipher: MemberCipher, refused: Callable[[str, str], RefusedError]) -> None:
+class _DecryptedSection:
+    def __init__(self, raw: _FileSection, cipher: AesMemberCipher, refused: Callable[[str, str], RefusedError]) -> None:
         self._raw, self._cipher, self._refused = raw, cipher, refused
 
     def read(self, size: int, /) -> bytes:
-        return self._cipher.decrypted(self._raw.read(min(size, self._raw.left - MAC)))
+        return self._cipher.decrypted(self._raw.read(min(size, self._raw.left - MAC_BYTES)))
 
-    def check_mac(self) -> None:
-        if not hmac.compare_digest(self._raw.read(MAC), self._cipher.mac()):
+    def raise_if_mac_wrong(self) -> None:
+        if not hmac.compare_digest(self._raw.read(MAC_BYTES), self._cipher.mac()):
             raise self._refused("was changed after it was encrypted, or the password is wrong", _AGAIN)
 
 
-def _encrypt_into_archive(file: BinaryIO, name: str, password: bytes) -> Iterator[bytes]:
+def _encrypt_file_into_archive(file: BinaryIO, name: str, password: bytes) -> Iterator[bytes]:
     """Yield an archive with one encrypted member, whose sizes follow its data (APPNOTE.TXT, 4.3.9)."""
     raw_name, extra = name.encode(), aes_extra_field(zipfile.ZIP_DEFLATED)
-    fixed = (51, _ENCRYPTED | _SIZES_FOLLOW | _UTF_8, METHOD, 0, (1 << 5) | 1)
+    fixed = (51, _ENCRYPTED | _SIZES_FOLLOW | _UTF_8, AES_METHOD, 0, (1 << 5) | 1)
     yield _HEADER.pack(_LOCAL, *fixed, 0, 0, 0, len(raw_name), len(extra)) + raw_name + extra
     size = packed = 0
 
@@ -463,7 +463,7 @@ def _encrypt_into_archive(file: BinaryIO, name: str, password: bytes) -> Iterato
             yield compressor.compress(block)
         yield compressor.flush()
 
-    for block in encrypt_member(password, deflated()):
+    for block in encrypt_member_blocks(password, deflated()):
         packed += len(block)
         yield block
     if max(size, packed) >= _IN_ZIP_64:

@@ -8,7 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from crossdock.reading.formats.guesses.format_guess_and_file_sample import Guess, Setting, count_of_total_text
+from crossdock.reading.formats.guesses.format_guess_and_file_sample import (
+    FormatGuess,
+    GuessedSetting,
+    count_of_total_text,
+)
 from crossdock.reading.formats.limited_process import cell_errors_as_file_refusals
 from crossdock.reading.formats.parquet_and_arrow_files import ArrowReader, ParquetReader
 from crossdock.reading.formats.parquet_and_arrow_reader_process import FLOAT, NESTED
@@ -31,7 +35,7 @@ def may_be_sheet(data: bytes) -> bool:
     return data.startswith(_ARCHIVE) or bool(_WORKBOOK.match(data))
 
 
-def guess_columnar_or_sheet(path: Path, head: bytes) -> Guess:
+def guess_columnar_or_sheet(path: Path, head: bytes) -> FormatGuess:
     """Return the guess for a Parquet, an Arrow or a sheet file that begins with *head*. Raises RefusedError."""
     for reader in _COLUMNAR:
         if head.startswith(reader.begin):
@@ -39,26 +43,26 @@ def guess_columnar_or_sheet(path: Path, head: bytes) -> Guess:
     return _guess_sheet(path, head)
 
 
-def _guess_columnar(path: Path, reader: ParquetReader | ArrowReader) -> Guess:
+def _guess_columnar(path: Path, reader: ParquetReader | ArrowReader) -> FormatGuess:
     types, faults, rows = reader.types_faults_and_row_count(path, name=path.name)
     nested = [name for name, (_, message, _) in faults.items() if message == NESTED]
     floats = [name for name, (_, message, _) in faults.items() if message == FLOAT]
     left_out = [name for name in faults if name not in nested]
     states = "its footer states" if reader.kind == "parquet" else "its record batches have"
-    settings = [Setting("kind", reader.kind, f"{states} {rows:,} rows")]
+    settings = [GuessedSetting("kind", reader.kind, f"{states} {rows:,} rows")]
     if left_out:
         kept = [name for name in types if name not in left_out]
         notes = [f"{name} is not read: {faults[name][1]}" for name in left_out]
         if floats:
             notes.append(f"floats: [{', '.join(floats)}]   # and in columns, if they hold no amounts; ask for decimals")
-        settings.append(Setting("columns", kept, "those that are read exactly", notes=notes))
+        settings.append(GuessedSetting("columns", kept, "those that are read exactly", notes=notes))
     if nested:
         basis = f"{count_of_total_text(len(nested), len(types), 'column')} have lists or objects"
-        settings.append(Setting("objects", True, basis))
-    return Guess(settings)
+        settings.append(GuessedSetting("objects", True, basis))
+    return FormatGuess(settings)
 
 
-def _guess_sheet(path: Path, head: bytes) -> Guess:
+def _guess_sheet(path: Path, head: bytes) -> FormatGuess:
     check_sheet_library_installed(path.name)
     with (
         cell_errors_as_file_refusals(path.name),
@@ -67,16 +71,18 @@ def _guess_sheet(path: Path, head: bytes) -> Guess:
     ):
         rows = [row for row, _ in zip(cells.rows, range(_MOST_ROWS), strict=False)]
         sheets, title = cells.visible_sheet_count, cells.title
-    settings = [Setting("kind", "sheet", "it begins as a workbook of Excel or OpenDocument")]
+    settings = [GuessedSetting("kind", "sheet", "it begins as a workbook of Excel or OpenDocument")]
     notes = [f'unsure: there are {sheets} sheets; sheet: "*" reads all as one table'] if sheets > 1 else []
-    settings.append(Setting("sheet", title if sheets > 1 else 1, f"the first of {sheets}", notes=notes))
+    settings.append(GuessedSetting("sheet", title if sheets > 1 else 1, f"the first of {sheets}", notes=notes))
     settings += _header_row_settings(rows)
     if head.startswith(_OLD_SHEET):
-        settings.append(Setting("error_cells", "empty", "errors in cells can only be found in xlsx and ods files"))
-    return Guess(settings)
+        settings.append(
+            GuessedSetting("error_cells", "empty", "errors in cells can only be found in xlsx and ods files")
+        )
+    return FormatGuess(settings)
 
 
-def _header_row_settings(rows: Sequence[Sequence[Any]]) -> list[Setting]:
+def _header_row_settings(rows: Sequence[Sequence[Any]]) -> list[GuessedSetting]:
     widths = [len([cell for cell in row if cell != ""]) for row in rows]
     if not any(widths):
         return []
@@ -84,9 +90,12 @@ def _header_row_settings(rows: Sequence[Sequence[Any]]) -> list[Setting]:
     first = next(number for number, each in enumerate(widths) if each >= width)
     settings = []
     if first:
-        settings.append(Setting("skip_rows", first, f"{first} rows before it have fewer than {width} cells"))
+        settings.append(GuessedSetting("skip_rows", first, f"{first} rows before it have fewer than {width} cells"))
     header = [cell for cell in rows[first] if cell != ""]
     if not all(isinstance(cell, str) for cell in header):
         names = [f"F{number}" for number in range(1, len(rows[first]) + 1)]
-        settings += [Setting("header", False, "its first row has numbers or dates"), Setting("names", names)]
+        settings += [
+            GuessedSetting("header", False, "its first row has numbers or dates"),
+            GuessedSetting("names", names),
+        ]
     return settings

@@ -12,8 +12,8 @@ from msgspec import Struct, structs
 
 from crossdock.reading.formats.file_formats import validate_column_names
 from crossdock.reading.formats.guesses.format_guess_and_file_sample import (
-    Guess,
-    Setting,
+    FormatGuess,
+    GuessedSetting,
     TextSample,
     count_of_total_text,
 )
@@ -50,7 +50,7 @@ class _Parsed(Struct, frozen=True):
     """In thousandths: rows of the usual width, less cells that are odd, and a little for more fields."""
 
 
-def guess_delimited(sample: TextSample) -> Guess | None:
+def guess_delimited(sample: TextSample) -> FormatGuess | None:
     """Return the guess for a table with delimiters, or None if no character separates fields."""
     typed = _guess_record_types(sample)
     if typed is not None:
@@ -70,20 +70,20 @@ def guess_delimited(sample: TextSample) -> Guess | None:
     if not found:
         return None
     best = max(found, key=lambda each: each.score)
-    return _make_guess(sample, best, found)
+    return _make_delimited_guess(sample, best, found)
 
 
-def guess_single_column(sample: TextSample) -> Guess:
+def guess_single_column(sample: TextSample) -> FormatGuess:
     """Return the guess for lines without any delimiter: one column."""
     lines = [[line] for line in sample.lines]
     delimiter = next((each for each in ("\t", "|", "\x1f") if each not in sample.text), "\x1f")
-    quote = [Setting("quote", None, "quotes are inside of lines")] if '"' in sample.text else []
+    quote = [GuessedSetting("quote", None, "quotes are inside of lines")] if '"' in sample.text else []
     remark = (
         "No character separates fields in most lines: each line is one column. It may have fixed positions: crossdock"
         " layout show FILE shows its lines below a ruler."
     )
-    settings = [Setting("delimiter", delimiter, "no line has it"), *quote, sample.encoding]
-    return Guess([*settings, *_header_settings(lines, 1, 0)], (remark,))
+    settings = [GuessedSetting("delimiter", delimiter, "no line has it"), *quote, sample.encoding]
+    return FormatGuess([*settings, *_header_settings(lines, 1, 0)], (remark,))
 
 
 def _split_rows(text: str, delimiter: str, quote: str | None) -> list[list[str]]:
@@ -132,30 +132,30 @@ def _cell_contains_other_delimiter(cell: str) -> bool:
     return bool(_MARK.search(cell)) and not _NUMERIC.fullmatch(cell)
 
 
-def _make_guess(sample: TextSample, best: _Parsed, found: Sequence[_Parsed]) -> Guess:
+def _make_delimited_guess(sample: TextSample, best: _Parsed, found: Sequence[_Parsed]) -> FormatGuess:
     rows = [row for row in best.rows[best.first :] if row]
     basis = f"{count_of_total_text(best.usual, len(rows), 'row')} have {best.width} fields"
     others = sorted(
         {each.delimiter for each in found if each.delimiter != best.delimiter and each.score > best.score - _NEAR}
     )
     notes = [f"unsure: {_delimiter_text(each)} separates fields in as many rows" for each in others]
-    settings = [Setting("delimiter", best.delimiter, basis, notes=notes)]
+    settings = [GuessedSetting("delimiter", best.delimiter, basis, notes=notes)]
     if best.quote is None and '"' in sample.text:
-        settings.append(Setting("quote", None, "quotes stand inside of fields, and do not enclose them"))
+        settings.append(GuessedSetting("quote", None, "quotes stand inside of fields, and do not enclose them"))
     settings.append(sample.encoding)
     body, trailer = _split_off_trailer(sample, best, rows)
     settings += _header_settings(body, best.width, best.first)
     if trailer is not None:
         settings.append(trailer)
     settings += _refusal_settings_for_irregular_rows(best, body)
-    return Guess(settings)
+    return FormatGuess(settings)
 
 
 def _delimiter_text(delimiter: str) -> str:
     return "tab" if delimiter == "\t" else repr(delimiter)
 
 
-def _header_settings(rows: Sequence[Sequence[str]], width: int, skipped: int) -> list[Setting]:
+def _header_settings(rows: Sequence[Sequence[str]], width: int, skipped: int) -> list[GuessedSetting]:
     first, others = rows[0], [row for row in rows[1:] if len(row) == width]
     numbers = sum(_is_name_above_digits(first[n], [row[n] for row in others]) for n in range(width))
     basis = (
@@ -163,20 +163,24 @@ def _header_settings(rows: Sequence[Sequence[str]], width: int, skipped: int) ->
         if numbers
         else "it has names, each once"
     )
-    skipping = [Setting("skip_lines", skipped, "lines before it have another number of fields")] if skipped else []
+    skipping = (
+        [GuessedSetting("skip_lines", skipped, "lines before it have another number of fields")] if skipped else []
+    )
     if _is_header(first, others):
         notes = [] if numbers else ["unsure: if the first line is a row, declare header: false and names"]
-        return [*skipping, Setting("header", True, basis, notes=notes)]
+        return [*skipping, GuessedSetting("header", True, basis, notes=notes)]
     if numbers and width > 1:  # names, of which some are missing or there twice
         named = {number: cell.strip() for number, cell in enumerate(first, 1)}
         once = [cell for cell in named.values() if cell and list(named.values()).count(cell) == 1]
         names = [cell if cell in once else f"F{number}" for number, cell in named.items()]
-        skip = Setting("skip_lines", skipped + 1, "the first row names the columns, but some have no name, or the same")
-        return [skip, Setting("header", False), Setting("names", names, basis)]
+        skip = GuessedSetting(
+            "skip_lines", skipped + 1, "the first row names the columns, but some have no name, or the same"
+        )
+        return [skip, GuessedSetting("header", False), GuessedSetting("names", names, basis)]
     names = [f"F{number}" for number in range(1, width + 1)]
     note = "unsure: if the first line names the columns, leave out header and names"
-    header = Setting("header", False, "the first row looks like the others", notes=(note,))
-    return [*skipping, header, Setting("names", names)]
+    header = GuessedSetting("header", False, "the first row looks like the others", notes=(note,))
+    return [*skipping, header, GuessedSetting("names", names)]
 
 
 def _is_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
@@ -206,7 +210,7 @@ def _is_name_above_digits(name: str, cells: Sequence[str]) -> bool:
 
 def _split_off_trailer(
     sample: TextSample, best: _Parsed, rows: Sequence[Sequence[str]]
-) -> tuple[Sequence[Sequence[str]], Setting | None]:
+) -> tuple[Sequence[Sequence[str]], GuessedSetting | None]:
     if not sample.is_whole or len(rows) < 3 or len(rows[-1]) == best.width or not _CODE.fullmatch(rows[-1][0].strip()):
         return rows, None
     *before, last = rows
@@ -218,22 +222,22 @@ def _split_off_trailer(
                 value["count"] = number
                 if included:
                     value["count_includes"] = included
-                return before, Setting("trailer", value, f"{basis}; field {number} is the number of rows")
-    return (rows, None) if last[0].strip().isdigit() else (before, Setting("trailer", value, basis))
+                return before, GuessedSetting("trailer", value, f"{basis}; field {number} is the number of rows")
+    return (rows, None) if last[0].strip().isdigit() else (before, GuessedSetting("trailer", value, basis))
 
 
-def _refusal_settings_for_irregular_rows(best: _Parsed, rows: Sequence[Sequence[str]]) -> list[Setting]:
+def _refusal_settings_for_irregular_rows(best: _Parsed, rows: Sequence[Sequence[str]]) -> list[GuessedSetting]:
     short = sum(len(row) < best.width for row in rows)
     long = sum(len(row) > best.width for row in rows)
     settings = []
     blank = sum(not row for row in best.rows[best.first :])
     if blank:
         note = "blank_lines: skip   # would leave them out; at_end those at the end of the file"
-        settings.append(Setting("blank_lines", "refuse", f"{blank:,} blank", notes=(note,)))
+        settings.append(GuessedSetting("blank_lines", "refuse", f"{blank:,} blank", notes=(note,)))
     if short:
         note = "short_lines: pad   # would read them as if empty fields followed"
         settings.append(
-            Setting(
+            GuessedSetting(
                 "short_lines",
                 "refuse",
                 f"{count_of_total_text(short, len(rows), 'row')} have fewer fields",
@@ -243,14 +247,14 @@ def _refusal_settings_for_irregular_rows(best: _Parsed, rows: Sequence[Sequence[
     if long:
         note = "long_lines: drop_empty   # would read those after which only empty fields follow"
         settings.append(
-            Setting(
+            GuessedSetting(
                 "long_lines", "refuse", f"{count_of_total_text(long, len(rows), 'row')} have more fields", notes=(note,)
             )
         )
     return settings
 
 
-def _guess_record_types(sample: TextSample) -> Guess | None:
+def _guess_record_types(sample: TextSample) -> FormatGuess | None:
     """Return a guess with types of records, if the first field is one of some codes, each with its number of fields."""
     found = []
     for delimiter in _DELIMITERS[:5]:
@@ -278,12 +282,12 @@ def _guess_record_types(sample: TextSample) -> Guess | None:
     members = {code: count_of_total_text(count, len(rows), "line") for code, count in codes.items()}
     basis = f"the first field is one of {len(codes)} codes, each with its own number of fields"
     note = "parent: TYPE in a type repeats the columns of the last record of that type; counts states control totals"
-    return Guess(
+    return FormatGuess(
         (
-            Setting("delimiter", delimiter, count_of_total_text(len(rows), len(rows), "line") + " have it"),
+            GuessedSetting("delimiter", delimiter, count_of_total_text(len(rows), len(rows), "line") + " have it"),
             sample.encoding,
-            Setting("record_types", types, basis, members, (note,)),
-            Setting("records", codes.most_common(1)[0][0], "it is there most often"),
+            GuessedSetting("record_types", types, basis, members, (note,)),
+            GuessedSetting("records", codes.most_common(1)[0][0], "it is there most often"),
         )
     )
 

@@ -6,8 +6,8 @@ import codecs
 
 from crossdock.reading.formats.file_kind_and_encoding_mismatch import detect_unmarked_utf_16
 from crossdock.reading.formats.guesses.format_guess_and_file_sample import (
-    Sample,
-    Setting,
+    FileSample,
+    GuessedSetting,
     TextSample,
     count_of_total_text,
 )
@@ -34,7 +34,7 @@ def is_ebcdic(data: bytes) -> bool:
     return 100 * text > _MOSTLY * len(part) and text > 2 * letters and 100 * plain < (100 - _MOSTLY) * len(part)
 
 
-def guess_encoding_and_decode(sample: Sample) -> TextSample:
+def guess_encoding_and_decode(sample: FileSample) -> TextSample:
     """Decode the whole lines of *sample*."""
     setting = _guess_encoding(sample)
     text = (
@@ -46,26 +46,26 @@ def guess_encoding_and_decode(sample: Sample) -> TextSample:
     return TextSample(text, setting, sample.is_whole)
 
 
-def _guess_encoding(sample: Sample) -> Setting:
+def _guess_encoding(sample: FileSample) -> GuessedSetting:
     data = sample.data
     for mark, (name, _) in BYTE_ORDER_MARKS.items():
         if data.startswith(mark):
-            return Setting("encoding", name, "the file begins with its byte order mark")
+            return GuessedSetting("encoding", name, "the file begins with its byte order mark")
     if (form := detect_unmarked_utf_16(data)) is not None:
-        return Setting("encoding", form, "every other byte is X'00'")
+        return GuessedSetting("encoding", form, "every other byte is X'00'")
     high = sum(byte >= 0x80 for byte in data)
     if not high:
-        return Setting("encoding", "utf-8", "all bytes are ASCII, which is the same in most encodings")
+        return GuessedSetting("encoding", "utf-8", "all bytes are ASCII, which is the same in most encodings")
     try:
         codecs.getincrementaldecoder("utf-8")("strict").decode(data, final=sample.is_whole)
     except UnicodeDecodeError:
         return _guess_encoding_unless_utf_8(data, high)
-    return Setting("encoding", "utf-8", f"{high:,} bytes beyond ASCII, and all are UTF-8")
+    return GuessedSetting("encoding", "utf-8", f"{high:,} bytes beyond ASCII, and all are UTF-8")
 
 
-def _guess_encoding_unless_utf_8(data: bytes, high: int) -> Setting:
+def _guess_encoding_unless_utf_8(data: bytes, high: int) -> GuessedSetting:
     if _is_shift_jis(data):
-        return Setting("encoding", "shift_jis", "it is not UTF-8, and reads as kana and kanji")
+        return GuessedSetting("encoding", "shift_jis", "it is not UTF-8, and reads as kana and kanji")
     found = {name: _count_non_ascii_beside_letters(data, name) for name in _OTHERS}
     best = max(_OTHERS, key=lambda name: found[name])
     basis = (
@@ -73,7 +73,7 @@ def _guess_encoding_unless_utf_8(data: bytes, high: int) -> Setting:
         "letters"
     )
     others = ", ".join(name for name in _OTHERS if name != best)
-    return Setting("encoding", best, basis, notes=(f"unsure: it may be {others}; look at words with accents",))
+    return GuessedSetting("encoding", best, basis, notes=(f"unsure: it may be {others}; look at words with accents",))
 
 
 def _is_shift_jis(data: bytes) -> bool:

@@ -29,13 +29,13 @@ from crossdock.reading.formats.guesses.edi_guess import guess_edi
 from crossdock.reading.formats.guesses.encoding_guess import guess_encoding_and_decode
 from crossdock.reading.formats.guesses.fixed_width_guess import guess_fixed_width, guess_mainframe
 from crossdock.reading.formats.guesses.format_guess_and_file_sample import (
-    Guess,
-    Sample,
-    Setting,
+    FileSample,
+    FormatGuess,
+    GuessedSetting,
     TextSample,
     count_of_total_text,
 )
-from crossdock.reading.formats.guesses.json_guess import guess_json, is_json
+from crossdock.reading.formats.guesses.json_guess import guess_json, is_json_document
 from crossdock.reading.formats.guesses.xml_guess import guess_xml
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.values.raw_rows_and_records import JSON, LINE, REFUSED
@@ -197,8 +197,8 @@ def _make_number_form(
 SAMPLE_BYTES = 1 << 20
 """How much of a file is looked at, unpacked."""
 _MOST_ROWS = 5_000
-_BYTES: Sequence[Callable[[Sample], Guess | None]] = (guess_mainframe, guess_xml)
-_TEXTS: Sequence[Callable[[TextSample], Guess | None]] = (guess_edi, guess_delimited, guess_fixed_width)
+_BYTES: Sequence[Callable[[FileSample], FormatGuess | None]] = (guess_mainframe, guess_xml)
+_TEXTS: Sequence[Callable[[TextSample], FormatGuess | None]] = (guess_edi, guess_delimited, guess_fixed_width)
 _DIGIT_RUNS = re.compile(r"\d{2,}")
 _CONTROLS = "\t\n\x1c\x1d\x1e\x1f"  # some of which separate fields and rows
 _KEY = re.compile(
@@ -222,7 +222,7 @@ class FileGuess(Struct, frozen=True):
     name: str
     folder: str
     files: str
-    guess: Guess
+    guess: FormatGuess
     seen: str
     remarks: Sequence[str]
     columns: Mapping[str, ValueForm]
@@ -243,12 +243,12 @@ def guess_file(path: Path) -> FileGuess:
         if is_columnar_or_sheet(head)
         else _read_sample_and_guess(path, head)
     )
-    trial = _read_with_guess(path, guess)
+    trial = _try_reading_with_guess(path, guess)
     if not trial.is_read and (other := _copy_of_guess_without_quotes(guess)) is not None:
-        again = _read_with_guess(path, other)
+        again = _try_reading_with_guess(path, other)
         guess, trial = (other, again) if again.is_read else (guess, trial)
-    columns = {name: _guess_value_form(name, cells) for name, cells in trial.cells.items()}
-    key, basis = _guess_key(trial, guess)
+    columns = {name: _guess_value_form_unless_identifier(name, cells) for name, cells in trial.cells.items()}
+    key, basis = _guess_key_column(trial, guess)
     rows = trial.rows
     seen = f"the first {size:,} bytes" if not rows else "one row" if rows == 1 else f"the first {rows:,} rows"
     remarks = [*trial.remarks, *_remarks_about_lists(trial)]
@@ -256,17 +256,17 @@ def guess_file(path: Path) -> FileGuess:
     return FileGuess(path.name, str(path.parent), files, guess, seen, remarks, columns, key, basis)
 
 
-def _guess_value_form(name: str, cells: Sequence[str]) -> ValueForm:
+def _guess_value_form_unless_identifier(name: str, cells: Sequence[str]) -> ValueForm:
     found = guess_value_form(cells)
     if found.keys.get("as") in {"integer", "decimal"} and _KEY.fullmatch(name):
         return ValueForm({}, f"{found.basis} are numbers, but by its name it identifies something: a text")
     return found
 
 
-def _read_sample_and_guess(path: Path, head: bytes) -> tuple[Guess, int]:
+def _read_sample_and_guess(path: Path, head: bytes) -> tuple[FormatGuess, int]:
     with open_and_unpack_if_gzip(path, name=path.name) as stream:
         data = stream.read(SAMPLE_BYTES)
-        sample = Sample(data, is_whole=not stream.read(1))
+        sample = FileSample(data, is_whole=not stream.read(1))
     if not data:
         raise RefusedError(
             "the file is empty", where=path.name, hint="Fetch it again, or ask the sender.", code="file_empty"
@@ -275,11 +275,11 @@ def _read_sample_and_guess(path: Path, head: bytes) -> tuple[Guess, int]:
         return guess_columnar_or_sheet(path, head), path.stat().st_size
     guess = _guess_format_of_sample(sample, path.name)
     if not data.startswith(head[:2]):
-        guess = Guess(guess.settings, (*guess.remarks, "The file is packed, and is unpacked as it is read."))
+        guess = FormatGuess(guess.settings, (*guess.remarks, "The file is packed, and is unpacked as it is read."))
     return guess, len(data)
 
 
-def _guess_format_of_sample(sample: Sample, name: str) -> Guess:
+def _guess_format_of_sample(sample: FileSample, name: str) -> FormatGuess:
     for guess_bytes in _BYTES:
         if (found := guess_bytes(sample)) is not None:
             return found
@@ -292,7 +292,7 @@ def _guess_format_of_sample(sample: Sample, name: str) -> Guess:
         raise RefusedError("is neither text nor a file of a known kind", where=name, hint=hint, code="format_wrong")
     if (found := guess_json(text)) is not None:
         return found
-    if is_json(text):
+    if is_json_document(text):
         hint = "Ask for a list of objects, or for a table."
         raise RefusedError("is JSON without a list of objects", where=name, hint=hint, code="format_wrong")
     for guess_text in _TEXTS:
@@ -301,7 +301,7 @@ def _guess_format_of_sample(sample: Sample, name: str) -> Guess:
     return guess_single_column(text)
 
 
-class _Trial(Struct, frozen=True):
+class _TrialReading(Struct, frozen=True):
     """The first rows of a file as its guessed layout reads them, whether there is an error, and what to say of it."""
 
     cells: Mapping[str, list[str]]
@@ -311,11 +311,13 @@ class _Trial(Struct, frozen=True):
     lists: Sequence[str] = ()
 
 
-def _read_with_guess(path: Path, guess: Guess) -> _Trial:
+def _try_reading_with_guess(path: Path, guess: FormatGuess) -> _TrialReading:
     try:
         layout: FileFormat = _FORMATS.validate_python(guess.format)
     except (ValidationError, ConfigError):
-        return _Trial({}, 0, is_read=False, remarks=["The layout is not complete: crossdock check says what it lacks."])
+        return _TrialReading(
+            {}, 0, is_read=False, remarks=["The layout is not complete: crossdock check says what it lacks."]
+        )
     frames, is_part, refusal = list[pl.DataFrame](), False, ""
     try:
         found = read_rows(path, layout, name=path.name, batch_rows=_MOST_ROWS)
@@ -334,16 +336,16 @@ def _read_with_guess(path: Path, guess: Guess) -> _Trial:
     else:
         remark = f"The whole file is read so: {rows:,} row{'s' * (rows != 1)}."
     cells, lists = _cells_by_column(pl.concat(frames).head(_MOST_ROWS)) if frames else ({}, [])
-    return _Trial(cells, rows, not refusal, [remark], lists)
+    return _TrialReading(cells, rows, not refusal, [remark], lists)
 
 
-def _copy_of_guess_without_quotes(guess: Guess) -> Guess | None:
+def _copy_of_guess_without_quotes(guess: FormatGuess) -> FormatGuess | None:
     """Return the same guess of a delimited file, but with quotes as ordinary characters."""
     if "delimiter" not in guess.format or "quote" in guess.format:
         return None
-    quote = Setting("quote", None, "with quotes around fields the file is refused")
+    quote = GuessedSetting("quote", None, "with quotes around fields the file is refused")
     first, *rest = guess.settings
-    return Guess((first, quote, *rest), guess.remarks)
+    return FormatGuess((first, quote, *rest), guess.remarks)
 
 
 def _cells_by_column(rows: pl.DataFrame) -> tuple[Mapping[str, list[str]], Sequence[str]]:
@@ -373,13 +375,13 @@ def _json_member_paths_and_texts(value: Any, path: str) -> Iterator[tuple[str, s
         yield path, value or ""
 
 
-def _remarks_about_lists(trial: _Trial) -> Sequence[str]:
+def _remarks_about_lists(trial: _TrialReading) -> Sequence[str]:
     return (
         [f"Lists: {', '.join(trial.lists)}. In a map, each with of: NAME reads their elements."] if trial.lists else []
     )
 
 
-def _guess_key(trial: _Trial, guess: Guess) -> tuple[str, str]:
+def _guess_key_column(trial: _TrialReading, guess: FormatGuess) -> tuple[str, str]:
     filled = [name for name, cells in trial.cells.items() if len(cells) == trial.rows and all(cells)]
     different = [name for name in filled if len(set(trial.cells[name])) == trial.rows]
     if trial.rows > 1 and different:
@@ -401,7 +403,7 @@ _SHORT = 60
 _FORMAT = "        "
 
 
-def yaml_of(guess: FileGuess) -> str:
+def format_guess_as_stream_yaml(guess: FileGuess) -> str:
     """Return connections with one stream, which is a valid part of a config."""
     return "\n".join(map(printable, [*_head_comments(guess), *_stream_lines(guess)])) + "\n"
 
@@ -416,36 +418,36 @@ def _stream_lines(guess: FileGuess) -> Iterator[str]:
     yield "connections:"
     yield "  source:"
     yield "    kind: folder_warehouse   # or sftp_warehouse, with host, user and host_key"
-    yield f"    path: {_scalar(guess.folder)}"
+    yield f"    path: {_yaml_scalar(guess.folder)}"
     yield "    streams:"
     yield "      records:"
-    yield f"        files: {_scalar(guess.files)}"
+    yield f"        files: {_yaml_scalar(guess.files)}"
     yield "        format:"
     for setting in guess.guess.settings:
         yield from _setting_lines(setting)
     yield "        mode: append   # or snapshot, if each file lists everything; incremental, if it has changes"
-    yield from _with_comment(f"{_FORMAT}key: [{_scalar(guess.key)}]", guess.key_basis)
+    yield from _with_comment(f"{_FORMAT}key: [{_yaml_scalar(guess.key)}]", guess.key_basis)
     yield "        resource: product   # or another one: crossdock schema lists them with their members"
     yield "        map:   # each member of the resource from a column; how the columns are written:"
     for name, form in guess.columns.items():
         keys = {"from": name, **form.keys}
-        shown = _flow_style(keys) if form.keys else _scalar(name)
+        shown = _yaml_flow_style(keys) if form.keys else _yaml_scalar(name)
         unsure = f"; unsure: {form.unsure}" if form.unsure else ""
         yield f"          # {shown}   # {form.basis}{unsure}"
-    yield f"          sku: {_scalar(guess.key)}"
-    yield f"          name: {_scalar(guess.key)}"
+    yield f"          sku: {_yaml_scalar(guess.key)}"
+    yield f"          name: {_yaml_scalar(guess.key)}"
 
 
-def _setting_lines(setting: Setting) -> Iterator[str]:
+def _setting_lines(setting: GuessedSetting) -> Iterator[str]:
     value = setting.value
-    if isinstance(value, Mapping) and len(_flow_style(value)) > _SHORT:
+    if isinstance(value, Mapping) and len(_yaml_flow_style(value)) > _SHORT:
         yield from _with_comment(f"          {setting.key}:", setting.basis)
         for name, member in value.items():
             yield from _with_comment(
-                f"            {_scalar(name)}: {_flow_style(member)}", setting.members.get(name, "")
+                f"            {_yaml_scalar(name)}: {_yaml_flow_style(member)}", setting.members.get(name, "")
             )
     else:
-        yield from _with_comment(f"          {setting.key}: {_flow_style(value)}", setting.basis)
+        yield from _with_comment(f"          {setting.key}: {_yaml_flow_style(value)}", setting.basis)
     for note in setting.notes:
         yield f"          # {note}"
 
@@ -454,15 +456,15 @@ def _with_comment(line: str, comment: str) -> Iterator[str]:
     yield f"{line}   # {comment}" if comment else line
 
 
-def _flow_style(value: Any) -> str:
+def _yaml_flow_style(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_scalar(name)}: {_flow_style(each)}" for name, each in value.items()) + "}"
+        return "{" + ", ".join(f"{_yaml_scalar(name)}: {_yaml_flow_style(each)}" for name, each in value.items()) + "}"
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return "[" + ", ".join(map(_flow_style, value)) + "]"
-    return _scalar(value)
+        return "[" + ", ".join(map(_yaml_flow_style, value)) + "]"
+    return _yaml_scalar(value)
 
 
-def _scalar(value: Any) -> str:
+def _yaml_scalar(value: Any) -> str:
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
         return value
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -12,9 +12,9 @@ from typing import Any
 
 from crossdock.reading.formats.guesses.encoding_guess import EBCDIC, is_ebcdic
 from crossdock.reading.formats.guesses.format_guess_and_file_sample import (
-    Guess,
-    Sample,
-    Setting,
+    FileSample,
+    FormatGuess,
+    GuessedSetting,
     TextSample,
     count_of_total_text,
 )
@@ -33,7 +33,7 @@ _SIGNED = re.compile(r"\d+[{}A-R]")
 _TRAILING = re.compile(r"\s*\d+[+ -]")
 
 
-def guess_fixed_width(sample: TextSample) -> Guess | None:
+def guess_fixed_width(sample: TextSample) -> FormatGuess | None:
     """Return the guess for lines that have the same length, or one for each code at their beginning."""
     lines = [line for line in sample.lines if line][:_MOST_LINES]
     if len(lines) < 2 or max(map(len, lines)) < _SHORTEST:
@@ -44,7 +44,7 @@ def guess_fixed_width(sample: TextSample) -> Guess | None:
     if typed is not None:
         return _make_guess_with_record_types(sample, lines, typed)
     if usual == len(lines):
-        return _make_guess(
+        return _make_fixed_width_guess(
             sample,
             lines,
             length,
@@ -55,11 +55,11 @@ def guess_fixed_width(sample: TextSample) -> Guess | None:
     padded = [line.ljust(longest) for line in lines]
     if _count_blank_positions([line[: min(lengths)] for line in lines]) and len(lines) > _FEW:
         basis = f"the longest of {len(lines):,} lines has {longest} characters"
-        return _make_guess(sample, padded, longest, basis, is_short=True)
+        return _make_fixed_width_guess(sample, padded, longest, basis, is_short=True)
     return None
 
 
-def guess_columns(lines: Sequence[str], start: int = 0) -> tuple[dict[str, dict[str, int]], dict[str, str]]:
+def guess_fixed_width_columns(lines: Sequence[str], start: int = 0) -> tuple[dict[str, dict[str, int]], dict[str, str]]:
     """Return columns by name with their positions, and what each rests on; *lines* have the same length."""
     kinds = [_common_character_kind({line[position] for line in lines}) for position in range(len(lines[0]))]
     begins = [
@@ -132,17 +132,19 @@ def _describe_cells(cells: Sequence[str]) -> str:
     return text
 
 
-def _make_guess(sample: TextSample, lines: Sequence[str], length: int, basis: str, *, is_short: bool) -> Guess:
-    columns, bases = guess_columns(lines)
+def _make_fixed_width_guess(
+    sample: TextSample, lines: Sequence[str], length: int, basis: str, *, is_short: bool
+) -> FormatGuess:
+    columns, bases = guess_fixed_width_columns(lines)
     settings = [
-        Setting("kind", "fixed_width", basis),
+        GuessedSetting("kind", "fixed_width", basis),
         sample.encoding,
-        Setting("length", length, basis),
-        Setting("columns", columns, "where all lines are blank, and where digits and letters meet", bases),
+        GuessedSetting("length", length, basis),
+        GuessedSetting("columns", columns, "where all lines are blank, and where digits and letters meet", bases),
     ]
     if is_short:
-        settings.insert(3, Setting("short_lines", "pad", "lines are shorter, without blanks at their ends"))
-    return Guess(settings, (_REMARK,))
+        settings.insert(3, GuessedSetting("short_lines", "pad", "lines are shorter, without blanks at their ends"))
+    return FormatGuess(settings, (_REMARK,))
 
 
 def _count_blank_positions(lines: Sequence[str]) -> int:
@@ -169,11 +171,11 @@ def _lines_by_type_code(lines: Sequence[str]) -> tuple[int, Mapping[str, Sequenc
 
 def _make_guess_with_record_types(
     sample: TextSample, lines: Sequence[str], typed: tuple[int, Mapping[str, Sequence[str]]]
-) -> Guess:
+) -> FormatGuess:
     size, by_code = typed
     types: dict[str, Any] = {}
     for code, own in by_code.items():
-        columns, _ = guess_columns(own, size)
+        columns, _ = guess_fixed_width_columns(own, size)
         named = {f"{code}_{number}": place for number, place in enumerate(columns.values(), 1)}
         types[code] = {"columns": named or {f"{code}_1": {"at": 1, "length": size}}, "length": len(own[0])}
         if len(own) == 1 and lines[0] == own[0]:
@@ -187,13 +189,13 @@ def _make_guess_with_record_types(
     most = max(by_code, key=lambda code: (len(by_code[code]), len(by_code[code][0])))
     basis = f"the first {size} characters are one of {len(by_code)} codes, each with its own length"
     note = "parent: TYPE in a type repeats the columns of the last record of that type; counts states control totals"
-    return Guess(
+    return FormatGuess(
         (
-            Setting("kind", "fixed_width", basis),
+            GuessedSetting("kind", "fixed_width", basis),
             sample.encoding,
-            Setting("record_type", {"length": size}, basis),
-            Setting("record_types", types, basis, bases, (note,)),
-            Setting("records", most, "it is there most often"),
+            GuessedSetting("record_type", {"length": size}, basis),
+            GuessedSetting("record_types", types, basis, bases, (note,)),
+            GuessedSetting("records", most, "it is there most often"),
         )
     )
 
@@ -201,7 +203,7 @@ def _make_guess_with_record_types(
 _MOST_LENGTH = 4_000
 _ALIKE = 80  # percent
 _MOST_RECORDS = 200
-_ENCODING = Setting(
+_ENCODING = GuessedSetting(
     "encoding",
     EBCDIC,
     "most bytes are letters, digits and blanks of EBCDIC",
@@ -213,14 +215,14 @@ _PACKED = (
 )
 
 
-def guess_mainframe(sample: Sample) -> Guess | None:
+def guess_mainframe(sample: FileSample) -> FormatGuess | None:
     """Return the guess for a file in EBCDIC; None for others."""
     words = _records_after_descriptor_words(sample)
     if words is not None:
         line_end, records = words
         if is_ebcdic(b"".join(records)):
             return _make_mainframe_guess(
-                records, [Setting("line_end", line_end, f"words before {len(records):,} records state lengths")]
+                records, [GuessedSetting("line_end", line_end, f"words before {len(records):,} records state lengths")]
             )
     if not is_ebcdic(sample.data):
         return None
@@ -231,35 +233,35 @@ def guess_mainframe(sample: Sample) -> Guess | None:
         if found is not None:
             ends = f"X'15' is there {sample.data.count(0x15):,} times"
             first, *rest = found.settings
-            return Guess((first, Setting("line_end", "nel", ends), *rest), found.remarks)
+            return FormatGuess((first, GuessedSetting("line_end", "nel", ends), *rest), found.remarks)
     length, count = _guess_record_length(sample)
     records = [sample.data[start : start + length] for start in range(0, count * length, length)]
     basis = f"bytes {length} apart are most alike"
-    no_end = Setting("line_end", "none", "no byte ends lines")
+    no_end = GuessedSetting("line_end", "none", "no byte ends lines")
     return _make_mainframe_guess(
-        records, [no_end, Setting("length", length, basis, notes=("unsure: compare it with the sender's",))]
+        records, [no_end, GuessedSetting("length", length, basis, notes=("unsure: compare it with the sender's",))]
     )
 
 
-def _make_mainframe_guess(records: Sequence[bytes], settings: Sequence[Setting]) -> Guess:
+def _make_mainframe_guess(records: Sequence[bytes], settings: Sequence[GuessedSetting]) -> FormatGuess:
     longest = max(map(len, records))
     texts = [record.decode(EBCDIC).ljust(longest) for record in records]
     is_binary = any(not character.isprintable() for text in texts for character in text)
     columns: Mapping[str, Mapping[str, Any]]
-    columns, bases = guess_columns(texts)
+    columns, bases = guess_fixed_width_columns(texts)
     if is_binary:
         columns = {"RECORD": {"at": 1, "length": longest, "usage": "hex"}}
         bases = {"RECORD": "bytes, until it is known what they are"}
-    kind = Setting("kind", "fixed_width", f"{len(records):,} records of text in EBCDIC")
+    kind = GuessedSetting("kind", "fixed_width", f"{len(records):,} records of text in EBCDIC")
     short = []
     if len({*map(len, records)}) > 1:
         lengths = f"records have {min(map(len, records))} to {longest} bytes"
-        short = [Setting("short_lines", "pad", lengths)]
-    named = Setting("columns", columns, "where all records are blank, and where digits and letters meet", bases)
-    return Guess((kind, _ENCODING, *settings, *short, named), (_PACKED,) if is_binary else ())
+        short = [GuessedSetting("short_lines", "pad", lengths)]
+    named = GuessedSetting("columns", columns, "where all records are blank, and where digits and letters meet", bases)
+    return FormatGuess((kind, _ENCODING, *settings, *short, named), (_PACKED,) if is_binary else ())
 
 
-def _records_after_descriptor_words(sample: Sample) -> tuple[str, list[bytes]] | None:
+def _records_after_descriptor_words(sample: FileSample) -> tuple[str, list[bytes]] | None:
     """Return ``rdw`` or ``bdw`` and the first records, if descriptor words lead from each record to the next."""
     for line_end, skipped in (("bdw", 4), ("rdw", 0)):
         at, records = skipped, list[bytes]()
@@ -278,7 +280,7 @@ def _records_after_descriptor_words(sample: Sample) -> tuple[str, list[bytes]] |
     return None
 
 
-def _guess_record_length(sample: Sample) -> tuple[int, int]:
+def _guess_record_length(sample: FileSample) -> tuple[int, int]:
     """Return the length of records after which kinds of bytes repeat most, and how many records the sample has."""
     data = sample.data[: 1 << 16]
     kinds = bytes(0 if byte == 0x40 else 1 if 0xF0 <= byte <= 0xF9 else 2 if byte > 0x80 else 3 for byte in data)

@@ -8,11 +8,11 @@ from typing import Any
 
 from msgspec import Struct, field
 
-COUNTS = re.compile(r"(?i)count|total|number|size|records|rows")
+COUNT_NAME_PATTERN = re.compile(r"(?i)count|total|number|size|records|rows")
 """Names of members and elements that may hold the number of records."""
 
 
-class Setting(Struct, frozen=True):
+class GuessedSetting(Struct, frozen=True):
     """One key of a format.
 
     Attributes:
@@ -28,10 +28,10 @@ class Setting(Struct, frozen=True):
     notes: Sequence[str] = ()
 
 
-class Guess(Struct, frozen=True):
+class FormatGuess(Struct, frozen=True):
     """The format of a file, and what was seen. `remarks` are sentences for the person who looks."""
 
-    settings: Sequence[Setting]
+    settings: Sequence[GuessedSetting]
     remarks: Sequence[str] = ()
 
     @property
@@ -39,7 +39,7 @@ class Guess(Struct, frozen=True):
         return {each.key: each.value for each in self.settings}
 
 
-class Sample(Struct, frozen=True):
+class FileSample(Struct, frozen=True):
     """The first bytes of a file, unpacked. `is_whole` says whether these are all."""
 
     data: bytes
@@ -50,7 +50,7 @@ class TextSample(Struct, frozen=True):
     """The whole lines of a sample as text, and the setting of its encoding, which may be the default."""
 
     text: str
-    encoding: Setting
+    encoding: GuessedSetting
     is_whole: bool
 
     @property

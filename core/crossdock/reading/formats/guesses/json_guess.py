@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from crossdock.reading.formats.guesses.format_guess_and_file_sample import (
-    COUNTS,
-    Guess,
-    Setting,
+    COUNT_NAME_PATTERN,
+    FormatGuess,
+    GuessedSetting,
     TextSample,
     count_of_total_text,
 )
@@ -21,7 +21,7 @@ Path = tuple[str, ...]
 """Names of members, from that of the document."""
 
 
-def guess_json(sample: TextSample) -> Guess | None:
+def guess_json(sample: TextSample) -> FormatGuess | None:
     """Return the guess for JSON; None for other text."""
     begin = sample.text.lstrip()[:1]
     if begin not in {"{", "["}:
@@ -31,9 +31,9 @@ def guess_json(sample: TextSample) -> Guess | None:
     is_lines = begin == "{" and objects == len(lines)
     lists, members = ({}, {}) if is_lines and len(lines) > 1 else _list_sizes_and_number_values(sample.text)
     if is_lines and not lists:
-        return Guess(
+        return FormatGuess(
             (
-                Setting(
+                GuessedSetting(
                     "kind", "json_lines", f"{count_of_total_text(objects, len(lines), 'line')} are one JSON object each"
                 ),
             )
@@ -44,16 +44,16 @@ def guess_json(sample: TextSample) -> Guess | None:
     others = sorted(_path_text(each) for each in lists if each != path)
     basis = f"the list has {lists[path]:,} objects{'' if sample.is_whole else ' in the first part of the file'}"
     notes = [f"unsure: another list of objects is {each}" for each in others]
-    settings = [Setting("kind", "json", "the file is one JSON document")]
+    settings = [GuessedSetting("kind", "json", "the file is one JSON document")]
     if path:
-        settings.append(Setting("records", _path_text(path), basis, notes=notes))
-    counts = [each for each, value in members.items() if value == lists[path] and COUNTS.search(each[-1])]
+        settings.append(GuessedSetting("records", _path_text(path), basis, notes=notes))
+    counts = [each for each, value in members.items() if value == lists[path] and COUNT_NAME_PATTERN.search(each[-1])]
     if sample.is_whole and counts:
-        settings.append(Setting("count", _path_text(counts[0]), f"it is {lists[path]:,}, the number of records"))
-    return Guess(settings, () if path else (f"The document is a list: {basis}.",))
+        settings.append(GuessedSetting("count", _path_text(counts[0]), f"it is {lists[path]:,}, the number of records"))
+    return FormatGuess(settings, () if path else (f"The document is a list: {basis}.",))
 
 
-def is_json(sample: TextSample) -> bool:
+def is_json_document(sample: TextSample) -> bool:
     """Return whether it is one JSON document, of whatever it consists."""
     try:
         json.loads(sample.text)
@@ -80,13 +80,13 @@ def _list_sizes_and_number_values(text: str) -> tuple[Mapping[Path, int], Mappin
 
     The text may end anywhere.
     """
-    seen = _DocumentScan()
+    seen = _JsonDocumentScan()
     for found in _TOKENS.finditer(text):
         seen.add_token(found[0])
     return seen.lists, seen.numbers
 
 
-class _DocumentScan:
+class _JsonDocumentScan:
     def __init__(self) -> None:
         self.lists: dict[Path, int] = {}
         self.numbers: dict[Path, int] = {}

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from xml.parsers import expat
 
 from crossdock.reading.formats.guesses.format_guess_and_file_sample import (
-    COUNTS,
-    Guess,
-    Sample,
-    Setting,
+    COUNT_NAME_PATTERN,
+    FileSample,
+    FormatGuess,
+    GuessedSetting,
     count_of_total_text,
 )
 from crossdock.reading.formats.xml_layout import NAMESPACE_SEPARATOR
@@ -22,7 +22,7 @@ _MOST_COLUMNS = 200
 Path = tuple[str, ...]
 
 
-class _DocumentScan:
+class _XmlDocumentScan:
     """What the first part of a document holds: elements, texts and attributes by their paths."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class _DocumentScan:
     def add_text(self, data: str) -> None:
         self._text += data
 
-    def note_doctype(self, *_: object) -> None:
+    def set_has_doctype(self, *_: object) -> None:
         self.has_doctype = True
 
     def _count_leaf_value(self, path: Path, value: str) -> None:
@@ -68,15 +68,15 @@ def is_xml(data: bytes) -> bool:
     return bool(_BEGIN.match(data)) and not _HTML.search(data[:1_000])
 
 
-def guess_xml(sample: Sample) -> Guess | None:
+def guess_xml(sample: FileSample) -> FormatGuess | None:
     """Return the guess for XML; None for other text, and for XML without elements that repeat."""
     if not is_xml(sample.data):
         return None
-    seen = _DocumentScan()
+    seen = _XmlDocumentScan()
     parser = expat.ParserCreate(namespace_separator=NAMESPACE_SEPARATOR)
     parser.buffer_text = True
     parser.StartElementHandler, parser.EndElementHandler = seen.start_element, seen.end_element
-    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = seen.add_text, seen.note_doctype
+    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = seen.add_text, seen.set_has_doctype
     remarks: list[str] = []
     try:
         parser.Parse(sample.data, False)
@@ -85,10 +85,10 @@ def guess_xml(sample: Sample) -> Guess | None:
     if seen.has_doctype:
         remarks.append("It has a document type (<!DOCTYPE), which is refused: ask the sender for a file without it.")
     record = _record_path(seen)
-    return None if record is None else _make_guess(seen, record, sample, remarks)
+    return None if record is None else _make_xml_guess(seen, record, sample, remarks)
 
 
-def _record_path(seen: _DocumentScan) -> Path | None:
+def _record_path(seen: _XmlDocumentScan) -> Path | None:
     inside = {path[:-1] for path in [*seen.counts, *seen.leaves] if len(path) > 1}
     repeated = [path for path, most in seen.most.items() if most > 1 and path in inside and len(path) > 1]
     if not repeated:
@@ -97,7 +97,7 @@ def _record_path(seen: _DocumentScan) -> Path | None:
     return max(outer, key=lambda path: seen.counts[path], default=None)
 
 
-def _make_guess(seen: _DocumentScan, record: Path, sample: Sample, remarks: list[str]) -> Guess:
+def _make_xml_guess(seen: _XmlDocumentScan, record: Path, sample: FileSample, remarks: list[str]) -> FormatGuess:
     spaces = _assign_namespace_prefixes([name for path in seen.counts for name in path])
     many = [path for path, most in seen.most.items() if most > 1 and path[: len(record)] == record and path != record]
     rows = min(many, key=len, default=None)
@@ -115,22 +115,25 @@ def _make_guess(seen: _DocumentScan, record: Path, sample: Sample, remarks: list
         )
     basis = f"{records:,} of them{'' if sample.is_whole else ' in the first part of the file'}"
     others = sorted("/" + "/".join(_path_step_with_prefix(n, spaces) for n in path) for path in many if path != rows)
-    settings = [Setting("kind", "xml", "it begins as XML"), Setting("record", _absolute_path(record, spaces), basis)]
+    settings = [
+        GuessedSetting("kind", "xml", "it begins as XML"),
+        GuessedSetting("record", _absolute_path(record, spaces), basis),
+    ]
     if rows is not None:
         text = "/".join(_path_step_with_prefix(name, spaces) for name in rows[len(record) :])
         notes = [f"{each} is repeated, too, and is not read" for each in others]
-        settings.append(Setting("rows", text, f"up to {seen.most[rows]:,} in one record", notes=notes))
+        settings.append(GuessedSetting("rows", text, f"up to {seen.most[rows]:,} in one record", notes=notes))
     if spaces:
         settings.append(
-            Setting("namespaces", {prefix: uri for uri, prefix in spaces.items()}, "as the file declares them")
+            GuessedSetting("namespaces", {prefix: uri for uri, prefix in spaces.items()}, "as the file declares them")
         )
-    settings.append(Setting("columns", columns, "elements and attributes of the records", bases))
+    settings.append(GuessedSetting("columns", columns, "elements and attributes of the records", bases))
     counts = [path for path, value in seen.values.items() if value == str(records) and path[: len(record)] != record]
-    counts = [path for path in counts if COUNTS.search(path[-1])]
+    counts = [path for path in counts if COUNT_NAME_PATTERN.search(path[-1])]
     if sample.is_whole and counts:
         text = _absolute_path(counts[0], spaces)
-        settings.append(Setting("count", text, f"it is {records:,}, the number of records"))
-    return Guess(settings, remarks)
+        settings.append(GuessedSetting("count", text, f"it is {records:,}, the number of records"))
+    return FormatGuess(settings, remarks)
 
 
 def _assign_namespace_prefixes(names: Sequence[str]) -> dict[str, str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from openpyxl import Workbook
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.sheet_files import SheetFormat, read_sheet
+from crossdock.reading.formats.sheet_files import SheetFormat, read_sheet_rows
 
 MEGABYTE = 1 << 20
 _SHEET, _TEXTS = "xl/worksheets/sheet1.xml", "xl/sharedStrings.xml"
@@ -341,7 +341,7 @@ def write(folder: Path, names: list[str]) -> Iterator[Path]:
 
 def _ended(path: Path) -> str:
     try:
-        rows = sum(frame.height for frame in read_sheet(path, _LAYOUT, name="f"))
+        rows = sum(frame.height for frame in read_sheet_rows(path, _LAYOUT, name="f"))
     except RefusedError as error:
         return f"refused {error.where}: {error.message}"
     return f"{rows} rows"

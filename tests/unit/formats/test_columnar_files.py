@@ -85,7 +85,7 @@ def here(_task: object, file: BinaryIO, request: Mapping[str, Any], _limits: obj
 
 @pytest.fixture(autouse=True)
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_and_arrow_files, "running_task", here)
+    monkeypatch.setattr(parquet_and_arrow_files, "run_reader_process", here)
 
 
 def read(data: bytes, batch_rows: int = 100_000, kind: str = "parquet", **keys: Any) -> pl.DataFrame:

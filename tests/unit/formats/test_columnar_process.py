@@ -13,7 +13,7 @@ from tests.unit.formats.test_columnar_files import GOLDEN, SMALL, TEXTS, arrow, 
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import parquet_and_arrow_files
-from crossdock.reading.formats.limited_process import Limits
+from crossdock.reading.formats.limited_process import ProcessLimits
 
 
 def test_files_are_read_in_a_process() -> None:
@@ -27,7 +27,7 @@ def test_reading_ends_at_the_limits_of_its_process(monkeypatch: pytest.MonkeyPat
     """Of memory, where a file repeats a text; and of time."""
     long = pl.Series(["x" * (1 << 20)], dtype=pl.Categorical).extend_constant(None, 1000)
     assert "reading it takes more than 2,048 MiB" in refused(parquet(pl.DataFrame({"SKU": long.forward_fill()})))
-    monkeypatch.setattr(parquet_and_arrow_files, "Limits", lambda memory, _: Limits(memory, 0))
+    monkeypatch.setattr(parquet_and_arrow_files, "ProcessLimits", lambda memory, _: ProcessLimits(memory, 0))
     assert "reading it takes more than 0 s" in refused(parquet(SMALL))
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.formats.hostile_sheets import ods, packed
 
 from crossdock.reading.formats.limited_process import CellError
-from crossdock.reading.formats.ods_sheet import is_ods, read_ods_sheet
+from crossdock.reading.formats.ods_sheet import is_ods_file, read_ods_sheet
 
 ERROR = 'calcext:value-type="error" table:formula="of:=1/0"'
 
@@ -153,6 +153,6 @@ def test_an_encrypted_file_is_recognized() -> None:
     file = BytesIO(
         packed({"mimetype": kind, "META-INF/manifest.xml": b"<m><m:encryption-data/></m>", "content.xml": b"?"})
     )
-    assert is_ods(file)
+    assert is_ods_file(file)
     with pytest.raises(CellError, match="is protected by a password"):
         list(read_ods_sheet(file, 1, finds_errors=True))

@@ -22,7 +22,7 @@ from tests.unit.formats.layouts import Content, layout, read
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.file_formats import LeniencyCounts, may_be_truncated, read_rows, read_rows_at_lines
-from crossdock.reading.formats.xlsx_and_xlsb_archives import parse_number_format, with_leading_zeros
+from crossdock.reading.formats.xlsx_and_xlsb_archives import add_leading_zeros_of_format, parse_leading_zeros_format
 
 SHEET: dict[str, Any] = {"kind": "sheet"}
 
@@ -368,8 +368,8 @@ def test_a_number_has_the_zeros_that_its_cell_shows() -> None:
 )
 def test_number_formats_show_zeros_in_many_ways(code: str, texts: list[str | None]) -> None:
     """Colours, widths, tests and separators change no digit; a format that shows another number is not followed."""
-    sections, numbers = parse_number_format(code) or (), (0, 17, 123456)
-    found = [with_leading_zeros(number, sections) if sections else number for number in numbers]
+    sections, numbers = parse_leading_zeros_format(code) or (), (0, 17, 123456)
+    found = [add_leading_zeros_of_format(number, sections) if sections else number for number in numbers]
     assert found == [text or number for text, number in zip(texts, numbers, strict=True)]
 
 

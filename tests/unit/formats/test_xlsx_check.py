@@ -11,7 +11,7 @@ from crossdock.reading.formats.limited_process import CellError
 from crossdock.reading.formats.xlsx_and_xlsb_archives import (
     cell_name,
     check_and_find_formatted_cells,
-    verify_archive_parts,
+    raise_if_archive_damaged_or_too_large,
 )
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -121,7 +121,7 @@ def test_two_parts_with_one_name_are_found() -> None:
     with zipfile.ZipFile(file, "a") as packed:
         packed.writestr("xl/workbook.xml", WORKBOOK)
     with pytest.raises(CellError, match="two parts with the same name"):
-        verify_archive_parts(file)
+        raise_if_archive_damaged_or_too_large(file)
 
 
 def test_values_and_empty_texts_are_right() -> None:
@@ -141,9 +141,9 @@ def test_other_files_cannot_be_checked() -> None:
     file = BytesIO()
     with zipfile.ZipFile(file, "w") as packed:
         packed.writestr("content.xml", "<a/>")
-    verify_archive_parts(file)
+    raise_if_archive_damaged_or_too_large(file)
     assert not check_and_find_formatted_cells(file, "Items", finds_errors=True)
-    verify_archive_parts(BytesIO(b"\xd0\xcf\x11\xe0"))
+    raise_if_archive_damaged_or_too_large(BytesIO(b"\xd0\xcf\x11\xe0"))
     assert not check_and_find_formatted_cells(BytesIO(b"\xd0\xcf\x11\xe0"), "Items", finds_errors=True)
 
 

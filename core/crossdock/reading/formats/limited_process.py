@@ -55,7 +55,7 @@ def cell_errors_as_file_refusals(name: str) -> Iterator[None]:
         raise RefusedError(error.message, where=where, hint=error.hint, code="file_damaged") from error
 
 
-class Limits(Struct, frozen=True):
+class ProcessLimits(Struct, frozen=True):
     """What a process may take: bytes of memory, and seconds of processor time."""
 
     memory: int
@@ -78,10 +78,10 @@ class ReaderTask(Struct, frozen=True):
     too_much: str
 
 
-class Answers:
+class ProcessAnswers:
     """What a process answers: iterating yields its lines as JSON values, and raises CellError if it fails."""
 
-    def __init__(self, process: subprocess.Popen[bytes], task: ReaderTask, limits: Limits) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], task: ReaderTask, limits: ProcessLimits) -> None:
         assert process.stdout is not None
         self._process, self._out, self._task, self._limits = process, process.stdout, task, limits
 
@@ -113,7 +113,9 @@ class Answers:
 
 
 @contextmanager
-def running_task(task: ReaderTask, file: BinaryIO, request: Mapping[str, Any], limits: Limits) -> Iterator[Answers]:
+def run_reader_process(
+    task: ReaderTask, file: BinaryIO, request: Mapping[str, Any], limits: ProcessLimits
+) -> Iterator[ProcessAnswers]:
     """Run *task* on *file*, with *request*, which is JSON, in a process that ends with the context."""
     with _copy_unless_file_has_descriptor(file) as readable:
         asked = {**request, "file": readable.fileno(), "memory": limits.memory, "seconds": limits.seconds}
@@ -134,7 +136,7 @@ def running_task(task: ReaderTask, file: BinaryIO, request: Mapping[str, Any], l
         )
         assert process.stdout is not None
         try:
-            yield Answers(process, task, limits)
+            yield ProcessAnswers(process, task, limits)
         finally:
             process.kill()
             process.stdout.close()
@@ -165,7 +167,7 @@ def encode_answer_line(text: str, *, too_much: str) -> bytes:
 def answer_request_within_limits(answers: Callable[[BinaryIO, Any], Iterator[bytes]]) -> None:
     """Write what *answers* yields for the file and the request of this process: lines, and bytes that they announce."""
     request = json.loads(sys.argv[2])
-    _set_limits(request["memory"], request["seconds"])
+    _limit_own_process(request["memory"], request["seconds"])
     out: IO[bytes] = sys.stdout.buffer
     try:
         file = fdopen(request["file"], "rb")
@@ -180,7 +182,7 @@ def answer_request_within_limits(answers: Callable[[BinaryIO, Any], Iterator[byt
     out.flush()
 
 
-def _set_limits(memory: int, seconds: int) -> None:
+def _limit_own_process(memory: int, seconds: int) -> None:
     for kind, limits in (
         (resource.RLIMIT_AS, (memory, memory)),
         (resource.RLIMIT_CPU, (seconds, seconds + 5)),  # the first limit sends a signal that says why

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 KEPT_DIGITS = 15
-NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?\s*", re.ASCII)
+XML_NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?\s*", re.ASCII)
 """A number as XML has it (XML Schema, part 2, 3.3.5)."""
 _HARMLESS = Decimal("1E-10")
 """A difference that no price, rate or weight has."""
@@ -22,7 +22,7 @@ def parse_double(text: str) -> Any:
 
 def loses_digits_as_double(text: str) -> bool:
     """Return whether a double loses digits of *text*. It loses none of 0.28999999999999998, as Excel writes 0.29."""
-    if len(text) <= KEPT_DIGITS or not (found := NUMBER.fullmatch(text)):
+    if len(text) <= KEPT_DIGITS or not (found := XML_NUMBER_PATTERN.fullmatch(text)):
         return False
     number, double = Decimal(text), parse_double(text)
     digits = len(found[1].replace(".", "").strip("0"))
@@ -35,7 +35,7 @@ def is_float_instance(value: Any) -> bool:
     return isinstance(value, float)
 
 
-def exact_number_text(value: Any) -> str | None:
+def exact_number_text_or_none(value: Any) -> str | None:
     """Return the shortest text of a number, without a point if it is whole; None if it may be rounded, or is none."""
     number = Decimal(repr(value))
     if not number.is_finite():

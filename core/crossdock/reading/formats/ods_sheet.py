@@ -14,12 +14,12 @@ from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO, NoReturn
 
 from crossdock.reading.formats.limited_process import CellError
-from crossdock.reading.formats.lost_digits_of_doubles import NUMBER, loses_digits_as_double, parse_double
+from crossdock.reading.formats.lost_digits_of_doubles import XML_NUMBER_PATTERN, loses_digits_as_double, parse_double
 from crossdock.reading.formats.xlsx_and_xlsb_archives import (
     cell_name,
+    make_missing_sheet_error,
     max_unpacked_bytes,
-    no_sheet_error,
-    opened_archive,
+    open_sheet_archive,
     parse_xml_part,
 )
 
@@ -52,10 +52,10 @@ _ASK = "Correct the cell, or ask the sender."
 _NO_PROGRAM = "No program writes such sheets: do not use it."
 
 
-def is_ods(file: BinaryIO) -> bool:
+def is_ods_file(file: BinaryIO) -> bool:
     if not zipfile.is_zipfile(file):
         return False
-    with opened_archive(file) as archive:
+    with open_sheet_archive(file) as archive:
         if "mimetype" not in archive.namelist():
             return False
         with archive.open("mimetype") as kind:
@@ -64,7 +64,7 @@ def is_ods(file: BinaryIO) -> bool:
 
 def read_ods_sheet(file: BinaryIO, sheet: str | int, *, finds_errors: bool) -> Iterator[Any]:
     """Yield the facts of a sheet, and its rows as JSON, which wait in a temporary file until the facts are known."""
-    with opened_archive(file) as archive, SpooledTemporaryFile(max_size=_IN_MEMORY) as rows:
+    with open_sheet_archive(file) as archive, SpooledTemporaryFile(max_size=_IN_MEMORY) as rows:
         names = archive.namelist()
         if _MANIFEST in names:
             with archive.open(_MANIFEST) as manifest:
@@ -72,14 +72,16 @@ def read_ods_sheet(file: BinaryIO, sheet: str | int, *, finds_errors: bool) -> I
                     raise CellError("is protected by a password", "", "Ask for a file without one.")
         if _CONTENT not in names:
             raise CellError("a part of the file is missing", "", "It is damaged: fetch it again.")
-        content = _SheetContent(sheet, rows.write, most=max_unpacked_bytes(file.seek(0, 2)), finds_errors=finds_errors)
+        content = _OdsSheetParser(
+            sheet, rows.write, most=max_unpacked_bytes(file.seek(0, 2)), finds_errors=finds_errors
+        )
         parse_xml_part(archive, _CONTENT, content.start_element, content.end_element, content.add_text)
-        yield content.sheet_facts()
+        yield content.get_sheet_facts_or_raise()
         rows.seek(0)
         yield from (line.decode().rstrip("\n") for line in rows)
 
 
-class _SheetContent:
+class _OdsSheetParser:
     """Handles the elements of the part with the sheets. `_row` and `_column` count those before the current cell."""
 
     def __init__(self, sheet: str | int, write: Callable[[bytes], object], *, most: int, finds_errors: bool) -> None:
@@ -142,9 +144,9 @@ class _SheetContent:
         if self._is_cell and not self._aside and (self._in_paragraph or not text.isspace()):
             self._texts.append(text)
 
-    def sheet_facts(self) -> dict[str, Any]:
+    def get_sheet_facts_or_raise(self) -> dict[str, Any]:
         if self._title is None:
-            raise no_sheet_error(self._sheet, self._visible)
+            raise make_missing_sheet_error(self._sheet, self._visible)
         is_empty = self._row == self._blank
         merged = list(self._merged.values())
         counts = {"visible": self._visible, "hidden": self._invisible}
@@ -179,7 +181,7 @@ class _SheetContent:
 
     def _start_row(self, attributes: Mapping[str, str]) -> None:
         self._cells, self._column = [], 0
-        self._row_repeats = self._positive_count(attributes.get(_ROWS, "1"))
+        self._row_repeats = self._parse_positive_count(attributes.get(_ROWS, "1"))
 
     def _end_row(self) -> None:
         if self._cells:
@@ -192,7 +194,7 @@ class _SheetContent:
         if self._blank > _MAX_BLANK or self._row + self._row_repeats > _MAX_ROW:
             self._raise_far_cell_error(self._row + 1, len(self._cells))
         line = json.dumps(self._cells).encode() + b"\n"
-        self._limit_repeated_characters(len(line) * (self._row_repeats - 1))
+        self._raise_if_too_many_repeated_characters(len(line) * (self._row_repeats - 1))
         self._write(b"[]\n" * self._blank)
         self._blank = 0
         for _ in range(self._row_repeats):
@@ -207,13 +209,13 @@ class _SheetContent:
         self._is_cell, self._attributes = True, attributes
         self._texts, self._paragraphs = [], 0
         if _WIDTH in attributes or _HEIGHT in attributes:
-            last = self._row + self._positive_count(attributes.get(_HEIGHT, "1")) - 1
-            end = self._column + self._positive_count(attributes.get(_WIDTH, "1")) - 1
+            last = self._row + self._parse_positive_count(attributes.get(_HEIGHT, "1")) - 1
+            end = self._column + self._parse_positive_count(attributes.get(_WIDTH, "1")) - 1
             if (last, end) != (self._row, self._column):
                 self._merged.setdefault(last, ((self._row, self._column), (last, end)))
 
     def _end_cell(self) -> None:
-        value, repeats = self._cell_value(), self._positive_count(self._attributes.get(_COLUMNS, "1"))
+        value, repeats = self._cell_value(), self._parse_positive_count(self._attributes.get(_COLUMNS, "1"))
         self._is_cell = False
         first, self._column = self._column, self._column + repeats
         if value == "":
@@ -221,7 +223,7 @@ class _SheetContent:
         if self._column > _MAX_COLUMN:
             self._raise_far_cell_error(self._row + 1, self._column)
         if repeats > 1 and isinstance(value, str):
-            self._limit_repeated_characters(len(value) * (repeats - 1))
+            self._raise_if_too_many_repeated_characters(len(value) * (repeats - 1))
         self._cells += [""] * (first - len(self._cells)) + [value] * repeats
 
     def _start_paragraph(self, _: Mapping[str, str]) -> None:
@@ -234,13 +236,13 @@ class _SheetContent:
         self._in_paragraph -= 1
 
     def _start_spaces(self, attributes: Mapping[str, str]) -> None:
-        count = self._positive_count(attributes.get(f"{_TEXT}c", "1"))
-        self._limit_repeated_characters(count - 1)
+        count = self._parse_positive_count(attributes.get(f"{_TEXT}c", "1"))
+        self._raise_if_too_many_repeated_characters(count - 1)
         self._texts.append(" " * count)
 
     def _cell_value(self) -> Any:
         attributes, shown = self._attributes, "".join(self._texts)
-        if self._is_error(shown):
+        if self._is_error_cell(shown):
             if self._finds_errors:
                 hint = "Correct the formula, and export the sheet again."
                 self._raise_error("the cell holds an error such as #N/A", hint)
@@ -258,7 +260,7 @@ class _SheetContent:
             self._raise_error("the formula was never calculated", hint)
         return shown
 
-    def _is_error(self, shown: str) -> bool:
+    def _is_error_cell(self, shown: str) -> bool:
         attributes = self._attributes
         if attributes.get(_ERROR_TYPE) == "error":
             return True
@@ -267,7 +269,7 @@ class _SheetContent:
         return shown in _ERRORS or (attributes.get(_NUMBER) in {"0", "NaN"} and bool(_SHOWN_ERROR.match(shown)))
 
     def _parse_number(self, text: str) -> Any:
-        if not NUMBER.fullmatch(text):
+        if not XML_NUMBER_PATTERN.fullmatch(text):
             self._raise_error("no number", _ASK)
         if loses_digits_as_double(text):
             self._raise_error(
@@ -280,14 +282,14 @@ class _SheetContent:
             self._raise_error("neither true nor false", _ASK)
         return text.lower() == "true"
 
-    def _positive_count(self, text: str) -> int:
+    def _parse_positive_count(self, text: str) -> int:
         if text == "1":
             return 1
         if not (text.isdecimal() and len(text) <= _MAX_DIGITS and int(text)):
             self._raise_error("a number of repeats or merged cells that is not positive", _NO_PROGRAM)
         return int(text)
 
-    def _limit_repeated_characters(self, characters: int) -> None:
+    def _raise_if_too_many_repeated_characters(self, characters: int) -> None:
         self._repeated += characters
         if self._repeated > self._most:
             message = "texts or rows are repeated too often for a file of its size"

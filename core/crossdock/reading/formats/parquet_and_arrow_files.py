@@ -13,7 +13,12 @@ from pydantic import AfterValidator, Field
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.file_formats import FileLayout, FormatReader, LeniencyCounts, validate_column_names
 from crossdock.reading.formats.file_kind_and_encoding_mismatch import HEAD, raise_not_parquet_or_arrow_error
-from crossdock.reading.formats.limited_process import Limits, ReaderTask, cell_errors_as_file_refusals, running_task
+from crossdock.reading.formats.limited_process import (
+    ProcessLimits,
+    ReaderTask,
+    cell_errors_as_file_refusals,
+    run_reader_process,
+)
 from crossdock.reading.formats.parquet_and_arrow_reader_process import DAMAGED, TOO_MUCH
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.raw_rows_and_records import JSON, LINE
@@ -78,7 +83,7 @@ class _ColumnarReader(FormatReader[L]):
         with self._opened_and_checked(path, name) as file:
             yield from _read_frames_from_process(file, self._make_reader_process_request(layout, batch_rows), name)
 
-    def types_faults_and_row_count(
+    def read_types_faults_and_row_count(
         self, path: Openable, *, name: str
     ) -> tuple[Mapping[str, str], Mapping[str, Sequence[str]], int]:
         """Return the types of columns, those that cannot be read as they are with what is wrong, and the stated rows.
@@ -89,7 +94,7 @@ class _ColumnarReader(FormatReader[L]):
             request = self._make_reader_process_request(self.layout.model_validate({"kind": self.kind}), 1) | {
                 "describe": True
             }
-            with running_task(_TASK, file, request, _process_limits(file)) as found:
+            with run_reader_process(_TASK, file, request, _process_limits(file)) as found:
                 answer = next(iter(found))
                 return answer["columns"], answer["faults"], answer["rows"]
 
@@ -100,11 +105,11 @@ class _ColumnarReader(FormatReader[L]):
     @contextmanager
     def _opened_and_checked(self, path: Openable, name: str) -> Iterator[BinaryIO]:
         with path.open("rb") as file:
-            self._check_magic_number(file, name)
+            self._raise_if_magic_number_wrong(file, name)
             with cell_errors_as_file_refusals(name):
                 yield file
 
-    def _check_magic_number(self, file: BinaryIO, name: str) -> None:
+    def _raise_if_magic_number_wrong(self, file: BinaryIO, name: str) -> None:
         head = file.read(HEAD)
         if not head:
             raise RefusedError(
@@ -136,7 +141,7 @@ class ArrowReader(_ColumnarReader[ArrowFormat]):
 
 
 def _read_frames_from_process(file: BinaryIO, request: Mapping[str, Any], name: str) -> Iterator[pl.DataFrame]:
-    with running_task(_TASK, file, request, _process_limits(file)) as found:
+    with run_reader_process(_TASK, file, request, _process_limits(file)) as found:
         answers = iter(found)
         names = next(answers)["columns"]
         try:
@@ -153,6 +158,6 @@ def _read_frames_from_process(file: BinaryIO, request: Mapping[str, Any], name: 
             yield pl.DataFrame(schema={**dict.fromkeys(columns, pl.String()), LINE: pl.UInt64()})
 
 
-def _process_limits(file: BinaryIO) -> Limits:
+def _process_limits(file: BinaryIO) -> ProcessLimits:
     size = file.seek(0, 2)
-    return Limits(_BASE_BYTES + size, _BASE_S + size // _BYTES_PER_S)
+    return ProcessLimits(_BASE_BYTES + size, _BASE_S + size // _BYTES_PER_S)

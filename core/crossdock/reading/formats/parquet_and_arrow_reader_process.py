@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from msgspec import Struct
 
 from crossdock.reading.formats.limited_process import CellError, answer_request_within_limits, encode_answer_line
-from crossdock.reading.formats.lost_digits_of_doubles import exact_number_text, is_float_instance
+from crossdock.reading.formats.lost_digits_of_doubles import exact_number_text_or_none, is_float_instance
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,14 +49,14 @@ class ColumnKind(Enum):
     OLD_INSTANTS = "a list or an object with instants of a deprecated type"
 
 
-class Footer(Struct, frozen=True):
+class ParquetFooter(Struct, frozen=True):
     """What a file states. `kinds` has those columns whose declaration says more than their values."""
 
     rows: int
     kinds: Mapping[str, ColumnKind]
 
 
-def read_footer(file: BinaryIO) -> Footer:
+def read_parquet_footer(file: BinaryIO) -> ParquetFooter:
     """Read and check the footer of a Parquet file. Raises CellError."""
     size = file.seek(0, 2)
     file.seek(max(0, size - _END_BYTES))
@@ -72,12 +72,12 @@ def read_footer(file: BinaryIO) -> Footer:
     file.seek(size - _END_BYTES - length)
     try:
         found = _ThriftReader(file.read(length)).read_struct(0)
-        return _footer_of_checked_struct(found)
+        return _check_and_convert_footer(found)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError):
         raise CellError("the footer is damaged", "", _WRONG) from None
 
 
-def _footer_of_checked_struct(found: Mapping[int, Any]) -> Footer:
+def _check_and_convert_footer(found: Mapping[int, Any]) -> ParquetFooter:
     if 8 in found:  # encryption_algorithm: the footer is readable, and columns are not
         raise _encrypted_error()
     rows, groups = _non_negative_count(found[3]), found.get(4, [])
@@ -93,7 +93,7 @@ def _footer_of_checked_struct(found: Mapping[int, Any]) -> Footer:
             raise _encrypted_error()
     if sum(_non_negative_count(group[3]) for group in groups) != rows:
         raise CellError(f"states {rows:,} rows, and its row groups do not", "", _WRONG)
-    return Footer(rows, _column_kinds(found[2]))
+    return ParquetFooter(rows, _column_kinds(found[2]))
 
 
 def _non_negative_count(value: Any) -> int:
@@ -251,8 +251,8 @@ def answer_request(file: BinaryIO, request: Mapping[str, Any]) -> Iterator[bytes
     scanned, kinds, stated = _scan_file(file, is_parquet=request["kind"] == "parquet")
     if stated > FREE_LINES + MAX_LINES_PER_BYTE * (size := file.seek(0, 2)):
         raise CellError(f"states {stated:,} rows in {size:,} bytes", "", TOO_MUCH)
-    table = _Table(scanned.collect_schema(), kinds, request)
-    faults = table.unreadable_columns()
+    table = _SelectedColumns(scanned.collect_schema(), kinds, request)
+    faults = table.find_unreadable_columns()
     if request["describe"]:
         yield encode_answer_line(
             json.dumps({"columns": table.types(), "faults": faults, "rows": stated}), too_much=TOO_MUCH
@@ -262,9 +262,9 @@ def answer_request(file: BinaryIO, request: Mapping[str, Any]) -> Iterator[bytes
         raise CellError(message, f"column {place}", hint)
     yield encode_answer_line(json.dumps({"columns": table.names}), too_much=TOO_MUCH)
     rows = 0
-    for batch in _batches(scanned.select(table.column_selection_expressions), stated, request):
+    for batch in _read_batches(scanned.select(table.column_selection_expressions), stated, request):
         for part in batch.iter_slices(request["batch_rows"]):
-            for piece in _split_by_size(table.as_texts(part, rows), rows):
+            for piece in _split_by_size(table.convert_to_texts(part, rows), rows):
                 data = BytesIO()
                 piece.write_ipc_stream(data)
                 yield encode_answer_line(json.dumps({"frame": data.tell()}), too_much=TOO_MUCH)
@@ -274,7 +274,7 @@ def answer_request(file: BinaryIO, request: Mapping[str, Any]) -> Iterator[bytes
         raise CellError(f"states {stated:,} rows, of which {rows:,} can be read", "", DAMAGED)
 
 
-def _batches(selected: pl.LazyFrame, stated: int, request: Mapping[str, Any]) -> Iterator[pl.DataFrame]:
+def _read_batches(selected: pl.LazyFrame, stated: int, request: Mapping[str, Any]) -> Iterator[pl.DataFrame]:
     """Yield the rows: of Parquet in slices, of which only the pages are held; of Arrow in its own batches."""
     size = request["batch_rows"]
     if request["kind"] == "parquet":
@@ -290,7 +290,7 @@ def _scan_file(file: BinaryIO, *, is_parquet: bool) -> tuple[pl.LazyFrame, Mappi
 
     path = f"/dev/fd/{file.fileno()}"
     if is_parquet:
-        footer = read_footer(file)
+        footer = read_parquet_footer(file)
         return pl.scan_parquet(path, glob=False, hive_partitioning=False), footer.kinds, footer.rows
     scanned = pl.scan_ipc(path, glob=False)
     return scanned, {}, scanned.select(pl.len()).collect().item()
@@ -314,7 +314,7 @@ def _split_by_size(texts: pl.DataFrame, before: int) -> Iterator[pl.DataFrame]:
     yield texts[start:]
 
 
-class _Table:
+class _SelectedColumns:
     """The columns that are read, and their texts: a column each, or one JSON object for each row."""
 
     def __init__(self, schema: pl.Schema, kinds: Mapping[str, ColumnKind], request: Mapping[str, Any]) -> None:
@@ -330,7 +330,7 @@ class _Table:
     def types(self) -> dict[str, str]:
         return {name: str(dtype) for name, dtype in self._schema.items()}
 
-    def unreadable_columns(self) -> dict[str, Fault]:
+    def find_unreadable_columns(self) -> dict[str, Fault]:
         """Return the columns that cannot be read, by name."""
         found = (
             (name, self._why_column_unreadable(dtype, self._kinds.get(name), name))
@@ -345,7 +345,7 @@ class _Table:
 
         return [cs.by_name(name).as_expr() for name in self.names] or [pl.lit(None)]
 
-    def as_texts(self, frame: pl.DataFrame, before: int) -> pl.DataFrame:
+    def convert_to_texts(self, frame: pl.DataFrame, before: int) -> pl.DataFrame:
         import polars as pl  # noqa: PLC0415
 
         lines = pl.int_range(before + 1, before + frame.height + 1, dtype=pl.UInt64, eager=True).alias(self._line)
@@ -357,23 +357,23 @@ class _Table:
         import polars as pl  # noqa: PLC0415
 
         if cells.dtype == pl.Float64:
-            texts = _double_texts(cells, name, before)
+            texts = _doubles_as_texts_or_raise(cells, name, before)
         else:
-            self._refuse_dates_out_of_range(cells, name, before)
+            self._raise_if_date_out_of_range(cells, name, before)
             value = self._converted_value_expression(pl.first(), cells.dtype, self._kinds.get(name))
             texts = cells.to_frame().select(value.cast(pl.String)).to_series()
         return texts.fill_null("").alias(name)
 
-    def _refuse_dates_out_of_range(self, cells: pl.Series, name: str, before: int) -> None:
+    def _raise_if_date_out_of_range(self, cells: pl.Series, name: str, before: int) -> None:
         import polars as pl  # noqa: PLC0415
 
-        if (is_wrong := self._has_date_out_of_range(pl.first(), cells.dtype)) is None:
+        if (is_wrong := self._date_out_of_range_expression(pl.first(), cells.dtype)) is None:
             return
         found = cells.to_frame().select(is_wrong.fill_null(value=False)).to_series().arg_true()
         if found.len():
             raise CellError("a date that cannot be read", _cell_place(before + found[0], name), _DATE_HINT)
 
-    def _has_date_out_of_range(self, value: pl.Expr, dtype: Any) -> pl.Expr | None:
+    def _date_out_of_range_expression(self, value: pl.Expr, dtype: Any) -> pl.Expr | None:
         """Return whether a value has a date that cannot be read; None for a type that has no dates."""
         import polars as pl  # noqa: PLC0415
 
@@ -383,13 +383,15 @@ class _Table:
                 return is_wrong | (value.to_physical() == _NOT_HELD) if dtype == pl.Datetime("ns") else is_wrong
             case pl.Map():
                 entry = pl.List(pl.Struct({"key": dtype.key, "value": dtype.value}))
-                return self._has_date_out_of_range(value.cast(entry), entry)
+                return self._date_out_of_range_expression(value.cast(entry), entry)
             case pl.List() | pl.Array():
                 listed = value.arr.to_list() if isinstance(dtype, pl.Array) else value
-                inner = self._has_date_out_of_range(pl.element(), dtype.inner)
+                inner = self._date_out_of_range_expression(pl.element(), dtype.inner)
                 return None if inner is None else listed.list.eval(inner).list.any()
             case pl.Struct():
-                members = [self._has_date_out_of_range(value.struct.field(f.name), f.dtype) for f in dtype.fields]
+                members = [
+                    self._date_out_of_range_expression(value.struct.field(f.name), f.dtype) for f in dtype.fields
+                ]
                 found = [each for each in members if each is not None]
                 return pl.any_horizontal(found) if found else None
         return None
@@ -398,7 +400,7 @@ class _Table:
         from crossdock.values import exact_json  # noqa: PLC0415
 
         for name in self.names:
-            self._refuse_dates_out_of_range(frame[name], name, before)
+            self._raise_if_date_out_of_range(frame[name], name, before)
         values = [
             self._converted_value_expression(expr, dtype, self._kinds.get(name)).alias(name)
             for expr, (name, dtype) in zip(self.column_selection_expressions, self._schema.items(), strict=False)
@@ -427,7 +429,7 @@ class _Table:
             case pl.Categorical() | pl.Enum():
                 found = value.cast(pl.String)
             case pl.Binary():
-                found = _uuid_text(value) if kind is ColumnKind.UUID else value.cast(pl.String)
+                found = _uuid_text_expression(value) if kind is ColumnKind.UUID else value.cast(pl.String)
             case pl.Map():
                 entry = pl.List(pl.Struct({"key": dtype.key, "value": dtype.value}))
                 found = self._converted_value_expression(value.cast(entry), entry, None)
@@ -485,7 +487,7 @@ def _cell_place(row: int, column: str) -> str:
     return f"row {row + 1}, column {column}"
 
 
-def _uuid_text(value: pl.Expr) -> pl.Expr:
+def _uuid_text_expression(value: pl.Expr) -> pl.Expr:
     import polars as pl  # noqa: PLC0415
 
     digits = value.bin.encode("hex")
@@ -493,7 +495,7 @@ def _uuid_text(value: pl.Expr) -> pl.Expr:
     return pl.concat_str(parts, separator="-")
 
 
-def _double_texts(cells: pl.Series, name: str, before: int) -> pl.Series:
+def _doubles_as_texts_or_raise(cells: pl.Series, name: str, before: int) -> pl.Series:
     """Return doubles as their shortest texts without exponent: 12 and not 12.0, 0.1, 0.0000001."""
     import polars as pl  # noqa: PLC0415
 
@@ -511,13 +513,13 @@ def _double_texts(cells: pl.Series, name: str, before: int) -> pl.Series:
     if others.len():
         listed = found.to_list()
         for number in others:
-            listed[number] = _double_text(cells[number], _cell_place(before + number, name))
+            listed[number] = _double_as_text_or_raise(cells[number], _cell_place(before + number, name))
         found = pl.Series(listed, dtype=pl.String)
     return found
 
 
-def _double_text(value: Any, place: str) -> str:
-    if (text := exact_number_text(value)) is None:
+def _double_as_text_or_raise(value: Any, place: str) -> str:
+    if (text := exact_number_text_or_none(value)) is None:
         raise CellError("no number, or one of more than 15 digits", place, _DIGITS_HINT)
     return text
 
@@ -527,4 +529,4 @@ def _floats_as_decimals(value: Any, place: str) -> Any:
         return {name: _floats_as_decimals(each, place) for name, each in value.items()}
     if isinstance(value, list):
         return [_floats_as_decimals(each, place) for each in value]
-    return Decimal(_double_text(value, place)) if is_float_instance(value) else value
+    return Decimal(_double_as_text_or_raise(value, place)) if is_float_instance(value) else value

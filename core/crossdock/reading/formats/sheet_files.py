@@ -23,8 +23,12 @@ from crossdock.reading.formats.file_formats import (
 )
 from crossdock.reading.formats.file_kind_and_encoding_mismatch import HEAD, raise_if_not_sheet_file
 from crossdock.reading.formats.limited_process import cell_errors_as_file_refusals
-from crossdock.reading.formats.lost_digits_of_doubles import exact_number_text
-from crossdock.reading.formats.sheet_reader_process import SheetCells, check_sheet_library_installed, opened_sheet
+from crossdock.reading.formats.lost_digits_of_doubles import exact_number_text_or_none
+from crossdock.reading.formats.sheet_reader_process import (
+    SheetCells,
+    open_sheet_in_process,
+    raise_if_sheet_library_missing,
+)
 from crossdock.reading.formats.xlsx_and_xlsb_archives import cell_name
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.raw_rows_and_records import LINE
@@ -68,13 +72,13 @@ class SheetFormat(FileLayout):
     """
 
     @model_validator(mode="after")
-    def _check_combination(self) -> Self:
+    def _raise_if_settings_conflict(self) -> Self:
         if not self.header and self.names is None:
             raise ValueError("a sheet without a header needs names")
         return self
 
 
-def read_sheet(
+def read_sheet_rows(
     path: Openable,
     layout: SheetFormat,
     *,
@@ -88,7 +92,7 @@ def read_sheet(
     and truth values TRUE and FALSE. A formula has the value that was stored last. ``_line`` is the number of the row in
     the sheet, after those of the sheets before.
     """
-    check_sheet_library_installed(name)
+    raise_if_sheet_library_missing(name)
     with cell_errors_as_file_refusals(name), path.open("rb") as file:
         if file.seek(0, 2) > MAX_BYTES:
             message = f"a sheet file of more than {MAX_BYTES >> 20} MiB"
@@ -107,7 +111,7 @@ def _read_chosen_sheets(
     wanted = deque[str | int](layout.sheet if isinstance(layout.sheet, tuple) else [1 if is_all else layout.sheet])
     while wanted:
         chosen, finds_errors = wanted.popleft(), layout.error_cells == "refuse"
-        with opened_sheet(file, chosen, finds_errors=finds_errors, shows_zeros=layout.leading_zeros) as cells:
+        with open_sheet_in_process(file, chosen, finds_errors=finds_errors, shows_zeros=layout.leading_zeros) as cells:
             if is_all and chosen == 1:
                 wanted.extend(range(2, cells.visible_sheet_count + 1))
                 leniencies.add("hidden_sheet", cells.hidden_sheet_count)
@@ -115,16 +119,16 @@ def _read_chosen_sheets(
                 leniencies.add("sheet", cells.visible_sheet_count - 1)
             if is_all and cells.is_empty and (wanted or before):
                 continue
-            sheet = _Sheet(cells, layout, names, name)
+            sheet = _SheetTable(cells, layout, names, name)
             names = sheet.names
             schema = {**dict.fromkeys(sheet.names, pl.String()), LINE: pl.UInt64()}
-            for batch in _batches(sheet.rows(before), batch_rows):
+            for batch in _batch_rows(sheet.rows(before), batch_rows):
                 yield pl.DataFrame(batch, schema=schema, orient="row")
             before += sheet.row
             leniencies.add("total_row", sheet.total_rows)
 
 
-def _batches(rows: Iterator[tuple[Any, ...]], most: int) -> Iterator[list[tuple[Any, ...]]]:
+def _batch_rows(rows: Iterator[tuple[Any, ...]], most: int) -> Iterator[list[tuple[Any, ...]]]:
     batch, size = list[tuple[Any, ...]](), 0
     for number, row in enumerate(rows):
         if number and (len(batch) == most or size > _BATCH_CHARACTERS):
@@ -135,7 +139,7 @@ def _batches(rows: Iterator[tuple[Any, ...]], most: int) -> Iterator[list[tuple[
     yield batch
 
 
-class _Sheet:
+class _SheetTable:
     def __init__(self, sheet: SheetCells, layout: SheetFormat, names: Sequence[str] | None, name: str) -> None:
         self._place, self._sheet = f"{name}:{sheet.title}", sheet
         self._cells = sheet.rows
@@ -144,9 +148,9 @@ class _Sheet:
             next(self._cells, None)
             self.row += 1
         first = self.row + 1
-        self.names: Sequence[str] = self._checked_header(names) if layout.header else names or ()
+        self.names: Sequence[str] = self._validate_header(names) if layout.header else names or ()
         self._first = 0 if layout.header else first  # the row that may be an undeclared header
-        self._refuse_merged_cells(first)
+        self._raise_if_cells_merged(first)
 
     def rows(self, before: int) -> Iterator[tuple[str | int, ...]]:
         blank = 0
@@ -173,7 +177,7 @@ class _Sheet:
                 self._raise_error("a cell beside the columns", cell_name(self.row, extra + 1), "Name its column.")
             yield *(texts + [""] * (width - len(texts)))[:width], before + self.row
 
-    def _checked_header(self, declared: Sequence[str] | None) -> Sequence[str]:
+    def _validate_header(self, declared: Sequence[str] | None) -> Sequence[str]:
         self.row += 1
         names, place = self._row_texts(next(self._cells, [])), cell_name(self.row, 1)
         while names and not names[-1]:
@@ -189,7 +193,7 @@ class _Sheet:
             self._raise_error("the header is not the declared one, or not that of the sheet before", place, hint)
         return names
 
-    def _refuse_merged_cells(self, first: int) -> None:
+    def _raise_if_cells_merged(self, first: int) -> None:
         """Refuse merged cells: only the first has the value, and the meaning of the others is not known."""
         for (row, column), (last, _) in self._sheet.merged:
             if last + 1 >= first:
@@ -212,7 +216,7 @@ class _Sheet:
                 return cell.isoformat()
             case timedelta():
                 return _duration_text(cell)
-        if (text := exact_number_text(cell)) is None:
+        if (text := exact_number_text_or_none(cell)) is None:
             hint = "Excel keeps 15 digits: ask for a cell that is text."
             self._raise_error("a number of more than 15 digits", cell_name(self.row, column), hint)
         return text
@@ -235,7 +239,7 @@ class SheetReader(FormatReader[SheetFormat]):
     def rows(
         self, path: Openable, layout: SheetFormat, *, name: str, batch_rows: int, leniencies: LeniencyCounts | None
     ) -> Iterator[pl.DataFrame]:
-        return read_sheet(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
+        return read_sheet_rows(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
 
     def describe_cell_places(self, layout: SheetFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
         del layout

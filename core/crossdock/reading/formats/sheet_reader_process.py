@@ -18,19 +18,19 @@ from msgspec import Struct
 from crossdock.errors import ConfigError
 from crossdock.reading.formats.limited_process import (
     CellError,
-    Limits,
+    ProcessLimits,
     ReaderTask,
     answer_request_within_limits,
     encode_answer_line,
-    running_task,
+    run_reader_process,
 )
-from crossdock.reading.formats.ods_sheet import is_ods, read_ods_sheet
+from crossdock.reading.formats.ods_sheet import is_ods_file, read_ods_sheet
 from crossdock.reading.formats.xlsx_and_xlsb_archives import (
     check_and_find_formatted_cells,
     find_total_rows,
-    no_sheet_error,
-    read_merged_cells,
-    verify_archive_parts,
+    make_missing_sheet_error,
+    raise_if_archive_damaged_or_too_large,
+    read_merged_cells_of_xlsb,
 )
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class SheetCells(Struct, frozen=True):
     rows: Iterator[list[Any]]
 
 
-def check_sheet_library_installed(name: str) -> None:
+def raise_if_sheet_library_missing(name: str) -> None:
     """Raise ConfigError at the file *name* if no library for sheets is installed."""
     if find_spec("python_calamine") is None:
         raise ConfigError(
@@ -76,7 +76,9 @@ def check_sheet_library_installed(name: str) -> None:
 
 
 @contextmanager
-def opened_sheet(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool) -> Iterator[SheetCells]:
+def open_sheet_in_process(
+    file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool
+) -> Iterator[SheetCells]:
     """Read a sheet, given by its name or its number among the visible ones, in a process that ends with the context.
 
     With *finds_errors*, cells with errors are refused, and so are files in which they cannot be found. Iterating may
@@ -86,23 +88,23 @@ def opened_sheet(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_
     memory = min(_BASE_BYTES + _BYTES_PER_BYTE * size, _MOST_BYTES)
     seconds = _BASE_S + size // _BYTES_PER_S
     request = {"sheet": sheet, "errors": finds_errors, "zeros": shows_zeros}
-    with running_task(_TASK, file, request, Limits(memory, seconds)) as found:
+    with run_reader_process(_TASK, file, request, ProcessLimits(memory, seconds)) as found:
         answers = iter(found)
         first = next(answers)
         merged = [((row, column), (last, end)) for (row, column), (last, end) in first["merged"]]
-        rows = (list(map(_cell_from_json_answer, row)) for row in answers)
+        rows = (list(map(_decode_cell, row)) for row in answers)
         totals = first.get("totals", ())
         yield SheetCells(first["title"], first["visible"], first["hidden"], first["empty"], merged, totals, rows)
 
 
-def _cell_from_json_answer(cell: Any) -> Any:
+def _decode_cell(cell: Any) -> Any:
     if not isinstance(cell, list):
         return cell
     kind, *values = cell
     return timedelta(*values) if kind == "e" else _TIMES[kind](values[0])
 
 
-def _encoded_cell(cell: Any) -> list[Any]:
+def _encode_cell(cell: Any) -> list[Any]:
     match cell:
         case datetime():
             return ["s", cell.isoformat()]
@@ -122,31 +124,33 @@ def _answer_request(file: BinaryIO, request: Any) -> Iterator[bytes]:
     for answer in _read_sheet_of_workbook(
         data, request["sheet"], finds_errors=request["errors"], shows_zeros=request["zeros"]
     ):
-        text = answer if isinstance(answer, str) else json.dumps(answer, default=_encoded_cell)
+        text = answer if isinstance(answer, str) else json.dumps(answer, default=_encode_cell)
         yield encode_answer_line(text, too_much=_TOO_MUCH)
 
 
 def _read_sheet_of_workbook(
     file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool
 ) -> Iterator[Any]:
-    verify_archive_parts(file)
-    if is_ods(file):
+    raise_if_archive_damaged_or_too_large(file)
+    if is_ods_file(file):
         yield from read_ods_sheet(file, sheet, finds_errors=finds_errors)
     else:
-        yield from _read_with_library(file, sheet, finds_errors=finds_errors, shows_zeros=shows_zeros)
+        yield from _read_sheet_with_calamine(file, sheet, finds_errors=finds_errors, shows_zeros=shows_zeros)
 
 
-def _read_with_library(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool) -> Iterator[Any]:
+def _read_sheet_with_calamine(
+    file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool
+) -> Iterator[Any]:
     from python_calamine import CalamineError, CalamineWorkbook, PasswordError  # noqa: PLC0415  an optional extra
 
     try:
         file.seek(0)
         workbook = CalamineWorkbook.from_filelike(file)
-        visible, hidden = _sheets_of_cells(workbook)
-        title = _sheet_title(workbook, visible, sheet)
+        visible, hidden = _visible_and_hidden_sheet_names(workbook)
+        title = _find_sheet_title_or_raise(workbook, visible, sheet)
         formatted = _check_and_find_formatted_cells(file, title, finds_errors=finds_errors, shows_zeros=shows_zeros)
         found = workbook.get_sheet_by_name(title)
-        merged = found.merged_cell_ranges or read_merged_cells(file, title)
+        merged = found.merged_cell_ranges or read_merged_cells_of_xlsb(file, title)
         totals = find_total_rows(file, title)
     except PasswordError as error:
         raise CellError("is protected by a password", "", "Ask for a file without one.") from error
@@ -180,7 +184,7 @@ def _rows_as_shown(sheet: CalamineSheet, formatted: FormattedCells | None) -> It
         yield found
 
 
-def _sheets_of_cells(workbook: CalamineWorkbook) -> tuple[list[str], list[str]]:
+def _visible_and_hidden_sheet_names(workbook: CalamineWorkbook) -> tuple[list[str], list[str]]:
     """Return the names of the sheets that are shown, and of those that are hidden; charts and macros are neither."""
     from python_calamine import SheetTypeEnum, SheetVisibleEnum  # noqa: PLC0415  an optional extra
 
@@ -191,13 +195,13 @@ def _sheets_of_cells(workbook: CalamineWorkbook) -> tuple[list[str], list[str]]:
     return visible, hidden
 
 
-def _sheet_title(workbook: CalamineWorkbook, visible: Sequence[str], sheet: str | int) -> str:
+def _find_sheet_title_or_raise(workbook: CalamineWorkbook, visible: Sequence[str], sheet: str | int) -> str:
     if isinstance(sheet, str):
         title = sheet if sheet in workbook.sheet_names else None
     else:
         title = visible[sheet - 1] if sheet <= len(visible) else None
     if title is None:
-        raise no_sheet_error(sheet, len(visible))
+        raise make_missing_sheet_error(sheet, len(visible))
     if workbook.sheet_names.count(title) > 1:
         raise CellError(f"there are two sheets {title!r}", "", "Rename one of them, or ask the sender.")
     return title

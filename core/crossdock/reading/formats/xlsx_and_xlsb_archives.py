@@ -26,13 +26,13 @@ from xml.parsers import expat
 from msgspec import Struct
 
 from crossdock.reading.formats.limited_process import CellError
-from crossdock.reading.formats.lost_digits_of_doubles import KEPT_DIGITS, NUMBER, loses_digits_as_double
+from crossdock.reading.formats.lost_digits_of_doubles import KEPT_DIGITS, XML_NUMBER_PATTERN, loses_digits_as_double
 
 ShownValue = Callable[[Any], Any]
 """Returns the value of a cell as its number format shows it."""
 
 
-def with_midnight(value: Any) -> Any:
+def convert_day_to_midnight_time(value: Any) -> Any:
     """Return a day as the time at which it begins: the library reads a time at midnight as a day."""
     is_day = isinstance(value, date) and not isinstance(value, datetime)
     return datetime.combine(value, time()) if is_day else value
@@ -89,7 +89,7 @@ Shape = tuple[str, ...]
 """The output of a number format; each empty text is a digit."""
 
 
-class Section(Struct, frozen=True):
+class NumberFormatSection(Struct, frozen=True):
     """A number format for numbers that pass `test`. `shape` is None if it shows more than digits with leading zeros."""
 
     test: tuple[str, Decimal] | None
@@ -99,18 +99,18 @@ class Section(Struct, frozen=True):
         return self.test is not None and _TESTS[self.test[0]](number, self.test[1])
 
 
-Sections = tuple[Section, ...]
+Sections = tuple[NumberFormatSection, ...]
 """A number format without its section for texts: for positive and negative numbers and zero, or with tests."""
 
 
-def parse_number_format(code: str) -> Sections | None:
-    sections, test, parts, others, is_open = list[Section](), None, list[str](), "", False
+def parse_leading_zeros_format(code: str) -> Sections | None:
+    sections, test, parts, others, is_open = list[NumberFormatSection](), None, list[str](), "", False
     for token in _TOKEN.finditer(f"{code};"):
         match token.lastgroup:
             case "end":
                 is_shape = not others and parts.count("") >= _LEAST_DIGITS
                 if "@" not in others:
-                    sections.append(Section(test, tuple(parts) if is_shape else None))
+                    sections.append(NumberFormatSection(test, tuple(parts) if is_shape else None))
                 test, parts, others, is_open = None, [], "", False
             case "limit":
                 test = token["test"], Decimal(token["limit"])
@@ -128,7 +128,7 @@ def parse_number_format(code: str) -> Sections | None:
     return tuple(sections) if any(section.shape for section in sections) else None
 
 
-def _shape_of_matching_section(number: Decimal, sections: Sequence[Section]) -> Shape | None:
+def _shape_of_matching_section(number: Decimal, sections: Sequence[NumberFormatSection]) -> Shape | None:
     tests = sum(section.test is not None for section in sections[:2])
     if not tests:
         return sections[2 if not number and sections[2:] else 0].shape
@@ -138,7 +138,7 @@ def _shape_of_matching_section(number: Decimal, sections: Sequence[Section]) -> 
     return sections[place].shape if place < len(sections) else None
 
 
-def with_leading_zeros(value: Any, sections: Sequence[Section]) -> Any:
+def add_leading_zeros_of_format(value: Any, sections: Sequence[NumberFormatSection]) -> Any:
     if isinstance(value, bool) or not isinstance(value, Real):
         return value
     number = Decimal(repr(value))
@@ -181,7 +181,7 @@ Start = Callable[[str, dict[str, str]], None]
 Text = Callable[[str], None]
 
 
-def no_sheet_error(sheet: str | int, visible_count: int) -> CellError:
+def make_missing_sheet_error(sheet: str | int, visible_count: int) -> CellError:
     if isinstance(sheet, str):
         return CellError(f"there is no sheet {sheet!r}", "", "Correct sheet, or ask the sender.")
     hint = "Correct sheet, or ask the sender; hidden sheets are only read by their names."
@@ -192,14 +192,14 @@ def max_unpacked_bytes(packed: int) -> int:
     return min(MAX_UNPACKED, max(_FREE_BYTES, _MAX_EXPANSION * packed))
 
 
-def verify_archive_parts(file: BinaryIO) -> None:
+def raise_if_archive_damaged_or_too_large(file: BinaryIO) -> None:
     """Unpack all parts of a zip archive, within limits, to verify their checksums. Other files are skipped."""
     file.seek(0)
     if file.read(2) != b"PK":
         return
     total, packed = 0, file.seek(0, 2)
-    _check_part_list_length(file, packed)
-    with opened_archive(file) as archive:
+    _raise_if_part_list_too_long(file, packed)
+    with open_sheet_archive(file) as archive:
         names = archive.namelist()
         if len({name.lower() for name in names}) != len(names):
             raise CellError("has two parts with the same name, of which only one would be read", "", _AGAIN)
@@ -211,7 +211,7 @@ def verify_archive_parts(file: BinaryIO) -> None:
                     raise CellError(message, "", "If the file is genuine, ask for it in parts or as CSV.")
 
 
-def _check_part_list_length(file: BinaryIO, size: int) -> None:
+def _raise_if_part_list_too_long(file: BinaryIO, size: int) -> None:
     """Check the length of the list of parts, which its readers hold in memory (APPNOTE.TXT, 4.3.16)."""
     file.seek(max(0, size - _END_BYTES - 0xFFFF))
     _, found, end = file.read().rpartition(_END)
@@ -225,20 +225,20 @@ def check_and_find_formatted_cells(
     """Check the sheet *title*, and find cells that show more than their values; None for a file that is not xlsx."""
     if not zipfile.is_zipfile(file):
         return None
-    with opened_archive(file) as archive:
+    with open_sheet_archive(file) as archive:
         if WORKBOOK not in archive.namelist():
             return None
         shown_values, kinds = _read_styles(archive, shows_zeros=shows_zeros)
-        cells = _CellChecks(FormattedCells(shown_values), kinds, finds_errors=finds_errors)
+        cells = _CellChecker(FormattedCells(shown_values), kinds, finds_errors=finds_errors)
         parse_xml_part(
             archive,
-            part_of_sheet(archive, title),
+            find_part_of_sheet(archive, title),
             cells.start_element,
             cells.end_element,
             cells.add_text,
-            cells.refuse_comment_or_cdata,
+            cells.raise_if_comment_or_cdata_in_value,
         )
-        cells.refuse_cells_far_apart()
+        cells.raise_if_cells_far_apart()
         return cells.formatted
 
 
@@ -253,8 +253,8 @@ def _read_styles(archive: zipfile.ZipFile, *, shows_zeros: bool) -> tuple[dict[i
     def start(name: str, attributes: dict[str, str]) -> None:
         if local_name(name) == "numFmt":
             number, code = attributes.get("numFmtId", ""), attributes.get("formatCode", "")
-            if shows_zeros and (sections := parse_number_format(code)):
-                shown_values[number] = partial(with_leading_zeros, sections=sections)
+            if shows_zeros and (sections := parse_leading_zeros_format(code)):
+                shown_values[number] = partial(add_leading_zeros_of_format, sections=sections)
             if kind := _kind_of_number_format(code):
                 kinds[number] = kind
         if local_name(name) == "xf" and above[-1:] == ["cellXfs"]:
@@ -262,7 +262,7 @@ def _read_styles(archive: zipfile.ZipFile, *, shows_zeros: bool) -> tuple[dict[i
         above.append(local_name(name))
 
     parse_xml_part(archive, _STYLES, start, lambda _: above.pop())
-    shown_values |= {number: with_midnight for number, kind in kinds.items() if kind == "time"}
+    shown_values |= {number: convert_day_to_midnight_time for number, kind in kinds.items() if kind == "time"}
     return (
         {style: shown_values[number] for style, number in enumerate(styles) if number in shown_values},
         {style: kinds[number] for style, number in enumerate(styles) if number in kinds},
@@ -287,7 +287,7 @@ def cell_name(row: int, column: int) -> str:
 
 
 @contextmanager
-def opened_archive(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
+def open_sheet_archive(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
     """Open a zip archive; damage that is found within the context is a `CellError`."""
     try:
         with zipfile.ZipFile(file) as archive:
@@ -332,7 +332,7 @@ def local_name(name: str) -> str:
     return name.rpartition(" ")[2]
 
 
-def part_of_sheet(archive: zipfile.ZipFile, title: str) -> str:
+def find_part_of_sheet(archive: zipfile.ZipFile, title: str) -> str:
     relations = list[str]()
 
     def sheet(name: str, attributes: dict[str, str]) -> None:
@@ -340,10 +340,10 @@ def part_of_sheet(archive: zipfile.ZipFile, title: str) -> str:
             relations.extend(value for key, value in attributes.items() if key != "id" and local_name(key) == "id")
 
     parse_xml_part(archive, WORKBOOK, sheet)
-    return part_of_relation(archive, _RELATIONS, relations)
+    return find_part_of_relation_or_raise(archive, _RELATIONS, relations)
 
 
-def part_of_relation(archive: zipfile.ZipFile, listed: str, relations: Sequence[str]) -> str:
+def find_part_of_relation_or_raise(archive: zipfile.ZipFile, listed: str, relations: Sequence[str]) -> str:
     targets = dict[str, str]()
 
     def relation(name: str, attributes: dict[str, str]) -> None:
@@ -359,7 +359,7 @@ def part_of_relation(archive: zipfile.ZipFile, listed: str, relations: Sequence[
     return part
 
 
-def _row_and_column(cell: str) -> tuple[int, int]:
+def _parse_cell_name(cell: str) -> tuple[int, int]:
     letters = cell.rstrip("0123456789")
     column = 0
     for letter in letters[:4]:
@@ -367,7 +367,7 @@ def _row_and_column(cell: str) -> tuple[int, int]:
     return int(cell[len(letters) :][:9] or 0), column
 
 
-class _CellChecks:
+class _CellChecker:
     """Checks one cell after the other. Cells and rows without a name follow the one before."""
 
     def __init__(self, formatted: FormattedCells, kinds: Mapping[int, _Kind], *, finds_errors: bool) -> None:
@@ -378,7 +378,7 @@ class _CellChecks:
         self._count = 0
         self._last_row = self._last_column = (0, "")  # the number, and the cell there
 
-    def refuse_cells_far_apart(self) -> None:
+    def raise_if_cells_far_apart(self) -> None:
         (rows, lowest), (columns, rightmost) = self._last_row, self._last_column
         if rows * columns > max(_FREE_CELLS, _CELLS_APART * self._count):
             cell = lowest if rows > columns else rightmost
@@ -394,7 +394,7 @@ class _CellChecks:
                     raise CellError("rows are not in their order, or one is there twice", f"row {self._row}", _AGAIN)
             case "c":
                 self._cell = attributes.get("r") or cell_name(self._row, self._column + 1)
-                before, (row, self._column) = self._column, _row_and_column(self._cell)
+                before, (row, self._column) = self._column, _parse_cell_name(self._cell)
                 if row != self._row or self._column <= before:
                     raise CellError("cells are not in their order, or one is there twice", self._cell, _AGAIN)
                 self._has_formula, self._has_value = False, attributes.get("t") == "str"  # a text may be empty
@@ -410,7 +410,7 @@ class _CellChecks:
             case "v":
                 self._in_value = True
 
-    def _record_cell(self, cell: str) -> None:
+    def _count_and_locate_cell(self, cell: str) -> None:
         self._count += 1
         row, column = self._row, self._column
         self._last_row = max(self._last_row, (row, cell))
@@ -423,7 +423,7 @@ class _CellChecks:
             if self._type in {"n", "s"}:
                 self._value += text
 
-    def refuse_comment_or_cdata(self, *_: object) -> None:
+    def raise_if_comment_or_cdata_in_value(self, *_: object) -> None:
         if self._in_value:  # its reader passes over them, and over what follows a comment
             raise CellError("the value has a comment or a CDATA section", self._cell, _NO_PROGRAM)
 
@@ -432,9 +432,9 @@ class _CellChecks:
         if local_name(name) != "c":
             return
         if self._has_value:
-            self._record_cell(self._cell)
+            self._count_and_locate_cell(self._cell)
             if self._type == "n":
-                self._check_number()
+                self._raise_if_number_unreadable()
             elif self._type == "s" and not _SHARED_TEXT.fullmatch(self._value):  # its reader takes the first text
                 hint = "Ask the sender to correct the program that writes the file."
                 raise CellError("the number of a shared text is not a whole number", self._cell, hint)
@@ -442,12 +442,12 @@ class _CellChecks:
             hint = "Open and save the file in a spreadsheet program, which calculates it."
             raise CellError("the formula was never calculated", self._cell, hint)
 
-    def _check_number(self) -> None:
+    def _raise_if_number_unreadable(self) -> None:
         if loses_digits_as_double(self._value):
             hint = "Excel keeps 15 digits: ask for a cell that is text."
             raise CellError("a number of more than 15 digits", self._cell, hint)
         kind = self._kinds.get(self._style)
-        if kind is None or not NUMBER.fullmatch(self._value):
+        if kind is None or not XML_NUMBER_PATTERN.fullmatch(self._value):
             return
         days = Decimal(self._value)
         if kind != "duration" and days < 0:  # its reader leaves out the sign
@@ -463,10 +463,10 @@ def find_total_rows(file: BinaryIO, title: str) -> list[int]:
     """Return the numbers of the rows, from 1, of the sheet *title*; none in a file that is not xlsx."""
     if not zipfile.is_zipfile(file):
         return []
-    with opened_archive(file) as archive:
+    with open_sheet_archive(file) as archive:
         if WORKBOOK not in archive.namelist():
             return []
-        tables = list(_tables_of_sheet(archive, part_of_sheet(archive, title)))
+        tables = list(_tables_of_sheet(archive, find_part_of_sheet(archive, title)))
         return sorted({row for table in tables for row in _total_rows_of_table(archive, table)})
 
 
@@ -505,21 +505,23 @@ _BUFFER = 1 << 16
 Range = tuple[tuple[int, int], tuple[int, int]]
 
 
-def read_merged_cells(file: BinaryIO, title: str) -> list[Range]:
+def read_merged_cells_of_xlsb(file: BinaryIO, title: str) -> list[Range]:
     """Return the first and the last of merged cells, as row and column from 0. A file that is not xlsb has none."""
     if not zipfile.is_zipfile(file):
         return []
-    with opened_archive(file) as archive:
+    with open_sheet_archive(file) as archive:
         if _XLSB_WORKBOOK not in archive.namelist():
             return []
         relations = [
             relation
-            for relation, name in map(_sheet_relation_and_name, _records_of_type(archive, _XLSB_WORKBOOK, _SHEET))
+            for relation, name in map(
+                _sheet_relation_and_name, _read_xlsb_records_of_type(archive, _XLSB_WORKBOOK, _SHEET)
+            )
             if name == title
         ]
-        part = part_of_relation(archive, _XLSB_RELATIONS, relations)
+        part = find_part_of_relation_or_raise(archive, _XLSB_RELATIONS, relations)
         merged = dict[int, Range]()  # the first ones that end in each row
-        for record in _records_of_type(archive, part, _MERGED):
+        for record in _read_xlsb_records_of_type(archive, part, _MERGED):
             first, last, column, end = (_uint32_at(record, place) for place in (0, 4, 8, 12))
             merged.setdefault(last, ((first, column), (last, end)))
         return list(merged.values())
@@ -536,7 +538,7 @@ def _sheet_relation_and_name(record: bytes) -> tuple[str, str]:
     return record[12:name].decode("utf-16-le", "replace"), record[name + 4 : end].decode("utf-16-le", "replace")
 
 
-def _records_of_type(archive: zipfile.ZipFile, part: str, wanted: int) -> Iterator[bytes]:
+def _read_xlsb_records_of_type(archive: zipfile.ZipFile, part: str, wanted: int) -> Iterator[bytes]:
     packed: Any = archive.open(part)  # it can be read into a buffer, of which its type says nothing
     with BufferedReader(packed, _BUFFER) as stream:
         while head := stream.read(1):

@@ -16,7 +16,7 @@ from crossdock.reading.formats.guesses.format_guess_and_file_sample import (
 from crossdock.reading.formats.limited_process import cell_errors_as_file_refusals
 from crossdock.reading.formats.parquet_and_arrow_files import ArrowReader, ParquetReader
 from crossdock.reading.formats.parquet_and_arrow_reader_process import FLOAT, NESTED
-from crossdock.reading.formats.sheet_reader_process import check_sheet_library_installed, opened_sheet
+from crossdock.reading.formats.sheet_reader_process import open_sheet_in_process, raise_if_sheet_library_missing
 
 _COLUMNAR = (ParquetReader(), ArrowReader())
 _ARCHIVE = b"PK\x03\x04"
@@ -44,7 +44,7 @@ def guess_columnar_or_sheet(path: Path, head: bytes) -> FormatGuess:
 
 
 def _guess_columnar(path: Path, reader: ParquetReader | ArrowReader) -> FormatGuess:
-    types, faults, rows = reader.types_faults_and_row_count(path, name=path.name)
+    types, faults, rows = reader.read_types_faults_and_row_count(path, name=path.name)
     nested = [name for name, (_, message, _) in faults.items() if message == NESTED]
     floats = [name for name, (_, message, _) in faults.items() if message == FLOAT]
     left_out = [name for name in faults if name not in nested]
@@ -63,11 +63,11 @@ def _guess_columnar(path: Path, reader: ParquetReader | ArrowReader) -> FormatGu
 
 
 def _guess_sheet(path: Path, head: bytes) -> FormatGuess:
-    check_sheet_library_installed(path.name)
+    raise_if_sheet_library_missing(path.name)
     with (
         cell_errors_as_file_refusals(path.name),
         path.open("rb") as file,
-        opened_sheet(file, 1, finds_errors=False, shows_zeros=True) as cells,
+        open_sheet_in_process(file, 1, finds_errors=False, shows_zeros=True) as cells,
     ):
         rows = [row for row, _ in zip(cells.rows, range(_MOST_ROWS), strict=False)]
         sheets, title = cells.visible_sheet_count, cells.title

@@ -16,7 +16,7 @@ from crossdock.sandbox import database
 @contextmanager
 def quick_disk() -> Iterator[None]:
     """Wait for the disk after no commit of a sandbox and no other write; `quick_states` does the same for states."""
-    connect = database.connect
+    connect = database.open_database
 
     def connected(path: Path) -> sqlite3.Connection:
         made = connect(path)
@@ -24,6 +24,6 @@ def quick_disk() -> Iterator[None]:
         return made
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(database, "connect", connected)
+        patch.setattr(database, "open_database", connected)
         patch.setattr(os, "fsync", lambda _: None)
         yield

@@ -23,8 +23,8 @@ from starlette.types import Message, Receive, Scope, Send
 from crossdock.sandbox import SandboxSettings
 from crossdock.sandbox.app import Sandbox
 from crossdock.sandbox.fault_injection import Fault, FaultSet
-from crossdock.sandbox.rate_limiter import Dialect
-from crossdock.sandbox.server import server_config
+from crossdock.sandbox.rate_limiter import RateLimitHeaderDialect
+from crossdock.sandbox.server import make_server_config
 
 SEEN_PATH = "/_seen"
 ENDS_WITHIN_S = 30.0
@@ -93,7 +93,7 @@ class Server:
     The latency is the sandbox's fault ``slow``: it follows after the token was taken and the write committed.
     """
 
-    def __init__(self, size: Size, latency_ms: int, *, dialect: Dialect = "none") -> None:
+    def __init__(self, size: Size, latency_ms: int, *, dialect: RateLimitHeaderDialect = "none") -> None:
         self._size = size
         self._command = [
             sys.executable,
@@ -159,7 +159,7 @@ class _Watched:
         self._seen.append(Request(came, time.monotonic(), status))
 
 
-def _serve(size: Size, latency_ms: int, dialect: Dialect, folder: Path) -> None:
+def _serve(size: Size, latency_ms: int, dialect: RateLimitHeaderDialect, folder: Path) -> None:
     slow = (Fault(name="slow", probability=1.0, ms=latency_ms),) if latency_ms else ()
     settings = SandboxSettings(
         rate_per_min=size.per_minute, burst=size.burst, rate_headers=dialect, faults=FaultSet(faults=slow)
@@ -171,7 +171,7 @@ def _serve(size: Size, latency_ms: int, dialect: Dialect, folder: Path) -> None:
         host, port = listener.getsockname()
         facts = {"base_url": f"http://{host}:{port}", "tenant": sandbox.tenant, "api_key": sandbox.new_key()}
         print(json.dumps(facts), flush=True)
-        uvicorn.Server(server_config(_Watched(sandbox).app)).run(sockets=[listener])
+        uvicorn.Server(make_server_config(_Watched(sandbox).app)).run(sockets=[listener])
 
 
 if __name__ == "__main__":

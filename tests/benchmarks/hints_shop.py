@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
-from crossdock.sandbox import webhook_signatures
+from crossdock.sandbox import webhook_subscriptions
 
 PAGE = 250  # products
 
@@ -26,7 +26,7 @@ class Shop:
 
     def __init__(self, sizes: dict[str, int]) -> None:
         self._lists = {name: {str(n): f"{name} {n}" for n in range(size)} for name, size in sizes.items()}
-        self.secret, self.changed_at = webhook_signatures.new_secret(), dict[str, float]()
+        self.secret, self.changed_at = webhook_subscriptions.new_signing_secret(), dict[str, float]()
 
     def change(self, name: str, key: str) -> None:
         """Give a product a new title."""
@@ -38,7 +38,7 @@ class Shop:
         """Change a product, and send the webhook about it."""
         self.change(name, key)
         body = json.dumps({"id": key}).encode()
-        headers = webhook_signatures.signed_headers(f"{name}-{key}", int(time.time()), body, [self.secret])
+        headers = webhook_subscriptions.signed_headers(f"{name}-{key}", int(time.time()), body, [self.secret])
         request = urllib.request.Request(address, body, headers | {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=30) as answer:
             assert answer.status == 200

@@ -16,7 +16,7 @@ from typing import Any
 
 import schemathesis
 
-from crossdock.sandbox.api_keys import SLUG
+from crossdock.sandbox.api_keys import SLUG_PATTERN
 from crossdock.sandbox.openapi_document import KEY_PATTERN
 
 PARENTS: dict[str, str] = json.loads(os.environ.get("CONSUMERS_PARENTS", "{}"))  # member name -> an id that exists
@@ -34,7 +34,7 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
     if "If-Match" in sent:
         sent["If-Match"] = "*"
     tenant = sent.get("x-tenant-slug")
-    if isinstance(tenant, str) and SLUG.fullmatch(tenant):
+    if isinstance(tenant, str) and SLUG_PATTERN.fullmatch(tenant):
         sent["x-tenant-slug"] = os.environ["CONSUMERS_TENANT"]
     key = sent.get(KEY)
     if isinstance(key, str) and len(key) <= 230 and re.fullmatch(KEY_PATTERN, key):

@@ -97,9 +97,9 @@ def test_schemathesis_finds_a_wrong_schema(
     server: SandboxServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], Any], found: str
 ) -> None:
     """A difference between the document and the sandbox is found, so finding nothing means something."""
-    document = copy.deepcopy(openapi_document.document())
+    document = copy.deepcopy(openapi_document.build_openapi_document())
     change(document["components"]["schemas"])
-    monkeypatch.setattr(openapi_document, "document", lambda: document)
+    monkeypatch.setattr(openapi_document, "build_openapi_document", lambda: document)
     some = ("--include-operation-id", "createInvoice", "--include-operation-id", "createProduct")
     examples = ("--phases", "coverage,fuzzing", "--max-examples", "60", "--generation-deterministic")
     with pytest.raises(AssertionError, match=f"{found} "):

@@ -7,7 +7,7 @@ from tests.unit.pacing import test_simulated as short
 from tests.unit.pacing.test_simulated import BURSTS, DIALECTS, DOCUMENTED, EXTREMES, LATENCIES, LYING, NOTHING
 
 from crossdock.pacing.token_bucket import LimitEstimate
-from crossdock.sandbox.rate_limiter import Dialect
+from crossdock.sandbox.rate_limiter import RateLimitHeaderDialect
 
 latencies = pytest.mark.parametrize("latency_s", LATENCIES)
 extremes = pytest.mark.parametrize("latency_s", EXTREMES)
@@ -39,7 +39,7 @@ def test_buckets_of_other_sizes_are_learned_too(rate: float, burst: int) -> None
 
 @extremes
 @dialects
-def test_each_dialect_is_followed(dialect: Dialect, latency_s: float) -> None:
+def test_each_dialect_is_followed(dialect: RateLimitHeaderDialect, latency_s: float) -> None:
     """At the shortest and the longest latency."""
     short.test_each_dialect_is_followed(dialect, latency_s)
 
@@ -47,14 +47,14 @@ def test_each_dialect_is_followed(dialect: Dialect, latency_s: float) -> None:
 @extremes
 @pytest.mark.parametrize("lying", LYING)
 @dialects
-def test_wrong_headers_neither_stall_nor_flood(dialect: Dialect, lying: float, latency_s: float) -> None:
+def test_wrong_headers_neither_stall_nor_flood(dialect: RateLimitHeaderDialect, lying: float, latency_s: float) -> None:
     """In each dialect, whether some or all headers are wrong."""
     short.test_wrong_headers_neither_stall_nor_flood(dialect, lying, latency_s)
 
 
 @latencies
 @pytest.mark.parametrize("dialect", [None, *DIALECTS])
-def test_a_rival_gets_its_half(dialect: Dialect | None, latency_s: float) -> None:
+def test_a_rival_gets_its_half(dialect: RateLimitHeaderDialect | None, latency_s: float) -> None:
     """In each dialect and without headers, at each latency."""
     short.test_a_rival_gets_its_half(dialect, latency_s)
 
@@ -68,6 +68,6 @@ def test_a_change_of_the_limit_is_detected(before: LimitEstimate, latency_s: flo
 
 @latencies
 @dialects
-def test_a_reported_change_of_the_limit_is_followed(dialect: Dialect, latency_s: float) -> None:
+def test_a_reported_change_of_the_limit_is_followed(dialect: RateLimitHeaderDialect, latency_s: float) -> None:
     """In each dialect, at each latency."""
     short.test_a_reported_change_of_the_limit_is_followed(dialect, latency_s)

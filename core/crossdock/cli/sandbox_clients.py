@@ -39,9 +39,9 @@ def new(data: Path, client_id: str | None, tenant: str, scope: tuple[str, ...], 
     The secret is shown only once: the sandbox stores its hash. Tokens may have these scopes or fewer, as described in
     'crossdock sandbox keys new --help'.
     """
-    from crossdock.sandbox.oauth_clients_and_tokens import OAuthClients
+    from crossdock.sandbox.oauth_clients_and_tokens import OAuthClientStore
 
-    with OAuthClients(data) as stored:
+    with OAuthClientStore(data) as stored:
         client, secret = stored.create_credential(tenant, scope, client_id)
     facts = {"client_id": client.id, "client_secret": secret, "tenant": tenant, "scopes": client.scopes.split()}
     print_result(f"{client.id} {secret}", facts, as_json=as_json)
@@ -53,9 +53,9 @@ def new(data: Path, client_id: str | None, tenant: str, scope: tuple[str, ...], 
 @as_json
 def list_(data: Path, tenant: str | None, *, as_json: bool) -> None:
     """List the clients by id."""
-    from crossdock.sandbox.oauth_clients_and_tokens import OAuthClients
+    from crossdock.sandbox.oauth_clients_and_tokens import OAuthClientStore
 
-    with OAuthClients(existing_sandbox_folder(data)) as stored:
+    with OAuthClientStore(existing_sandbox_folder(data)) as stored:
         print_credentials_without_secrets("OAuth clients", stored.list_credentials(tenant), as_json=as_json)
 
 
@@ -68,9 +68,9 @@ def revoke(data: Path, client_id: str, *, as_json: bool) -> None:
 
     ID is shown by 'clients list'. The next request with one of the tokens is answered 401.
     """
-    from crossdock.sandbox.oauth_clients_and_tokens import OAuthClients
+    from crossdock.sandbox.oauth_clients_and_tokens import OAuthClientStore
 
-    with OAuthClients(existing_sandbox_folder(data)) as stored:
+    with OAuthClientStore(existing_sandbox_folder(data)) as stored:
         if not stored.revoke(client_id):
             hint = "'crossdock sandbox clients list' shows the ids."
             raise ConfigError("no client has this id", where=str(data), hint=hint, code="sandbox_credential_unknown")

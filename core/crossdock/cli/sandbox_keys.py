@@ -51,9 +51,9 @@ def new(data: Path, tenant: str, scope: tuple[str, ...], *, as_json: bool) -> No
     bins, accounts, or '*'. Writing includes reading. accounts:4000:write is for the account with this code alone, and
     bins:EXTERNAL_ID:read for one bin; both can be named by id as well.
     """
-    from crossdock.sandbox.api_keys import Keyring
+    from crossdock.sandbox.api_keys import ApiKeyStore
 
-    with Keyring(data) as keyring:
+    with ApiKeyStore(data) as keyring:
         credential, key = keyring.create_credential(tenant, scope)
     facts = {"id": credential.id, "tenant": tenant, "scopes": credential.scopes.split(), "api_key": key}
     print_result(key, facts, as_json=as_json)
@@ -65,9 +65,9 @@ def new(data: Path, tenant: str, scope: tuple[str, ...], *, as_json: bool) -> No
 @as_json
 def list_(data: Path, tenant: str | None, *, as_json: bool) -> None:
     """List the valid keys by id."""
-    from crossdock.sandbox.api_keys import Keyring
+    from crossdock.sandbox.api_keys import ApiKeyStore
 
-    with Keyring(existing_sandbox_folder(data)) as keyring:
+    with ApiKeyStore(existing_sandbox_folder(data)) as keyring:
         print_credentials_without_secrets("API keys", keyring.list_credentials(tenant), as_json=as_json)
 
 
@@ -80,9 +80,9 @@ def revoke(data: Path, key_id: str, *, as_json: bool) -> None:
 
     ID is shown by 'keys list'. The next request with the key is answered 401.
     """
-    from crossdock.sandbox.api_keys import Keyring
+    from crossdock.sandbox.api_keys import ApiKeyStore
 
-    with Keyring(existing_sandbox_folder(data)) as keyring:
+    with ApiKeyStore(existing_sandbox_folder(data)) as keyring:
         if not keyring.revoke(key_id):
             raise ConfigError(
                 "no key has this id",
@@ -118,9 +118,9 @@ def print_credentials_without_secrets(title: str, found: Sequence[Mapping[str, A
 
 
 def existing_sandbox_folder(data: Path) -> Path:
-    from crossdock.sandbox.database import FILE_NAME
+    from crossdock.sandbox.database import DATABASE_FILE_NAME
 
-    if not (data / FILE_NAME).is_file():
+    if not (data / DATABASE_FILE_NAME).is_file():
         raise ConfigError(
             "there is no sandbox in this folder",
             where=str(data),

@@ -36,7 +36,7 @@ class Caller(NamedTuple):
 NOBODY = Caller("", "", b"")
 
 
-def generate_key(tenant: str, scopes: str) -> tuple[Caller, str]:
+def generate_api_key(tenant: str, scopes: str) -> tuple[Caller, str]:
     """Generate a key. It contains the id of its credential, so that the look-up compares no secret."""
     name = secrets.token_hex(6)
     key = f"sbx_{name}_{secrets.token_hex(24)}"
@@ -61,15 +61,15 @@ def authenticate(
     return credential
 
 
-def authorize(caller: Caller, resource: str, method: str) -> None:
+def raise_unless_authorized_for_resource(caller: Caller, resource: str, method: str) -> None:
     required = required_scope(resource, method)
     permitted = scope_names.permitted_single_record_names(caller.scopes, resource, required.rpartition(":")[2])
     if permitted is not None and not permitted:
         raise insufficient_scope_error(required)
 
 
-def require_scope(caller: Caller, required: str) -> None:
-    if not scope_names.includes(caller.scopes, required):
+def raise_unless_scope_granted(caller: Caller, required: str) -> None:
+    if not scope_names.is_scope_included(caller.scopes, required):
         raise insufficient_scope_error(required)
 
 

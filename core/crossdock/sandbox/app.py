@@ -21,6 +21,7 @@ from crossdock.errors import ConfigError
 from crossdock.sandbox import (
     access_control,
     api_keys,
+    api_routes,
     database,
     effects_log,
     fault_and_clock_controls,
@@ -32,21 +33,20 @@ from crossdock.sandbox import (
     read_operations,
     strict_json,
     webhook_operations,
-    webhook_paths,
     write_operations,
 )
 from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.api_call import ApiCall
-from crossdock.sandbox.api_keys import TENANT, Keyring
-from crossdock.sandbox.fault_and_clock_controls import AdjustableClock, RuntimeControls
+from crossdock.sandbox.api_keys import DEFAULT_TENANT, ApiKeyStore
+from crossdock.sandbox.api_routes import find_resource_route
+from crossdock.sandbox.fault_and_clock_controls import AdjustableClock, FaultAndClockControls
 from crossdock.sandbox.fault_injection import FaultSet, RequestFaults
-from crossdock.sandbox.oauth_clients_and_tokens import OAuthClients
+from crossdock.sandbox.oauth_clients_and_tokens import OAuthClientStore
 from crossdock.sandbox.oauth_endpoints import OAuthEndpoints
 from crossdock.sandbox.page_routes import SandboxPage
-from crossdock.sandbox.problem_errors import ProblemError, convert_to_plain_text, method_not_allowed
-from crossdock.sandbox.rate_limiter import Dialect, RateLimiter
+from crossdock.sandbox.problem_errors import ProblemError, convert_problem_to_plain_text, method_not_allowed_error
+from crossdock.sandbox.rate_limiter import RateLimiter, RateLimitHeaderDialect
 from crossdock.sandbox.request_log import RequestLog
-from crossdock.sandbox.resource_paths import find_route
 from crossdock.sandbox.rfc3339 import instant_text
 from crossdock.sandbox.webhook_dispatcher import WebhookDispatcher
 from crossdock.sandbox.webhook_transport import WebhookTransport
@@ -59,10 +59,10 @@ PREFIXES = ("/openapi.json", "/schemas/")
 
 def answer_openapi_request(request: Request) -> Response:
     if request.method != "GET":
-        raise method_not_allowed("GET")
+        raise method_not_allowed_error("GET")
     path, base_url = request.scope["path"], str(request.base_url).rstrip("/")
     if path == "/openapi.json":
-        return JSONResponse(openapi_document.document())
+        return JSONResponse(openapi_document.build_openapi_document())
     name = path.removeprefix("/schemas/")
     if path.startswith("/schemas/") and name.endswith(".json"):
         schema = openapi_schemas.standalone_schema(name.removesuffix(".json"), base_url)
@@ -91,7 +91,7 @@ class SandboxSettings(Struct, frozen=True, kw_only=True):
     max_body_bytes: int = 1 << 20  # a longer request body is answered 413
     max_items: int = 10_000  # an invoice or order with more lines is answered 422
     delay_s: float = 0.0  # how long each response is held back after its effect; meanwhile its key is running
-    rate_headers: Dialect = "draft10"
+    rate_headers: RateLimitHeaderDialect = "draft10"
     webhook_timeout_s: float = 15.0  # for an attempt to deliver a webhook
     token_life_s: int = 3_600  # how long an access token is valid, an assumption
     profile: Profile = "full"
@@ -107,7 +107,7 @@ class SandboxSettings(Struct, frozen=True, kw_only=True):
                 raise ConfigError(
                     "is too small", where=f"sandbox {name}", hint=f"Give at least {least}.", code="option_value_invalid"
                 )
-        for name, known in (("profile", get_args(Profile)), ("rate_headers", get_args(Dialect))):
+        for name, known in (("profile", get_args(Profile)), ("rate_headers", get_args(RateLimitHeaderDialect))):
             if getattr(self, name) not in known:
                 raise ConfigError(
                     "is not known",
@@ -129,15 +129,15 @@ class Sandbox(AbstractContextManager["Sandbox"]):
     ) -> None:
         self._settings = settings or SandboxSettings()
         self._names = ServerNames(self._settings.allowed_hosts, "crossdock sandbox")
-        self._keyring = Keyring(data_dir)
-        self.clients = OAuthClients(data_dir)
-        self.tenant = TENANT
+        self._keyring = ApiKeyStore(data_dir)
+        self.clients = OAuthClientStore(data_dir)
+        self.tenant = DEFAULT_TENANT
         self._bare = self._settings.profile == "bare"
-        self._reader = database.connect(data_dir / database.FILE_NAME)
-        self._writing = database.connect(data_dir / database.FILE_NAME)
+        self._reader = database.open_database(data_dir / database.DATABASE_FILE_NAME)
+        self._writing = database.open_database(data_dir / database.DATABASE_FILE_NAME)
         self._writer = database.GroupCommitWriter(self._writing)
         clock = AdjustableClock(clock, self._reader)
-        self._controls = RuntimeControls(self._settings.faults, clock, self._writer)
+        self._controls = FaultAndClockControls(self._settings.faults, clock, self._writer)
         self._oauth = OAuthEndpoints(self.clients, self._reader, self._writer, clock, self._settings.token_life_s)
         dialect = "none" if self._bare else self._settings.rate_headers
         self._rate_limiter = RateLimiter(self._settings.rate_per_min, self._settings.burst, dialect)
@@ -163,9 +163,9 @@ class Sandbox(AbstractContextManager["Sandbox"]):
 
     @property
     def callers_by_key_id(self) -> Mapping[str, Caller]:
-        return self._keyring.valid_keys()
+        return self._keyring.valid_callers_by_key_id()
 
-    def new_key(self, tenant: str = TENANT, *scopes: str) -> str:
+    def new_key(self, tenant: str = DEFAULT_TENANT, *scopes: str) -> str:
         """Create an API key, which is not stored. Do not call this in the thread of the event loop."""
         return self._keyring.create_credential(tenant, scopes)[1]
 
@@ -217,7 +217,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
 
     def _answer_log_or_health_request(self, request: Request) -> Response:
         if request.method != "GET":
-            raise method_not_allowed("GET")
+            raise method_not_allowed_error("GET")
         match request.scope["path"]:
             case "/_sandbox/effects":
                 return effects_log.list_effects(self._reader, request.query_params)
@@ -239,7 +239,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         path, headers = request.scope["path"], request.headers
         now, policy = self._controls.clock(), self._rate_limiter.policy_headers
         call = ApiCall(request.method, path, headers, body, now, policy, self._settings.max_items)
-        faults = self._controls.faults.request_faults(call.method, path)
+        faults = self._controls.faults.faults_for_request(call.method, path)
         facts = {"method": call.method, "path": path, "idempotencyKey": headers.get("idempotency-key")}
         try:
             response = faults.response_before_execution() or await self._answer_with_faults(
@@ -248,7 +248,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         finally:
             self._running.discard((call.caller.id, call.key))
         if self._bare:
-            convert_to_plain_text(response)
+            convert_problem_to_plain_text(response)
         if "throttle" not in faults.struck:
             response.headers.update({**call.rate_limit_headers, "x-request-id": call.id})
         facts |= {"at": call.at, "requestId": call.id, "credential": call.caller.id or None}
@@ -259,22 +259,22 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         response = await self._authenticate_and_execute(call, query)
         if delay_s := self._settings.delay_s + faults.delay_s():
             await asyncio.sleep(delay_s)
-        if call.rate_limit_headers and (claimed := faults.false_bucket_level_in_headers()):
+        if call.rate_limit_headers and (claimed := faults.draw_false_bucket_level()):
             call.rate_limit_headers = self._rate_limiter.false_headers(call.now, full=claimed == "full")
-        return faults.disturbed_response(response)
+        return faults.disturb_response(response)
 
     async def _authenticate_and_execute(self, call: ApiCall, query: Mapping[str, str]) -> Response:
         try:
             find_token = partial(oauth_clients_and_tokens.find_caller_by_token, self._reader, now=call.now)
             call.caller = access_control.authenticate(self.callers_by_key_id, find_token, call.headers)
             call.rate_limit_headers = self._rate_limiter.take_token_or_refuse(call.caller, call.now)
-            if call.path.startswith(webhook_paths.PREFIX):
+            if call.path.startswith(api_routes.WEBHOOK_PATH_PREFIX):
                 return await self._execute_webhook_operation(call, query)
-            route = find_route(call.method, call.path)
-            access_control.authorize(call.caller, route.collection.kind.name, call.method)
+            route = find_resource_route(call.method, call.path)
+            access_control.raise_unless_authorized_for_resource(call.caller, route.collection.kind.name, call.method)
             if call.method != "GET":
                 without_body = route.operation == "approve" and not call.body
-                execute = partial(write_operations.execute, call=call, route=route)
+                execute = partial(write_operations.execute_write, call=call, route=route)
                 return await self._execute_write(call, execute, without_body=without_body)
             if self._bare and "externalId" in query:
                 raise ProblemError(400, "1 unknown query parameter.")
@@ -286,8 +286,8 @@ class Sandbox(AbstractContextManager["Sandbox"]):
             return ProblemError(500, "Internal error of the sandbox; see its log.").response
 
     async def _execute_webhook_operation(self, call: ApiCall, query: Mapping[str, str]) -> Response:
-        route = webhook_paths.find_route(call.method, call.path)
-        webhook_operations.authorize(call)
+        route = api_routes.find_webhook_route(call.method, call.path)
+        webhook_operations.raise_unless_webhooks_permitted(call)
         if call.method == "GET":
             return webhook_operations.execute_read(self._reader, call, route, query)
         execute = partial(webhook_operations.execute_write, call=call, route=route)
@@ -297,7 +297,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self, tenant: str, method: str, path: str, query: Mapping[str, str], body: Any
     ) -> Response:
         """Execute an operation on webhooks for the page: without a credential, rate limit, faults and log."""
-        content = b"" if body is None else strict_json.write(body).encode()
+        content = b"" if body is None else strict_json.write_canonical(body).encode()
         call = ApiCall(
             method, path, {"content-type": _JSON}, content, self._controls.clock(), {}, self._settings.max_items
         )

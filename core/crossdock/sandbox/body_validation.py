@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from crossdock.resources import ResourceModel
 from crossdock.sandbox.problem_errors import Finding, ProblemError
-from crossdock.sandbox.rfc3339 import DAY, INSTANT
+from crossdock.sandbox.rfc3339 import DATE_PATTERN, INSTANT_PATTERN
 from crossdock.values.field_types import Exact, PlatformId
 from crossdock.values.json_paths import escaped_pointer_part
 
@@ -35,8 +35,8 @@ REFERENCES: Mapping[str, str] = {  # members that name another resource, in inpu
 _LIMIT, _SMALLEST = 10**15, Decimal("0.0001")
 WHOLE_CURRENCIES = sorted(each.value for each in Currency if each.exponent == 0)
 _FORMS = {
-    "placedAt": (INSTANT, "must be an RFC 3339 time with a zone"),
-    **dict.fromkeys(("receivedOn", "expiresOn"), (DAY, "must be a date like 2026-01-31")),
+    "placedAt": (INSTANT_PATTERN, "must be an RFC 3339 time with a zone"),
+    **dict.fromkeys(("receivedOn", "expiresOn"), (DATE_PATTERN, "must be a date like 2026-01-31")),
 }
 # Characters that print nothing are refused: two texts that look equal are equal.
 _CONTROLS = r"\u0000-\u001f\u007f-\u009f"
@@ -60,7 +60,7 @@ class EmptyBody(ResourceModel):
 
 def validated_body(model: type[ResourceModel], body: Any) -> dict[str, Any]:
     """Return the body as it is stored: with exact numbers, without null members, and with the model's defaults."""
-    if findings := _findings(model, body):
+    if findings := _find_mistakes_in_body(model, body):
         raise ProblemError(422, "The body does not match the schema of the resource.", findings=findings)
     optional = (each for each in model.model_fields.values() if not each.is_required())
     defaults = {str(each.alias): each.default for each in optional if each.default is not None}
@@ -75,7 +75,7 @@ def references_in_body(body: Mapping[str, Any], pointer: str = "#") -> Iterator[
         yield from references_in_body(item, f"{pointer}/items/{index}")
 
 
-def parsed_model(model: type[M], body: bytes) -> M:
+def parse_body_as_model(model: type[M], body: bytes) -> M:
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
@@ -99,10 +99,10 @@ def text_pattern_of_member(member: str) -> str:
     return f"^[^{_CONTROLS}{_INVISIBLE}{'' if member in _PROSE else _JOINERS}]*$"
 
 
-def _findings(model: type[ResourceModel], body: Any) -> list[Finding]:
+def _find_mistakes_in_body(model: type[ResourceModel], body: Any) -> list[Finding]:
     if not isinstance(body, dict):
         return [("#", "must be an object")]
-    if found := list(_value_findings(body, (), whole=body.get("currency") in WHOLE_CURRENCIES)):
+    if found := list(_find_mistakes_in_values(body, (), whole=body.get("currency") in WHOLE_CURRENCIES)):
         return found
     try:
         model.model_validate(body, by_alias=True, by_name=False)
@@ -114,22 +114,22 @@ def _findings(model: type[ResourceModel], body: Any) -> list[Finding]:
 def _validation_error_findings(error: ValidationError) -> list[Finding]:
     found = {each["loc"]: each["msg"].removeprefix("Value error, ") for each in error.errors(include_input=False)}
     outer = {path[:depth] for path in found for depth in range(1, len(path))}
-    return [(_pointer(path), wrong) for path, wrong in found.items() if path not in outer]
+    return [(_json_pointer(path), wrong) for path, wrong in found.items() if path not in outer]
 
 
-def _value_findings(value: Any, above: _Path, *, whole: bool) -> Iterator[Finding]:
+def _find_mistakes_in_values(value: Any, above: _Path, *, whole: bool) -> Iterator[Finding]:
     for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
         path = (*above, name)
         if isinstance(inner, dict | list):
-            yield from _value_findings(inner, path, whole=whole)
+            yield from _find_mistakes_in_values(inner, path, whole=whole)
         elif isinstance(inner, int | Decimal) and not has_allowed_digits(inner):
-            yield _pointer(path), "must have at most 15 digits before and 4 after the point"
+            yield _json_pointer(path), "must have at most 15 digits before and 4 after the point"
         elif whole and name == "unitPrice" and isinstance(inner, Decimal) and inner % 1:
-            yield _pointer(path), "must be a whole number: the currency has no minor unit"
+            yield _json_pointer(path), "must be a whole number: the currency has no minor unit"
         elif isinstance(inner, str) and not _has_allowed_characters(str(name), inner):
-            yield _pointer(path), "must not contain control, zero-width or direction characters"
+            yield _json_pointer(path), "must not contain control, zero-width or direction characters"
         elif name in _FORMS and inner is not None and not (isinstance(inner, str) and _FORMS[name][0].fullmatch(inner)):
-            yield _pointer(path), _FORMS[name][1]
+            yield _json_pointer(path), _FORMS[name][1]
 
 
 def _has_allowed_characters(member: str, text: str) -> bool:
@@ -141,7 +141,7 @@ def _compiled_pattern(member: str) -> re.Pattern[str]:
     return re.compile(text_pattern_of_member(member))
 
 
-def _pointer(path: _Path) -> str:
+def _json_pointer(path: _Path) -> str:
     return "/".join(["#", *(quote(escaped_pointer_part(str(name)), safe="") for name in path)])
 
 

@@ -14,7 +14,7 @@ from crossdock.values.safe_local_files import create_private
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
-FILE_NAME = "sandbox.sqlite3"
+DATABASE_FILE_NAME = "sandbox.sqlite3"
 MAX_GROUP = 256
 
 SCHEMA = """
@@ -63,7 +63,7 @@ CREATE TABLE IF NOT EXISTS clock (one INTEGER PRIMARY KEY CHECK (one = 1), offse
 """
 
 
-def connect(path: Path) -> sqlite3.Connection:
+def open_database(path: Path) -> sqlite3.Connection:
     """Open a connection with explicit transactions and durable commits. Only the owner can read its files."""
     with contextlib.suppress(FileExistsError):  # opened here, it would lose the locks that SQLite holds on it
         create_private(path).close()
@@ -91,18 +91,18 @@ class GroupCommitWriter:
         future: asyncio.Future[T | Exception] = asyncio.get_running_loop().create_future()
         self._queue.append((work, future))
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._run_queue())
+            self._task = asyncio.create_task(self._commit_queued_writes())
         result = await future
         if isinstance(result, Exception):
             raise result
         return result
 
-    async def _run_queue(self) -> None:
+    async def _commit_queued_writes(self) -> None:
         while self._queue:
             group, self._queue = self._queue[:MAX_GROUP], self._queue[MAX_GROUP:]
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
-                results = [self._run_one(work) for work, _ in group]
+                results = [self._run_in_savepoint(work) for work, _ in group]
                 await asyncio.to_thread(self._connection.execute, "COMMIT")
             except sqlite3.Error as error:
                 with contextlib.suppress(sqlite3.Error):
@@ -112,7 +112,7 @@ class GroupCommitWriter:
                 if not future.done():  # it is if its request was cancelled
                     future.set_result(result)
 
-    def _run_one(self, work: Work[Any]) -> Any:
+    def _run_in_savepoint(self, work: Work[Any]) -> Any:
         self._connection.execute("SAVEPOINT one")
         try:
             return work(self._connection)

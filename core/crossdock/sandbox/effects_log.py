@@ -11,7 +11,13 @@ from starlette.responses import Response
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.sandbox import strict_json
 from crossdock.sandbox.api_call import ApiCall
-from crossdock.sandbox.query_parameters import LOG_LIMITS, SEQUENCE_NUMBERS, check_one_of, refuse_unknown, whole_number
+from crossdock.sandbox.query_parameters import (
+    LOG_LIMITS,
+    SEQUENCE_NUMBERS,
+    raise_if_unknown_parameter,
+    raise_unless_one_of,
+    whole_number_parameter,
+)
 
 _OPERATIONS = ("create", "update", "delete", "approve", "move", "post")
 
@@ -27,13 +33,13 @@ def record_effect(
 
 def list_effects(connection: sqlite3.Connection, query: Mapping[str, str]) -> Response:
     filters = ("resource", "operation", "credential", "idempotencyKey")
-    refuse_unknown(query, "after", "limit", *filters)
-    check_one_of(query, "resource", RESOURCES)
-    check_one_of(query, "operation", _OPERATIONS)
+    raise_if_unknown_parameter(query, "after", "limit", *filters)
+    raise_unless_one_of(query, "resource", RESOURCES)
+    raise_unless_one_of(query, "operation", _OPERATIONS)
     values = {
         **{name: query.get(name) for name in filters},
-        "after": whole_number(query, "after", 0, SEQUENCE_NUMBERS),
-        "limit": whole_number(query, "limit", 1000, LOG_LIMITS),
+        "after": whole_number_parameter(query, "after", 0, SEQUENCE_NUMBERS),
+        "limit": whole_number_parameter(query, "limit", 1000, LOG_LIMITS),
     }
     rows = connection.execute(
         "SELECT seq, at, tenant, credential, request_id AS requestId, idempotency_key AS idempotencyKey, resource,"

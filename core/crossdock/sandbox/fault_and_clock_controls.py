@@ -11,10 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from crossdock.sandbox.body_validation import parsed_model
+from crossdock.sandbox.body_validation import parse_body_as_model
 from crossdock.sandbox.database import GroupCommitWriter
 from crossdock.sandbox.fault_injection import FaultInjector, FaultSet
-from crossdock.sandbox.problem_errors import ProblemError, method_not_allowed
+from crossdock.sandbox.problem_errors import ProblemError, method_not_allowed_error
 from crossdock.sandbox.rfc3339 import instant_text
 
 PATHS = ("/_sandbox/faults", "/_sandbox/clock")
@@ -53,22 +53,22 @@ class AdjustableClock:
         )
 
 
-class RuntimeControls:
+class FaultAndClockControls:
     def __init__(self, faults: FaultSet, clock: AdjustableClock, writer: GroupCommitWriter) -> None:
         self.faults, self.clock, self._writer = FaultInjector(faults), clock, writer
 
     async def answer_request(self, request: Request, body: bytes) -> Response:
         match request.scope["path"], request.method:
             case "/_sandbox/faults", "POST":
-                self.faults = FaultInjector(parsed_model(FaultSet, body))
+                self.faults = FaultInjector(parse_body_as_model(FaultSet, body))
             case "/_sandbox/faults", "DELETE":
                 self.faults = FaultInjector(FaultSet())
             case "/_sandbox/clock", "POST":
-                await self.clock.advance(parsed_model(_Advance, body).advance_s, self._writer)
+                await self.clock.advance(parse_body_as_model(_Advance, body).advance_s, self._writer)
             case (_, "GET"):
                 pass
             case (path, _):
-                raise method_not_allowed("GET, POST" if path == "/_sandbox/clock" else "GET, POST, DELETE")
+                raise method_not_allowed_error("GET, POST" if path == "/_sandbox/clock" else "GET, POST, DELETE")
         if request.scope["path"] == "/_sandbox/faults":
             return JSONResponse(self.faults.as_json())
         return JSONResponse({"now": instant_text(self.clock()), "offset_s": self.clock.offset_s})

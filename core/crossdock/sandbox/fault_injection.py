@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import socket
+import struct
 from collections.abc import Sequence
 from random import Random
 from typing import Annotated, Any, Literal
@@ -10,10 +13,44 @@ from typing import Annotated, Any, Literal
 from msgspec import Struct, field
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
-from crossdock.sandbox.broken_connections import BrokenResponse
+from crossdock.sandbox.api_routes import COLLECTIONS
 from crossdock.sandbox.problem_errors import ProblemError
-from crossdock.sandbox.resource_paths import COLLECTIONS
+from crossdock.values.serving import LimitedConnection
+
+_TRANSPORT = "transport"  # in the state of a request
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+
+
+class BreakableConnection(LimitedConnection):
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, _TRANSPORT: transport}
+
+
+class BrokenResponse(Response):
+    """Closes or resets the connection instead of sending *response*, or after half of its body."""
+
+    def __init__(self, response: Response, *, half: bool = False, reset: bool = False) -> None:
+        super().__init__(response.body, response.status_code)
+        self.raw_headers = response.raw_headers
+        self._half, self._reset = half, reset
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._half:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            part = self.body[: len(self.body) // 2]
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        transport = scope.get("state", {}).get(_TRANSPORT)
+        if transport is None:
+            raise ConnectionAbortedError("an injected fault broke this connection")
+        if self._reset:
+            transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+        transport.close()
+        while (await receive())["type"] != "http.disconnect":  # returning earlier would make the server answer 500
+            pass
+
 
 FaultName = Literal[
     "reset_before",  # the connection is reset before anything happens
@@ -45,7 +82,7 @@ class Fault(BaseModel):
 
     @field_validator("route")
     @classmethod
-    def _check_route(cls, route: str) -> str:
+    def _raise_if_route_malformed(cls, route: str) -> str:
         found = _ROUTE.fullmatch(route)
         if not found or not (found["place"].startswith("/") or found["place"] in {"", *_PATHS}):
             places = ", ".join(_PATHS)
@@ -82,7 +119,7 @@ class FaultInjector:
         seeded = ((each, f"{given.seed} {each.name} {each.route}") for each in given.faults)
         self._active = [_ActiveFault(each, Random(seed)) for each, seed in seeded]  # noqa: S311  reproducible on purpose
 
-    def request_faults(self, method: str, path: str) -> RequestFaults:
+    def faults_for_request(self, method: str, path: str) -> RequestFaults:
         return RequestFaults([each for each in self._active if each.fault.applies_to(method, path)], method)
 
     def as_json(self) -> dict[str, Any]:
@@ -97,7 +134,7 @@ class RequestFaults(Struct):
     _method: str
     struck: list[FaultName] = field(default_factory=list)
 
-    def _draw(self, name: FaultName) -> _ActiveFault | None:
+    def _draw_fault(self, name: FaultName) -> _ActiveFault | None:
         for each in self._applicable:
             if each.fault.name == name:
                 each.met += 1
@@ -110,41 +147,41 @@ class RequestFaults(Struct):
     def response_before_execution(self) -> Response | None:
         if not self._applicable:
             return None
-        if self._draw("reset_before"):
+        if self._draw_fault("reset_before"):
             return BrokenResponse(Response(status_code=0), reset=True)
-        if self._draw("error_before"):
+        if self._draw_fault("error_before"):
             headers = {"retry-after": "1"}
             return ProblemError(503, "Temporarily unavailable (an injected fault).", headers=headers).response
-        if self._draw("throttle"):
+        if self._draw_fault("throttle"):
             return Response(status_code=429)
-        if self._draw("expire_token"):
+        if self._draw_fault("expire_token"):
             challenge = {"www-authenticate": 'Bearer error="invalid_token", error_description="The token expired"'}
             return ProblemError(401, "The token has expired (an injected fault).", headers=challenge).response
         return None
 
     def delivery_delay_s(self, name: Literal["webhook_reorder", "webhook_late"]) -> float | None:
-        drawn = self._draw(name)
+        drawn = self._draw_fault(name)
         return None if drawn is None else drawn.fault.ms / 1000
 
     def duplicates_delivery(self) -> bool:
-        return self._draw("webhook_duplicate") is not None
+        return self._draw_fault("webhook_duplicate") is not None
 
     def delay_s(self) -> float:
-        slow = self._draw("slow")
+        slow = self._draw_fault("slow")
         return slow.fault.ms / 1000 if slow else 0.0
 
-    def false_bucket_level_in_headers(self) -> Literal["full", "empty"] | None:
-        active = self._draw("lying_headers")
+    def draw_false_bucket_level(self) -> Literal["full", "empty"] | None:
+        active = self._draw_fault("lying_headers")
         return None if active is None else "full" if active.random.random() < 0.5 else "empty"
 
-    def disturbed_response(self, response: Response) -> Response:
+    def disturb_response(self, response: Response) -> Response:
         if not self._applicable:
             return response
-        if self._draw("lost_answer"):
+        if self._draw_fault("lost_answer"):
             return BrokenResponse(response)
         committed = self._method != "GET" and response.status_code < 300
-        if committed and "idempotent-replayed" not in response.headers and self._draw("error_after_commit"):
+        if committed and "idempotent-replayed" not in response.headers and self._draw_fault("error_after_commit"):
             return ProblemError(500, "Internal error (an injected fault).").response
-        if len(response.body) > 1 and self._draw("cut_body"):
+        if len(response.body) > 1 and self._draw_fault("cut_body"):
             return BrokenResponse(response, half=True)
         return response

@@ -16,9 +16,9 @@ from typing import Any
 from crossdock.sandbox import record_level_access, strict_json
 from crossdock.sandbox.access_control import insufficient_scope_error
 from crossdock.sandbox.api_call import ApiCall
+from crossdock.sandbox.api_routes import COLLECTIONS, Collection
 from crossdock.sandbox.effects_log import record_effect
 from crossdock.sandbox.problem_errors import ProblemError
-from crossdock.sandbox.resource_paths import COLLECTIONS, Collection
 from crossdock.sandbox.resource_store import find_id_by_external_id, new_id
 from crossdock.sandbox.rfc3339 import instant_text
 
@@ -50,7 +50,7 @@ def get_or_create_default_accounts(connection: sqlite3.Connection, tenant: str, 
 
 def _create_default_account(connection: sqlite3.Connection, tenant: str, now: float, index: int) -> str:
     account, account_id, at = _DEFAULT_ACCOUNTS[index], new_id(_ACCOUNTS.prefix, now), instant_text(now)
-    text = strict_json.write({**account, "id": account_id, "createdAt": at, "updatedAt": at})
+    text = strict_json.write_canonical({**account, "id": account_id, "createdAt": at, "updatedAt": at})
     # Lists are ordered by the number of the last effect; accounts without one are numbered below all effects.
     changed = index - len(_DEFAULT_ACCOUNTS)
     values = (account_id, tenant, _ACCOUNTS.kind.name, account["externalId"], at, changed, text)
@@ -58,9 +58,9 @@ def _create_default_account(connection: sqlite3.Connection, tenant: str, now: fl
     return account_id
 
 
-def check_caller_may_post(connection: sqlite3.Connection, call: ApiCall) -> None:
+def raise_if_caller_may_not_post(connection: sqlite3.Connection, call: ApiCall) -> None:
     """Raise 403 if the scopes of the caller are narrowed to other accounts. ``invoices:write`` alone is sufficient."""
-    permitted = record_level_access.permitted_ids(connection, call.caller, _ACCOUNTS.kind.name, "write")
+    permitted = record_level_access.permitted_account_or_bin_ids(connection, call.caller, _ACCOUNTS.kind.name, "write")
     if permitted is not None and not permitted.issuperset(
         get_or_create_default_accounts(connection, call.caller.tenant, call.now)
     ):
@@ -81,12 +81,12 @@ def post_invoice(connection: sqlite3.Connection, call: ApiCall, invoice: Mapping
             "currency": invoice["currency"],
             "at": call.at,
         }
-        text = strict_json.write(entry)
+        text = strict_json.write_canonical(entry)
         seq = record_effect(connection, call, "post", _ACCOUNTS.kind.name, account, text)
         connection.execute("INSERT INTO entries VALUES (?, ?, ?)", (seq, account, text))
 
 
-def check_invoice_or_account_changeable(collection: Collection, before: Mapping[str, Any]) -> None:
+def raise_if_invoice_or_account_unchangeable(collection: Collection, before: Mapping[str, Any]) -> None:
     name = collection.kind.name
     if name == "ledger_account" and before["externalId"] in {each["externalId"] for each in _DEFAULT_ACCOUNTS}:
         raise ProblemError(409, "The platform posts to this account: it cannot be changed or deleted.")

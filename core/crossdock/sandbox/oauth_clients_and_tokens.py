@@ -24,15 +24,15 @@ from crossdock.errors import ConfigError
 from crossdock.sandbox import database, general_ledger
 from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.api_keys import (
-    SLUG,
-    TENANT,
+    DEFAULT_TENANT,
+    SLUG_PATTERN,
     NewCredential,
-    check_tenant_slug,
+    raise_if_not_tenant_slug,
     scope_text_within_held_scopes,
     validated_scope_text,
 )
-from crossdock.sandbox.body_validation import parsed_model
-from crossdock.sandbox.problem_errors import ProblemError, method_not_allowed
+from crossdock.sandbox.body_validation import parse_body_as_model
+from crossdock.sandbox.problem_errors import ProblemError, method_not_allowed_error
 from crossdock.sandbox.rfc3339 import instant_text
 
 PATH = "/_sandbox/clients"
@@ -64,11 +64,11 @@ class _NewClient(NewCredential):
     id: str | None = None
 
 
-class OAuthClients(contextlib.AbstractContextManager["OAuthClients"]):
+class OAuthClientStore(contextlib.AbstractContextManager["OAuthClients"]):
     def __init__(self, data_dir: Path) -> None:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._path = data_dir / database.FILE_NAME
-        self._reader = database.connect(self._path)
+        self._path = data_dir / database.DATABASE_FILE_NAME
+        self._reader = database.open_database(self._path)
         self._reader.executescript(database.SCHEMA + SCHEMA)
 
     def __exit__(self, *_: object) -> None:
@@ -78,17 +78,17 @@ class OAuthClients(contextlib.AbstractContextManager["OAuthClients"]):
         self._reader.close()
 
     def create_credential(
-        self, tenant: str = TENANT, scopes: Iterable[str] = (), client_id: str | None = None
+        self, tenant: str = DEFAULT_TENANT, scopes: Iterable[str] = (), client_id: str | None = None
     ) -> tuple[OAuthClient, str]:
         """Create a client and return its secret, of which only the hash is stored."""
-        check_tenant_slug(tenant)
+        raise_if_not_tenant_slug(tenant)
         name = f"client-{secrets.token_hex(6)}" if client_id is None else client_id
-        if not SLUG.fullmatch(name) or _ID_OF_A_KEY.fullmatch(name):
+        if not SLUG_PATTERN.fullmatch(name) or _ID_OF_A_KEY.fullmatch(name):
             hint = "Use 1 to 63 letters, digits, '.', '_' and '-', but not 12 hexadecimal digits as in ids of keys."
             raise ConfigError("is not a client id", where="id", hint=hint, code="option_value_invalid")
         secret, now = secrets.token_hex(24), time.time()
-        client = OAuthClient(name, tenant, _hash(secret), validated_scope_text(scopes))
-        with contextlib.closing(database.connect(self._path)) as connection:
+        client = OAuthClient(name, tenant, _sha256(secret), validated_scope_text(scopes))
+        with contextlib.closing(database.open_database(self._path)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             general_ledger.get_or_create_default_accounts(connection, tenant, now)
             try:
@@ -103,7 +103,7 @@ class OAuthClients(contextlib.AbstractContextManager["OAuthClients"]):
 
     def narrow_scopes(self, client_id: str, scopes: Iterable[str]) -> bool:
         """Replace the scopes by some that they include, and revoke the tokens. Return False for an unknown client."""
-        with contextlib.closing(database.connect(self._path)) as connection:
+        with contextlib.closing(database.open_database(self._path)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             row = connection.execute("SELECT scopes FROM oauth_clients WHERE id = ?", (client_id,)).fetchone()
             if row is None:
@@ -115,7 +115,7 @@ class OAuthClients(contextlib.AbstractContextManager["OAuthClients"]):
         return True
 
     def revoke(self, client_id: str) -> bool:
-        with contextlib.closing(database.connect(self._path)) as connection:
+        with contextlib.closing(database.open_database(self._path)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("DELETE FROM oauth_tokens WHERE client = ?", (client_id,))
             found = connection.execute("DELETE FROM oauth_clients WHERE id = ?", (client_id,)).rowcount
@@ -133,18 +133,18 @@ class OAuthClients(contextlib.AbstractContextManager["OAuthClients"]):
     def authenticate(self, client_id: str, secret: str) -> OAuthClient | None:
         query = "SELECT id, tenant, secret_hash, scopes FROM oauth_clients WHERE id = ?"
         row = self._reader.execute(query, (client_id,)).fetchone()
-        matches = hmac.compare_digest(row[2] if row else bytes(32), _hash(secret))
+        matches = hmac.compare_digest(row[2] if row else bytes(32), _sha256(secret))
         return OAuthClient(*row) if row and matches else None
 
 
-async def answer_clients_request(clients: OAuthClients, request: Request, body: bytes) -> Response:
+async def answer_clients_request(clients: OAuthClientStore, request: Request, body: bytes) -> Response:
     client_id = request.scope["path"].removeprefix(PATH).lstrip("/")
     match request.method, client_id:
         case "GET", "":
             return JSONResponse({"data": clients.list_credentials()})
         case "POST", "":
             client, secret = await asyncio.to_thread(
-                _create_client_or_refuse, clients, parsed_model(_NewClient, body or b"{}")
+                _create_client_or_refuse, clients, parse_body_as_model(_NewClient, body or b"{}")
             )
             facts = {"client_id": client.id, "client_secret": secret, "tenant": client.tenant}
             return JSONResponse({**facts, "scopes": client.scopes.split()}, 201)
@@ -152,10 +152,10 @@ async def answer_clients_request(clients: OAuthClients, request: Request, body: 
             if not await asyncio.to_thread(clients.revoke, client_id):
                 raise ProblemError(404, "There is no such client.")
             return Response(status_code=204)
-    raise method_not_allowed("DELETE" if client_id else "GET, POST")
+    raise method_not_allowed_error("DELETE" if client_id else "GET, POST")
 
 
-def _create_client_or_refuse(clients: OAuthClients, wanted: _NewClient) -> tuple[OAuthClient, str]:
+def _create_client_or_refuse(clients: OAuthClientStore, wanted: _NewClient) -> tuple[OAuthClient, str]:
     try:
         return clients.create_credential(wanted.tenant, wanted.scopes, wanted.id)
     except ConfigError as error:
@@ -163,7 +163,7 @@ def _create_client_or_refuse(clients: OAuthClients, wanted: _NewClient) -> tuple
         raise ProblemError(422, "The client cannot be created.", findings=findings) from None
 
 
-def _hash(secret: str) -> bytes:
+def _sha256(secret: str) -> bytes:
     return hashlib.sha256(secret.encode(errors="surrogatepass")).digest()
 
 
@@ -176,18 +176,18 @@ class AccessToken(NamedTuple):
     expires_at: float
 
 
-def issue_token(connection: sqlite3.Connection, client: OAuthClient, scopes: str, now: float, life_s: int) -> str:
+def store_new_token(connection: sqlite3.Connection, client: OAuthClient, scopes: str, now: float, life_s: int) -> str:
     """Store a new token and return it. Expired tokens are deleted."""
     token = f"sbt_{secrets.token_hex(32)}"
     connection.execute("DELETE FROM oauth_tokens WHERE expires_at <= ?", (now,))
-    values = (_hash(token), client.id, scopes, now, now + life_s)
+    values = (_sha256(token), client.id, scopes, now, now + life_s)
     connection.execute("INSERT INTO oauth_tokens VALUES (?, ?, ?, ?, ?)", values)
     return token
 
 
 def find_token(connection: sqlite3.Connection, token: str, now: float) -> AccessToken | None:
     query = "SELECT client, scopes, issued_at, expires_at FROM oauth_tokens WHERE token_hash = ? AND expires_at > ?"
-    row = connection.execute(query, (_hash(token), now)).fetchone()
+    row = connection.execute(query, (_sha256(token), now)).fetchone()
     return AccessToken(*row) if row else None
 
 
@@ -195,10 +195,10 @@ def find_caller_by_token(connection: sqlite3.Connection, token: str, now: float)
     row = connection.execute(
         "SELECT client.id, client.tenant, token.token_hash, token.scopes, client.scopes FROM oauth_tokens AS token"
         " JOIN oauth_clients AS client ON client.id = token.client WHERE token_hash = ? AND expires_at > ?",
-        (_hash(token), now),
+        (_sha256(token), now),
     ).fetchone()
     return Caller(*row) if row else None
 
 
 def revoke_token(connection: sqlite3.Connection, token: str) -> None:
-    connection.execute("DELETE FROM oauth_tokens WHERE token_hash = ?", (_hash(token),))
+    connection.execute("DELETE FROM oauth_tokens WHERE token_hash = ?", (_sha256(token),))

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from crossdock.sandbox import oauth_clients_and_tokens, scopes
 from crossdock.sandbox.database import GroupCommitWriter
-from crossdock.sandbox.oauth_clients_and_tokens import OAuthClient, OAuthClients
+from crossdock.sandbox.oauth_clients_and_tokens import OAuthClient, OAuthClientStore
 from crossdock.values.serving.request_bodies import media_type, read_body_cut_if_longer
 
 PATHS = ("/oauth/token", "/oauth/introspect", "/oauth/revoke")
@@ -35,7 +35,7 @@ class _OAuthError(Exception):
 class OAuthEndpoints:
     def __init__(
         self,
-        clients: OAuthClients,
+        clients: OAuthClientStore,
         reader: Connection,
         writer: GroupCommitWriter,
         clock: Callable[[], float],
@@ -65,7 +65,7 @@ class OAuthEndpoints:
         if header is not None and "client_secret" in form:
             raise _OAuthError("invalid_request", "Send the credentials in the header or in the body, not in both.")
         given = (
-            _basic_credentials(header)
+            _decode_basic_credentials(header)
             if header is not None
             else (form.get("client_id", ""), form.get("client_secret", ""))
         )
@@ -83,11 +83,13 @@ class OAuthEndpoints:
         granted = client.scopes
         if "scope" in form:
             wanted = set(form["scope"].split(" "))
-            if not all(scopes.is_scope(each) and scopes.includes(client.scopes, each) for each in wanted):
+            if not all(
+                scopes.is_valid_scope(each) and scopes.is_scope_included(client.scopes, each) for each in wanted
+            ):
                 raise _OAuthError("invalid_scope", "A scope does not exist, or the client may not have it.")
             granted = " ".join(sorted(wanted))
         now, life_s = self._clock(), self._life_s
-        issue = partial(oauth_clients_and_tokens.issue_token, client=client, scopes=granted, now=now, life_s=life_s)
+        issue = partial(oauth_clients_and_tokens.store_new_token, client=client, scopes=granted, now=now, life_s=life_s)
         token = await self._writer.run_in_transaction(issue)
         return _json_response({"access_token": token, "token_type": "Bearer", "expires_in": life_s, "scope": granted})
 
@@ -132,7 +134,7 @@ async def _read_form(request: Request) -> dict[str, str]:
     return {name: value for name, value in fields if value}
 
 
-def _basic_credentials(header: str) -> tuple[str, str] | None:
+def _decode_basic_credentials(header: str) -> tuple[str, str] | None:
     """Return id and secret of an Authorization header. Each is form-encoded before they are joined."""
     scheme, _, encoded = header.partition(" ")
     try:

@@ -10,10 +10,10 @@ from typing import Any
 import yaml
 
 from crossdock.sandbox import openapi_schemas, read_operations, strict_json, webhook_openapi
-from crossdock.sandbox.api_keys import SLUG
+from crossdock.sandbox.api_keys import SLUG_PATTERN
+from crossdock.sandbox.api_routes import COLLECTIONS, Collection
 from crossdock.sandbox.openapi_schemas import ASSUMED, EXAMPLES, id_schema
-from crossdock.sandbox.resource_paths import COLLECTIONS, Collection
-from crossdock.sandbox.rfc3339 import INSTANT
+from crossdock.sandbox.rfc3339 import INSTANT_PATTERN
 from crossdock.sandbox.scopes import SCOPES, required_scope, scope_description
 from crossdock.values.serving.problem_responses import MEDIA_TYPE
 
@@ -28,10 +28,10 @@ list of the keywords that are assumed. Amounts and quantities are JSON numbers w
 format `decimal`: read and write them as decimals, never as floats. Unknown members are refused."""
 _COMPONENTS: Json = yaml.safe_load(files("crossdock.sandbox").joinpath("openapi_components.yaml").read_text("utf-8"))
 _PATTERNS = {
-    "Tenant": f"^{SLUG.pattern}$",
+    "Tenant": f"^{SLUG_PATTERN.pattern}$",
     "IdempotencyKey": KEY_PATTERN,
-    "Cursor": f"^{read_operations.CURSOR.pattern}$",
-    "UpdatedSince": f"^{INSTANT.pattern}$",
+    "Cursor": f"^{read_operations.CURSOR_PATTERN.pattern}$",
+    "UpdatedSince": f"^{INSTANT_PATTERN.pattern}$",
 }
 _WRITES = "400 409 413 415 422"
 _GUARDS = ("IdempotencyKey", "IfMatch")
@@ -59,7 +59,7 @@ _OAUTH2: Json = {
 
 
 @cache
-def document() -> Json:
+def build_openapi_document() -> Json:
     return {
         "openapi": "3.1.1",
         "info": {"title": "Integration platform (sandbox)", "version": "1.0.0", "description": _ABOUT},
@@ -67,7 +67,7 @@ def document() -> Json:
         "tags": [{"name": each, **ASSUMED} for each in (*map(_tag_name, COLLECTIONS.values()), webhook_openapi.TAG)],
         "paths": {
             **{path: item for each in COLLECTIONS.values() for path, item in _paths(each)},
-            **webhook_openapi.paths(),
+            **webhook_openapi.webhook_path_items(),
         },
         "webhooks": {event: _webhook(name, about) for name, (event, _, about) in openapi_schemas.EVENTS.items()},
         "security": [{"bearer": []}, {"oauth2": []}],
@@ -76,7 +76,7 @@ def document() -> Json:
             "parameters": {name: _parameter(name, each) for name, each in _COMPONENTS["parameters"].items()},
             "headers": {name: {**ASSUMED, **each} for name, each in _COMPONENTS["headers"].items()},
             "responses": {f"Problem{status}": _problem(**each) for status, each in _COMPONENTS["problems"].items()},
-            "schemas": openapi_schemas.components(),
+            "schemas": openapi_schemas.component_schemas(),
         },
     }
 

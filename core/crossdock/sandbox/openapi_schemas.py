@@ -17,8 +17,8 @@ from iso4217 import Currency
 from pydantic.json_schema import models_json_schema
 
 from crossdock.sandbox import webhook_openapi
+from crossdock.sandbox.api_routes import COLLECTIONS, Collection
 from crossdock.sandbox.body_validation import REFERENCES, WHOLE_CURRENCIES, Movement, text_pattern_of_member
-from crossdock.sandbox.resource_paths import COLLECTIONS, Collection
 from crossdock.values.schema_descriptions_from_docstrings import SchemaGeneratorWithDescriptions
 
 _TEXT = files("crossdock.sandbox").joinpath("openapi_examples.yaml").read_text("utf-8")
@@ -93,7 +93,7 @@ ADDRESSES = ("Address", "ShippingAddress")
 
 
 @cache
-def components() -> Json:
+def component_schemas() -> Json:
     inputs = [each.kind.wire for each in COLLECTIONS.values()]
     models = [(model, "validation") for model in (*inputs, Movement)]
     _, generated = models_json_schema(
@@ -111,19 +111,19 @@ def components() -> Json:
         schemas[name] = {**bodies[name], **_whole_price_rule_by_currency(bodies[name])}
     return {
         **{name: _with_assumption_and_example(name, schema) for name, schema in schemas.items()},
-        **webhook_openapi.schemas(),
+        **webhook_openapi.webhook_schemas(),
     }
 
 
 def standalone_schema(name: str, base_url: str) -> Json | None:
     """Return a self-contained schema. *name* may have any spelling: InventoryLot, inventory_lot, inventory-lot."""
-    names = {_comparable_schema_name(each): each for each in components()}
+    names = {_comparable_schema_name(each): each for each in component_schemas()}
     if (found := names.get(_comparable_schema_name(name))) is None:
         return None
     about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"{base_url}/schemas/{found}.json"}
-    schema = {**about, "title": found, **components()[found]}
+    schema = {**about, "title": found, **component_schemas()[found]}
     if needed := _names_of_referenced_schemas(found):
-        schema["$defs"] = {each: components()[each] for each in sorted(needed)}
+        schema["$defs"] = {each: component_schemas()[each] for each in sorted(needed)}
     local: Json = json.loads(json.dumps(schema).replace(_REFS, "#/$defs/"))
     return local
 
@@ -148,7 +148,7 @@ def _names_of_referenced_schemas(name: str) -> set[str]:
     found: set[str] = set()
     waiting = [name]
     while waiting:
-        new = set(re.findall(rf'"{_REFS}(\w+)"', json.dumps(components()[waiting.pop()]))) - found
+        new = set(re.findall(rf'"{_REFS}(\w+)"', json.dumps(component_schemas()[waiting.pop()]))) - found
         found |= new
         waiting += new
     return found

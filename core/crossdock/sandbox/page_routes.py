@@ -7,13 +7,13 @@ from http import HTTPStatus
 from starlette.requests import Request
 from starlette.responses import Response
 
-from crossdock.sandbox import page_documentation
-from crossdock.sandbox.api_keys import Keyring
+from crossdock.sandbox import documentation_page
+from crossdock.sandbox.api_keys import ApiKeyStore
+from crossdock.sandbox.credentials_page import CredentialsPage
 from crossdock.sandbox.html_page_responses import STYLE_PATH, html_response, render, style_response
-from crossdock.sandbox.oauth_clients_and_tokens import OAuthClients
-from crossdock.sandbox.page_of_api_credentials import CredentialsPage
-from crossdock.sandbox.page_webhooks import Operate, WebhooksPage
-from crossdock.sandbox.problem_errors import method_not_allowed
+from crossdock.sandbox.oauth_clients_and_tokens import OAuthClientStore
+from crossdock.sandbox.problem_errors import method_not_allowed_error
+from crossdock.sandbox.webhooks_page import Operate, WebhooksPage
 from crossdock.values.serving.csrf_protected_forms import FormError, FormTokens, Session
 
 DOCUMENTATION_PATH = "/docs"
@@ -23,7 +23,7 @@ _COOKIE = "crossdock_sandbox_session"
 
 
 class SandboxPage:
-    def __init__(self, keyring: Keyring, clients: OAuthClients, operate: Operate) -> None:
+    def __init__(self, keyring: ApiKeyStore, clients: OAuthClientStore, operate: Operate) -> None:
         self._keyring, self._tokens = keyring, FormTokens()
         self._keys = CredentialsPage(keyring, "key", "key", "API keys", "/page/keys", "/")
         self._clients = CredentialsPage(clients, "client", "secret", "OAuth clients", _CLIENTS, _CLIENTS)
@@ -31,7 +31,7 @@ class SandboxPage:
 
     async def answer(self, request: Request) -> Response:
         if request.method not in {"GET", "POST"}:
-            raise method_not_allowed("GET, POST")
+            raise method_not_allowed_error("GET, POST")
         if request.scope["path"] == STYLE_PATH:
             return style_response()
         session = Session(self._tokens, request, _COOKIE)
@@ -56,10 +56,10 @@ class SandboxPage:
         return self._keys
 
     def _tenants_that_have_keys(self) -> set[str]:
-        return {each.tenant for each in self._keyring.valid_keys().values()}
+        return {each.tenant for each in self._keyring.valid_callers_by_key_id().values()}
 
 
 def answer_documentation(request: Request) -> Response:
     if request.method != "GET":
-        raise method_not_allowed("GET")
-    return html_response(page_documentation.documentation_html())
+        raise method_not_allowed_error("GET")
+    return html_response(documentation_page.documentation_html())

@@ -27,11 +27,11 @@ class ProblemError(Exception):
         self.response = problem_response(status, detail, kind=kind, headers=headers, **members)
 
 
-def method_not_allowed(allowed: str) -> ProblemError:
+def method_not_allowed_error(allowed: str) -> ProblemError:
     return ProblemError(405, "This path does not support the method.", headers={"allow": allowed})
 
 
-def convert_to_plain_text(response: Response) -> None:
+def convert_problem_to_plain_text(response: Response) -> None:
     """Turn a problem document into one line of text, without pointers and Retry-After."""
     if response.headers.get("content-type") == MEDIA_TYPE:
         text = f"{json.loads(bytes(response.body))['detail']}\n".encode()

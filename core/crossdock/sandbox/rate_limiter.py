@@ -10,10 +10,10 @@ from msgspec import Struct
 from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.problem_errors import ProblemError
 
-Dialect = Literal["draft10", "draft07", "triple", "x-ratelimit", "none"]
+RateLimitHeaderDialect = Literal["draft10", "draft07", "triple", "x-ratelimit", "none"]
 
 
-class Quota(NamedTuple):
+class ReportedQuota(NamedTuple):
     """The state of a token bucket; times are whole seconds, rounded up."""
 
     burst: int
@@ -23,7 +23,7 @@ class Quota(NamedTuple):
     now: float  # seconds since the epoch
 
 
-def policy_headers(dialect: Dialect, burst: int, window_s: int) -> dict[str, str]:
+def policy_headers(dialect: RateLimitHeaderDialect, burst: int, window_s: int) -> dict[str, str]:
     match dialect:
         case "draft10":
             return {"ratelimit-policy": f'"default";q={burst};w={window_s}'}
@@ -32,7 +32,7 @@ def policy_headers(dialect: Dialect, burst: int, window_s: int) -> dict[str, str
     return {}
 
 
-def remaining_headers(dialect: Dialect, quota: Quota) -> dict[str, str]:
+def remaining_headers(dialect: RateLimitHeaderDialect, quota: ReportedQuota) -> dict[str, str]:
     match dialect:
         case "draft10":  # draft-ietf-httpapi-ratelimit-headers-10
             return {"ratelimit": f'"default";r={quota.left};t={quota.more_in_s}'}
@@ -46,7 +46,7 @@ def remaining_headers(dialect: Dialect, quota: Quota) -> dict[str, str]:
             return {}
 
 
-def _limit_remaining_reset_headers(prefix: str, quota: Quota, reset: int) -> dict[str, str]:
+def _limit_remaining_reset_headers(prefix: str, quota: ReportedQuota, reset: int) -> dict[str, str]:
     values = {"limit": quota.burst, "remaining": quota.left, "reset": reset}
     return {f"{prefix}-{name}": str(value) for name, value in values.items()}
 
@@ -54,7 +54,7 @@ def _limit_remaining_reset_headers(prefix: str, quota: Quota, reset: int) -> dic
 _ROUNDING = 1e-9  # a client that waits exactly long enough is not refused for the last bit of a float
 
 
-class Bucket(Struct):
+class TokenBucket(Struct):
     """Gains *rate* tokens a second up to *burst*. A request takes one token, a refused request none."""
 
     rate: float
@@ -77,13 +77,13 @@ class Bucket(Struct):
 
 
 class RateLimiter:
-    def __init__(self, rate_per_min: int, burst: int, dialect: Dialect) -> None:
+    def __init__(self, rate_per_min: int, burst: int, dialect: RateLimitHeaderDialect) -> None:
         self._rate, self._burst, self._dialect = rate_per_min / 60, burst, dialect
-        self._buckets: dict[str, Bucket] = {}
+        self._buckets: dict[str, TokenBucket] = {}
         self.policy_headers = policy_headers(dialect, burst, math.ceil(burst / self._rate))
 
     def take_token_or_refuse(self, caller: Caller, now: float) -> dict[str, str]:
-        bucket = self._buckets.setdefault(caller.id, Bucket(self._rate, self._burst, self._burst, now))
+        bucket = self._buckets.setdefault(caller.id, TokenBucket(self._rate, self._burst, self._burst, now))
         wait_s = bucket.take(now)
         more_in_s = max(1, math.ceil(wait_s or bucket.seconds_to_next()))
         full_in_s = math.ceil((self._burst - bucket.tokens) / self._rate)
@@ -98,5 +98,5 @@ class RateLimiter:
         return self._headers(self._burst, 1, 0, now) if full else self._headers(0, 3600, 3600, now)
 
     def _headers(self, left: int, more_in_s: int, full_in_s: int, now: float) -> dict[str, str]:
-        quota = Quota(self._burst, left, more_in_s, full_in_s, now)
+        quota = ReportedQuota(self._burst, left, more_in_s, full_in_s, now)
         return {**self.policy_headers, **remaining_headers(self._dialect, quota)}

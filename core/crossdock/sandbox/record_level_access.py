@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from crossdock.sandbox.access_control import Caller, insufficient_scope_error
+from crossdock.sandbox.api_routes import Collection
 from crossdock.sandbox.body_validation import references_in_body
 from crossdock.sandbox.problem_errors import ProblemError
-from crossdock.sandbox.resource_paths import Collection
-from crossdock.sandbox.scopes import NAMES
+from crossdock.sandbox.scopes import SCOPE_NAME_BY_RESOURCE
 
 _ID = re.compile("[a-z]{3}_[0-9a-f]{25}")
 _NAMED_BY: Mapping[str, str] = {
@@ -36,7 +36,9 @@ _NARROWED_BY: Mapping[str, tuple[str, str]] = {  # and the member that holds the
 _REFERENCE_ACCESS: Mapping[str, str] = {"warehouse_bin": "write", "ledger_account": "read"}
 
 
-def permitted_ids(connection: sqlite3.Connection, caller: Caller, resource: str, access: str) -> frozenset[str] | None:
+def permitted_account_or_bin_ids(
+    connection: sqlite3.Connection, caller: Caller, resource: str, access: str
+) -> frozenset[str] | None:
     """Return the ids of the accounts or bins that *caller* may touch; None for all."""
     names = caller.permitted_single_record_names(resource, access)
     if names is None:
@@ -51,41 +53,41 @@ def permitted_ids(connection: sqlite3.Connection, caller: Caller, resource: str,
     return (names - {*others}) | {row[0] for row in found}
 
 
-def may_access(
+def can_access_record(
     connection: sqlite3.Connection, caller: Caller, resource: str, access: str, body: Mapping[str, Any]
 ) -> bool:
     if resource not in _NARROWED_BY:
         return True
     owner, member = _NARROWED_BY[resource]
-    ids = permitted_ids(connection, caller, owner, access)
+    ids = permitted_account_or_bin_ids(connection, caller, owner, access)
     return ids is None or body.get(member) in ids
 
 
-def permitted_records_condition(
+def sql_condition_for_readable_records(
     connection: sqlite3.Connection, caller: Caller, resource: str
 ) -> tuple[str, Sequence[str]]:
     if resource not in _NARROWED_BY:
         return "", ()
     owner, member = _NARROWED_BY[resource]
-    ids = permitted_ids(connection, caller, owner, "read")
+    ids = permitted_account_or_bin_ids(connection, caller, owner, "read")
     if ids is None:
         return "", ()
     column = "id" if member == "id" else f"json_extract(body, '$.{member}')"
     return f" AND {column} IN (SELECT value FROM json_each(?))", (json.dumps(sorted(ids)),)  # noqa: S608  our names
 
 
-def check_access(
+def raise_if_record_forbidden(
     connection: sqlite3.Connection, caller: Caller, collection: Collection, body: Mapping[str, Any], access: str
 ) -> None:
     """Refuse a stored record: 404 if *caller* may not read it, 403 if it may be read but not changed."""
     resource = collection.kind.name
-    if not may_access(connection, caller, resource, "read", body):
+    if not can_access_record(connection, caller, resource, "read", body):
         raise ProblemError(404, f"There is no such {resource}.")
-    if access == "write" and not may_access(connection, caller, resource, "write", body):
+    if access == "write" and not can_access_record(connection, caller, resource, "write", body):
         raise _record_outside_narrowing_error(resource)
 
 
-def check_save_within_narrowing(
+def raise_if_save_leaves_narrowing(
     connection: sqlite3.Connection,
     caller: Caller,
     collection: Collection,
@@ -99,12 +101,12 @@ def check_save_within_narrowing(
         named = _IDENTIFYING[resource]
         refused = is_narrowed and (before is None or any(before[each] != body[each] for each in named))
     else:  # a lot with a bin is refused for its reference to the bin
-        refused = "binId" not in body and not may_access(connection, caller, resource, "write", body)
+        refused = "binId" not in body and not can_access_record(connection, caller, resource, "write", body)
     if refused:
         raise _record_outside_narrowing_error(resource)
 
 
-def hidden_references(
+def references_caller_may_not_use(
     connection: sqlite3.Connection, caller: Caller, before: Mapping[str, Any], body: Mapping[str, Any]
 ) -> set[tuple[str, str]]:
     """Return the new references in *body* that *caller* may not use: a bin to write, an account to read."""
@@ -112,11 +114,11 @@ def hidden_references(
     named = {(resource, target) for _, resource, target in references_in_body(body)} - kept
     hidden = set()
     for resource, access in _REFERENCE_ACCESS.items():
-        ids = permitted_ids(connection, caller, resource, access)
+        ids = permitted_account_or_bin_ids(connection, caller, resource, access)
         hidden |= {each for each in named if each[0] == resource and ids is not None and each[1] not in ids}
     return hidden
 
 
 def _record_outside_narrowing_error(resource: str) -> ProblemError:
-    narrowed = NAMES[_NARROWED_BY[resource][0]]
+    narrowed = SCOPE_NAME_BY_RESOURCE[_NARROWED_BY[resource][0]]
     return insufficient_scope_error(f"{narrowed}:write")

@@ -11,7 +11,13 @@ from starlette.responses import JSONResponse, Response
 
 from crossdock.sandbox.fault_injection import FaultName
 from crossdock.sandbox.problem_errors import ProblemError
-from crossdock.sandbox.query_parameters import LOG_LIMITS, SEQUENCE_NUMBERS, check_one_of, refuse_unknown, whole_number
+from crossdock.sandbox.query_parameters import (
+    LOG_LIMITS,
+    SEQUENCE_NUMBERS,
+    raise_if_unknown_parameter,
+    raise_unless_one_of,
+    whole_number_parameter,
+)
 
 _EQUAL = ("method", "credential", "idempotencyKey")  # filters that compare for equality
 
@@ -28,18 +34,18 @@ class RequestLog:
 
     def answer_query(self, query: Mapping[str, str]) -> Response:
         matches = _request_filter(query)
-        total, limit = self._by_status.total(), whole_number(query, "limit", 1000, LOG_LIMITS)
-        skipped = max(0, whole_number(query, "after", 0, SEQUENCE_NUMBERS) - (total - len(self._latest)))
+        total, limit = self._by_status.total(), whole_number_parameter(query, "limit", 1000, LOG_LIMITS)
+        skipped = max(0, whole_number_parameter(query, "after", 0, SEQUENCE_NUMBERS) - (total - len(self._latest)))
         data = list(islice(filter(matches, islice(self._latest, skipped, None)), limit))
         return JSONResponse({"data": data, "total": total, "byStatus": dict(sorted(self._by_status.items()))})
 
 
 def _request_filter(query: Mapping[str, str]) -> Callable[[Mapping[str, Any]], bool]:
-    refuse_unknown(query, "after", "limit", "status", "path", "fault", *_EQUAL)
-    check_one_of(query, "fault", get_args(FaultName))
+    raise_if_unknown_parameter(query, "after", "limit", "status", "path", "fault", *_EQUAL)
+    raise_unless_one_of(query, "fault", get_args(FaultName))
     if not query.get("path", "/").startswith("/") or not query.get("method", "GET").isupper():
         raise ProblemError(400, "path must begin with '/', and method must be in capitals.")
-    status = whole_number(query, "status", 0, range(600)) if "status" in query else None
+    status = whole_number_parameter(query, "status", 0, range(600)) if "status" in query else None
     wanted = {name: query[name].strip('"') for name in _EQUAL if name in query}
 
     def matches(request: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-NAMES: Mapping[str, str] = {
+SCOPE_NAME_BY_RESOURCE: Mapping[str, str] = {
     "invoice": "invoices",
     "order": "orders",
     "customer": "customers",
@@ -23,11 +23,13 @@ NAMES: Mapping[str, str] = {
 }
 LABELS: Mapping[str, str] = {
     "*": "All resources",
-    **{name: f"{resource.replace('_', ' ')}s".capitalize() for resource, name in NAMES.items()},
+    **{name: f"{resource.replace('_', ' ')}s".capitalize() for resource, name in SCOPE_NAME_BY_RESOURCE.items()},
     "webhooks": "Webhooks",
 }
-SCOPES = tuple(f"{name}:{access}" for name in (*NAMES.values(), "webhooks", "*") for access in ("read", "write"))
-FORMS = f"{', '.join(SCOPES)}, and accounts:CODE:ACCESS and bins:EXTERNAL_ID:ACCESS for one record"
+SCOPES = tuple(
+    f"{name}:{access}" for name in (*SCOPE_NAME_BY_RESOURCE.values(), "webhooks", "*") for access in ("read", "write")
+)
+TEXT_OF_KNOWN_SCOPES = f"{', '.join(SCOPES)}, and accounts:CODE:ACCESS and bins:EXTERNAL_ID:ACCESS for one record"
 _NARROWED = re.compile(r"(accounts|bins):([!#-\[\]-~]{1,200}):(read|write)")  # the characters of RFC 6749 section 3.3
 
 
@@ -37,12 +39,12 @@ class _Scope(NamedTuple):
     access: str
 
 
-def is_scope(text: str) -> bool:
+def is_valid_scope(text: str) -> bool:
     return text in SCOPES or _NARROWED.fullmatch(text) is not None
 
 
 def required_scope(resource: str, method: str) -> str:
-    return f"{NAMES[resource]}:{'read' if method == 'GET' else 'write'}"
+    return f"{SCOPE_NAME_BY_RESOURCE[resource]}:{'read' if method == 'GET' else 'write'}"
 
 
 def scope_description(scope: str) -> str:
@@ -54,27 +56,27 @@ def scope_description(scope: str) -> str:
 @lru_cache(4096)
 def permitted_single_record_names(scopes: str, resource: str, access: str) -> frozenset[str] | None:
     """Return the names of the records that *scopes* permit; None for all of them."""
-    sufficient = [each for each in _parsed(scopes) if each.access in {access, "write"}]
-    if any(each.name in {NAMES[resource], "*"} and not each.record for each in sufficient):
+    sufficient = [each for each in _parse_scopes(scopes) if each.access in {access, "write"}]
+    if any(each.name in {SCOPE_NAME_BY_RESOURCE[resource], "*"} and not each.record for each in sufficient):
         return None
-    return frozenset(each.record for each in sufficient if each.name == NAMES[resource])
+    return frozenset(each.record for each in sufficient if each.name == SCOPE_NAME_BY_RESOURCE[resource])
 
 
 @lru_cache(4096)
 def is_narrowed_to_single_records(scopes: str, resource: str) -> bool:
-    return any(each.name == NAMES[resource] and each.record for each in _parsed(scopes))
+    return any(each.name == SCOPE_NAME_BY_RESOURCE[resource] and each.record for each in _parse_scopes(scopes))
 
 
-def includes(granted: str, wanted: str) -> bool:
+def is_scope_included(granted: str, wanted: str) -> bool:
     name, record, access = _split_into_name_record_and_access(wanted)
     return any(
         each.name in {name, "*"} and each.record in {"", record} and each.access in {access, "write"}
-        for each in _parsed(granted)
+        for each in _parse_scopes(granted)
     )
 
 
 @lru_cache(1024)
-def _parsed(scopes: str) -> tuple[_Scope, ...]:
+def _parse_scopes(scopes: str) -> tuple[_Scope, ...]:
     return tuple(map(_split_into_name_record_and_access, scopes.split()))
 
 

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 
 from crossdock.errors import ConfigError
 from crossdock.sandbox.app import Sandbox, SandboxSettings
-from crossdock.sandbox.broken_connections import BreakableConnection
+from crossdock.sandbox.fault_injection import BreakableConnection
 from crossdock.values import serving
 from crossdock.values.safe_local_files import open_or_create_private, replace_file
 from crossdock.values.serving import ConnectionLimits, StoppableServer
@@ -51,7 +51,11 @@ def serve(
     Raises:
         ConfigError: If the port is taken, or the folder cannot be used or is in use.
     """
-    with _folder_lock(data_dir), Sandbox(data_dir, settings) as sandbox, _listen(data_dir, host, port) as listener:
+    with (
+        _lock_data_folder(data_dir),
+        Sandbox(data_dir, settings) as sandbox,
+        _open_listening_socket(data_dir, host, port) as listener,
+    ):
         has_key = any(each.tenant == sandbox.tenant for each in sandbox.callers_by_key_id.values())
         key = sandbox.new_key() if new_key or not has_key else None
         facts = {"base_url": _base_url(listener), "tenant": sandbox.tenant, "api_key": key}
@@ -70,9 +74,9 @@ class SandboxServer:
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as opened:
-            opened.enter_context(_folder_lock(self._data_dir))
+            opened.enter_context(_lock_data_folder(self._data_dir))
             self.sandbox = opened.enter_context(Sandbox(self._data_dir, self._settings))
-            listener = opened.enter_context(_listen(self._data_dir, "127.0.0.1", self._port))
+            listener = opened.enter_context(_open_listening_socket(self._data_dir, "127.0.0.1", self._port))
             self.base_url, self.tenant = _base_url(listener), self.sandbox.tenant
             self.api_key = self.sandbox.new_key()
             started = threading.Event()
@@ -90,7 +94,7 @@ class SandboxServer:
         self._opened.close()
 
 
-def server_config(app: ASGIApp, limits: ConnectionLimits | None = None) -> uvicorn.Config:
+def make_server_config(app: ASGIApp, limits: ConnectionLimits | None = None) -> uvicorn.Config:
     return serving.make_uvicorn_config(
         app,
         limits or ConnectionLimits(),
@@ -104,7 +108,7 @@ class _Server(StoppableServer):
     """uvicorn with a callback when it listens. It returns after a signal, where uvicorn would raise it again."""
 
     def __init__(self, sandbox: Sandbox, ready: Callable[[], None]) -> None:
-        super().__init__(server_config(sandbox.app, sandbox.connection_limits))
+        super().__init__(make_server_config(sandbox.app, sandbox.connection_limits))
         self._ready, self._sandbox = ready, sandbox
         self._webhooks: asyncio.Task[None] | None = None
 
@@ -125,7 +129,7 @@ class _Server(StoppableServer):
 
 
 @contextlib.contextmanager
-def _folder_lock(data_dir: Path) -> Iterator[None]:
+def _lock_data_folder(data_dir: Path) -> Iterator[None]:
     """Lock the folder: two sandboxes on it would not share rate limits and running idempotency keys."""
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -145,7 +149,7 @@ def _folder_lock(data_dir: Path) -> Iterator[None]:
         yield
 
 
-def _listen(data_dir: Path, host: str, port: int) -> socket.socket:
+def _open_listening_socket(data_dir: Path, host: str, port: int) -> socket.socket:
     remembered = data_dir / "port"
     wanted = port or (int(remembered.read_text() or 0) if remembered.exists() else 0)
     try:

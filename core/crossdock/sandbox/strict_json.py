@@ -22,11 +22,11 @@ def read(body: bytes) -> Any:
         value = json.loads(
             body.decode(),
             parse_float=Decimal,
-            parse_int=_integer,
+            parse_int=_parse_integer_of_bounded_length,
             parse_constant=Decimal,
             object_pairs_hook=_object_without_repeated_names,
         )
-        _check_values(value, MAX_DEPTH)
+        _raise_if_unacceptable_value(value, MAX_DEPTH)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except UnicodeError:
@@ -36,7 +36,7 @@ def read(body: bytes) -> Any:
     return value
 
 
-def _integer(digits: str) -> int:
+def _parse_integer_of_bounded_length(digits: str) -> int:
     if len(digits.lstrip("-")) > MAX_DIGITS:
         raise ValueError(f"a number has more than {MAX_DIGITS:,} digits")
     return int(digits)
@@ -49,7 +49,7 @@ def _object_without_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, An
     return members
 
 
-def _check_values(value: Any, room: int) -> None:
+def _raise_if_unacceptable_value(value: Any, room: int) -> None:
     if isinstance(value, str):
         value.encode()
     elif isinstance(value, Decimal) and not value.is_finite():
@@ -58,10 +58,10 @@ def _check_values(value: Any, room: int) -> None:
         if room == 0:
             raise ValueError("nested too deeply")
         for inner in (*value, *value.values()) if isinstance(value, dict) else value:
-            _check_values(inner, room - 1)
+            _raise_if_unacceptable_value(inner, room - 1)
 
 
-def write(value: Any) -> str:
+def write_canonical(value: Any) -> str:
     """Return the canonical text: sorted members, no white space, plain digits."""
     match value:
         case str():
@@ -69,9 +69,13 @@ def write(value: Any) -> str:
         case Decimal():
             return number_as_plain_digits(value)
         case dict():
-            return "{" + ",".join(f"{encode_basestring(name)}:{write(value[name])}" for name in sorted(value)) + "}"
+            return (
+                "{"
+                + ",".join(f"{encode_basestring(name)}:{write_canonical(value[name])}" for name in sorted(value))
+                + "}"
+            )
         case list():
-            return "[" + ",".join(map(write, value)) + "]"
+            return "[" + ",".join(map(write_canonical, value)) + "]"
         case None | bool():
             return json.dumps(value)
         case int():

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from crossdock.sandbox import resource_store, strict_json, webhook_subscription_storage
+from crossdock.sandbox import resource_store, strict_json, webhook_subscriptions
 from crossdock.sandbox.api_call import ApiCall
+from crossdock.sandbox.api_routes import SUBSCRIPTIONS
 from crossdock.sandbox.fault_injection import FaultInjector
 from crossdock.sandbox.problem_errors import ProblemError
-from crossdock.sandbox.query_parameters import refuse_unknown
+from crossdock.sandbox.query_parameters import raise_if_unknown_parameter
+from crossdock.sandbox.read_operations import read_page_newest_first
 from crossdock.sandbox.rfc3339 import instant_text
-from crossdock.sandbox.webhook_pagination import read_page_newest_first
-from crossdock.sandbox.webhook_paths import SUBSCRIPTIONS
-from crossdock.sandbox.webhook_subscription_storage import StoredSubscription
+from crossdock.sandbox.webhook_subscriptions import StoredSubscription
 from crossdock.sandbox.webhook_transport import AttemptOutcome
 
 MAX_SHOWN_ATTEMPTS = 100  # the latest ones; a delivery can be repeated without end
@@ -29,7 +29,7 @@ _SHOWN = (
 )
 
 
-class DueDelivery(NamedTuple):
+class PendingDelivery(NamedTuple):
     """A delivery that waits for its next attempt at *due*, in seconds since the epoch."""
 
     id: str
@@ -40,7 +40,7 @@ class DueDelivery(NamedTuple):
 
 def add_deliveries_of_new_events(connection: sqlite3.Connection, now: float, faults: FaultInjector) -> None:
     """Make the deliveries of new events, and move the cursors of their subscriptions, in one transaction."""
-    for each in webhook_subscription_storage.load_enabled(connection):
+    for each in webhook_subscriptions.load_enabled_subscriptions(connection):
         query = "SELECT seq, type FROM events WHERE tenant = ? AND seq > ? ORDER BY seq LIMIT ?"
         events = connection.execute(query, (each.tenant, each.cursor, _TAKEN_AT_ONCE)).fetchall()
         for seq, kind in events:
@@ -53,7 +53,7 @@ def add_deliveries_of_new_events(connection: sqlite3.Connection, now: float, fau
 def _add_delivery(
     connection: sqlite3.Connection, to: StoredSubscription, event: int, now: float, faults: FaultInjector
 ) -> None:
-    drawn = faults.request_faults("POST", f"{SUBSCRIPTIONS}/{to.id}")
+    drawn = faults.faults_for_request("POST", f"{SUBSCRIPTIONS}/{to.id}")
     late_s, reordered_s = drawn.delivery_delay_s("webhook_late"), drawn.delivery_delay_s("webhook_reorder")
     due = now + max(late_s or 0.0, reordered_s or 0.0)
     values = (resource_store.new_id("dlv", now), to.id, event, now, due, reordered_s is not None, instant_text(now))
@@ -66,16 +66,16 @@ def _add_delivery(
 
 def pending_deliveries_by_due_time(
     connection: sqlite3.Connection, subscription_id: str, limit: int
-) -> list[DueDelivery]:
+) -> list[PendingDelivery]:
     rows = connection.execute(
         "SELECT deliveries.id, due, events.id, body FROM deliveries JOIN events ON events.seq = event"
         " WHERE subscription = ? AND status = 'pending' ORDER BY due, deliveries.seq LIMIT ?",
         (subscription_id, limit),
     )
-    return [DueDelivery(*row) for row in rows]
+    return [PendingDelivery(*row) for row in rows]
 
 
-def record_attempt(
+def record_attempt_and_reschedule_delivery(
     connection: sqlite3.Connection, delivery_id: str, now: float, took_s: float, answer: AttemptOutcome
 ) -> None:
     """Store an attempt and its consequence: the delivery is done, due again or failed.
@@ -118,26 +118,31 @@ def _disable_subscription_if_failing(
     )
 
 
-def list_page(
+def list_deliveries_of_subscription(
     connection: sqlite3.Connection, call: ApiCall, subscription_id: str, query: Mapping[str, str]
 ) -> Response:
-    webhook_subscription_storage.load_by_id(connection, call.caller.tenant, subscription_id)
+    webhook_subscriptions.load_subscription_or_raise_404(connection, call.caller.tenant, subscription_id)
     rows, cursor = read_page_newest_first(connection, _SHOWN, (subscription_id,), query)
     return _json_response({"data": [_delivery_members(row) for row in rows], "nextCursor": cursor})
 
 
-def get(
+def get_delivery_with_attempts(
     connection: sqlite3.Connection, call: ApiCall, subscription_id: str, delivery_id: str, query: Mapping[str, str]
 ) -> Response:
-    refuse_unknown(query)
+    raise_if_unknown_parameter(query)
     return _json_response(_delivery_with_attempts(connection, call, subscription_id, delivery_id))
 
 
-def redeliver(connection: sqlite3.Connection, call: ApiCall, subscription_id: str, delivery_id: str) -> Response:
+def schedule_redelivery(
+    connection: sqlite3.Connection, call: ApiCall, subscription_id: str, delivery_id: str
+) -> Response:
     """Answer 202: the event is sent again under its id, at once and on the whole schedule."""
-    webhook_subscription_storage.check_empty_body(call)
+    webhook_subscriptions.raise_unless_body_empty(call)
     _delivery_with_attempts(connection, call, subscription_id, delivery_id)  # 404 if it does not exist
-    if webhook_subscription_storage.load_by_id(connection, call.caller.tenant, subscription_id).status == "disabled":
+    if (
+        webhook_subscriptions.load_subscription_or_raise_404(connection, call.caller.tenant, subscription_id).status
+        == "disabled"
+    ):
         raise ProblemError(409, "The subscription is disabled. Enable it first.")
     connection.execute(
         "UPDATE deliveries SET status = 'pending', tries = 0, since = ?, due = ? WHERE id = ?",
@@ -149,7 +154,7 @@ def redeliver(connection: sqlite3.Connection, call: ApiCall, subscription_id: st
 def _delivery_with_attempts(
     connection: sqlite3.Connection, call: ApiCall, subscription_id: str, delivery_id: str
 ) -> dict[str, Any]:
-    webhook_subscription_storage.load_by_id(connection, call.caller.tenant, subscription_id)
+    webhook_subscriptions.load_subscription_or_raise_404(connection, call.caller.tenant, subscription_id)
     row = connection.execute(f"{_SHOWN} AND id = ?", (subscription_id, delivery_id)).fetchone()
     if row is None:
         raise ProblemError(404, "There is no such delivery.")
@@ -169,15 +174,15 @@ def _delivery_members(row: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def _json_response(body: Mapping[str, Any], status: int = 200) -> Response:
-    return Response(strict_json.write(body), status, media_type=strict_json.MEDIA_TYPE)
+    return Response(strict_json.write_canonical(body), status, media_type=strict_json.MEDIA_TYPE)
 
 
-DELAYS_S: Sequence[int] = (0, 5, 5 * 60, 30 * 60, *(hours * 3600 for hours in (2, 5, 10, 14, 20, 24)))
+RETRY_DELAYS_S: Sequence[int] = (0, 5, 5 * 60, 30 * 60, *(hours * 3600 for hours in (2, 5, 10, 14, 20, 24)))
 JITTER = 0.1  # a delay is at most this share longer, never shorter
 
 
 def seconds_to_next_attempt(made: int) -> float | None:
     """Return the seconds until the next attempt after *made* failed ones; None if there is none."""
-    if made >= len(DELAYS_S):
+    if made >= len(RETRY_DELAYS_S):
         return None
-    return DELAYS_S[made] * uniform(1, 1 + JITTER)  # noqa: S311  spreads load, protects nothing
+    return RETRY_DELAYS_S[made] * uniform(1, 1 + JITTER)  # noqa: S311  spreads load, protects nothing

@@ -14,13 +14,12 @@ import time
 from collections import defaultdict
 from functools import partial
 
-from crossdock.sandbox import webhook_deliveries, webhook_subscription_storage
+from crossdock.sandbox import webhook_deliveries, webhook_subscriptions
+from crossdock.sandbox.api_routes import SUBSCRIPTIONS
 from crossdock.sandbox.database import GroupCommitWriter
-from crossdock.sandbox.fault_and_clock_controls import RuntimeControls
-from crossdock.sandbox.webhook_deliveries import DueDelivery
-from crossdock.sandbox.webhook_paths import SUBSCRIPTIONS
-from crossdock.sandbox.webhook_signatures import signed_headers
-from crossdock.sandbox.webhook_subscription_storage import StoredSubscription
+from crossdock.sandbox.fault_and_clock_controls import FaultAndClockControls
+from crossdock.sandbox.webhook_deliveries import PendingDelivery
+from crossdock.sandbox.webhook_subscriptions import StoredSubscription, signed_headers
 from crossdock.sandbox.webhook_transport import WebhookTransport
 
 logger = logging.getLogger(__name__)
@@ -40,7 +39,7 @@ class WebhookDispatcher:
         self,
         reader: sqlite3.Connection,
         writer: GroupCommitWriter,
-        controls: RuntimeControls,
+        controls: FaultAndClockControls,
         transport: WebhookTransport,
     ) -> None:
         self._reader, self._writer, self._controls, self.transport = reader, writer, controls, transport
@@ -57,7 +56,7 @@ class WebhookDispatcher:
         try:
             while True:
                 self._awake.clear()
-                wait_s = await self._start_safely_and_return_wait_s()
+                wait_s = await self._start_due_attempts_or_log_database_error()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(wait_s):  # `wait_for` of Python 3.11 can lose a cancellation (gh-86296)
                         await self._awake.wait()
@@ -70,7 +69,7 @@ class WebhookDispatcher:
     async def deliver_due(self) -> None:
         """Deliver everything that is due now, and what becomes due by that; then return."""
         while True:
-            await self._start_due_and_return_wait_s()
+            await self._start_due_attempts_and_return_wait_s()
             if not (tasks := self._attempts_in_progress()):
                 return
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -78,26 +77,26 @@ class WebhookDispatcher:
     def _attempts_in_progress(self) -> list[asyncio.Task[None]]:
         return [task for tasks in self._in_progress.values() for task in tasks.values()]
 
-    async def _start_safely_and_return_wait_s(self) -> float:
+    async def _start_due_attempts_or_log_database_error(self) -> float:
         try:
-            return await self._start_due_and_return_wait_s()
+            return await self._start_due_attempts_and_return_wait_s()
         except sqlite3.Error:
             logger.exception("webhooks cannot be read or written")
             return _AFTER_FAILURE_S
 
-    async def _start_due_and_return_wait_s(self) -> float:
+    async def _start_due_attempts_and_return_wait_s(self) -> float:
         while self._reader.execute(_NEW_EVENTS).fetchone():
             now, faults = self._controls.clock(), self._controls.faults
             await self._writer.run_in_transaction(
                 partial(webhook_deliveries.add_deliveries_of_new_events, now=now, faults=faults)
             )
         waits_s = [
-            self._start_subscription_and_return_wait_s(each)
-            for each in webhook_subscription_storage.load_enabled(self._reader)
+            self._start_due_attempts_of_subscription(each)
+            for each in webhook_subscriptions.load_enabled_subscriptions(self._reader)
         ]
         return min(waits_s, default=_MAX_WAIT_S)
 
-    def _start_subscription_and_return_wait_s(self, subscription: StoredSubscription) -> float:
+    def _start_due_attempts_of_subscription(self, subscription: StoredSubscription) -> float:
         tasks, now = self._in_progress[subscription.id], self._controls.clock()
         for each in webhook_deliveries.pending_deliveries_by_due_time(
             self._reader, subscription.id, subscription.concurrency + 1
@@ -105,7 +104,7 @@ class WebhookDispatcher:
             if each.due > now:
                 return min(each.due - now, _MAX_WAIT_S)
             if each.id not in tasks and len(tasks) < subscription.concurrency:
-                task = asyncio.create_task(self._attempt(subscription, each))
+                task = asyncio.create_task(self._attempt_delivery(subscription, each))
                 tasks[each.id] = task
                 task.add_done_callback(partial(self._remove_ended_attempt, subscription.id, each.id))
         return _MAX_WAIT_S
@@ -117,17 +116,17 @@ class WebhookDispatcher:
             del self._in_progress[subscription_id]
         self.wake()
 
-    async def _attempt(self, subscription: StoredSubscription, delivery: DueDelivery) -> None:
+    async def _attempt_delivery(self, subscription: StoredSubscription, delivery: PendingDelivery) -> None:
         try:
             if await self._send_and_record_attempt(subscription, delivery):
-                faults = self._controls.faults.request_faults("POST", f"{SUBSCRIPTIONS}/{subscription.id}")
+                faults = self._controls.faults.faults_for_request("POST", f"{SUBSCRIPTIONS}/{subscription.id}")
                 if faults.duplicates_delivery():
                     await self._send_and_record_attempt(subscription, delivery)
         except Exception:
             logger.exception("an attempt of %s could not be made or stored", delivery.id)
             await asyncio.sleep(_AFTER_FAILURE_S)  # it is still due
 
-    async def _send_and_record_attempt(self, subscription: StoredSubscription, delivery: DueDelivery) -> bool:
+    async def _send_and_record_attempt(self, subscription: StoredSubscription, delivery: PendingDelivery) -> bool:
         """Attempt and store a delivery. Return whether it succeeded. Receivers compare its timestamp with real time."""
         body, clock = delivery.body.encode(), self._controls.clock
         signing_secrets = subscription.valid_secrets(clock())
@@ -137,7 +136,11 @@ class WebhookDispatcher:
         answer = await self.transport.post(subscription.url, headers, body)
         took_s = time.monotonic() - began
         store = partial(
-            webhook_deliveries.record_attempt, delivery_id=delivery.id, now=clock(), took_s=took_s, answer=answer
+            webhook_deliveries.record_attempt_and_reschedule_delivery,
+            delivery_id=delivery.id,
+            now=clock(),
+            took_s=took_s,
+            answer=answer,
         )
         await self._writer.run_in_transaction(store)
         return answer.problem is None

@@ -19,7 +19,7 @@ RESOURCE_OF: Mapping[EventType, str] = {
 
 def record_event(connection: sqlite3.Connection, call: ApiCall, event: EventType, data: str) -> None:
     """Add an event. *data* is the JSON text of the resource, which the body repeats byte for byte."""
-    body = f'{{"type":{strict_json.write(event)},"timestamp":{strict_json.write(call.at)},"data":{data}}}'
+    body = f'{{"type":{strict_json.write_canonical(event)},"timestamp":{strict_json.write_canonical(call.at)},"data":{data}}}'
     values = (resource_store.new_id("evt", call.now), call.caller.tenant, event, body)
     connection.execute("INSERT INTO events VALUES (NULL, ?, ?, ?, ?)", values)
 

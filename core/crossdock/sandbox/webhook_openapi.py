@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
+from crossdock.sandbox.api_routes import SUBSCRIPTIONS
 from crossdock.sandbox.permitted_webhook_addresses import MAX_URL, URL_PATTERN
-from crossdock.sandbox.webhook_operations import required_scope
-from crossdock.sandbox.webhook_paths import SUBSCRIPTIONS
+from crossdock.sandbox.webhook_operations import required_webhook_scope
 
 Json = dict[str, Any]
 
@@ -22,7 +22,7 @@ _WRITES = "400 403 409 413 415 422"
 _SUBSCRIPTION = {"id": "$response.body#/id"}
 
 
-def schemas() -> Json:
+def webhook_schemas() -> Json:
     examples = _DATA["examples"]["by_schema"]
     for schema in _DATA["schemas"].values():
         if "url" in schema["properties"]:
@@ -33,7 +33,7 @@ def schemas() -> Json:
     }
 
 
-def paths() -> Json:
+def webhook_path_items() -> Json:
     one, delivery = f"{SUBSCRIPTIONS}/{{id}}", f"{SUBSCRIPTIONS}/{{id}}/deliveries/{{deliveryId}}"
     create = _operation(
         "createWebhookSubscription", "Subscribe to events", "WebhookSubscriptionWithSecret", _WRITES, 201
@@ -103,7 +103,7 @@ def _operation(name: str, summary: str, schema: str, problems: str, status: int 
         "operationId": name,
         "summary": f"{summary}.",
         "tags": [TAG],
-        "security": [{"bearer": [required_scope(method)]}],
+        "security": [{"bearer": [required_webhook_scope(method)]}],
         "responses": {str(status): done, **dict(sorted(refused.items()))},
     }
 

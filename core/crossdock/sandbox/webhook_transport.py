@@ -52,7 +52,7 @@ class WebhookTransport:
         except _RefusedAddressError as error:
             return AttemptOutcome(None, str(error))
         except httpcore.ConnectError as error:
-            return AttemptOutcome(None, _connection_problem(error))
+            return AttemptOutcome(None, _describe_connection_error(error))
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, OSError):
             return AttemptOutcome(None, "the connection failed before a complete response")
         if 200 <= status < 300:
@@ -65,7 +65,9 @@ class WebhookTransport:
         if wrong := url_refusal_reason(url):
             raise _RefusedAddressError(f"the address is refused: it {wrong}")
         tls = _tls_context() if url.lower().startswith("https:") else None
-        pool = httpcore.AsyncConnectionPool(tls, http2=False, network_backend=_CheckedNetwork(self._resolve))
+        pool = httpcore.AsyncConnectionPool(
+            tls, http2=False, network_backend=_NetworkWithPermittedAddresses(self._resolve)
+        )
         async with pool, pool.stream("POST", url, headers=list(headers.items()), content=body) as response:
             return response.status
 
@@ -79,7 +81,7 @@ class _RefusedAddressError(Exception):
     pass
 
 
-class _CheckedNetwork(httpcore.AsyncNetworkBackend):
+class _NetworkWithPermittedAddresses(httpcore.AsyncNetworkBackend):
     def __init__(self, resolve: Resolve) -> None:
         self._resolve, self._network = resolve, httpcore.AnyIOBackend()
 
@@ -115,7 +117,7 @@ def _tls_context() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def _connection_problem(error: httpcore.ConnectError) -> str:
+def _describe_connection_error(error: httpcore.ConnectError) -> str:
     """Describe the error without its text, which may contain what the receiver sent."""
     cause: BaseException | None = error
     while cause is not None:

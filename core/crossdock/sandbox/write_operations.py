@@ -19,10 +19,10 @@ from starlette.responses import Response
 
 from crossdock.sandbox import general_ledger, record_level_access, resource_store, strict_json
 from crossdock.sandbox.api_call import ApiCall
+from crossdock.sandbox.api_routes import COLLECTIONS, Collection, ResourceRoute
 from crossdock.sandbox.body_validation import EmptyBody, Movement, has_allowed_digits, validated_body
 from crossdock.sandbox.effects_log import record_effect
 from crossdock.sandbox.problem_errors import Finding, ProblemError
-from crossdock.sandbox.resource_paths import COLLECTIONS, Collection, Route
 from crossdock.sandbox.webhook_events import record_event
 
 _BINS = COLLECTIONS["/api/v1/warehouse/bins"]
@@ -32,8 +32,8 @@ _MAX_EXTERNAL_ID = 500  # characters
 def approve_invoice(connection: sqlite3.Connection, call: ApiCall, collection: Collection, invoice_id: str) -> Response:
     if call.body:
         validated_body(EmptyBody, call.read_json_body())
-    invoice, tag = resource_store.check_and_load_for_change(connection, call, collection, invoice_id)
-    text = strict_json.write(invoice)
+    invoice, tag = resource_store.load_record_if_change_allowed(connection, call, collection, invoice_id)
+    text = strict_json.write_canonical(invoice)
     if invoice.get("status") != "approved":
         approved = {**invoice, "status": "approved"}
         text, tag = resource_store.save_and_record_effect(connection, call, "approve", collection, approved)
@@ -43,11 +43,13 @@ def approve_invoice(connection: sqlite3.Connection, call: ApiCall, collection: C
 
 def move_lot(connection: sqlite3.Connection, call: ApiCall, collection: Collection, lot_id: str) -> Response:
     request = validated_body(Movement, call.read_json_body())
-    lot, _ = resource_store.check_and_load_for_change(connection, call, collection, lot_id)
-    resource_store.check_references_and_external_id(connection, call.caller, collection, {}, request, lot_id)
+    lot, _ = resource_store.load_record_if_change_allowed(connection, call, collection, lot_id)
+    resource_store.raise_if_reference_missing_or_external_id_taken(
+        connection, call.caller, collection, {}, request, lot_id
+    )
     existing = _matching_lot_in_bin(connection, call.caller.tenant, lot, request["toBinId"])
     to_lot = existing or _unsaved_lot_for_bin(connection, call, collection, lot, request["toBinId"])
-    _check_movement(lot, to_lot, request)
+    _raise_if_movement_impossible(lot, to_lot, request)
     movement = {
         **request,
         "id": resource_store.new_id("mov", call.now),
@@ -56,7 +58,7 @@ def move_lot(connection: sqlite3.Connection, call: ApiCall, collection: Collecti
         "createdAt": call.at,
         **({"fromBinId": lot["binId"]} if "binId" in lot else {}),
     }
-    text = strict_json.write(movement)
+    text = strict_json.write_canonical(movement)
     record_effect(connection, call, "move", collection.kind.name, lot_id, text)
     record_event(connection, call, "inventory.lot_moved", text)
     lot["quantity"] -= request["quantity"]
@@ -82,7 +84,7 @@ def _unsaved_lot_for_bin(
     connection: sqlite3.Connection, call: ApiCall, collection: Collection, lot: Mapping[str, Any], bin_id: str
 ) -> dict[str, Any]:
     tenant = call.caller.tenant
-    to_bin = strict_json.read(resource_store.load_body_and_tag(connection, _BINS, tenant, bin_id)[0].encode())
+    to_bin = strict_json.read(resource_store.load_body_and_etag(connection, _BINS, tenant, bin_id)[0].encode())
     for suffix in (to_bin["code"], to_bin["externalId"]):
         name = f"{lot['externalId']}@{suffix}"
         taken = resource_store.find_id_by_external_id(connection, tenant, collection, name)
@@ -93,7 +95,9 @@ def _unsaved_lot_for_bin(
     raise ProblemError(409, "The lot at the destination cannot be created.", findings=[("#/toBinId", wrong)])
 
 
-def _check_movement(lot: Mapping[str, Any], to_lot: Mapping[str, Any], request: Mapping[str, Any]) -> None:
+def _raise_if_movement_impossible(
+    lot: Mapping[str, Any], to_lot: Mapping[str, Any], request: Mapping[str, Any]
+) -> None:
     findings: list[Finding] = []
     if request["toBinId"] == lot.get("binId"):
         findings.append(("#/toBinId", "is the bin that the lot is in"))
@@ -106,11 +110,11 @@ def _check_movement(lot: Mapping[str, Any], to_lot: Mapping[str, Any], request: 
 
 
 _KEY_LIFE_S = 24 * 3600
-GIVEN_ID = "x-sandbox-id"
+GIVEN_ID_HEADER = "x-sandbox-id"
 """The header of a create with the id of the new record, for tests whose sources know ids of the platform."""
 
 
-def execute(connection: sqlite3.Connection, call: ApiCall, route: Route) -> Response:
+def execute_write(connection: sqlite3.Connection, call: ApiCall, route: ResourceRoute) -> Response:
     operation = _OPERATIONS[route.operation]
     return execute_once_per_idempotency_key(
         connection, call, lambda: operation(connection, call, route.collection, route.resource_id)
@@ -146,11 +150,11 @@ def execute_once_per_idempotency_key(
 
 def _create(connection: sqlite3.Connection, call: ApiCall, collection: Collection, _: str) -> Response:
     body = validated_body(collection.kind.wire, call.read_json_body())
-    given = call.headers.get(GIVEN_ID)
+    given = call.headers.get(GIVEN_ID_HEADER)
     if given is not None:
-        resource_store.check_id_unused(connection, given)
+        resource_store.raise_if_id_invalid_or_used(connection, given)
     own = {"id": given or resource_store.new_id(collection.prefix, call.now), "createdAt": call.at}
-    text, tag = _check_save_and_post_ledger(connection, call, "create", collection, None, {**body, **own})
+    text, tag = _save_record_and_post_invoice(connection, call, "create", collection, None, {**body, **own})
     if collection.kind.name == "order":
         record_event(connection, call, "order.created", text)
     headers = {"location": f"{collection.path}/{own['id']}", "etag": tag}
@@ -159,20 +163,20 @@ def _create(connection: sqlite3.Connection, call: ApiCall, collection: Collectio
 
 def _update(connection: sqlite3.Connection, call: ApiCall, collection: Collection, resource_id: str) -> Response:
     patch = call.read_json_body()
-    before, _ = resource_store.check_and_load_for_change(connection, call, collection, resource_id)
-    general_ledger.check_invoice_or_account_changeable(collection, before)
+    before, _ = resource_store.load_record_if_change_allowed(connection, call, collection, resource_id)
+    general_ledger.raise_if_invoice_or_account_unchangeable(collection, before)
     old = dict(before)
     read_only = {name: before.pop(name) for name in collection.read_only if name in before}
     body = validated_body(collection.kind.wire, _merge_keeping_nulls(before, patch))
-    text, tag = _check_save_and_post_ledger(connection, call, "update", collection, old, {**body, **read_only})
+    text, tag = _save_record_and_post_invoice(connection, call, "update", collection, old, {**body, **read_only})
     return Response(text, 200, {"etag": tag}, strict_json.MEDIA_TYPE)
 
 
 def _delete(connection: sqlite3.Connection, call: ApiCall, collection: Collection, resource_id: str) -> Response:
-    before, _ = resource_store.check_and_load_for_change(connection, call, collection, resource_id)
-    general_ledger.check_invoice_or_account_changeable(collection, before)
+    before, _ = resource_store.load_record_if_change_allowed(connection, call, collection, resource_id)
+    general_ledger.raise_if_invoice_or_account_unchangeable(collection, before)
     connection.execute("DELETE FROM stored WHERE id = ?", (resource_id,))
-    record_effect(connection, call, "delete", collection.kind.name, resource_id, strict_json.write(before))
+    record_effect(connection, call, "delete", collection.kind.name, resource_id, strict_json.write_canonical(before))
     return Response(status_code=204)
 
 
@@ -195,7 +199,7 @@ def _merge_keeping_nulls(target: Any, patch: Any) -> Any:
     return {**before, **{name: _merge_keeping_nulls(before.get(name), value) for name, value in patch.items()}}
 
 
-def _check_save_and_post_ledger(
+def _save_record_and_post_invoice(
     connection: sqlite3.Connection,
     call: ApiCall,
     operation: str,
@@ -203,13 +207,15 @@ def _check_save_and_post_ledger(
     before: Mapping[str, Any] | None,
     body: dict[str, Any],
 ) -> tuple[str, str]:
-    record_level_access.check_save_within_narrowing(connection, call.caller, collection, before, body)
-    resource_store.check_references_and_external_id(connection, call.caller, collection, before or {}, body, body["id"])
+    record_level_access.raise_if_save_leaves_narrowing(connection, call.caller, collection, before, body)
+    resource_store.raise_if_reference_missing_or_external_id_taken(
+        connection, call.caller, collection, before or {}, body, body["id"]
+    )
     if collection.kind.name != "invoice":
         return resource_store.save_and_record_effect(connection, call, operation, collection, body)
     invoice = {"status": "draft", **body, "total": general_ledger.invoice_total(body["items"])}
     if invoice.get("autoPostLedger"):
-        general_ledger.check_caller_may_post(connection, call)
+        general_ledger.raise_if_caller_may_not_post(connection, call)
     saved = resource_store.save_and_record_effect(connection, call, operation, collection, invoice)
     if invoice.get("autoPostLedger"):
         general_ledger.post_invoice(connection, call, invoice)

@@ -16,7 +16,7 @@ from crossdock.platform.platform_config import Profile
 from crossdock.runs.planning.binding_csv import COLUMNS, import_bindings
 from crossdock.runs.planning.target_ids_of_references import references_in
 from crossdock.runs.stream_trial import Trial
-from crossdock.sandbox.write_operations import GIVEN_ID
+from crossdock.sandbox.write_operations import GIVEN_ID_HEADER
 from crossdock.values import exact_json
 from crossdock.values.clock import SystemClock
 from crossdock.values.formula_guarded_csv import write_rows
@@ -83,7 +83,7 @@ class PrerequisiteRecords:
         body = self._members(resource, f"given-{self._number}")
         if resource != "invoice":
             body["externalId"] = make_platform_external_id(namespace, key)
-        headers = {"content-type": "application/json"} | ({GIVEN_ID: target_id} if target_id else {})
+        headers = {"content-type": "application/json"} | ({GIVEN_ID_HEADER: target_id} if target_id else {})
         with closing(PlatformTarget(self._platform).client()) as client:
             path = self._platform.resource_path(resource)
             answer = client.send("POST", path, body=exact_json.dumps(body), headers=headers)

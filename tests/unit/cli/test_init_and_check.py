@@ -15,7 +15,7 @@ from crossdock.config.project.connections_and_bound_streams import Connection
 from crossdock.config.project.project import Project
 from crossdock.errors import RemoteError
 from crossdock.sandbox import SandboxServer
-from crossdock.sandbox.openapi_document import document
+from crossdock.sandbox.openapi_document import build_openapi_document
 from crossdock.state.db.schema import VERSION
 
 CUSTOMERS = """\
@@ -145,7 +145,7 @@ def test_the_scopes_that_the_streams_need_are_named(
 def test_an_openapi_document_is_compared_without_a_connection(command_line: CommandLine) -> None:
     """Exit 0 without a difference that makes requests fail, 3 with one, 2 for a file that is no such document."""
     path = command_line.folder / "openapi.json"
-    path.write_text(json.dumps(document()), encoding="utf-8")
+    path.write_text(json.dumps(build_openapi_document()), encoding="utf-8")
     result = command_line.run("check", "--openapi", str(path))
     assert (result.code, result.out) == (0, f"ok    {path} describes what is sent for product\n")
     changed = path.read_text().replace("/api/v1/catalog/products", "/v2/catalogue/products")

@@ -9,14 +9,14 @@ from crossdock.cli import sandbox as command
 from crossdock.sandbox import Fault, FaultSet
 from crossdock.sandbox.app import Profile
 from crossdock.sandbox.fault_injection import FaultName
-from crossdock.sandbox.rate_limiter import Dialect
+from crossdock.sandbox.rate_limiter import RateLimitHeaderDialect
 
 
 def test_the_command_offers_what_the_sandbox_supports() -> None:
     """The choices of the command are those of the sandbox."""
     assert get_args(FaultName) == command._FAULTS
     assert get_args(Profile) == command._PROFILES
-    assert get_args(Dialect) == command._DIALECTS
+    assert get_args(RateLimitHeaderDialect) == command._DIALECTS
 
 
 def test_faults_are_read_from_the_command_line() -> None:

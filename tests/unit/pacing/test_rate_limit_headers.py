@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from crossdock.pacing import rate_limits_in_answers as read_headers
 from crossdock.pacing.rate_limits_in_answers import RateHeaders, read_rate_limit_headers
 from crossdock.sandbox import rate_limiter
-from crossdock.sandbox.rate_limiter import Dialect, Quota
+from crossdock.sandbox.rate_limiter import RateLimitHeaderDialect, ReportedQuota
 from crossdock.values import cache_and_date_headers
 
 NOW = 1_800_000_000.0
@@ -280,13 +280,13 @@ counts = st.integers(0, 10**6)
 
 
 @given(st.sampled_from(["draft10", "draft07", "triple", "x-ratelimit"]), st.data())
-def test_the_headers_of_the_sandbox_are_read_back(dialect: Dialect, data: st.DataObject) -> None:
+def test_the_headers_of_the_sandbox_are_read_back(dialect: RateLimitHeaderDialect, data: st.DataObject) -> None:
     """Every number in a dialect of the sandbox is read as it was written."""
     burst, window_s = data.draw(st.integers(1, 10**6)), data.draw(st.integers(1, 10**5))
     left, reset_s = data.draw(st.integers(0, burst)), data.draw(counts)
     now = data.draw(st.integers(1_700_000_000, 2_000_000_000))
     sent = rate_limiter.policy_headers(dialect, burst, window_s)
-    sent |= rate_limiter.remaining_headers(dialect, Quota(burst, left, reset_s, reset_s, now))
+    sent |= rate_limiter.remaining_headers(dialect, ReportedQuota(burst, left, reset_s, reset_s, now))
     rate = burst / window_s
     assert read_rate_limit_headers(sent) == {
         "draft10": RateHeaders("draft10", left, burst, rate),
@@ -298,7 +298,9 @@ def test_the_headers_of_the_sandbox_are_read_back(dialect: Dialect, data: st.Dat
 
 def test_a_sandbox_without_headers_reports_nothing() -> None:
     """The dialect ``none`` yields no headers."""
-    sent = rate_limiter.policy_headers("none", 10, 10) | rate_limiter.remaining_headers("none", Quota(10, 5, 1, 5, NOW))
+    sent = rate_limiter.policy_headers("none", 10, 10) | rate_limiter.remaining_headers(
+        "none", ReportedQuota(10, 5, 1, 5, NOW)
+    )
     assert read_rate_limit_headers(sent) is None
 
 

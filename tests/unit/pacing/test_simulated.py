@@ -19,7 +19,7 @@ from crossdock.pacing import rate_limits_in_answers as read_headers
 from crossdock.pacing.request_allowance import RequestAllowance, TakenToken
 from crossdock.pacing.token_bucket import UNLIMITED, BucketState, LimitEstimate, MemoryBucketStore
 from crossdock.sandbox import rate_limiter
-from crossdock.sandbox.rate_limiter import Dialect, Quota
+from crossdock.sandbox.rate_limiter import RateLimitHeaderDialect, ReportedQuota
 
 RATE, BURST = 10_000 / 60, 2_000
 CONFIGURED = configured(RATE, BURST)
@@ -29,7 +29,7 @@ LATENCIES = (0.001, 0.05, 0.2)
 EXTREMES = (0.001, 0.2)
 BURSTS = (3, 10)
 LYING = (0.1, 1.0)
-DIALECTS: Sequence[Dialect] = ("draft10", "draft07", "triple", "x-ratelimit")
+DIALECTS: Sequence[RateLimitHeaderDialect] = ("draft10", "draft07", "triple", "x-ratelimit")
 
 Headers = Callable[[Server, bool, float], Mapping[str, str]]
 
@@ -53,17 +53,17 @@ class Client:
         )
 
 
-def reporting(dialect: Dialect, lying: float = 0.0) -> Headers:
+def reporting(dialect: RateLimitHeaderDialect, lying: float = 0.0) -> Headers:
     """The sandbox's headers in *dialect*; a share *lying* of them reports a full or an empty bucket."""
     rng = random.Random(3)
 
     def headers(server: Server, accepted: bool, t: float) -> Mapping[str, str]:
         more = max(1, math.ceil((1 - server.tokens % 1) / server.rate))
         left, full = int(server.tokens + 1e-9), math.ceil((server.burst - server.tokens) / server.rate)
-        quota = Quota(server.burst, left, more, full, START.timestamp() + t)
+        quota = ReportedQuota(server.burst, left, more, full, START.timestamp() + t)
         if rng.random() < lying:
             plenty = rng.random() < 0.5
-            quota = Quota(server.burst, server.burst if plenty else 0, 3600, 0 if plenty else 3600, quota.now)
+            quota = ReportedQuota(server.burst, server.burst if plenty else 0, 3600, 0 if plenty else 3600, quota.now)
         policy = rate_limiter.policy_headers(dialect, server.burst, math.ceil(server.burst / server.rate))
         advice = {} if accepted else {"retry-after": str(more)}
         return {**policy, **rate_limiter.remaining_headers(dialect, quota), **advice}
@@ -147,7 +147,7 @@ def in_the_last(result: Result, seconds: float) -> float:
 
 @pytest.mark.nightly(but=["draft07"])
 @pytest.mark.parametrize(("dialect", "latency_s"), each_once(DIALECTS, EXTREMES))
-def test_each_dialect_is_followed(dialect: Dialect, latency_s: float) -> None:
+def test_each_dialect_is_followed(dialect: RateLimitHeaderDialect, latency_s: float) -> None:
     """In any dialect nothing is refused, and the whole rate is used within a minute."""
     server = Server(RATE, BURST, headers=reporting(dialect))
     result, learned = simulated(NOTHING, bursts=4, latency_s=latency_s, server=server)
@@ -160,7 +160,9 @@ def test_each_dialect_is_followed(dialect: Dialect, latency_s: float) -> None:
 @pytest.mark.nightly(but=["10.0-10", "None-10-draft10"])
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize(("per_s", "burst"), [(10.0, 10), (10.0, None), (None, 10)])
-def test_a_configured_maximum_is_never_exceeded(dialect: Dialect, per_s: float | None, burst: int | None) -> None:
+def test_a_configured_maximum_is_never_exceeded(
+    dialect: RateLimitHeaderDialect, per_s: float | None, burst: int | None
+) -> None:
     """A server whose bucket is larger reports what it holds, of which no more than the configured limit is spent."""
     server = Server(RATE, BURST, headers=reporting(dialect))
     most = LimitEstimate(most_per_s=per_s or math.inf, most_at_once=burst or UNLIMITED)
@@ -174,7 +176,7 @@ def test_a_configured_maximum_is_never_exceeded(dialect: Dialect, per_s: float |
 
 @pytest.mark.nightly(but=["draft10"])
 @pytest.mark.parametrize(("dialect", "lying", "latency_s"), each_once(DIALECTS[::2], LYING, EXTREMES[::-1]))
-def test_wrong_headers_neither_stall_nor_flood(dialect: Dialect, lying: float, latency_s: float) -> None:
+def test_wrong_headers_neither_stall_nor_flood(dialect: RateLimitHeaderDialect, lying: float, latency_s: float) -> None:
     """Headers that report a full or an empty bucket at random are detected: the whole rate, and few refusals."""
     server = Server(RATE, BURST, headers=reporting(dialect, lying))
     result, _ = simulated(NOTHING, bursts=4, latency_s=latency_s, server=server)
@@ -185,7 +187,7 @@ def test_wrong_headers_neither_stall_nor_flood(dialect: Dialect, lying: float, l
 
 @pytest.mark.nightly(but=["None-0.001"])
 @pytest.mark.parametrize(("dialect", "latency_s"), each_once([None, *DIALECTS[1::2]], LATENCIES))
-def test_a_rival_gets_its_half(dialect: Dialect | None, latency_s: float) -> None:
+def test_a_rival_gets_its_half(dialect: RateLimitHeaderDialect | None, latency_s: float) -> None:
     """Another client takes half of the rate: we take the other half, with headers and without."""
     server = Server(RATE, BURST, rival_per_s=RATE / 2)
     if dialect:
@@ -219,7 +221,7 @@ def test_a_change_of_the_limit_is_detected(before: LimitEstimate, latency_s: flo
 
 
 @pytest.mark.parametrize(("dialect", "latency_s"), [("triple", 0.2)])
-def test_a_reported_change_of_the_limit_is_followed(dialect: Dialect, latency_s: float) -> None:
+def test_a_reported_change_of_the_limit_is_followed(dialect: RateLimitHeaderDialect, latency_s: float) -> None:
     """With headers: both within 10 s."""
     server = Server(RATE, BURST, changes=((20.0, RATE / 2), (50.0, RATE)), headers=reporting(dialect))
     result, _ = simulated(DOCUMENTED, bursts=30, latency_s=latency_s, server=server, until=75)

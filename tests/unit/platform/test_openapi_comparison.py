@@ -19,11 +19,11 @@ from crossdock.platform import comparison_with_openapi
 from crossdock.platform.comparison_with_openapi import OpenApiDifference
 from crossdock.platform.openapi_file import OpenApiDocument
 from crossdock.resources import ResourceName
-from crossdock.sandbox.openapi_document import document
+from crossdock.sandbox.openapi_document import build_openapi_document
 from crossdock.values import exact_json
 
 Json = dict[str, Any]
-SANDBOX: Json = exact_json.loads(json.dumps(document()))
+SANDBOX: Json = exact_json.loads(json.dumps(build_openapi_document()))
 PRODUCTS = "/api/v1/catalog/products"
 LOOKED_UP = [name for name, kind in RESOURCES.items() if kind.has_external_id]
 

@@ -15,7 +15,7 @@ from crossdock.errors import RecordError
 from crossdock.runs.platform_source import CONNECTOR
 from crossdock.runs.platform_source.webhooks import RESOURCES, SCHEME
 from crossdock.sandbox import webhook_events
-from crossdock.sandbox.webhook_signatures import new_secret, signed_headers
+from crossdock.sandbox.webhook_subscriptions import new_signing_secret, signed_headers
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.webhooks import WebhookVerifier
 
@@ -70,8 +70,8 @@ def test_the_events_are_those_of_the_sandbox() -> None:
 
 def test_what_the_sandbox_signs_is_verified() -> None:
     """By the declared scheme, and by PyPI's ``standardwebhooks``."""
-    now, secret, body = datetime.now(UTC), new_secret(), b'{"type":"order.created"}'
-    headers = signed_headers("evt_1", int(now.timestamp()), body, [new_secret(), secret])
+    now, secret, body = datetime.now(UTC), new_signing_secret(), b'{"type":"order.created"}'
+    headers = signed_headers("evt_1", int(now.timestamp()), body, [new_signing_secret(), secret])
     assert WebhookVerifier(SCHEME, [secret], ManualClock(now)).verify(body, headers).key == "evt_1"
     Reference(secret).verify(body, headers)
 

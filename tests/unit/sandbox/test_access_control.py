@@ -13,7 +13,7 @@ from tests.unit.sandbox.raw import (
 )
 
 from crossdock.sandbox import Sandbox
-from crossdock.sandbox.resource_paths import COLLECTIONS
+from crossdock.sandbox.api_routes import COLLECTIONS
 from crossdock.sandbox.scopes import SCOPES
 
 

@@ -8,7 +8,7 @@ from tests.unit.sandbox.raw import BINS, CUSTOMERS, Raw, assert_problem, exact
 
 from crossdock.errors import ConfigError
 from crossdock.sandbox import Sandbox
-from crossdock.sandbox.api_keys import Keyring
+from crossdock.sandbox.api_keys import ApiKeyStore
 
 
 def test_a_key_can_be_created_without_a_credential(raw: Raw, sandbox: Sandbox) -> None:
@@ -70,7 +70,7 @@ def test_an_invalid_key_request_is_refused(raw: Raw, body: str, status: int, poi
 
 def test_keys_of_another_process_take_effect(raw: Raw, tmp_path: Path) -> None:
     """Another process, as the command line, creates and revokes keys of the running sandbox."""
-    with Keyring(tmp_path) as elsewhere:
+    with ApiKeyStore(tmp_path) as elsewhere:
         credential, key = elsewhere.create_credential("sandbox", ["customers:write"])
         assert Raw(raw.sandbox, key=key)("GET", CUSTOMERS).status_code == 200
         assert elsewhere.revoke(credential.id)
@@ -82,16 +82,19 @@ def test_keys_of_another_process_take_effect(raw: Raw, tmp_path: Path) -> None:
 
 def test_keys_are_read_again_only_after_a_write(tmp_path: Path) -> None:
     """Without a write to the file the valid credentials are the same object."""
-    with Keyring(tmp_path) as ring, Keyring(tmp_path) as other:
+    with ApiKeyStore(tmp_path) as ring, ApiKeyStore(tmp_path) as other:
         ring.create_credential()
-        known = ring.valid_keys()
-        assert ring.valid_keys() is known
+        known = ring.valid_callers_by_key_id()
+        assert ring.valid_callers_by_key_id() is known
         other.create_credential()
-        assert len(ring.valid_keys()) == len(known) + 1
+        assert len(ring.valid_callers_by_key_id()) == len(known) + 1
 
 
 @pytest.mark.parametrize("bad", [{"tenant": "a b"}, {"tenant": "x" * 64}, {"scopes": ["invoices"]}, {"scopes": ["*"]}])
 def test_an_invalid_tenant_or_scope_is_a_config_error(tmp_path: Path, bad: dict[str, Any]) -> None:
     """The error names the setting and the allowed values."""
-    with Keyring(tmp_path) as ring, pytest.raises(ConfigError, match=f"{next(iter(bad))}: .*\n  (Use|Known scopes)"):
+    with (
+        ApiKeyStore(tmp_path) as ring,
+        pytest.raises(ConfigError, match=f"{next(iter(bad))}: .*\n  (Use|Known scopes)"),
+    ):
         ring.create_credential(**bad)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.responses import Response
 
-from crossdock.sandbox.broken_connections import BrokenResponse
+from crossdock.sandbox.fault_injection import BrokenResponse
 
 Message = MutableMapping[str, Any]
 

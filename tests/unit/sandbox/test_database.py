@@ -13,10 +13,10 @@ class Writes:
     """A writer to a table of one column, and a second connection that reads it."""
 
     def __init__(self, path: Path) -> None:
-        self.connection = database.connect(path)
+        self.connection = database.open_database(path)
         self.connection.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)")
         self.writer = database.GroupCommitWriter(self.connection)
-        self.outside = database.connect(path)
+        self.outside = database.open_database(path)
 
     def seen(self) -> list[int]:
         return [row[0] for row in self.outside.execute("SELECT n FROM t ORDER BY n")]
@@ -77,7 +77,7 @@ def test_its_files_are_its_owners_only(tmp_path: Path) -> None:
     sqlite3.connect(path).close()
     path.chmod(0o644)
     for each in (path, tmp_path / "new.sqlite3"):
-        connection = database.connect(each)
+        connection = database.open_database(each)
         connection.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)")
         files = list(tmp_path.glob(f"{each.name}*"))
         assert len(files) == 3

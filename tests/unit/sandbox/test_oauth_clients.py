@@ -7,7 +7,7 @@ import pytest
 from tests.unit.sandbox.raw import Raw, assert_problem, exact
 
 from crossdock.errors import ConfigError
-from crossdock.sandbox.oauth_clients_and_tokens import PATH, OAuthClients
+from crossdock.sandbox.oauth_clients_and_tokens import PATH, OAuthClientStore
 
 
 def test_clients_are_made_listed_and_revoked_over_http(raw: Raw) -> None:
@@ -49,5 +49,5 @@ def test_an_invalid_client_is_refused(raw: Raw, body: str, pointer: str) -> None
 )
 def test_an_invalid_tenant_or_scope_is_a_config_error(tmp_path: Path, bad: dict[str, Any]) -> None:
     """The error names the setting and the allowed values."""
-    with OAuthClients(tmp_path) as clients, pytest.raises(ConfigError, match=f"{next(iter(bad))}: "):
+    with OAuthClientStore(tmp_path) as clients, pytest.raises(ConfigError, match=f"{next(iter(bad))}: "):
         clients.create_credential(**bad)

@@ -7,7 +7,7 @@ from tests.unit.sandbox.raw import METHODS, Raw
 from tests.unit.sandbox.test_openapi_schemas import walk
 
 from crossdock.sandbox import openapi_document, openapi_schemas
-from crossdock.sandbox.resource_paths import COLLECTIONS
+from crossdock.sandbox.api_routes import COLLECTIONS
 
 
 def test_document_is_valid_openapi(raw: Raw) -> None:
@@ -19,7 +19,7 @@ def test_document_is_valid_openapi(raw: Raw) -> None:
 
 def test_every_path_and_method_of_the_sandbox_is_described() -> None:
     """The seven collections, their resources and the paths below, with the methods that the sandbox supports."""
-    paths = openapi_document.document()["paths"]
+    paths = openapi_document.build_openapi_document()["paths"]
     webhooks = {path for path in paths if path.startswith("/api/v1/webhooks/")}
     below = {
         "/api/v1/finance/invoices/{id}/approve": {"post"},
@@ -36,7 +36,7 @@ def test_every_path_and_method_of_the_sandbox_is_described() -> None:
 
 def test_everything_but_the_documented_invoice_request_is_marked_as_assumed() -> None:
     """Only the request of POST invoices is documented: its responses and the idempotency key are assumed."""
-    document = openapi_document.document()
+    document = openapi_document.build_openapi_document()
     unmarked = [
         (path, method)
         for path, item in document["paths"].items()
@@ -57,7 +57,7 @@ def test_everything_but_the_documented_invoice_request_is_marked_as_assumed() ->
 
 def test_the_rules_that_are_assumed_are_marked_inside_the_documented_request() -> None:
     """The form of ids, the digits, the currencies, the closed members: every rule that the specification lacks."""
-    schemas = openapi_document.document()["components"]["schemas"]
+    schemas = openapi_document.build_openapi_document()["components"]["schemas"]
     marks = {
         f"{name}{f'.{member}' if member else ''}": schema["x-assumption"]
         for name in ("Invoice", "Line")
@@ -79,20 +79,20 @@ def test_the_rules_that_are_assumed_are_marked_inside_the_documented_request() -
 
 def test_every_amount_is_a_decimal() -> None:
     """Each number that is not a whole one has the format that generators map to a decimal type."""
-    for place, schema in walk(openapi_document.document()):
+    for place, schema in walk(openapi_document.build_openapi_document()):
         if schema.get("type") == "number":
             assert schema["format"] == "decimal", place
 
 
 def test_the_three_events_are_described() -> None:
     """Under webhooks, with the headers of Standard Webhooks, a closed payload of three members, and no security."""
-    webhooks = openapi_document.document()["webhooks"]
+    webhooks = openapi_document.build_openapi_document()["webhooks"]
     assert set(webhooks) == {"order.created", "inventory.lot_moved", "invoice.approved"}
     for event, item in webhooks.items():
         sent = item["post"]
         names = [each["name"] for each in sent["parameters"]]
         assert names == ["webhook-id", "webhook-timestamp", "webhook-signature"]
-        schema = openapi_schemas.components()[
+        schema = openapi_schemas.component_schemas()[
             sent["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
         ]
         assert schema["required"] == ["type", "timestamp", "data"]

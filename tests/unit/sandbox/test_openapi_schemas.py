@@ -8,7 +8,7 @@ from jsonschema_rs import Draft202012Validator
 from tests.unit.sandbox.raw import METHODS, Raw
 
 from crossdock.sandbox import openapi_document, openapi_schemas
-from crossdock.sandbox.resource_paths import COLLECTIONS
+from crossdock.sandbox.api_routes import COLLECTIONS
 
 
 def test_schemas_refuse_what_the_sandbox_refuses(raw: Raw) -> None:
@@ -34,7 +34,7 @@ def test_schemas_refuse_what_the_sandbox_refuses(raw: Raw) -> None:
 
 def test_the_invoice_schema_has_the_documented_members() -> None:
     """The invoice input has exactly the documented members, and the stored one five more."""
-    schemas = openapi_document.document()["components"]["schemas"]
+    schemas = openapi_document.build_openapi_document()["components"]["schemas"]
     documented = {"customerId", "currency", "items", "autoPostLedger"}
     assert set(schemas["Invoice"]["properties"]) == documented
     assert set(schemas["Invoice"]["required"]) == documented - {"autoPostLedger"}
@@ -45,14 +45,14 @@ def test_the_invoice_schema_has_the_documented_members() -> None:
 
 def test_schemas_are_closed_and_bounded() -> None:
     """Objects are closed, texts and numbers have bounds, no title is generated, and each operation has its scope."""
-    document = openapi_document.document()
+    document = openapi_document.build_openapi_document()
     for place, schema in walk(document["components"]["schemas"]):
         if schema.get("type") == "object":
             assert schema["additionalProperties"] is False, place
         if "examples" not in place:
             assert not isinstance(schema.get("title"), str), place
     for name in (each.kind.wire.__name__ for each in COLLECTIONS.values()):
-        for member, schema in openapi_schemas.components()[name]["properties"].items():
+        for member, schema in openapi_schemas.component_schemas()[name]["properties"].items():
             if schema.get("type") == "string":
                 assert {"pattern", "format", "enum", "const"} & set(schema), (name, member)
     scopes = {

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.sandbox.people import Outline, assert_accessible
 from tests.unit.sandbox.raw import METHODS, Raw
 
-from crossdock.sandbox import openapi_document, page_documentation
+from crossdock.sandbox import documentation_page, openapi_document
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def test_the_page_is_accessible(text: str) -> None:
 
 def test_the_page_shows_the_whole_document(text: str) -> None:
     """Every operation with its scope and statuses, every webhook, and every schema with its members."""
-    document, plain = openapi_document.document(), unescape(text)
+    document, plain = openapi_document.build_openapi_document(), unescape(text)
     for path, item in document["paths"].items():
         for method in METHODS:
             if method not in item:
@@ -52,6 +52,6 @@ def test_types_and_rules_are_in_words(text: str) -> None:
 
 def test_backticks_are_code_and_text_is_escaped() -> None:
     """No markup of the document reaches the page as markup."""
-    page = Outline(page_documentation.documentation_html())
+    page = Outline(documentation_page.documentation_html())
     assert not page.all("script", "img")
-    assert "`" not in page_documentation.documentation_html()
+    assert "`" not in documentation_page.documentation_html()

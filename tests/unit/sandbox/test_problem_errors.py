@@ -6,7 +6,7 @@ import sys
 from starlette.responses import JSONResponse
 from tests.unit.sandbox.raw import CUSTOMERS, Raw
 
-from crossdock.sandbox.problem_errors import ProblemError, convert_to_plain_text
+from crossdock.sandbox.problem_errors import ProblemError, convert_problem_to_plain_text
 
 
 def test_no_refusal_repeats_a_value(raw: Raw) -> None:
@@ -41,9 +41,9 @@ def test_a_problem_document_has_findings_only_if_there_are_some() -> None:
 def test_only_problem_documents_are_made_plain() -> None:
     """A problem document becomes its detail and loses Retry-After; another response stays as it is."""
     refused = ProblemError(503, "Later.", headers={"retry-after": "1"}).response
-    convert_to_plain_text(refused)
+    convert_problem_to_plain_text(refused)
     assert (refused.body, refused.headers["content-length"]) == (b"Later.\n", "7")
     assert "retry-after" not in refused.headers
     other = JSONResponse({"detail": "x"}, headers={"retry-after": "1"})
-    convert_to_plain_text(other)
+    convert_problem_to_plain_text(other)
     assert (other.body, other.headers["retry-after"]) == (b'{"detail":"x"}', "1")

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.sandbox.raw import CUSTOMERS, OPTIONAL_HEADERS, ManualTime, Raw
 
 from crossdock.sandbox import Sandbox, SandboxSettings
-from crossdock.sandbox.rate_limiter import Dialect
+from crossdock.sandbox.rate_limiter import RateLimitHeaderDialect
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ from crossdock.sandbox.rate_limiter import Dialect
     ],
 )
 def test_headers_of_each_dialect(
-    tmp_path: Path, clock: ManualTime, dialect: Dialect, first: dict[str, str], refused: dict[str, str]
+    tmp_path: Path, clock: ManualTime, dialect: RateLimitHeaderDialect, first: dict[str, str], refused: dict[str, str]
 ) -> None:
     """Six a minute, three at once: the headers after the first request, and two seconds later when none is left."""
     with Sandbox(tmp_path, SandboxSettings(rate_per_min=6, burst=3, rate_headers=dialect), clock) as sandbox:
@@ -57,7 +57,7 @@ def test_headers_of_each_dialect(
 
 
 @pytest.mark.parametrize("dialect", ["draft07", "triple", "x-ratelimit"])
-def test_lying_headers_use_the_dialect(tmp_path: Path, clock: ManualTime, dialect: Dialect) -> None:
+def test_lying_headers_use_the_dialect(tmp_path: Path, clock: ManualTime, dialect: RateLimitHeaderDialect) -> None:
     """lying_headers shows three left, or none, in the fields of the dialect after the first of three requests."""
     with Sandbox(tmp_path, SandboxSettings(burst=3, rate_headers=dialect), clock) as sandbox:
         raw = Raw(sandbox)

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.sandbox.raw import CUSTOMERS, ManualTime, Raw, assert_problem
 
 from crossdock.sandbox import Sandbox, SandboxSettings
-from crossdock.sandbox.rate_limiter import Bucket
+from crossdock.sandbox.rate_limiter import TokenBucket
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from crossdock.sandbox.rate_limiter import Bucket
 )
 def test_bucket(tokens: float, elapsed: float, wait: float, left: float) -> None:
     """Two tokens a second up to five; a refused request takes none."""
-    bucket = Bucket(rate=2.0, burst=5, tokens=tokens, filled_at=100.0)
+    bucket = TokenBucket(rate=2.0, burst=5, tokens=tokens, filled_at=100.0)
     assert bucket.take(100.0 + elapsed) == pytest.approx(wait)
     assert bucket.tokens == pytest.approx(left)
 

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.sandbox.scopes import NAMES, SCOPES, includes, is_scope, permitted_single_record_names
+from crossdock.sandbox.scopes import (
+    SCOPE_NAME_BY_RESOURCE,
+    SCOPES,
+    is_scope_included,
+    is_valid_scope,
+    permitted_single_record_names,
+)
 
 NARROWED = st.builds(
     "{}:{}:{}".format,
@@ -37,7 +43,7 @@ ACCESSES = ("read", "write")
 )
 def test_only_accounts_and_bins_can_be_named(text: str, expected: bool) -> None:
     """The name of a record has the characters of a scope in RFC 6749, colons among them."""
-    assert is_scope(text) is expected
+    assert is_valid_scope(text) is expected
 
 
 @given(st.lists(ANY, min_size=1, max_size=4), ANY)
@@ -45,14 +51,14 @@ def test_a_scope_that_is_included_permits_nothing_more(granted: list[str], wante
     """A token may have a scope if and only if its client's scopes permit each record that the scope does."""
     text = " ".join(granted)
     permits_no_more = True
-    for resource in NAMES:
+    for resource in SCOPE_NAME_BY_RESOURCE:
         for access in ACCESSES:
             most, asked = (
                 permitted_single_record_names(text, resource, access),
                 permitted_single_record_names(wanted, resource, access),
             )
             permits_no_more &= most is None or (asked is not None and asked <= most)
-    if includes(text, wanted):
+    if is_scope_included(text, wanted):
         assert permits_no_more
     elif not wanted.startswith(("*", "webhooks")):  # webhooks are no resource
         assert not permits_no_more

@@ -12,7 +12,7 @@ from tests.unit.sandbox.stock import Stock
 from tests.unit.sandbox.webhook_receiver import Receiver, Webhooks
 
 from crossdock.sandbox import Sandbox
-from crossdock.sandbox.webhook_deliveries import DELAYS_S, JITTER
+from crossdock.sandbox.webhook_deliveries import JITTER, RETRY_DELAYS_S
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_attempts_follow_the_schedule_within_their_jitter(
     subscription = webhooks.subscribe(receiver.url)
     webhooks.order()
     webhooks.deliver()
-    for number, delay_s in enumerate(DELAYS_S[1:], 1):
+    for number, delay_s in enumerate(RETRY_DELAYS_S[1:], 1):
         assert len(receiver.received) == number
         webhooks.advance(delay_s - 0.001)
         webhooks.deliver()
@@ -121,7 +121,7 @@ def test_a_failing_delivery_does_not_disable_a_subscription_that_works(webhooks:
     subscription = webhooks.subscribe(receiver.url, concurrency=1)
     webhooks.order()
     receiver.answer = lambda each: 500 if each.id == receiver.received[0].id else 200
-    for delay_s in DELAYS_S:
+    for delay_s in RETRY_DELAYS_S:
         webhooks.advance(delay_s * (1 + JITTER))
         webhooks.deliver()
         webhooks.order()

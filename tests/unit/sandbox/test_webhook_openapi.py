@@ -9,9 +9,9 @@ from tests.unit.sandbox.raw import Raw
 from tests.unit.sandbox.test_webhook_addresses import GOOD, HOSTILE
 from tests.unit.sandbox.webhook_receiver import Receiver, Webhooks
 
-from crossdock.sandbox import openapi_schemas, webhook_paths
-from crossdock.sandbox.webhook_openapi import paths
-from crossdock.sandbox.webhook_subscription_storage import SubscriptionBody
+from crossdock.sandbox import api_routes, openapi_schemas
+from crossdock.sandbox.webhook_openapi import webhook_path_items
+from crossdock.sandbox.webhook_subscriptions import SubscriptionBody
 
 
 def schema(name: str) -> Draft202012Validator:
@@ -23,21 +23,22 @@ def schema(name: str) -> Draft202012Validator:
 def test_every_path_and_method_is_described_and_assumed() -> None:
     """The document has the paths and methods that the sandbox finds, and each is marked."""
     described = {
-        path: {each for each in item if each in {"get", "post", "patch", "delete"}} for path, item in paths().items()
+        path: {each for each in item if each in {"get", "post", "patch", "delete"}}
+        for path, item in webhook_path_items().items()
     }
     for path, methods in described.items():
         given = re.sub(r"\{\w+\}", "x", path)
-        assert all(webhook_paths.find_route(each.upper(), given) for each in methods)
+        assert all(api_routes.find_webhook_route(each.upper(), given) for each in methods)
     assert sum(map(len, described.values())) == 9
     assert all(
         item["x-assumption"] and all(item[each]["x-assumption"] for each in described[path])
-        for path, item in paths().items()
+        for path, item in webhook_path_items().items()
     )
 
 
 def test_the_schema_of_the_input_is_that_of_the_model() -> None:
     """The same members and the same URLs."""
-    members = openapi_schemas.components()["WebhookSubscription"]["properties"]
+    members = openapi_schemas.component_schemas()["WebhookSubscription"]["properties"]
     assert set(members) == set(SubscriptionBody.model_fields)
     check = schema("WebhookSubscription")
     for urls, accepted in ((GOOD, True), (HOSTILE, False)):

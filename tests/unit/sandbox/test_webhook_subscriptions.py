@@ -8,8 +8,8 @@ import pytest
 from tests.unit.sandbox.raw import ManualTime, Raw, assert_problem, exact
 from tests.unit.sandbox.webhook_receiver import SUBSCRIPTIONS, Receiver, Webhooks
 
-from crossdock.sandbox import Sandbox, webhook_subscription_storage
-from crossdock.sandbox.webhook_signatures import signed_headers
+from crossdock.sandbox import Sandbox, webhook_subscriptions
+from crossdock.sandbox.webhook_subscriptions import signed_headers
 
 URL = "https://hooks.example.com/x"
 INPUT = {"url": URL, "events": ["order.created"]}
@@ -169,7 +169,7 @@ def test_another_tenant_sees_no_subscription(raw: Raw, sandbox: Sandbox) -> None
 
 def test_a_tenant_has_a_limited_number_of_subscriptions(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
     """409 for one more, until another one is deleted."""
-    monkeypatch.setattr(webhook_subscription_storage, "MAX_SUBSCRIPTIONS", 2)
+    monkeypatch.setattr(webhook_subscriptions, "MAX_SUBSCRIPTIONS", 2)
     paths = [raw("POST", SUBSCRIPTIONS, json.dumps(INPUT)).headers["location"] for _ in range(2)]
     assert_problem(raw("POST", SUBSCRIPTIONS, json.dumps(INPUT)), 409)
     assert raw("DELETE", paths[0]).status_code == 204

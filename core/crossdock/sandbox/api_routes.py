@@ -2,13 +2,49 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from crossdock.mapping.resource_types import RESOURCES, PlatformResource
-from crossdock.sandbox.problem_errors import ProblemError, method_not_allowed
+from crossdock.sandbox.problem_errors import ProblemError, method_not_allowed_error
+
+WEBHOOK_PATH_PREFIX = "/api/v1/webhooks/"
+SUBSCRIPTIONS = f"{WEBHOOK_PATH_PREFIX}subscriptions"
+
+_PATHS: tuple[tuple[re.Pattern[str], Mapping[str, str]], ...] = tuple(
+    (re.compile(SUBSCRIPTIONS + path), operations)
+    for path, operations in (
+        ("", {"GET": "list", "POST": "create"}),
+        ("/([^/]+)", {"GET": "get", "PATCH": "update", "DELETE": "delete"}),
+        ("/([^/]+)/rotate-secret", {"POST": "rotate"}),
+        ("/([^/]+)/deliveries", {"GET": "list_deliveries"}),
+        ("/([^/]+)/deliveries/([^/]+)", {"GET": "get_delivery"}),
+        ("/([^/]+)/deliveries/([^/]+)/redeliver", {"POST": "redeliver"}),
+    )
+)
+
+
+class WebhookRoute(NamedTuple):
+    operation: str
+    subscription_id: str = ""
+    delivery_id: str = ""
+
+    @property
+    def has_input(self) -> bool:
+        """Whether a request has a body of its own. That of an action is empty or ``{}``."""
+        return self.operation in {"create", "update"}
+
+
+def find_webhook_route(method: str, path: str) -> WebhookRoute:
+    for pattern, operations in _PATHS:
+        if found := pattern.fullmatch(path):
+            if method not in operations:
+                raise method_not_allowed_error(", ".join(operations))
+            return WebhookRoute(operations[method], *found.groups())
+    raise ProblemError(404, "There is nothing at this path.")
 
 
 class Collection(Struct, frozen=True):
@@ -42,13 +78,13 @@ _BELOW_RESOURCE: Mapping[tuple[str, str], Mapping[str, str]] = {
 }
 
 
-class Route(NamedTuple):
+class ResourceRoute(NamedTuple):
     operation: str
     collection: Collection
     resource_id: str
 
 
-def find_route(method: str, path: str) -> Route:
+def find_resource_route(method: str, path: str) -> ResourceRoute:
     for depth in range(3):
         above, *below = path.rsplit("/", depth)
         collection = COLLECTIONS.get(above)
@@ -57,6 +93,6 @@ def find_route(method: str, path: str) -> Route:
         below_resource = _BELOW_RESOURCE.get((collection.kind.name, below[-1] if below else ""), {})
         if operations := (_ON_COLLECTION, _ON_RESOURCE, below_resource)[depth]:
             if method not in operations:
-                raise method_not_allowed(", ".join(operations))
-            return Route(operations[method], collection, below[0] if below else "")
+                raise method_not_allowed_error(", ".join(operations))
+            return ResourceRoute(operations[method], collection, below[0] if below else "")
     raise ProblemError(404, "There is nothing at this path.")

@@ -13,10 +13,10 @@ from starlette.responses import Response
 from crossdock.errors import ConfigError
 from crossdock.sandbox import scopes
 from crossdock.sandbox.access_control import Caller
-from crossdock.sandbox.api_keys import TENANT
+from crossdock.sandbox.api_keys import DEFAULT_TENANT
+from crossdock.sandbox.api_routes import COLLECTIONS
 from crossdock.sandbox.html_page_responses import html_response, render
 from crossdock.sandbox.oauth_clients_and_tokens import OAuthClient
-from crossdock.sandbox.resource_paths import COLLECTIONS
 from crossdock.values.serving.csrf_protected_forms import FormError, Session, SubmittedFields
 
 PAGE_SIZE = 50  # credentials on one page of the list
@@ -116,7 +116,7 @@ class CredentialsPage:
             total=len(listed),
             page=page,
             pages=pages,
-            form=form or {"tenant": TENANT, "scopes": []},
+            form=form or {"tenant": DEFAULT_TENANT, "scopes": []},
             scope_rows=_scope_checkbox_rows("*:write"),
             narrowable=_NARROWABLE,
             errors=errors or {},
@@ -190,7 +190,7 @@ def _scope_checkbox_rows(held: str) -> list[Mapping[str, Any]]:
     rows: list[Mapping[str, Any]] = []
     for name, label in scopes.LABELS.items():
         boxes = [
-            {"value": scope, "label": f"{access} {label.lower()}", "allowed": _may_tick(held, scope)}
+            {"value": scope, "label": f"{access} {label.lower()}", "allowed": _can_tick_scope(held, scope)}
             for access in ("Read", "Write")
             if (scope := f"{name}:{access.lower()}")
         ]
@@ -199,10 +199,12 @@ def _scope_checkbox_rows(held: str) -> list[Mapping[str, Any]]:
     return rows
 
 
-def _may_tick(held: str, scope: str) -> bool:
+def _can_tick_scope(held: str, scope: str) -> bool:
     name, _, access = scope.partition(":")
     records = {each.partition(":")[2].rpartition(":")[0] for each in held.split() if each.count(":") > 1}
-    return scopes.includes(held, scope) or any(scopes.includes(held, f"{name}:{each}:{access}") for each in records)
+    return scopes.is_scope_included(held, scope) or any(
+        scopes.is_scope_included(held, f"{name}:{each}:{access}") for each in records
+    )
 
 
 def _first_readable_collection_path(held: str) -> str:

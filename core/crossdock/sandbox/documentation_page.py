@@ -33,7 +33,7 @@ _LIMITS = {
 
 @cache
 def documentation_html() -> str:
-    document = openapi_document.document()
+    document = openapi_document.build_openapi_document()
     return render(
         "documentation.html",
         here="/docs",

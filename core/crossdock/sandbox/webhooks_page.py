@@ -10,10 +10,10 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from crossdock.sandbox.api_keys import SLUG, TENANT
+from crossdock.sandbox.api_keys import DEFAULT_TENANT, SLUG_PATTERN
+from crossdock.sandbox.api_routes import SUBSCRIPTIONS
 from crossdock.sandbox.html_page_responses import html_response, render
 from crossdock.sandbox.openapi_schemas import EVENTS
-from crossdock.sandbox.webhook_paths import SUBSCRIPTIONS
 from crossdock.values.serving.csrf_protected_forms import FormError, Session
 
 PATH = "/page/webhooks"
@@ -46,7 +46,7 @@ class WebhooksPage:
     async def _answer_get(self, session: Session, request: Request, parts: Sequence[str]) -> Response:
         match parts:
             case [""]:
-                return await self._show_list(session, TENANT)
+                return await self._show_list(session, DEFAULT_TENANT)
             case [tenant]:
                 return await self._show_list(session, tenant)
             case [tenant, subscription] | [tenant, subscription, "rotate" | "enable" | "disable"]:
@@ -82,7 +82,7 @@ class WebhooksPage:
             here=PATH,
             session=session,
             tenant=tenant,
-            tenants=sorted({TENANT, tenant, *self._tenants()}),
+            tenants=sorted({DEFAULT_TENANT, tenant, *self._tenants()}),
             subscriptions=found["data"],
             events=[(event, about) for event, _, about in EVENTS.values()],
             form=form or {"url": "", "events": []},
@@ -144,7 +144,7 @@ class WebhooksPage:
             return await self._show_list(
                 session, tenant, 422, form=form, errors={"events": "Choose at least one event."}
             )
-        response = await self._operate(_tenant_with_valid_slug(tenant), "POST", SUBSCRIPTIONS, {}, form)
+        response = await self._operate(_tenant_or_raise_404(tenant), "POST", SUBSCRIPTIONS, {}, form)
         document = json.loads(bytes(response.body))
         if response.status_code != 201:
             return await self._show_list(
@@ -180,7 +180,7 @@ class WebhooksPage:
     async def _call_own_api(
         self, tenant: str, method: str, path: str, query: Mapping[str, str] | None = None, body: Any = None
     ) -> Any:
-        response = await self._operate(_tenant_with_valid_slug(tenant), method, path, query or {}, body)
+        response = await self._operate(_tenant_or_raise_404(tenant), method, path, query or {}, body)
         document = json.loads(bytes(response.body) or b"null")
         if response.status_code >= 400:
             raise FormError(response.status_code, document["detail"])
@@ -191,8 +191,8 @@ def _subscription_api_path(subscription_id: str, *below: str) -> str:
     return "/".join([SUBSCRIPTIONS, *(quote(each, safe="") for each in (subscription_id, *below))])
 
 
-def _tenant_with_valid_slug(tenant: str) -> str:
-    if not SLUG.fullmatch(tenant):
+def _tenant_or_raise_404(tenant: str) -> str:
+    if not SLUG_PATTERN.fullmatch(tenant):
         raise FormError(404, "There is no such tenant.")
     return tenant
 

@@ -42,7 +42,7 @@ class NewCredential(BaseModel):
     scopes: Annotated[list[str], BeforeValidator(_raise_unless_list_of_strings)] = []
 
 
-class ApiKeyStore(contextlib.AbstractContextManager["Keyring"]):
+class ApiKeyStore(contextlib.AbstractContextManager["ApiKeyStore"]):
     def __init__(self, data_dir: Path) -> None:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._path = data_dir / database.DATABASE_FILE_NAME

@@ -1,4 +1,7 @@
-"""The paths of the API: the seven collections, and the operation that a method and a path stand for."""
+"""The paths of the API, of the seven collections and of webhooks, and the operation that a method and a path stand for.
+
+Those of webhook subscriptions and their deliveries are assumed, like everything about webhooks but their purpose.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Fault injection: faults by name, probability and route, each with a seeded generator and its own counts."""
+"""Fault injection: faults by name, probability and route, each with a seeded generator and its own counts.
+
+ASGI cannot break connections, so the server gives each request access to its transport.
+"""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class _NewClient(NewCredential):
     id: str | None = None
 
 
-class OAuthClientStore(contextlib.AbstractContextManager["OAuthClients"]):
+class OAuthClientStore(contextlib.AbstractContextManager["OAuthClientStore"]):
     def __init__(self, data_dir: Path) -> None:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._path = data_dir / database.DATABASE_FILE_NAME

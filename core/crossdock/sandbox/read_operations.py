@@ -1,4 +1,7 @@
-"""The operations that change nothing: read one resource, list a collection, list a ledger account's entries."""
+"""The operations that change nothing: read one resource, list a collection, list a ledger account's entries.
+
+Webhook subscriptions and deliveries are listed in pages with the newest first.
+"""
 
 from __future__ import annotations
 

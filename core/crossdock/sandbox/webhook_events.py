@@ -19,7 +19,8 @@ RESOURCE_OF: Mapping[EventType, str] = {
 
 def record_event(connection: sqlite3.Connection, call: ApiCall, event: EventType, data: str) -> None:
     """Add an event. *data* is the JSON text of the resource, which the body repeats byte for byte."""
-    body = f'{{"type":{strict_json.write_canonical(event)},"timestamp":{strict_json.write_canonical(call.at)},"data":{data}}}'
+    kind, moment = strict_json.write_canonical(event), strict_json.write_canonical(call.at)
+    body = f'{{"type":{kind},"timestamp":{moment},"data":{data}}}'
     values = (resource_store.new_id("evt", call.now), call.caller.tenant, event, body)
     connection.execute("INSERT INTO events VALUES (NULL, ?, ?, ?, ?)", values)
 

@@ -1,4 +1,4 @@
-"""Webhook subscriptions: the addresses, the events, and the secrets that sign them.
+"""Webhook subscriptions: the addresses, the events, and the secrets that sign them (Standard Webhooks 1.0, symmetric).
 
 A subscription begins at the present. One that is disabled keeps its place: later it gets every event since.
 """

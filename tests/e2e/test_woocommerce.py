@@ -24,7 +24,7 @@ from tests.partners.woocommerce.shop_settings import ShopSettings
 from crossdock.runs.run_report import Report
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import ManualClock
-from crossdock_connectors.shop.woocommerce.lists import UNFILTERED
+from crossdock_connectors.shop.woocommerce.lists_and_records_by_id import UNFILTERED
 
 UNPACED = SandboxSettings(rate_per_min=600_000, burst=100_000)
 START = datetime(2026, 3, 2, 12, tzinfo=UTC)

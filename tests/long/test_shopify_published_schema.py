@@ -16,7 +16,11 @@ from tests.partners.shopify.sent_queries import bulk_queries, documents
 from tests.partners.shopify.site import ORDERS_BY_CHANGE
 from tests.servers import require
 
-from crossdock_connectors.shop.shopify.subscriptions import SCOPES, schema_topic, topic_in_header_form
+from crossdock_connectors.shop.shopify.webhooks import (
+    SCOPE_BY_TOPIC_RESOURCE,
+    topic_in_header_form,
+    topic_in_schema_form,
+)
 
 
 @pytest.fixture(name="file", scope="module")
@@ -75,9 +79,9 @@ def test_topics_and_their_scopes_are_the_published_ones(file: Path) -> None:
     }
     assert len(topics) > 150
     for name, topic in topics.items():
-        assert (topic_in_header_form(name), schema_topic(topic)) == (topic, name)
+        assert (topic_in_header_form(name), topic_in_schema_form(topic)) == (topic, name)
         resource = topic.partition("/")[0]
         if topic != "customers/merge":
-            assert SCOPES.get(resource, "") in descriptions[name], name
-    for resource, scope in SCOPES.items():
+            assert SCOPE_BY_TOPIC_RESOURCE.get(resource, "") in descriptions[name], name
+    for resource, scope in SCOPE_BY_TOPIC_RESOURCE.items():
         assert access.TOPICS[resource.partition("_")[0].upper()] == (scope,)

@@ -11,7 +11,7 @@ from crossdock import Address, Record, RecordError
 from crossdock.printable import without_invisible_characters
 from crossdock.resources import ShippingAddress
 from crossdock.values.json_access import JsonAccess
-from crossdock_connectors.shop.record_values import text_or_none
+from crossdock_connectors.shop.record_values_and_keys import text_or_none
 from crossdock_connectors.shop.settings import ShopSettings
 
 LONGEST = 500
@@ -71,14 +71,14 @@ class TextReader:
 
     def customer_address(self, pointer: str) -> Address | None:
         """Return the address of a customer, for whom orders and invoices must not wait because of it."""
-        members = self._checked_address_members(
+        members = self._valid_address_members_or_none(
             pointer, none_if_invalid=self._settings.incomplete_addresses != "reject"
         )
         return None if members is None else Address.model_validate(members)
 
     def order_address(self, pointer: str, name: str | None, phone: str | None) -> ShippingAddress | None:
         """Return the address that an order goes to, or raise RecordError."""
-        members = self._checked_address_members(
+        members = self._valid_address_members_or_none(
             pointer, none_if_invalid=self._settings.incomplete_addresses == "leave_out", name=name
         )
         if members is None:
@@ -87,14 +87,14 @@ class TextReader:
             self._record.count("address without a name")
         return ShippingAddress.model_validate({**members, "name": name, "phone": phone})
 
-    def _checked_address_members(
+    def _valid_address_members_or_none(
         self, pointer: str, *, none_if_invalid: bool, name: str | None = None
     ) -> dict[str, Any] | None:
         found = self._read_address_members(pointer, name)
         if found is None:
             return None
         try:
-            self._check_address_members(found, pointer)
+            self._raise_if_address_invalid(found, pointer)
         except RecordError:
             if not none_if_invalid:
                 raise
@@ -134,7 +134,7 @@ class TextReader:
             members["line2"] = self.cut(", ".join(filter(None, (company, members["line2"]))))
         return members
 
-    def _check_address_members(self, members: dict[str, Any], pointer: str) -> None:
+    def _raise_if_address_invalid(self, members: dict[str, Any], pointer: str) -> None:
         missing = [shown for name, shown in _REQUIRED.items() if members[name] is None]
         if missing:
             raise RecordError("bad_value", f"has no {' and no '.join(missing)}; {_ADVICE}", pointer=pointer)

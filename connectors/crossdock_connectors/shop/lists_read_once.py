@@ -90,7 +90,7 @@ def _store_list(
             try:
                 for records, source in read():
                     has_records = has_records or (read is pages and bool(records))
-                    for moment in _instants(records, changed):
+                    for moment in _instants_in_member(records, changed):
                         late.add_request(moment, ctx.run.by_clock_of(ctx.connection, asked_at))
                     file.write(exact_json.dumps({"records": records, "source": source}) + b"\n")
                     asked_at = ctx.run.clock.now()
@@ -102,7 +102,7 @@ def _store_list(
     return StoredList(path, format_iso_instant_cursor(reached) if has_records else since, doubt)
 
 
-def _instants(records: list[Any], member: str) -> Iterator[datetime]:
+def _instants_in_member(records: list[Any], member: str) -> Iterator[datetime]:
     """Yield the instants in *member*; without an offset they are in UTC. Others are refused where they are mapped."""
     for record in records:
         text = at_path(record, member) if member else None

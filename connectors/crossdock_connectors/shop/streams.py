@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from crossdock import (
@@ -27,6 +27,29 @@ from crossdock_connectors.shop.sale_lines import charge_product_key
 from crossdock_connectors.shop.settings import MAPPED, ShopSettings
 
 S = TypeVar("S", bound=ShopSettings)
+MAX_WARNED = 20
+"""The most warnings of one run."""
+
+
+class RepeatedSkuWarner:
+    """Warns of variants with the same SKU in one run: they would be one product, and the last one would count."""
+
+    def __init__(self, ctx: Context[S]) -> None:
+        self._ctx = ctx
+        self._variants: dict[int, int] = {}  # hashes, since the texts of a large shop could take a gigabyte
+        self._warned = 0
+
+    def warn_of_repeated(self, skus_with_variant_ids: Iterable[tuple[Any, Any]]) -> None:
+        for sku, variant in skus_with_variant_ids:
+            if not isinstance(sku, str):
+                continue  # a row without a key, which is rejected
+            first = self._variants.setdefault(hash(sku), hash(str(variant)))
+            if first != hash(str(variant)) and self._warned < MAX_WARNED:
+                self._warned += 1
+                text = f"several variants have the SKU {sku}: they are one product, and the last one counts"
+                self._ctx.run.warn(f"{self._ctx.connection}.products", text, code="sku_repeated")
+
+
 Read = Iterator[RawBatch | Checkpoint]
 Row = dict[str, Any]
 Keys = Sequence[tuple[str, ...]]
@@ -306,6 +329,6 @@ def _only_part_of_each_key(keys: Keys) -> list[str]:
     return [key for (key,) in keys]
 
 
-def streams(dialect: ShopReader[S]) -> Sequence[ShopStream[S]]:
+def streams_of_shop(dialect: ShopReader[S]) -> Sequence[ShopStream[S]]:
     chosen = [Products(dialect), Customers(dialect), Locations(dialect), Stock(dialect), Orders(dialect)]
     return chosen if dialect.settings.invoices == "never" else [*chosen, Invoices(dialect)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from crossdock.webhooks import Hint, WebhookScheme
+from crossdock_connectors.shop.record_values_and_keys import GUEST_OF
 from crossdock_connectors.shop.settings import ShopSettings
-from crossdock_connectors.shop.shop_ids_read_from_keys import GUEST_OF
 
 
 def body_signature_scheme(signature_header: str, id_header: str | None = None) -> WebhookScheme:

@@ -47,7 +47,7 @@ def our_status_by_normalized_status(statuses: Mapping[str, str]) -> dict[str, st
     return {normalized_status(theirs): ours for theirs, ours in statuses.items()}
 
 
-def mapped_status(record: JsonAccess, pointer: str, statuses: Mapping[str, str]) -> str:
+def platform_status_or_error(record: JsonAccess, pointer: str, statuses: Mapping[str, str]) -> str:
     found = record.at(pointer, str)
     known = our_status_by_normalized_status(statuses)
     if normalized_status(found) not in known:
@@ -55,14 +55,14 @@ def mapped_status(record: JsonAccess, pointer: str, statuses: Mapping[str, str])
     return known[normalized_status(found)]
 
 
-def non_negative_units(record: JsonAccess, pointer: str) -> Decimal:
+def non_negative_units_or_error(record: JsonAccess, pointer: str) -> Decimal:
     found = record.at(pointer, Decimal)
     if found < 0:
         raise RecordError("bad_value", "is a negative number of units", pointer=pointer)
     return found
 
 
-def distinct_parcels(found: Iterable[Tracking]) -> tuple[Tracking, ...] | None:
+def distinct_parcels_or_none(found: Iterable[Tracking]) -> tuple[Tracking, ...] | None:
     return tuple(dict.fromkeys(found)) or None
 
 

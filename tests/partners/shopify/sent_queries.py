@@ -7,7 +7,10 @@ from typing import Any
 
 from tests.partners.shopify.execution import prepared
 
-from crossdock_connectors.shop.shopify import fulfillment_creation, queries, stock_updates, subscriptions, target
+from crossdock_connectors.shop.shopify import (
+    queries,
+    target,
+)
 from crossdock_connectors.shop.shopify.queries import ShopList
 from crossdock_connectors.shop.shopify.records_by_id import AT_A_TIME
 

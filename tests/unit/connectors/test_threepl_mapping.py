@@ -16,15 +16,13 @@ from crossdock.targets import Answer, ExpectedRecord
 from crossdock.values import exact_json
 from crossdock.values.record_keys import key_text
 from crossdock_connectors.threepl.amazon_mcf import mapping as amazon
-from crossdock_connectors.threepl.amazon_mcf.order_request_models import AmazonFulfillmentOrder, AmazonMoney
 from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings
-from crossdock_connectors.threepl.amazon_mcf.target import AmazonTarget
+from crossdock_connectors.threepl.amazon_mcf.target import AmazonFulfillmentOrder, AmazonMoney, AmazonTarget
 from crossdock_connectors.threepl.record_values import ProductSkus, key_of_external_id, possible_external_ids_of_key
 from crossdock_connectors.threepl.shipbob import mapping as shipbob
-from crossdock_connectors.threepl.shipbob.order_request_models import OrderedProduct, ShipBobOrder
 from crossdock_connectors.threepl.shipbob.settings import Bills, ShipBobSettings
-from crossdock_connectors.threepl.shipbob.target import ShipBobTarget
-from crossdock_connectors.threepl.shipbob.target import refusal as shipbob_refusal
+from crossdock_connectors.threepl.shipbob.target import OrderedProduct, ShipBobOrder, ShipBobTarget
+from crossdock_connectors.threepl.shipbob.target import read_refusal_in_body as shipbob_refusal
 
 OWN = ProductSkus(None, {})
 SHIPBOB = {"kind": "shipbob", "token": "env:TOKEN", "owner": "10", "channel": 1}
@@ -68,7 +66,7 @@ def test_amazon_spells_a_status_in_two_ways(status: str) -> None:
     """The enumeration and the examples of Amazon's document mean the same."""
     shipment = {"fulfillmentShipmentStatus": "SHIPPED", "fulfillmentShipmentPackage": []}
     order = record({"fulfillmentOrder": {"fulfillmentOrderStatus": status}, "fulfillmentShipments": [shipment]})
-    assert amazon.order_progress(order, AmazonMcfSettings.known_statuses)["status"] == "shipped_short"
+    assert amazon.status_and_parcels_of_order(order, AmazonMcfSettings.known_statuses)["status"] == "shipped_short"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +78,7 @@ def test_a_complete_order_of_amazon_may_lack_units(lost: dict[str, int], expecte
     shipment = {"fulfillmentShipmentStatus": "SHIPPED", "fulfillmentShipmentPackage": []}
     items = [{"sellerSku": "LAMP", "quantity": 3, "cancelledQuantity": 0, "unfulfillableQuantity": 0, **lost}]
     order = {"fulfillmentOrder": {"fulfillmentOrderStatus": "Complete"}, "fulfillmentShipments": [shipment]}
-    progress = amazon.order_progress(
+    progress = amazon.status_and_parcels_of_order(
         record({**order, "fulfillmentOrderItems": items}), AmazonMcfSettings.known_statuses
     )
     assert progress["status"] == expected
@@ -89,7 +87,7 @@ def test_a_complete_order_of_amazon_may_lack_units(lost: dict[str, int], expecte
 def test_an_unknown_status_is_refused() -> None:
     """The reason names the place, and not the value."""
     with pytest.raises(RecordError, match="not in the setting statuses") as caught:
-        amazon.order_progress(record({"fulfillmentOrder": {"fulfillmentOrderStatus": "Lost"}}), {})
+        amazon.status_and_parcels_of_order(record({"fulfillmentOrder": {"fulfillmentOrderStatus": "Lost"}}), {})
     assert caught.value.pointer == "/fulfillmentOrder/fulfillmentOrderStatus"
 
 
@@ -140,7 +138,7 @@ def test_parcels_are_listed_once() -> None:
         {"status": "Completed", "tracking": None, "products": []},
     ]
     order = record({"status": "PartiallyFulfilled", "products": [], "shipments": shipments})
-    found = shipbob.order_progress(order, ShipBobSettings.known_statuses)["tracking"]
+    found = shipbob.status_and_parcels_of_order(order, ShipBobSettings.known_statuses)["tracking"]
     assert [(each.carrier, each.number) for each in found] == [("UPS", "1Z"), ("unknown", "2Z")]
     assert order.parts == {"carrier assumed": 1, "parcel without a number": 1}
 
@@ -160,7 +158,7 @@ def test_a_part_of_a_shipment_that_is_not_there_is_refused(shipments: Any, point
     """What is missing, null or unknown in an order that was shipped is a dead letter that says where, never nothing."""
     order = record({"status": "Fulfilled", "products": [], "shipments": shipments})
     with pytest.raises(RecordError) as caught:
-        shipbob.order_progress(order, ShipBobSettings.known_statuses)
+        shipbob.status_and_parcels_of_order(order, ShipBobSettings.known_statuses)
     assert caught.value.pointer == pointer
 
 
@@ -168,7 +166,7 @@ def test_a_part_of_a_shipment_that_is_not_there_is_refused(shipments: Any, point
 def test_an_order_that_was_not_shipped_may_have_no_shipments(status: str) -> None:
     """Its shipments may be null, and it has no parcels."""
     order = record({"status": status, "products": [], "shipments": None})
-    assert shipbob.order_progress(order, ShipBobSettings.known_statuses)["tracking"] is None
+    assert shipbob.status_and_parcels_of_order(order, ShipBobSettings.known_statuses)["tracking"] is None
 
 
 def test_shipbob_may_spell_a_status_in_another_case() -> None:
@@ -178,7 +176,7 @@ def test_shipbob_may_spell_a_status_in_another_case() -> None:
         {"status": "CANCELLED", "tracking": {"carrier": "UPS", "tracking_number": "1Z"}, "products": []},
     ]
     order = record({"status": "fulfilled", "products": [{"quantity": 2}], "shipments": shipments})
-    found = shipbob.order_progress(order, ShipBobSettings.known_statuses)
+    found = shipbob.status_and_parcels_of_order(order, ShipBobSettings.known_statuses)
     assert found == {"status": "shipped_short", "tracking": None}
 
 
@@ -209,14 +207,14 @@ def test_a_fulfilled_order_of_shipbob_with_a_cancelled_shipment_may_be_short(
     lines = [{"sku": sku, "quantity": quantity} for sku, quantity in products]
     sent = [shipment(state, products[0][0], units, number) for number, (state, units) in enumerate(shipments)]
     order = record({"status": "Fulfilled", "products": lines, "shipments": sent})
-    assert shipbob.order_progress(order, ShipBobSettings.known_statuses)["status"] == status
+    assert shipbob.status_and_parcels_of_order(order, ShipBobSettings.known_statuses)["status"] == status
 
 
 def test_units_of_cases_are_not_compared_with_those_that_were_shipped() -> None:
     """A case that is ordered is several items that are shipped; that it may be short is counted."""
     lines = [{"sku": "LAMP", "quantity": 2, "quantity_unit_of_measure_code": "CS"}]
     order = record({"status": "Fulfilled", "products": lines, "shipments": [shipment("Completed", "LAMP", 12)]})
-    assert shipbob.order_progress(order, ShipBobSettings.known_statuses)["status"] == "shipped"
+    assert shipbob.status_and_parcels_of_order(order, ShipBobSettings.known_statuses)["status"] == "shipped"
     assert order.parts["completeness not known"] == 1
 
 
@@ -268,7 +266,7 @@ def test_a_complete_order_of_amazon_has_its_shipments(status: str, shipments: An
     """Without them, or their packages, it is a dead letter and not settled: its parcels would never be read."""
     item = {"fulfillmentOrder": {"fulfillmentOrderStatus": status}, "fulfillmentShipments": shipments}
     with pytest.raises(RecordError) as caught:
-        amazon.order_progress(record(item), AmazonMcfSettings.known_statuses)
+        amazon.status_and_parcels_of_order(record(item), AmazonMcfSettings.known_statuses)
     assert caught.value.pointer == pointer
     assert not amazon.is_order_finished(item)
 
@@ -288,7 +286,7 @@ def test_other_orders_of_amazon_need_no_shipments(status: str, shipments: Any, *
     """An order that is not shipped may lack them; a shipment that states to have no package is counted."""
     item = {"fulfillmentOrder": {"fulfillmentOrderStatus": status}, "fulfillmentShipments": shipments}
     order = record(item)
-    assert amazon.order_progress(order, AmazonMcfSettings.known_statuses)["tracking"] is None
+    assert amazon.status_and_parcels_of_order(order, AmazonMcfSettings.known_statuses)["tracking"] is None
     assert order.parts == ({"parcel without a number": 2} if shipments else {})
     assert amazon.is_order_finished(item) is settled
 

@@ -10,13 +10,13 @@ from crossdock_connectors.shop.shopify.settings import ShopifySettings
 from crossdock_connectors.shop.shopify.shop_reader import ShopifyReader
 from crossdock_connectors.shop.shopify.target import ShopifyTarget
 from crossdock_connectors.shop.shopify.webhooks import webhook_declaration
-from crossdock_connectors.shop.streams import ShopStream, streams
+from crossdock_connectors.shop.streams import ShopStream, streams_of_shop
 
 _SETTLED = OpenUntil(field=SETTLED, in_=("true",))  # a refund may not count as a change of its order when it is paid
 
 
 def _streams(settings: ShopifySettings) -> Sequence[ShopStream[ShopifySettings]]:
-    made = streams(ShopifyReader(settings))
+    made = streams_of_shop(ShopifyReader(settings))
     for stream in made:
         if stream.name == "invoices":
             stream.open_until = _SETTLED

@@ -10,12 +10,17 @@ from crossdock.sources import ApiAnswer, GraphQLError
 from crossdock.values.json_paths import at_path
 from crossdock.values.texts_of_numbers_and_times import duration_text
 from crossdock_connectors.shop.shopify import queries
-from crossdock_connectors.shop.shopify.changes_read_once import changed_since_moment_search
-from crossdock_connectors.shop.shopify.pages import ShopifyContext, number_in_gid_or_empty, request_pages, request_query
+from crossdock_connectors.shop.shopify.changed_and_deleted_records import changed_since_moment_search
+from crossdock_connectors.shop.shopify.requests_and_complete_lists import (
+    ShopifyContext,
+    number_in_gid_or_empty,
+    request_graphql,
+    request_pages,
+)
 from crossdock_connectors.shop.shopify.scopes import (
     APPROVAL,
+    are_old_orders_hidden,
     granted_scopes,
-    hides_orders,
     missing_scopes_with_streams,
     missing_target_scopes_with_purposes,
 )
@@ -29,7 +34,7 @@ _LOCATIONS = 250  # in a page
 
 
 def check(ctx: ShopifyContext) -> Iterator[Finding]:
-    shop = request_query(ctx, queries.SHOP)
+    shop = request_graphql(ctx, queries.SHOP)
     yield Finding(ok=True, text=f"{shop.at('/data/shop/name')}, {shop.at('/data/shop/currencyCode')}")
     yield from _api_version_findings(shop, ctx.run.clock.now())
     scopes = granted_scopes(shop)
@@ -71,7 +76,7 @@ def _api_version_findings(shop: ApiAnswer, now: datetime) -> Iterator[Finding]:
 def _old_orders_findings(ctx: ShopifyContext, scopes: frozenset[str]) -> Iterator[Finding]:
     if "read_all_orders" not in scopes:
         text = "without the scope read_all_orders, orders older than 60 days are not seen"
-        if hides_orders(ctx.settings, scopes, ctx.run.clock.now()):
+        if are_old_orders_hidden(ctx.settings, scopes, ctx.run.clock.now()):
             yield Finding(ok=False, text=f"{text}: grant it, or set first", code="scopes_missing")
         else:
             yield Finding(ok=True, text=text)
@@ -84,7 +89,7 @@ def _unapproved_app_findings(ctx: ShopifyContext) -> Iterator[Finding]:
         if f"read_{each.name}" not in needed:
             continue
         try:
-            request_query(ctx, each.paged_query, first=1)
+            request_graphql(ctx, each.paged_query, first=1)
         except GraphQLError as error:
             if "ACCESS_DENIED" not in error.codes:
                 raise
@@ -114,7 +119,7 @@ def _location_findings(ctx: ShopifyContext) -> Iterator[Finding]:
 
 
 def _first_load_findings(ctx: ShopifyContext) -> Iterator[Finding]:
-    answer = request_query(ctx, queries.COUNTS, orders=changed_since_moment_search(ctx.settings.first))
+    answer = request_graphql(ctx, queries.COUNTS, orders=changed_since_moment_search(ctx.settings.first))
     orders, variants, customers = (
         int(answer.at(f"/data/{name}/count") or 0) for name in ("ordersCount", "productVariantsCount", "customersCount")
     )

@@ -9,7 +9,7 @@ from crossdock import RecordError
 from crossdock.values.json_access import JsonAccess
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.settings import Invoiced
-from crossdock_connectors.shop.shopify.pages import Item, number_in_gid_or_empty
+from crossdock_connectors.shop.shopify.requests_and_complete_lists import Item, number_in_gid_or_empty
 from crossdock_connectors.shop.streams import CREDIT_NOTE
 
 _PAID = frozenset({"PAID", "PARTIALLY_REFUNDED", "REFUNDED"})
@@ -22,7 +22,7 @@ _OF_ORDER = (
 
 
 def is_invoice_due(order: Any, when: Invoiced) -> bool:
-    """Return whether to invoice an order now. One with an unknown status is, so that `reject_unknown_payment_status`
+    """Return whether to invoice an order now. One with an unknown status is, so that `raise_if_payment_status_unknown`
     rejects it.
     """
     payment = order.get("displayFinancialStatus") if isinstance(order, dict) else None
@@ -58,7 +58,7 @@ def may_invoice_need_withdrawal(order: Any, when: Invoiced) -> bool:
     return when != "paid" and isinstance(payment, str) and payment in _WITHOUT_PAYMENT
 
 
-def reject_unknown_payment_status(order: JsonAccess) -> None:
+def raise_if_payment_status_unknown(order: JsonAccess) -> None:
     found = order.at("/displayFinancialStatus", str, default=None)
     if found is not None and found not in _PAID | _UNPAID:
         raise RecordError("bad_value", "is a status that crossdock does not know", pointer="/displayFinancialStatus")
@@ -69,7 +69,7 @@ SETTLED = "settled"
 """The member of a row which says whether all of its money has been paid, or could not be."""
 
 
-def rows_of_refunds(order: Any, currency: Literal["shop", "presentment"], *, due: bool) -> Iterator[Item]:
+def credit_note_rows_of_order(order: Any, currency: Literal["shop", "presentment"], *, due: bool) -> Iterator[Item]:
     """Yield a row for each refund of an order. Unless the order is invoiced (*due*), there is no credit note.
 
     Nor is there one of a refund that is nothing in the *currency* of the invoices.
@@ -93,7 +93,7 @@ def is_refund_settled(refund: Any) -> bool:
     return not any(at_path(each, "status") in _NOT_YET for each in found)
 
 
-def check_transactions_have_status(refund: JsonAccess) -> None:
+def raise_if_transaction_lacks_status(refund: JsonAccess) -> None:
     """Raise RecordError if a refund does not tell whether its money has been paid."""
     for each in refund.each("/transactions/nodes"):
         each.at("/status", str)

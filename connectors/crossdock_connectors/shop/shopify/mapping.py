@@ -19,18 +19,18 @@ from crossdock import (
 from crossdock.resources import ShippingAddress, Tracking
 from crossdock.values.json_access import JsonAccess, JsonElement
 from crossdock_connectors.shop.addresses_and_texts import LONGEST_CODE, LONGEST_DESCRIPTION, AddressFields, TextReader
-from crossdock_connectors.shop.record_values import (
+from crossdock_connectors.shop.record_values_and_keys import (
     customer_reference,
-    mapped_status,
+    platform_status_or_error,
     product_reference,
     rounded_product_price_or_none,
     text_or_none,
 )
 from crossdock_connectors.shop.sale_lines import lines_of_sale
 from crossdock_connectors.shop.shopify import sale_amounts
-from crossdock_connectors.shop.shopify.invoicing_rules import reject_unknown_payment_status
-from crossdock_connectors.shop.shopify.pages import number_in_gid_or_empty
-from crossdock_connectors.shop.shopify.sale_amounts import Amounts
+from crossdock_connectors.shop.shopify.invoicing_rules import raise_if_payment_status_unknown
+from crossdock_connectors.shop.shopify.requests_and_complete_lists import number_in_gid_or_empty
+from crossdock_connectors.shop.shopify.sale_amounts import AmountReader
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 UNNAMED_CARRIER = "unknown"
@@ -78,8 +78,8 @@ def customer(record: Record, settings: ShopifySettings) -> CustomerDraft:
 
 
 def order(record: Record, settings: ShopifySettings) -> OrderDraft:
-    amounts = Amounts(record, settings.currency)
-    sale = sale_amounts.current_sale(record, amounts, settings)
+    amounts = AmountReader(record, settings.currency)
+    sale = sale_amounts.sale_after_edits_and_refunds(record, amounts, settings)
     progress, to_ship = settings.progress == "shop", _lines_requiring_shipping(record)
     if any(
         line.at("/currentQuantity", int) and sale_amounts.product_of_line(line, settings) is None for line in to_ship
@@ -98,9 +98,13 @@ def order(record: Record, settings: ShopifySettings) -> OrderDraft:
 
 def invoice(record: Record, settings: ShopifySettings) -> InvoiceDraft:
     """Map what the buyer of an order was charged; with ``refunds: reject``, minus refunds."""
-    reject_unknown_payment_status(record)
-    amounts = Amounts(record, settings.currency)
-    of_order = sale_amounts.charged_sale if settings.refunds == "credit_note" else sale_amounts.current_sale
+    raise_if_payment_status_unknown(record)
+    amounts = AmountReader(record, settings.currency)
+    of_order = (
+        sale_amounts.sale_as_charged_before_refunds
+        if settings.refunds == "credit_note"
+        else sale_amounts.sale_after_edits_and_refunds
+    )
     sale = of_order(record, amounts, settings)
     return InvoiceDraft(
         customer_id=_customer_reference_of_order(record, settings),
@@ -111,7 +115,7 @@ def invoice(record: Record, settings: ShopifySettings) -> InvoiceDraft:
 
 def credit_note(record: Record, settings: ShopifySettings) -> InvoiceDraft:
     placed = record.part("/order")
-    amounts = Amounts(placed, settings.currency)
+    amounts = AmountReader(placed, settings.currency)
     sale = sale_amounts.sale_for_credit_note(record, placed, amounts, settings)
     return InvoiceDraft(
         customer_id=_customer_reference_of_order(placed, settings),
@@ -160,7 +164,7 @@ def _status(record: Record, settings: ShopifySettings) -> str:
         return settings.platform_status_by_shop_status[
             "CANCELLED"
         ]  # all of it was paid back or removed, and nothing of it ships
-    return mapped_status(record, "/displayFulfillmentStatus", settings.platform_status_by_shop_status)
+    return platform_status_or_error(record, "/displayFulfillmentStatus", settings.platform_status_by_shop_status)
 
 
 def _lines_requiring_shipping(record: Record) -> list[JsonElement]:

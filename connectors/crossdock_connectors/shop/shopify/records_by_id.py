@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 from crossdock import RefusedError
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.shopify import queries
-from crossdock_connectors.shop.shopify.pages import (
+from crossdock_connectors.shop.shopify.queries import VARIANTS, ShopList
+from crossdock_connectors.shop.shopify.requests_and_complete_lists import (
     ShopifyContext,
     complete_undeleted_records,
+    request_graphql,
     request_pages,
-    request_query,
 )
-from crossdock_connectors.shop.shopify.queries import VARIANTS, ShopList
 from crossdock_connectors.shop.shopify.rows_for_mapping import number_in_gid_or_none
-from crossdock_connectors.shop.shopify.stock_updates import sku_search
+from crossdock_connectors.shop.shopify.stock_writes_and_look_ups import sku_search
 
 AT_A_TIME = 50
 
@@ -71,7 +71,7 @@ def _request_nodes_and_missing_ids(
 ) -> Iterator[RecordsOfIds]:
     for start in range(0, len(numbers), size):
         wanted = numbers[start : start + size]
-        answer = request_query(ctx, query, ids=[f"gid://shopify/{type_name}/{each}" for each in wanted])
+        answer = request_graphql(ctx, query, ids=[f"gid://shopify/{type_name}/{each}" for each in wanted])
         nodes = answer.items("/data/nodes")
         if len(nodes) != len(wanted):
             raise RefusedError(

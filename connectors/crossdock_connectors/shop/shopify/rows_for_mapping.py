@@ -7,19 +7,19 @@ from typing import Any
 
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import with_added_members
-from crossdock_connectors.shop.record_values import GUEST, guest_key
+from crossdock_connectors.shop.record_values_and_keys import GUEST, guest_key
 from crossdock_connectors.shop.shopify.invoicing_rules import (
     SETTLED,
+    credit_note_rows_of_order,
     is_invoice_due,
     may_invoice_need_withdrawal,
-    rows_of_refunds,
 )
-from crossdock_connectors.shop.shopify.pages import Item, number_in_gid_or_empty
+from crossdock_connectors.shop.shopify.requests_and_complete_lists import Item, number_in_gid_or_empty
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 from crossdock_connectors.shop.streams import WITHDRAWN
 
 
-class ShopifyRows:
+class ShopifyRowBuilder:
     def __init__(self, settings: ShopifySettings) -> None:
         self._settings = settings
 
@@ -68,7 +68,7 @@ class ShopifyRows:
             yield with_added_members(with_gid_number_as_key(order), due=due, **{SETTLED: True})
         if self._settings.refunds == "credit_note":
             for order, is_due in found:
-                yield from rows_of_refunds(order, self._settings.currency, due=is_due)
+                yield from credit_note_rows_of_order(order, self._settings.currency, due=is_due)
 
     def is_location_mapped(self, location: str | None) -> bool:
         return not self._settings.locations or location in self._settings.locations

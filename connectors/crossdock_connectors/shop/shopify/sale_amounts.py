@@ -14,11 +14,11 @@ from msgspec import structs
 
 from crossdock import RecordError, Reference
 from crossdock.values.json_access import JsonAccess
-from crossdock_connectors.shop.record_values import product_reference, text_or_none
+from crossdock_connectors.shop.record_values_and_keys import product_reference, text_or_none
 from crossdock_connectors.shop.sale_lines import Sale, SoldItem, smallest_currency_unit_or_error
 from crossdock_connectors.shop.settings import ChargeKind
-from crossdock_connectors.shop.shopify.invoicing_rules import check_transactions_have_status, is_refund_settled
-from crossdock_connectors.shop.shopify.pages import number_in_gid_or_empty
+from crossdock_connectors.shop.shopify.invoicing_rules import is_refund_settled, raise_if_transaction_lacks_status
+from crossdock_connectors.shop.shopify.requests_and_complete_lists import number_in_gid_or_empty
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 Currency = Literal["shop", "presentment"]
@@ -28,7 +28,7 @@ _OF_LINES: tuple[ChargeKind, ...] = ("shipping", "tax", "duty")
 """The charges of a refund that its lines explain."""
 
 
-class Amounts:
+class AmountReader:
     """Reads the amounts of one order in the chosen currency. A missing one, or another currency, is a RecordError."""
 
     def __init__(self, order: JsonAccess, currency: Currency) -> None:
@@ -52,12 +52,12 @@ class Amounts:
         return sum((self.read_amount(record, pointer) for record in records), _NOTHING)
 
 
-def current_sale(order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
+def sale_after_edits_and_refunds(order: JsonAccess, amounts: AmountReader, settings: ShopifySettings) -> Sale:
     """Return the present order, after edits and refunds."""
     quantities = {line.at("/id", str): line.at("/currentQuantity", int) for line in order.each("/lineItems")}
     items = _sold_items(order, quantities, amounts, settings)
     charges: dict[ChargeKind, Decimal] = {
-        "discount": _checked_discount_from_subtotal(order, quantities, amounts, items, "/currentSubtotalPriceSet"),
+        "discount": _discount_from_subtotal_or_error(order, quantities, amounts, items, "/currentSubtotalPriceSet"),
         "shipping": amounts.read_amount(order, "/currentShippingPriceSet"),
         "tax": _added_tax(order, amounts, "/currentTotalTaxSet"),
         "tip": _tip_without_line(order, amounts),
@@ -67,14 +67,14 @@ def current_sale(order: JsonAccess, amounts: Amounts, settings: ShopifySettings)
     return Sale(amounts.currency, items, amounts.read_amount(order, "/currentTotalPriceSet"), charges)
 
 
-def charged_sale(order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
+def sale_as_charged_before_refunds(order: JsonAccess, amounts: AmountReader, settings: ShopifySettings) -> Sale:
     """Return what the buyer was charged: the order after edits, but before refunds.
 
     What was paid for units that were removed, and was paid back by a refund without lines, is a charge: the credit note
     of the refund takes it off again. What has not been paid back yet is on no invoice. What was returned and never
     paid, as after a deposit, is taken off: no refund pays it back.
     """
-    refunds = [refund for refund in order.each("/refunds") if not _only_removes_unpaid_units(refund, amounts)]
+    refunds = [refund for refund in order.each("/refunds") if not _is_removal_of_unpaid_units(refund, amounts)]
     refunded: Counter[str] = Counter()
     for refund in refunds:
         for item in refund.each("/refundLineItems/nodes"):
@@ -103,7 +103,7 @@ def charged_sale(order: JsonAccess, amounts: Amounts, settings: ShopifySettings)
     return structs.replace(sale, total=sale.total + charge, charges={**sale.charges, "refund": charge})
 
 
-def _unpaid_amount(order: JsonAccess, amounts: Amounts) -> Decimal:
+def _unpaid_amount(order: JsonAccess, amounts: AmountReader) -> Decimal:
     """Return what of an order was never paid, as after a deposit."""
     unpaid = amounts.read_amount(order, "/totalPriceSet") - amounts.read_amount(order, "/totalReceivedSet")
     return max(unpaid, _NOTHING)
@@ -116,9 +116,16 @@ def _amount_refunded_beyond_lines(refund: Sale) -> Decimal:
 
 
 def _sale_before_refunds(
-    order: JsonAccess, quantities: dict[str, int], back: Iterable[Sale], amounts: Amounts, settings: ShopifySettings
+    order: JsonAccess,
+    quantities: dict[str, int],
+    back: Iterable[Sale],
+    amounts: AmountReader,
+    settings: ShopifySettings,
 ) -> Sale:
-    now, items = current_sale(order, amounts, settings), _sold_items(order, quantities, amounts, settings)
+    now, items = (
+        sale_after_edits_and_refunds(order, amounts, settings),
+        _sold_items(order, quantities, amounts, settings),
+    )
     charges: dict[ChargeKind, Decimal] = dict(now.charges)
     charges["discount"] = -_sum_of_items(items) + _sum_of_items(now.items) + now.charges["discount"]
     total = now.total
@@ -132,11 +139,15 @@ def _sale_before_refunds(
 
 
 def _sale_as_placed(
-    order: JsonAccess, quantities: dict[str, int], back: Iterable[Sale], amounts: Amounts, settings: ShopifySettings
+    order: JsonAccess,
+    quantities: dict[str, int],
+    back: Iterable[Sale],
+    amounts: AmountReader,
+    settings: ShopifySettings,
 ) -> Sale:
     items = _sold_items(order, quantities, amounts, settings)
     charges: dict[ChargeKind, Decimal] = {
-        "discount": _checked_discount_from_subtotal(order, quantities, amounts, items, "/subtotalPriceSet"),
+        "discount": _discount_from_subtotal_or_error(order, quantities, amounts, items, "/subtotalPriceSet"),
         "shipping": amounts.read_amount(order, "/totalShippingPriceSet"),
         "tax": _added_tax(order, amounts, "/totalTaxSet"),
         "tip": _tip_without_line(order, amounts),
@@ -151,7 +162,9 @@ def _sale_as_placed(
     return sale
 
 
-def sale_for_credit_note(refund: JsonAccess, order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
+def sale_for_credit_note(
+    refund: JsonAccess, order: JsonAccess, amounts: AmountReader, settings: ShopifySettings
+) -> Sale:
     """Return a refund as `sale_of_refund` does, with a charge for returned units that were never paid."""
     sale = sale_of_refund(refund, order, amounts, settings)
     if order.at("/edited", bool) or not _NOTHING < sale.total_minus_items_and_charges <= _unpaid_amount(order, amounts):
@@ -161,7 +174,7 @@ def sale_for_credit_note(refund: JsonAccess, order: JsonAccess, amounts: Amounts
     )
 
 
-def sale_of_refund(refund: JsonAccess, order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
+def sale_of_refund(refund: JsonAccess, order: JsonAccess, amounts: AmountReader, settings: ShopifySettings) -> Sale:
     """Return a refund as a negative sale: returned units minus their discounts, shipping and tax.
 
     An adjustment is the difference between these and what was paid back. As in Shopify's REST API, it is positive for
@@ -171,7 +184,7 @@ def sale_of_refund(refund: JsonAccess, order: JsonAccess, amounts: Amounts, sett
         name: _list_or_error_if_cut(refund, name)
         for name in ("refundLineItems", "refundShippingLines", "orderAdjustments")
     }
-    check_transactions_have_status(refund)
+    raise_if_transaction_lacks_status(refund)
     lines, shipping, adjustments = lists.values()
     items = tuple(
         SoldItem(
@@ -196,7 +209,7 @@ def sale_of_refund(refund: JsonAccess, order: JsonAccess, amounts: Amounts, sett
     return Sale(amounts.currency, items, total, charges)
 
 
-def _only_removes_unpaid_units(refund: JsonAccess, amounts: Amounts) -> bool:
+def _is_removal_of_unpaid_units(refund: JsonAccess, amounts: AmountReader) -> bool:
     """Return whether *refund* only removes unpaid units with a value.
 
     If paid units are returned and the merchant keeps all of the money, the refund has an adjustment. If the money has
@@ -223,14 +236,14 @@ def product_of_line(line: JsonAccess, settings: ShopifySettings) -> Reference | 
 
 
 def _sold_items(
-    order: JsonAccess, quantities: dict[str, int], amounts: Amounts, settings: ShopifySettings
+    order: JsonAccess, quantities: dict[str, int], amounts: AmountReader, settings: ShopifySettings
 ) -> tuple[SoldItem, ...]:
     return tuple(
         _sold_item(line, quantities[line.at("/id", str)], amounts, settings) for line in order.each("/lineItems")
     )
 
 
-def _sold_item(line: JsonAccess, units: int, amounts: Amounts, settings: ShopifySettings) -> SoldItem:
+def _sold_item(line: JsonAccess, units: int, amounts: AmountReader, settings: ShopifySettings) -> SoldItem:
     quantity, price = Decimal(units), amounts.read_amount(line, "/originalUnitPriceSet")
     return SoldItem(product_of_line(line, settings), quantity, quantity * price, _charge_kind_without_product(line))
 
@@ -244,7 +257,7 @@ def _is_tip(line: JsonAccess) -> bool:
     return line.at("/name", str) == _TIP and line.at("/variant", dict, default=None) is None
 
 
-def _tip_without_line(order: JsonAccess, amounts: Amounts) -> Decimal:
+def _tip_without_line(order: JsonAccess, amounts: AmountReader) -> Decimal:
     lines = [line for line in order.each("/lineItems") if _is_tip(line)]
     in_lines = sum(line.at("/quantity", int) * amounts.read_amount(line, "/originalUnitPriceSet") for line in lines)
     return max(amounts.read_amount(order, "/totalTipReceivedSet") - in_lines, _NOTHING)
@@ -254,13 +267,13 @@ def _sum_of_items(items: Iterable[SoldItem]) -> Decimal:
     return sum((item.amount for item in items), _NOTHING)
 
 
-def _added_tax(order: JsonAccess, amounts: Amounts, pointer: str) -> Decimal:
+def _added_tax(order: JsonAccess, amounts: AmountReader, pointer: str) -> Decimal:
     """Return the tax that is added to the prices; zero if they include it."""
     return _NOTHING if order.at("/taxesIncluded", bool) else amounts.read_amount(order, pointer)
 
 
-def _checked_discount_from_subtotal(
-    order: JsonAccess, quantities: dict[str, int], amounts: Amounts, items: tuple[SoldItem, ...], pointer: str
+def _discount_from_subtotal_or_error(
+    order: JsonAccess, quantities: dict[str, int], amounts: AmountReader, items: tuple[SoldItem, ...], pointer: str
 ) -> Decimal:
     """Return the discount that the subtotal means, which may be without tips, after a comparison with those of lines.
 

@@ -58,10 +58,10 @@ def missing_target_scopes_with_purposes(scopes: frozenset[str]) -> Iterator[tupl
             yield alternatives[0], purpose
 
 
-def hides_orders(settings: ShopifySettings, scopes: frozenset[str], now: datetime) -> bool:
-    return not sees_all_orders(scopes) and (settings.first is None or settings.first <= now - ORDERS_SEEN)
+def are_old_orders_hidden(settings: ShopifySettings, scopes: frozenset[str], now: datetime) -> bool:
+    return not can_see_all_orders(scopes) and (settings.first is None or settings.first <= now - ORDERS_SEEN)
 
 
-def sees_all_orders(scopes: frozenset[str]) -> bool:
+def can_see_all_orders(scopes: frozenset[str]) -> bool:
     """Return whether an order that is not shown does not exist. Without the scope, it may only be old."""
     return "read_all_orders" in scopes

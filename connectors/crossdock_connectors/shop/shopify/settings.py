@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -9,18 +10,49 @@ import httpx
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import SecretRef
-from crossdock.sources import Api, ConfigPath, HeaderAuth, RateLimit
+from crossdock.sources import Api, AuthorizationCodeAuth, ClientCredentialsAuth, ConfigPath, HeaderAuth, RateLimit
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.values.web_address_checks import check_https_or_loopback_address
 from crossdock_connectors.shop.settings import ShopSettings
-from crossdock_connectors.shop.shopify.credentials import (
-    AUTHORIZE_PATH,
-    HEADER,
-    TOKEN_PATH,
-    ShopifyAuthorization,
-    ShopifyClientCredentials,
-)
 from crossdock_connectors.shop.shopify.queries import VERSION
+
+TOKEN_HEADER = "X-Shopify-Access-Token"
+AUTHORIZE_PATH, TOKEN_PATH = "/admin/oauth/authorize", "/admin/oauth/access_token"
+_REFUSALS: Mapping[str, str] = {
+    "app_not_installed": "the app is not installed in this shop: release a version with the scopes that it needs, and"
+    " install it from the Dev Dashboard",
+    "shop_not_permitted": "the app and the shop belong to different organizations, and Shopify gives client credentials"
+    " only within one: create the app in the shop's own organization",
+    "application_cannot_be_found": "Shopify knows no app with this client_id",
+    "invalid_client": "the client_id or the client_secret is wrong, or the secret was replaced in the Dev Dashboard",
+}
+_CODE = re.compile(rf"\b({'|'.join(_REFUSALS)})\b")
+
+
+def reason_for_refused_token(response: httpx.Response) -> str:
+    """Return why Shopify granted no token. It says so in JSON, or in a page that begins with ``Oauth error CODE``."""
+    found = _CODE.search(response.text)
+    return _REFUSALS[found[1]] if found else ""
+
+
+class ShopifyClientCredentials(ClientCredentialsAuth):
+    """Client credentials of an app of the shop's own organization. Its tokens live for a day."""
+
+    header, scheme = TOKEN_HEADER, ""
+
+    def refused(self, response: httpx.Response) -> str:
+        return reason_for_refused_token(response)
+
+
+class ShopifyAuthorization(AuthorizationCodeAuth):
+    """Access that a merchant gives to an app of another organization. Its tokens live for an hour."""
+
+    header, scheme = TOKEN_HEADER, ""
+    forgives_reuse = True  # a refresh token works until its successor is used
+
+    def refused(self, response: httpx.Response) -> str:
+        return reason_for_refused_token(response)
+
 
 RATE = RateLimit(per_minute=1_200, burst=40)
 """Shopify limits the cost of queries and not their number; this bounds the requests beside that."""
@@ -73,7 +105,7 @@ class ShopifySettings(ShopSettings):
     """The hosts from which results of bulk operations are downloaded, besides the shop's own."""
 
     @model_validator(mode="after")
-    def _check_one_credential(self) -> Self:
+    def _raise_unless_one_credential(self) -> Self:
         if self.token is not None:
             if self.client_id or self.client_secret or self.app == "public":
                 raise finding_about_key(("token",), "cannot be used with client_id and client_secret")
@@ -86,7 +118,7 @@ class ShopifySettings(ShopSettings):
     def credential(self) -> httpx.Auth:
         if self.client_id is None or self.client_secret is None:
             assert self.token is not None
-            return HeaderAuth(HEADER, self.token)
+            return HeaderAuth(TOKEN_HEADER, self.token)
         token_url = f"{self.base_url}{TOKEN_PATH}"
         if self.app == "own":
             return ShopifyClientCredentials(token_url, self.client_id, self.client_secret, client_auth="post")

@@ -21,40 +21,36 @@ from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import with_added_members
 from crossdock_connectors.shop.lists_read_once import Pages, StoredList, yield_checkpoint_if_cursor_given
-from crossdock_connectors.shop.shop_ids_read_from_keys import order_ids_in_guest_keys, shop_ids_in_keys
+from crossdock_connectors.shop.record_values_and_keys import order_ids_in_guest_keys, shop_ids_in_keys
 from crossdock_connectors.shop.shopify import (
-    bulk_list_reading,
-    changes_read_once,
-    deleted_and_existing_records,
+    bulk_operations,
+    changed_and_deleted_records,
     mapping,
     queries,
     records_by_id,
 )
-from crossdock_connectors.shop.shopify.cut_lists import (
+from crossdock_connectors.shop.shopify.queries import REFUNDS
+from crossdock_connectors.shop.shopify.requests_and_complete_lists import (
+    ShopifyContext,
     complete_cut_order_lists,
     complete_lists_of_refund,
-    refund_ids,
-    with_found_refunds,
-)
-from crossdock_connectors.shop.shopify.pages import (
-    ShopifyContext,
     complete_undeleted_records,
-    record_pages,
+    pages_of_changed_records,
+    refund_ids,
     request_existing_ids,
     request_existing_nodes,
     request_pages,
-    shop_answer,
+    shop_facts_requested_once,
+    with_found_refunds,
 )
-from crossdock_connectors.shop.shopify.queries import REFUNDS
 from crossdock_connectors.shop.shopify.rows_for_mapping import (
-    ShopifyRows,
+    ShopifyRowBuilder,
     number_in_gid_or_none,
     with_gid_number_as_key,
 )
-from crossdock_connectors.shop.shopify.scopes import granted_scopes, hides_orders, sees_all_orders
+from crossdock_connectors.shop.shopify.scopes import are_old_orders_hidden, can_see_all_orders, granted_scopes
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
-from crossdock_connectors.shop.streams import CREDIT_NOTE, Read, ShopReader
-from crossdock_connectors.shop.warning_of_repeated_skus import RepeatedSkus
+from crossdock_connectors.shop.streams import CREDIT_NOTE, Read, RepeatedSkuWarner, ShopReader
 
 _IDS = 250  # in a page
 
@@ -65,13 +61,13 @@ class ShopifyReader(ShopReader[ShopifySettings]):
 
     def __init__(self, settings: ShopifySettings) -> None:
         super().__init__(settings)
-        self.rows = ShopifyRows(settings)
+        self.rows = ShopifyRowBuilder(settings)
 
     # ---- reading
 
     def products(self, ctx: ShopifyContext, since: str | None) -> Read:
-        currency, skus = shop_currency(ctx), RepeatedSkus(ctx) if self.settings.product_key == "sku" else None
-        feed = changes_read_once.stored_changed_records(ctx, queries.PRODUCTS, since)
+        currency, skus = shop_currency(ctx), RepeatedSkuWarner(ctx) if self.settings.product_key == "sku" else None
+        feed = changed_and_deleted_records.stored_changed_records(ctx, queries.PRODUCTS, since)
         for records, source in feed.pages():
             rows = [row for record in records for row in self.rows.variant_rows_of_product(record)]
             if skus is not None:
@@ -82,19 +78,19 @@ class ShopifyReader(ShopReader[ShopifySettings]):
     def customers(self, ctx: ShopifyContext, since: str | None) -> Read:
         of_accounts, of_orders = split_account_and_order_cursors(since)
         orders = self._stored_changed_orders(ctx, of_orders)
-        feed = changes_read_once.stored_changed_records(ctx, queries.CUSTOMERS, of_accounts)
+        feed = changed_and_deleted_records.stored_changed_records(ctx, queries.CUSTOMERS, of_accounts)
         for records, source in feed.pages():
             yield RawBatch.json([with_gid_number_as_key(record) for record in records], source=source)
         for records, source in orders.pages():
             yield RawBatch.json(self.rows.guest_rows(records), source=source)
-        yield from deleted_and_existing_records.deleted_records(ctx, of_accounts, "CUSTOMER")
+        yield from changed_and_deleted_records.batches_of_deleted_keys(ctx, of_accounts, "CUSTOMER")
         yield from yield_checkpoint_if_cursor_given(join_account_and_order_cursors(feed.cursor, orders.cursor, since))
 
     def orders(self, ctx: ShopifyContext, since: str | None) -> Read:
         feed = self._stored_changed_orders(ctx, since)
         for records, source in feed.pages():
             yield RawBatch.json([with_gid_number_as_key(record) for record in records], source=source)
-        yield from deleted_and_existing_records.deleted_records(ctx, since, "ORDER")
+        yield from changed_and_deleted_records.batches_of_deleted_keys(ctx, since, "ORDER")
         yield from yield_checkpoint_if_cursor_given(feed.cursor)
 
     def invoices(self, ctx: ShopifyContext, since: str | None) -> Read:
@@ -106,19 +102,19 @@ class ShopifyReader(ShopReader[ShopifySettings]):
     def _stored_changed_orders(self, ctx: ShopifyContext, since: str | None) -> StoredList:
         if since is None:
             ctx.shared("shopify.order_age", lambda: _warn_of_hidden_orders(ctx))
-        return changes_read_once.stored_changed_records(
+        return changed_and_deleted_records.stored_changed_records(
             ctx,
             queries.ORDERS,
             since,
             more=lambda: self._orders_of_surviving_merged_customers(ctx, since),
-            complete=complete_refunds_of_orders,
+            complete=orders_with_complete_refunds,
         )
 
     def _orders_of_surviving_merged_customers(self, ctx: ShopifyContext, since: str | None) -> Pages:
         """Yield the orders of customers into which others were merged: the shop does not count them as changed."""
-        if "CUSTOMER" not in deleted_and_existing_records.deleted_ids_by_kind(ctx, since):
+        if "CUSTOMER" not in changed_and_deleted_records.deleted_ids_by_kind(ctx, since):
             return
-        for customers, _ in changes_read_once.stored_changed_records(ctx, queries.CUSTOMERS, since).pages():
+        for customers, _ in changed_and_deleted_records.stored_changed_records(ctx, queries.CUSTOMERS, since).pages():
             for customer in customers:
                 for page in request_pages(
                     ctx,
@@ -146,9 +142,9 @@ class ShopifyReader(ShopReader[ShopifySettings]):
 
     def stock(self, ctx: ShopifyContext) -> Iterator[RawBatch]:
         if self.settings.bulk:
-            pages = bulk_list_reading.run_or_reuse_bulk_operation(ctx, queries.STOCK, reuse=False).pages
+            pages = bulk_operations.read_list_by_bulk_operation(ctx, queries.STOCK, reuse=False).pages
         else:
-            pages = record_pages(ctx, queries.STOCK)
+            pages = pages_of_changed_records(ctx, queries.STOCK)
         yield from self._stock_batches(pages)
 
     def _stock_batches(self, pages: Pages) -> Iterator[RawBatch]:
@@ -158,7 +154,7 @@ class ShopifyReader(ShopReader[ShopifySettings]):
             yield RawBatch.json(rows, source=source)
 
     def batches_of_all_product_keys(self, ctx: ShopifyContext) -> Iterator[RawBatch]:
-        yield from deleted_and_existing_records.batches_of_existing_keys(
+        yield from changed_and_deleted_records.batches_of_existing_keys(
             ctx, "productVariants", "id sku", self.rows.product_key
         )
 
@@ -189,16 +185,16 @@ class ShopifyReader(ShopReader[ShopifySettings]):
         for orders, source, missing in records_by_id.request_records_and_missing_ids(
             ctx, queries.ORDERS, shop_ids_in_keys(keys)
         ):
-            gone = missing if missing and sees_all_orders(granted_scopes(shop_answer(ctx))) else []
+            gone = missing if missing and can_see_all_orders(granted_scopes(shop_facts_requested_once(ctx))) else []
             yield RawBatch.json(
-                map(with_gid_number_as_key, complete_refunds_of_orders(ctx, orders)), source=source, deleted=gone
+                map(with_gid_number_as_key, orders_with_complete_refunds(ctx, orders)), source=source, deleted=gone
             )
 
     def invoices_with_keys(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         refunds = shop_ids_in_keys(keys, f"{CREDIT_NOTE}-")
         wanted = dict.fromkeys([*shop_ids_in_keys(keys), *records_by_id.order_ids_of_refunds(ctx, refunds)])
         for orders, source, _ in records_by_id.request_records_and_missing_ids(ctx, queries.ORDERS, list(wanted)):
-            yield RawBatch.json(self.rows.invoice_rows(complete_refunds_of_orders(ctx, orders)), source=source)
+            yield RawBatch.json(self.rows.invoice_rows(orders_with_complete_refunds(ctx, orders)), source=source)
 
     def stock_with_keys(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         items = shop_ids_in_keys([key.partition("-")[0] for key in keys])
@@ -249,7 +245,7 @@ def join_account_and_order_cursors(accounts: str | None, orders: str | None, sin
 
 
 def shop_currency(ctx: ShopifyContext) -> str:
-    shop = shop_answer(ctx)
+    shop = shop_facts_requested_once(ctx)
     found = shop.at("/data/shop/currencyCode")
     if not isinstance(found, str):
         raise RefusedError("does not tell the currency of the shop", where=shop.address, code="answer_misplaced")
@@ -257,7 +253,7 @@ def shop_currency(ctx: ShopifyContext) -> str:
 
 
 def _warn_of_hidden_orders(ctx: ShopifyContext) -> None:
-    if hides_orders(ctx.settings, granted_scopes(shop_answer(ctx)), ctx.run.clock.now()):
+    if are_old_orders_hidden(ctx.settings, granted_scopes(shop_facts_requested_once(ctx)), ctx.run.clock.now()):
         text = "the token lacks the scope read_all_orders: orders older than 60 days are not seen"
         ctx.run.warn(ctx.connection, text, code="scopes_missing")
 
@@ -265,7 +261,7 @@ def _warn_of_hidden_orders(ctx: ShopifyContext) -> None:
 _AT_A_TIME = 10  # a query may cost at most 1,000 points
 
 
-def complete_refunds_of_orders(ctx: ShopifyContext, orders: list[Any]) -> list[Any]:
+def orders_with_complete_refunds(ctx: ShopifyContext, orders: list[Any]) -> list[Any]:
     orders = [complete_cut_order_lists(ctx, order) for order in orders]
     ids = [gid for order in orders for gid in refund_ids(order)]
     nodes = request_existing_nodes(ctx, REFUNDS, ids, _AT_A_TIME)

@@ -26,8 +26,8 @@ from crossdock.targets import (
 )
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.shop.shopify import fulfillment_creation, stock_updates, target_answers
-from crossdock_connectors.shop.shopify.pages import number_in_gid_or_empty
+from crossdock_connectors.shop.shopify import fulfillment_writes_and_look_ups, stock_writes_and_look_ups, target_answers
+from crossdock_connectors.shop.shopify.requests_and_complete_lists import number_in_gid_or_empty
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 from crossdock_connectors.shop.written_back_record_models import Fulfillment, StockLevel, split_key_in_two
 from crossdock_connectors.unreadable_record_parts import unreadable_look_up_outcome
@@ -82,14 +82,15 @@ class ShopifyTarget(ApiTarget):
     def create_from(self, resource: str, payload: dict[str, Any], held: dict[str, Any]) -> Request:
         assert resource == "fulfillments"  # stock is never absent
         return self._graphql_request(
-            fulfillment_creation.CREATE, fulfillment=fulfillment_creation.create_input(payload, held)
+            fulfillment_writes_and_look_ups.CREATE,
+            fulfillment=fulfillment_writes_and_look_ups.fulfillment_input(payload, held),
         )
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:  # noqa: ARG002
         quantity = int(update.after["quantity"])
         return self._graphql_request(
-            stock_updates.SET,
-            input=stock_updates.set_quantity_input(target_id, quantity, update.before, self._quantity),
+            stock_writes_and_look_ups.SET,
+            input=stock_writes_and_look_ups.set_quantity_input(target_id, quantity, update.before, self._quantity),
         )
 
     def with_key(self, resource: str, request: Request, idempotency_key: str) -> Request:
@@ -110,15 +111,21 @@ class ShopifyTarget(ApiTarget):
     def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
         if resource == "stock" and target_id is not None:
             item, _, location = target_id.partition("-")
-            gids = {"item": stock_updates.item_gid(item), "location": stock_updates.location_gid(location)}
-            return self._graphql_request(stock_updates.LOOK_UP_ITEM, **gids)
+            gids = {
+                "item": stock_writes_and_look_ups.item_gid(item),
+                "location": stock_writes_and_look_ups.location_gid(location),
+            }
+            return self._graphql_request(stock_writes_and_look_ups.LOOK_UP_ITEM, **gids)
         if "|" not in (name or ""):  # the name of no record, by which the engine tests look-ups
             return self._graphql_request(_PING)
         first, second = split_key_in_two(name or "", _OF_STOCK)
         if resource == "stock":
-            found, location = stock_updates.sku_search(first), stock_updates.location_gid(self._location_id(second))
-            return self._graphql_request(stock_updates.LOOK_UP_SKU, found=found, location=location)
-        return self._graphql_request(fulfillment_creation.LOOK_UP, id=f"gid://shopify/Order/{first}")
+            found, location = (
+                stock_writes_and_look_ups.sku_search(first),
+                stock_writes_and_look_ups.location_gid(self._location_id(second)),
+            )
+            return self._graphql_request(stock_writes_and_look_ups.LOOK_UP_SKU, found=found, location=location)
+        return self._graphql_request(fulfillment_writes_and_look_ups.LOOK_UP, id=f"gid://shopify/Order/{first}")
 
     def _location_id(self, named: str) -> str:
         return self._location_ids.get(named, named)
@@ -140,7 +147,9 @@ class ShopifyTarget(ApiTarget):
         payload = at_path(body_of(answer), f"data.{mutation}")
         if refused := target_answers.outcome_of_user_errors(payload):
             return (
-                fulfillment_creation.changed_outcome_if_units_taken(refused) if resource == "fulfillments" else refused
+                fulfillment_writes_and_look_ups.changed_outcome_if_units_taken(refused)
+                if resource == "fulfillments"
+                else refused
             )
         if resource == "stock":
             return Outcome("delivered", status=200, target_id=expected.target_id)
@@ -157,22 +166,22 @@ class ShopifyTarget(ApiTarget):
         if failed is not None:
             return replace(failed, kind="unavailable") if failed.kind == "in_doubt" else failed
         try:
-            return self._found(resource, body_of(answer), expected)
+            return self._outcome_of_look_up(resource, body_of(answer), expected)
         except RecordError as error:
             return unreadable_look_up_outcome(error)
 
-    def _found(self, resource: str, body: Any, expected: ExpectedRecord) -> Outcome:
+    def _outcome_of_look_up(self, resource: str, body: Any, expected: ExpectedRecord) -> Outcome:
         if resource == "stock" and expected.target_id is not None:
-            return stock_updates.outcome_of_id_look_up(
+            return stock_writes_and_look_ups.outcome_of_id_look_up(
                 at_path(body, "data.inventoryItem"), expected.target_id, self._quantity
             )
         if "|" not in (expected.name or ""):
             return Outcome("absent", status=200)
         first, second = split_key_in_two(expected.name or "", _OF_STOCK)
         if resource == "fulfillments":
-            return fulfillment_creation.outcome_of_order_look_up(at_path(body, "data.order"), first, second)
+            return fulfillment_writes_and_look_ups.outcome_of_order_look_up(at_path(body, "data.order"), first, second)
         found = at_path(body, "data.inventoryItems")
-        return stock_updates.outcome_of_sku_look_up(found, first, self._location_id(second), self._quantity)
+        return stock_writes_and_look_ups.outcome_of_sku_look_up(found, first, self._location_id(second), self._quantity)
 
     def throttled(self, answer: Answer) -> Outcome | None:
         failed = target_answers.outcome_if_answer_lacks_data(answer)

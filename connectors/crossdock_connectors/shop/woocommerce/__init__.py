@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from crossdock import Connector
 from crossdock.mapping.stream_declaration import Reread
-from crossdock_connectors.shop.streams import ShopStream, streams
+from crossdock_connectors.shop.streams import ShopStream, streams_of_shop
 from crossdock_connectors.shop.woocommerce.check import check
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 from crossdock_connectors.shop.woocommerce.shop_reader import WooCommerceReader
@@ -15,7 +15,7 @@ _REREAD = Reread(every="7d")  # its dates of change miss edited items and buyers
 
 
 def _streams(settings: WooCommerceSettings) -> Sequence[ShopStream[WooCommerceSettings]]:
-    made = streams(WooCommerceReader(settings))
+    made = streams_of_shop(WooCommerceReader(settings))
     for stream in made:
         if stream.name in {"customers", "orders", "invoices", "products"}:
             stream.reread = _REREAD

@@ -10,7 +10,7 @@ from crossdock import Finding
 from crossdock.errors import RemoteError, UnauthorizedError
 from crossdock.sources import ApiAnswer
 from crossdock_connectors.shop.lists_read_once import OVERLAP
-from crossdock_connectors.shop.woocommerce.lists import API, MOST, TOTAL, UNFILTERED, WooContext
+from crossdock_connectors.shop.woocommerce.lists_and_records_by_id import API, MOST, TOTAL, UNFILTERED, WooContext
 
 _FAR = {"modified_after": "2999-01-01T00:00:00", "dates_are_gmt": "true"}
 
@@ -34,11 +34,11 @@ def _first_load_duration_finding(page: ApiAnswer, size: int, took_s: float) -> F
         text = f"{page.address} responds without {TOTAL}: a proxy or cache may remove it, and lists cannot be read"
         return Finding(ok=False, text=text, code="answer_misplaced")
     requests = -(-orders // size)
-    needed = f"a first load reads them in about {_duration(requests * took_s)}, with {requests:,} requests"
+    needed = f"a first load reads them in about {_duration_text(requests * took_s)}, with {requests:,} requests"
     return Finding(ok=True, text=f"{page.address} responds; it has {orders:,} orders: {needed}")
 
 
-def _duration(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
 
 
@@ -47,7 +47,7 @@ def _clock_finding(page: ApiAnswer, now: datetime) -> Finding:
         differs_s = abs((parsedate_to_datetime(page.headers.get("date", "")) - now).total_seconds())
     except (TypeError, ValueError):
         return Finding(ok=True, text="the shop does not tell its time")
-    text = f"the clocks of the shop and of this machine differ by {_duration(differs_s)}"
+    text = f"the clocks of the shop and of this machine differ by {_duration_text(differs_s)}"
     if differs_s < OVERLAP.total_seconds() / 2:
         return Finding(ok=True, text=text)
     return Finding(ok=False, text=f"{text}: changes may be missed; set them right", code="clock_differs")

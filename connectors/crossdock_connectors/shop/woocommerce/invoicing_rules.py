@@ -9,7 +9,7 @@ from crossdock import Record, RecordError
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.settings import Invoiced
 from crossdock_connectors.shop.streams import CREDIT_NOTE
-from crossdock_connectors.shop.woocommerce.lists import Item, id_text_or_none
+from crossdock_connectors.shop.woocommerce.lists_and_records_by_id import Item, id_text_or_none
 
 AUTO_DRAFT = "auto-draft"
 """The status of a form for an order that somebody has only opened. ``any`` lists it in some versions."""
@@ -46,7 +46,7 @@ def may_invoice_need_withdrawal(order: Any) -> bool:
     return at_path(order, "status") in _GIVEN_UP
 
 
-def reject_order_with_failed_payment(order: Record, when: Invoiced) -> None:
+def raise_if_payment_failed_after_arrival(order: Record, when: Invoiced) -> None:
     """Reject an order whose payment failed after it had arrived; count one that was cancelled and not paid back."""
     if when != "paid" or _has_paid_back(order.at("/refunds", list, default=())):
         return
@@ -62,7 +62,7 @@ def _has_paid_back(refunds: Any) -> bool:
     return any(isinstance(amount, str) and not _is_zero(amount) for amount in amounts)
 
 
-def rows_of_refunds(order: Any, *, due: bool) -> Iterator[Item]:
+def credit_note_rows_of_order(order: Any, *, due: bool) -> Iterator[Item]:
     """Yield a row for each refund of an order. Unless the order is invoiced (*due*), there is no credit note."""
     refunds = at_path(order, "refunds")
     own = {name: order.get(name) for name in _OF_ORDER} if isinstance(order, dict) else {}

@@ -15,16 +15,16 @@ from crossdock import (
 from crossdock.resources import ShippingAddress
 from crossdock.values.json_access import JsonAccess
 from crossdock_connectors.shop.addresses_and_texts import LONGEST_CODE, LONGEST_DESCRIPTION, AddressFields, TextReader
-from crossdock_connectors.shop.record_values import (
+from crossdock_connectors.shop.record_values_and_keys import (
     customer_reference,
-    mapped_status,
+    platform_status_or_error,
     product_reference,
     rounded_product_price_or_none,
     text_or_none,
 )
 from crossdock_connectors.shop.sale_lines import lines_of_sale
 from crossdock_connectors.shop.woocommerce import sale_amounts
-from crossdock_connectors.shop.woocommerce.invoicing_rules import reject_order_with_failed_payment
+from crossdock_connectors.shop.woocommerce.invoicing_rules import raise_if_payment_failed_after_arrival
 from crossdock_connectors.shop.woocommerce.sale_amounts import AmountReader
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 
@@ -105,7 +105,7 @@ def order(record: Record, settings: WooCommerceSettings) -> OrderDraft:
 
 
 def invoice(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
-    reject_order_with_failed_payment(record, settings.invoices)
+    raise_if_payment_failed_after_arrival(record, settings.invoices)
     amounts = AmountReader.of_order(record, settings)
     of_order = (
         sale_amounts.sale_before_refunds
@@ -146,7 +146,7 @@ def inventory_lot(record: Record, settings: WooCommerceSettings) -> InventoryLot
 
 def _status(record: Record, settings: WooCommerceSettings) -> str:
     """Return the status of an order: one that was paid back as a whole, and never completed, is cancelled."""
-    found = mapped_status(record, "/status", settings.platform_status_by_shop_status)
+    found = platform_status_or_error(record, "/status", settings.platform_status_by_shop_status)
     if record.at("/date_completed_gmt", str, default=None) is not None or not record.each("/refunds"):
         return found
     returned, lines = sale_amounts.returned_units(record), record.each("/line_items")

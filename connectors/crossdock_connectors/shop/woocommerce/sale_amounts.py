@@ -15,7 +15,7 @@ from crossdock import Record, Reference
 from crossdock.values.json_access import JsonAccess
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import objects_in_list, objects_in_optional_list
-from crossdock_connectors.shop.record_values import product_reference, text_or_none
+from crossdock_connectors.shop.record_values_and_keys import product_reference, text_or_none
 from crossdock_connectors.shop.sale_lines import Sale, SoldItem, smallest_currency_unit_or_error
 from crossdock_connectors.shop.settings import ChargeKind
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings

@@ -2,17 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import hmac
+import secrets
+from base64 import b64encode
+from collections.abc import Generator, Mapping
 from typing import Annotated, ClassVar, Literal
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
+import httpx
 from pydantic import Field
 
 from crossdock import SecretRef
 from crossdock.resources import Currency
-from crossdock.sources import Api, BasicAuth
+from crossdock.sources import Api, BasicAuth, TimedAuth
 from crossdock_connectors.shop.settings import ShopSettings
-from crossdock_connectors.shop.woocommerce.oauth_signing import OAuth1Auth
+
+_PREFIX = "oauth_"
+
+
+class OAuth1Auth(TimedAuth):
+    """Signs each request in its query, with its own time and nonce."""
+
+    def __init__(self, key: SecretRef, secret: SecretRef) -> None:
+        self._key, self._secret = key, secret
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        own = [(name, value) for name, value in request.url.params.multi_items() if not name.startswith(_PREFIX)]
+        signed = [
+            *own,
+            (f"{_PREFIX}consumer_key", self._key.reveal()),
+            (f"{_PREFIX}nonce", secrets.token_hex(16)),
+            (f"{_PREFIX}signature_method", "HMAC-SHA256"),
+            (f"{_PREFIX}timestamp", str(int(self.clock.now().timestamp()))),
+        ]
+        made = oauth_signature(request.method, str(request.url.copy_with(query=None)), signed, self._secret.reveal())
+        request.url = request.url.copy_with(params=[*signed, (f"{_PREFIX}signature", made)])
+        yield request
+
+
+def oauth_signature(method: str, address: str, params: list[tuple[str, str]], secret: str) -> str:
+    pairs = "&".join(
+        f"{name}={value}"
+        for name, value in sorted((_percent_encoded(name), _percent_encoded(value)) for name, value in params)
+    )
+    text = "&".join((method, _percent_encoded(address), _percent_encoded(pairs)))
+    return b64encode(hmac.new(f"{_percent_encoded(secret)}&".encode(), text.encode(), hashlib.sha256).digest()).decode()
+
+
+def _percent_encoded(text: str) -> str:
+    return quote(text, safe="~")
+
 
 CurrencyCode = Annotated[str, Field(min_length=1, max_length=20)]
 """A currency as WooCommerce or an extension names it."""

@@ -22,18 +22,16 @@ from crossdock.mapping.incremental_cursors import format_iso_instant_cursor
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import with_added_members
 from crossdock_connectors.shop.lists_read_once import Pages, yield_checkpoint_if_cursor_given
-from crossdock_connectors.shop.record_values import GUEST, guest_key
-from crossdock_connectors.shop.shop_ids_read_from_keys import order_ids_in_guest_keys, shop_ids_in_keys
-from crossdock_connectors.shop.streams import CREDIT_NOTE, WITHDRAWN, Read, ShopReader
-from crossdock_connectors.shop.warning_of_repeated_skus import RepeatedSkus
-from crossdock_connectors.shop.woocommerce import lists, mapping, records_by_id
+from crossdock_connectors.shop.record_values_and_keys import GUEST, guest_key, order_ids_in_guest_keys, shop_ids_in_keys
+from crossdock_connectors.shop.streams import CREDIT_NOTE, WITHDRAWN, Read, RepeatedSkuWarner, ShopReader
+from crossdock_connectors.shop.woocommerce import lists_and_records_by_id, mapping
 from crossdock_connectors.shop.woocommerce.invoicing_rules import (
     AUTO_DRAFT,
+    credit_note_rows_of_order,
     is_invoice_due,
     may_invoice_need_withdrawal,
-    rows_of_refunds,
 )
-from crossdock_connectors.shop.woocommerce.lists import Item, WooContext, id_text_or_none
+from crossdock_connectors.shop.woocommerce.lists_and_records_by_id import Item, WooContext, id_text_or_none
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 from crossdock_connectors.unreadable_record_parts import UnreadParts
 
@@ -49,8 +47,8 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
 
     def products(self, ctx: WooContext, since: str | None) -> Read:
         started, cursor = format_iso_instant_cursor(ctx.run.clock.now()), since
-        skus = RepeatedSkus(ctx) if self.settings.product_key == "sku" else None
-        for records, source in lists.changed_variants(ctx, since):
+        skus = RepeatedSkuWarner(ctx) if self.settings.product_key == "sku" else None
+        for records, source in lists_and_records_by_id.pages_of_changed_variants(ctx, since):
             if skus is not None:
                 skus.warn_of_repeated((self._product_key(record), at_path(record, "id")) for record in records)
             cursor = started if records else cursor
@@ -67,8 +65,8 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
 
     def customers(self, ctx: WooContext, since: str | None) -> Read:
         """Yield accounts, guests, and the buyers whose accounts were deleted: orders keep the ids of those."""
-        orders, accounts = lists.stored_changed_orders(ctx, since), array("Q")
-        for records, source in lists.customers(ctx).pages():
+        orders, accounts = lists_and_records_by_id.stored_changed_orders(ctx, since), array("Q")
+        for records, source in lists_and_records_by_id.stored_customer_accounts(ctx).pages():
             accounts.extend(int(number) for number in map(id_text_or_none, records) if number is not None)
             yield RawBatch.json([_with_id_as_key(record) for record in records], source=source)
         known = _SortedIds(accounts)
@@ -94,7 +92,7 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
             yield {"key": key, "username": "Guest"} if key == GUEST else {"key": key, "billing": order.get("billing")}
 
     def orders(self, ctx: WooContext, since: str | None) -> Read:
-        feed = lists.stored_changed_orders(ctx, since)
+        feed = lists_and_records_by_id.stored_changed_orders(ctx, since)
         for records, source in feed.pages():
             yield RawBatch.json(
                 [with_added_members(_with_id_as_key(record), test=False) for record in records], source=source
@@ -102,7 +100,7 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
         yield from yield_checkpoint_if_cursor_given(feed.cursor)
 
     def invoices(self, ctx: WooContext, since: str | None) -> Read:
-        feed = lists.stored_changed_orders(ctx, since)
+        feed = lists_and_records_by_id.stored_changed_orders(ctx, since)
         for records, source in feed.pages():
             yield RawBatch.json([row for record in records for row in self._invoice_rows(record)], source=source)
         yield from yield_checkpoint_if_cursor_given(feed.cursor)
@@ -112,7 +110,7 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
         withdrawn = not due and may_invoice_need_withdrawal(order)
         yield with_added_members(_with_id_as_key(order), test=False, due=WITHDRAWN if withdrawn else due)
         if self.settings.refunds == "credit_note":
-            yield from rows_of_refunds(order, due=due)
+            yield from credit_note_rows_of_order(order, due=due)
 
     def locations(self, ctx: WooContext) -> Iterator[RawBatch]:  # noqa: ARG002  there is one
         yield RawBatch.json([{"key": mapping.STORE, "mapped": self._is_store_mapped}], source="the shop")
@@ -122,7 +120,7 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
         return not self.settings.locations or mapping.STORE in self.settings.locations
 
     def stock(self, ctx: WooContext) -> Iterator[RawBatch]:
-        for records, source in lists.stored_variants_with_stock_fields(ctx).pages():
+        for records, source in lists_and_records_by_id.stored_variants_with_stock_fields(ctx).pages():
             yield RawBatch.json([self._stock_row(record) for record in records], source=source)
 
     def _stock_row(self, variant: Any) -> Any:
@@ -131,19 +129,19 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
         return with_added_members(_with_id_as_key(variant), counted=counted, mapped=self._is_store_mapped)
 
     def batches_of_all_product_keys(self, ctx: WooContext) -> Iterator[RawBatch]:
-        for records, source in lists.stored_variants_with_stock_fields(ctx).pages():
+        for records, source in lists_and_records_by_id.stored_variants_with_stock_fields(ctx).pages():
             yield RawBatch.json([{"key": self._product_key(record)} for record in records], source=source)
 
     def batches_of_all_customer_keys(self, ctx: WooContext) -> Iterator[RawBatch]:
-        for records, source in lists.customers(ctx).pages():
+        for records, source in lists_and_records_by_id.stored_customer_accounts(ctx).pages():
             yield RawBatch.json([{"key": id_text_or_none(record)} for record in records], source=source)
-        for records, source in lists.stored_orders_with_key_members(ctx).pages():
+        for records, source in lists_and_records_by_id.stored_orders_with_key_members(ctx).pages():
             yield RawBatch.json([{"key": guest["key"]} for guest in self._guest_rows(records)], source=source)
             buyers = filter(None, map(_account_id_of_order, records))
             yield RawBatch.json([{"key": str(number)} for number in buyers], source=source)
 
     def batches_of_all_order_keys(self, ctx: WooContext) -> Iterator[RawBatch]:
-        for records, source in lists.stored_orders_with_key_members(ctx).pages():
+        for records, source in lists_and_records_by_id.stored_orders_with_key_members(ctx).pages():
             yield RawBatch.json([{"key": id_text_or_none(record)} for record in records], source=source)
 
     # ---- fetching
@@ -151,19 +149,19 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
     def products_with_keys(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         by_sku = self.settings.product_key == "sku"
         ids = (
-            records_by_id.product_ids_of_skus(ctx, keys)
+            lists_and_records_by_id.product_ids_of_skus(ctx, keys)
             if by_sku
-            else records_by_id.product_ids_of_variants(ctx, shop_ids_in_keys(keys))
+            else lists_and_records_by_id.product_ids_of_variants(ctx, shop_ids_in_keys(keys))
         )
-        for records, source in records_by_id.variants_of_products(ctx, ids):
+        for records, source in lists_and_records_by_id.variants_of_products(ctx, ids):
             yield RawBatch.json(
                 [with_added_members(record, key=self._product_key(record)) for record in records], source=source
             )
 
     def customers_with_keys(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
-        for records, source in records_by_id.customers(ctx, shop_ids_in_keys(keys)):
+        for records, source in lists_and_records_by_id.customers_with_ids(ctx, shop_ids_in_keys(keys)):
             yield RawBatch.json(map(_with_id_as_key, records), source=source)
-        for orders, source in records_by_id.orders(ctx, order_ids_in_guest_keys(keys)):
+        for orders, source in lists_and_records_by_id.orders_with_ids(ctx, order_ids_in_guest_keys(keys)):
             yield RawBatch.json(self._guest_rows(orders), source=source)
 
     def orders_with_keys(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
@@ -174,19 +172,19 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
 
     def invoices_with_keys(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         refunds = shop_ids_in_keys(keys, f"{CREDIT_NOTE}-")
-        wanted = dict.fromkeys([*shop_ids_in_keys(keys), *records_by_id.order_ids_of_refunds(ctx, refunds)])
+        wanted = dict.fromkeys([*shop_ids_in_keys(keys), *lists_and_records_by_id.order_ids_of_refunds(ctx, refunds)])
         for records, source in self._orders_with_refunds_by_id(ctx, list(wanted)):
             yield RawBatch.json([row for record in records for row in self._invoice_rows(record)], source=source)
 
     def _orders_with_refunds_by_id(self, ctx: WooContext, ids: Sequence[str]) -> Pages:
         unread = UnreadParts()
-        for records, source in records_by_id.orders(ctx, ids):
-            yield [lists.read_refunds_into_order(ctx, order, unread) for order in records], source
+        for records, source in lists_and_records_by_id.orders_with_ids(ctx, ids):
+            yield [lists_and_records_by_id.read_refunds_into_order(ctx, order, unread) for order in records], source
         unread.raise_first_doubt()
 
     def stock_with_keys(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
-        for records, source in records_by_id.variants_with_stock(
-            ctx, records_by_id.product_ids_of_variants(ctx, shop_ids_in_keys(keys))
+        for records, source in lists_and_records_by_id.variants_with_stock(
+            ctx, lists_and_records_by_id.product_ids_of_variants(ctx, shop_ids_in_keys(keys))
         ):
             yield RawBatch.json(map(self._stock_row, records), source=source)
 

@@ -25,8 +25,8 @@ from crossdock.targets import (
     key_parts_of,
 )
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.shop.woocommerce import parcel_writes_and_look_ups, stock_look_ups
-from crossdock_connectors.shop.woocommerce.lists import API
+from crossdock_connectors.shop.woocommerce import parcel_writes_and_look_ups, stock_writes_and_look_ups
+from crossdock_connectors.shop.woocommerce.lists_and_records_by_id import API
 from crossdock_connectors.shop.written_back_record_models import StockLevel
 from crossdock_connectors.unreadable_record_parts import unreadable_look_up_outcome
 
@@ -83,7 +83,7 @@ class WooCommerceTarget(ApiTarget):
                 if len(parts) != 1 or not parts[0].isdecimal():
                     raise RecordError("invalid_draft", "the key must be the id of the shop's order")
             case _:
-                stock_look_ups.check_sku_without_comma(parts)
+                stock_writes_and_look_ups.raise_if_sku_cannot_be_looked_up(parts)
 
     def name_of(self, resource: str, namespace: str, key: str) -> str:  # noqa: ARG002
         return key
@@ -110,7 +110,7 @@ class WooCommerceTarget(ApiTarget):
         if resource == "order_status":
             return Request.json("PUT", _order_path(target_id), update.changes)
         delta = int(update.after["quantity"]) - int(update.before["quantity"])
-        return Request.json("PUT", stock_look_ups.stock_path(target_id), {"inventory_delta": delta})
+        return Request.json("PUT", stock_writes_and_look_ups.stock_path(target_id), {"inventory_delta": delta})
 
     def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
         match resource:
@@ -131,8 +131,8 @@ class WooCommerceTarget(ApiTarget):
                     return self.ping(resource)
                 return Request("GET", _order_path(target_id or order))
         if target_id is not None:
-            return Request("GET", stock_look_ups.stock_path(target_id))
-        asked = {"sku": key_parts_of(name or "")[0], "status": "any", "_fields": stock_look_ups.FIELDS}
+            return Request("GET", stock_writes_and_look_ups.stock_path(target_id))
+        asked = {"sku": key_parts_of(name or "")[0], "status": "any", "_fields": stock_writes_and_look_ups.FIELDS}
         return Request("GET", f"{API}/products?{urlencode(asked)}")
 
     def ping(self, resource: str) -> Request:  # noqa: ARG002
@@ -179,8 +179,8 @@ def _outcome_of_look_up(resource: str, body: Any, expected: ExpectedRecord) -> O
         case "order_status":
             return _outcome_of_status_look_up(body, expected.target_id or expected.name)
     if expected.target_id is not None:
-        return stock_look_ups.outcome_of_id_look_up(body, expected.target_id)
-    return stock_look_ups.outcome_of_sku_look_up(body, key_parts_of(expected.name or "")[0])
+        return stock_writes_and_look_ups.outcome_of_id_look_up(body, expected.target_id)
+    return stock_writes_and_look_ups.outcome_of_sku_look_up(body, key_parts_of(expected.name or "")[0])
 
 
 def _order_path(order: str) -> str:
@@ -189,7 +189,7 @@ def _order_path(order: str) -> str:
 
 def _missing_record_outcome(answer: Answer) -> Outcome | None:
     """Return the rejection of a record that the shop does not have. Other answers of 404 concern all records."""
-    if answer.status in {400, 404} and error_code_of(answer).endswith("_invalid_id"):
+    if answer.status in {400, 404} and error_code_in_answer(answer).endswith("_invalid_id"):
         return Outcome("rejected", "the shop has no such order or product", 200, reason="missing")
     return None
 
@@ -220,6 +220,6 @@ def _outcome_of_status_look_up(body: Any, order: str | None) -> Outcome:
     return Outcome("found", status=200, target_id=order, held={"status": body["status"]})
 
 
-def error_code_of(answer: Answer) -> str:
+def error_code_in_answer(answer: Answer) -> str:
     found = at_path(body_of(answer), "code")
     return found if isinstance(found, str) else ""

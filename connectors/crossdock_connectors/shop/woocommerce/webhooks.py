@@ -10,11 +10,57 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import Any
 
-from crossdock.webhooks import Hint, Webhook, Webhooks
+from crossdock import SecretRef
+from crossdock.sources import NotFoundError
+from crossdock.values.json_paths import at_path
+from crossdock.webhooks import Hint, Subscription, SubscriptionApi, Webhook, Webhooks, created_once, read_subscription
 from crossdock_connectors.shop.webhooks import body_signature_scheme, guest_hint, order_and_invoice_hints
+from crossdock_connectors.shop.woocommerce.lists_and_records_by_id import API, WooContext, request_list_pages
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
-from crossdock_connectors.shop.woocommerce.subscriptions import WooCommerceSubscriptions
+
+
+class WooCommerceSubscriptions(SubscriptionApi[WooCommerceSettings]):
+    """Webhooks of the shop, whichever user created them. *secret* signs those of new subscriptions."""
+
+    def __init__(self, secret: SecretRef) -> None:
+        self._secret = secret
+
+    def listed(self, ctx: WooContext) -> Iterator[Subscription]:
+        seen = set[str]()  # pages overlap
+        for webhooks, source in request_list_pages(ctx, "webhooks", status="all"):
+            for found in (_parse_webhook_subscription(webhook, source) for webhook in webhooks):
+                if found.id not in seen:
+                    seen.add(found.id)
+                    yield found
+
+    def create(self, ctx: WooContext, topic: str, address: str) -> Subscription:
+        def send() -> Subscription:
+            body = {
+                "name": f"crossdock: {topic}",
+                "topic": topic,
+                "delivery_url": address,
+                "secret": self._secret.reveal(),
+                "status": "active",
+            }
+            answer = ctx.api.post(f"{API}/webhooks", json=body)
+            return _parse_webhook_subscription(answer.body, answer.address)
+
+        return created_once(self, ctx, topic, address, send, secret_is_known=True)
+
+    def remove(self, ctx: WooContext, subscription: Subscription) -> None:
+        try:
+            ctx.api.request("DELETE", f"{API}/webhooks/{subscription.id}", params={"force": "true"})
+        except NotFoundError:
+            return  # it is removed already
+
+
+def _parse_webhook_subscription(webhook: Any, source: str) -> Subscription:
+    """Parse a webhook. ``paused`` by the merchant and ``disabled`` after failures in a row are both not active."""
+    active = at_path(webhook, "status") == "active"
+    return read_subscription(webhook, source, topic="topic", address="delivery_url", active=active)
+
 
 SCHEME = body_signature_scheme("X-WC-Webhook-Signature")
 PING = re.compile(rb"webhook_id=[0-9]{1,20}")
@@ -27,7 +73,7 @@ def webhook_declaration(settings: WooCommerceSettings) -> Webhooks[WooCommerceSe
     return Webhooks(
         [SCHEME],
         settings.webhooks.secrets,
-        partial(hints, settings),
+        partial(hints_of_webhook, settings),
         topic_headers=("X-WC-Webhook-Topic",),
         topics=tuple(_OF_TOPIC),
         ping=PING,
@@ -35,7 +81,7 @@ def webhook_declaration(settings: WooCommerceSettings) -> Webhooks[WooCommerceSe
     )
 
 
-def hints(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:
+def hints_of_webhook(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:
     if webhook.topic in _OF_TOPIC:
         yield from _OF_TOPIC[webhook.topic](settings, webhook)
 

@@ -17,11 +17,11 @@ from crossdock_connectors.json_record_members import objects_in_list
 from crossdock_connectors.threepl.amazon_mcf.repeated_skus import OTHERS
 from crossdock_connectors.threepl.record_values import (
     ProductSkus,
-    distinct_parcels,
-    mapped_status,
-    non_negative_units,
+    distinct_parcels_or_none,
+    non_negative_units_or_error,
     normalized_status,
     our_status_by_normalized_status,
+    platform_status_or_error,
 )
 from crossdock_connectors.unreadable_record_parts import check_part_was_read
 
@@ -76,25 +76,28 @@ def inventory_lot(
 
 def _units_of_all_rows(record: Record, pointer: str) -> Decimal:
     others = record.each(_OTHERS, default=())
-    units = [non_negative_units(record, pointer), *(non_negative_units(each, pointer) for each in others)]
+    units = [
+        non_negative_units_or_error(record, pointer),
+        *(non_negative_units_or_error(each, pointer) for each in others),
+    ]
     if len(units) > 1:
         record.count("rows of one SKU added up")
     return exact_sum(units)
 
 
-def order_progress(record: Record, statuses: Mapping[str, str]) -> dict[str, Any]:
+def status_and_parcels_of_order(record: Record, statuses: Mapping[str, str]) -> dict[str, Any]:
     """Return status and parcels of an order, which may be sent in several shipments of several packages.
 
     Amazon's tutorial also calls an order complete of which units were unfulfillable: it was shipped short.
     """
     check_part_was_read(record, _SHIPMENTS)
-    status = mapped_status(record, _STATUS, statuses)
+    status = platform_status_or_error(record, _STATUS, statuses)
     if normalized_status(record.at(_STATUS, str)) == _COMPLETE and _has_cancelled_or_unfulfillable_units(record):
         status = our_status_by_normalized_status(statuses)[_SHORT]
     found = list(_parcels(record))
     for _ in range(found.count(None)):
         record.count("parcel without a number")
-    return {"status": status, "tracking": distinct_parcels(filter(None, found))}
+    return {"status": status, "tracking": distinct_parcels_or_none(filter(None, found))}
 
 
 def _has_cancelled_or_unfulfillable_units(order: JsonAccess) -> bool:

@@ -42,7 +42,7 @@ def pages_with_one_row_per_sku(ctx: Context[AmazonMcfSettings], pages: Pages) ->
                     once.append(item)
             yield once, address
     if rows_by_sku:
-        yield [_joined(rows) for rows in rows_by_sku.values()], address
+        yield [_join_rows_of_sku(rows) for rows in rows_by_sku.values()], address
     if doubt is not None:
         raise doubt
 
@@ -71,7 +71,7 @@ def _row_key(item: Any) -> str:
     return f"{at_path(item, 'fnSku')} {at_path(item, 'condition')}"
 
 
-def _joined(rows: dict[str, Any]) -> Any:
+def _join_rows_of_sku(rows: dict[str, Any]) -> Any:
     """Return the first row with the others, and without a barcode if they differ in it."""
     first, *others = [rows[key] for key in sorted(rows)]
     if not others:

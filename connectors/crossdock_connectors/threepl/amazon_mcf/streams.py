@@ -188,7 +188,7 @@ class Shipments(AmazonStream):
         return order
 
     def to_resource(self, record: Record) -> dict[str, Any]:
-        return mapping.order_progress(record, self.settings.platform_status_by_3pl_status)
+        return mapping.status_and_parcels_of_order(record, self.settings.platform_status_by_3pl_status)
 
 
 def _parse_since_and_open_orders(since: str | None, first: datetime) -> tuple[datetime, set[str]]:

@@ -23,10 +23,10 @@ from crossdock.values.json_access import JsonAccess, JsonElement
 from crossdock_connectors.json_record_members import objects_in_list
 from crossdock_connectors.threepl.record_values import (
     ProductSkus,
-    distinct_parcels,
-    mapped_status,
-    non_negative_units,
+    distinct_parcels_or_none,
+    non_negative_units_or_error,
     normalized_status,
+    platform_status_or_error,
 )
 from crossdock_connectors.threepl.shipbob.settings import SHORT, Bills
 from crossdock_connectors.unreadable_record_parts import check_part_was_read
@@ -77,7 +77,7 @@ def inventory_lot(
         product_id=products.reference(record.at("/sku", str), (owner, item)),
         lot_number=record.at("/lot", str),
         bin_id=_bin_reference(owner, str(record.at("/location_id", int))),
-        quantity=non_negative_units(record, "/quantity"),
+        quantity=non_negative_units_or_error(record, "/quantity"),
         unit_of_measure=unit,
         status=states.get(state, state),
         expires_on=expires.date() if expires else None,
@@ -167,7 +167,7 @@ def _bill_line(transaction: JsonAccess, bills: Bills, tax: Decimal) -> LineDraft
 
 
 def _total_units(record: Record) -> Decimal:
-    return exact_sum(non_negative_units(each, "") for each in record.each("/quantities"))
+    return exact_sum(non_negative_units_or_error(each, "") for each in record.each("/quantities"))
 
 
 def _stowed_units_or_error_if_short(record: Record) -> Decimal:
@@ -181,12 +181,12 @@ def _bin_reference(owner: str, code: str) -> Reference:
     return Reference("warehouse_bin", (owner, code))
 
 
-def order_progress(record: Record, statuses: Mapping[str, str]) -> dict[str, Any]:
+def status_and_parcels_of_order(record: Record, statuses: Mapping[str, str]) -> dict[str, Any]:
     """Return status and parcels of an order, which may be sent in several shipments, short, or with other products."""
-    status = mapped_status(record, "/status", statuses)
+    status = platform_status_or_error(record, "/status", statuses)
     if normalized_status(record.at("/status", str)) == "fulfilled" and _is_shipped_short(record):
         status = statuses[SHORT]
-    return {"status": status, "tracking": distinct_parcels(_parcels(record))}
+    return {"status": status, "tracking": distinct_parcels_or_none(_parcels(record))}
 
 
 def _is_shipped_short(order: Record) -> bool:
@@ -214,7 +214,7 @@ def _is_line_in_units(line: JsonAccess) -> bool:
 def _ordered_units_by_sku(order: Record) -> Mapping[str | None, Decimal]:
     found = defaultdict[str | None, Decimal](Decimal)
     for line in order.each("/products"):
-        found[line.at("/sku", str, default=None)] += non_negative_units(line, "/quantity")
+        found[line.at("/sku", str, default=None)] += non_negative_units_or_error(line, "/quantity")
     return found
 
 
@@ -225,7 +225,7 @@ def _shipped_units_by_sku(order: Record) -> Mapping[str | None, Decimal]:
         if documented_shipment_status_or_error(shipment) == _SENT:
             for product in objects_in_list(shipment, "/products"):
                 for item in objects_in_list(product, "/inventory_items"):
-                    found[product.at("/sku", str, default=None)] += non_negative_units(item, "/quantity")
+                    found[product.at("/sku", str, default=None)] += non_negative_units_or_error(item, "/quantity")
     return found
 
 

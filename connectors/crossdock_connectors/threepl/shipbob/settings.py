@@ -73,7 +73,7 @@ class ShipBobSettings(ThreePlSettings):
     """The webhooks that ShipBob sends; by default none are accepted."""
 
     @model_validator(mode="after")
-    def _check_stock_and_receipt_settings(self) -> Self:
+    def _raise_if_stock_and_receipts_contradict(self) -> Self:
         if self.stock_leaves == "quantity" and self.receipts != "nothing":
             raise finding_about_key(
                 ("receipts",), "must be nothing: with stock_leaves: quantity, the stream stock has them"

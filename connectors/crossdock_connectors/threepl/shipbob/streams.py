@@ -7,10 +7,21 @@ last change, but a filter for the changes of its shipments, which excludes the t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from crossdock import Filter, Finding, InventoryLotDraft, ProductDraft, RawBatch, Record, WarehouseBinDraft
+from crossdock import (
+    Filter,
+    Finding,
+    InventoryLotDraft,
+    InvoiceDraft,
+    ProductDraft,
+    RawBatch,
+    Record,
+    RefusedError,
+    WarehouseBinDraft,
+)
 from crossdock.errors import CrossdockError
 from crossdock.mapping.incremental_cursors import format_iso_instant_cursor
 from crossdock.sources import Checkpoint
@@ -19,7 +30,6 @@ from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import objects_in_list, with_added_members
 from crossdock_connectors.threepl.record_values import key_of_external_id, possible_external_ids_of_key
 from crossdock_connectors.threepl.shipbob import mapping
-from crossdock_connectors.threepl.shipbob.bills import Bills
 from crossdock_connectors.threepl.shipbob.movements import Departures, Receipts
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
 from crossdock_connectors.threepl.shipbob.stream_base_and_list_pages import (
@@ -29,10 +39,48 @@ from crossdock_connectors.threepl.shipbob.stream_base_and_list_pages import (
     changed_order_pages,
     cursor_pages,
     merchant_of_inventory_item,
+    merchants_of_inventory_items,
     order_pages_for_external_ids,
     rows_of_readable_items,
 )
-from crossdock_connectors.unreadable_record_parts import UnreadParts
+from crossdock_connectors.unreadable_record_parts import UnreadParts, read_as_member_or_reason
+
+LATE = timedelta(days=30)
+"""How long after its day a bill may appear, as in ShipBob's own default."""
+
+
+class Bills(ShipBobStream):
+    """Bills of the last thirty days, and of the time since the last run. They do not name their merchant."""
+
+    name, resource, mode, key = "bills", "invoice", "incremental", ("owner", "invoice_id")
+
+    def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch | Checkpoint]:
+        self._raise_if_token_sees_other_merchants(ctx)
+        now, first = ctx.run.clock.now(), ctx.settings.first
+        begin = (datetime.fromisoformat(since) if since else first or now) - LATE
+        params = {"FromDate": begin.date().isoformat(), "SortOrder": "Ascending"}
+        for bills, address in cursor_pages(ctx, "/invoices", "invoice_id", **params):
+            yield RawBatch.json([self._with_lines(ctx, bill) for bill in bills], source=address)
+        yield Checkpoint(format_iso_instant_cursor(now), needs_whole_list=True)
+
+    def _with_lines(self, ctx: ShipBobContext, bill: object) -> object:
+        path = f"/invoices/{at_path(bill, 'invoice_id')}/transactions"
+        lines = read_as_member_or_reason(
+            "transactions", lambda: [line for page, _ in cursor_pages(ctx, path, "transaction_id") for line in page]
+        )
+        return with_added_members(bill, owner=self.settings.owner, **lines)
+
+    def _raise_if_token_sees_other_merchants(self, ctx: ShipBobContext) -> None:
+        """Refuse an account of several merchants: the others' bills would be mistaken for those of the merchant."""
+        others = set(merchants_of_inventory_items(ctx).values()) - {self.settings.owner}
+        if others:
+            message = f"the token sees other merchants than {self.settings.owner}, and bills do not say whose they are"
+            hint = "use a token of one merchant, or leave out the setting bills"
+            raise RefusedError(message, where=f"{ctx.connection}.{self.name}", hint=hint, code="credential_too_wide")
+
+    def to_resource(self, record: Record) -> InvoiceDraft:
+        assert self.settings.bills is not None  # else there is no such stream
+        return mapping.invoice_of_bill(record, self.settings.bills)
 
 
 class Products(ShipBobStream):
@@ -152,7 +200,7 @@ class Shipments(ShipBobStream):
         )
 
     def to_resource(self, record: Record) -> dict[str, Any]:
-        return mapping.order_progress(record, self.settings.platform_status_by_3pl_status)
+        return mapping.status_and_parcels_of_order(record, self.settings.platform_status_by_3pl_status)
 
 
 def streams(settings: ShipBobSettings) -> Sequence[ShipBobStream]:

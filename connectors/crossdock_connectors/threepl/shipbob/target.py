@@ -5,10 +5,13 @@ ShipBob allows changes only to the address of an open shipment. Other changes ca
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field
 
 from crossdock import Filter
 from crossdock.printable import printable
+from crossdock.resources import Code, Country, Exact, Instant, Personal, ResourceModel, Text, Units
 from crossdock.targets import (
     Answer,
     ApiTarget,
@@ -21,8 +24,90 @@ from crossdock.targets import (
     body_of,
 )
 from crossdock.values.json_paths import at_path
-from crossdock_connectors.threepl.reasons_read_from_refusals import Refusal, explain_refusal
-from crossdock_connectors.threepl.shipbob.order_request_models import ShipBobOrder
+from crossdock_connectors.threepl.refusal_reasons import Refusal, rejection_with_reason_from_answer
+
+
+class _Member(ResourceModel):
+    model_config = ConfigDict(alias_generator=None)
+
+
+class ShipBobAddress(_Member):
+    address1: Personal
+    address2: Personal | None = None
+    company_name: Personal | None = None
+    city: Personal
+    state: Personal | None = None
+    country: Country
+    zip_code: Personal | None = None
+
+
+class Recipient(_Member):
+    name: Personal
+    address: ShipBobAddress
+    email: Personal | None = None
+    phone_number: Personal | None = None
+
+
+class OrderedProduct(_Member):
+    """A line. A product that ShipBob does not know is created if it has a name."""
+
+    reference_id: Code
+    """The SKU at ShipBob."""
+    quantity: Units
+    name: Text | None = None
+    sku: Code | None = None
+    unit_price: Exact | None = None
+    external_line_id: int | None = None
+    quantity_unit_of_measure_code: Literal["EA", "INP", "CS", "PL"] | None = None
+    upc: Code | None = None
+    gtin: Code | None = None
+
+
+class Financials(_Member):
+    total_price: Exact | None = None
+
+
+class Tag(_Member):
+    name: Text
+    value: Text
+
+
+class RetailerProgramData(_Member):
+    """Of orders to retailers."""
+
+    purchase_order_number: Code
+    retailer_program_type: Code
+    customer_ticket_number: Code | None = None
+    delivery_date: Instant | None = None
+    department: Code | None = None
+    doNotShipBeforeDate: Instant | None = None  # noqa: N815  ShipBob's spelling
+    mark_for_store: Code | None = None
+    shipByDate: Instant | None = None  # noqa: N815  ShipBob's spelling
+
+
+class ShippingTerms(_Member):
+    carrier_type: Literal["Parcel", "Freight"]
+    payment_term: Literal["Collect", "ThirdParty", "Prepaid", "MerchantResponsible"]
+
+
+class ShipBobOrder(_Member):
+    """An order to ship."""
+
+    recipient: Recipient
+    products: Annotated[tuple[OrderedProduct, ...], Field(min_length=1)]
+    shipping_method: Code
+    type: Literal["DTC", "DropShip", "B2B"] = "DTC"
+    order_number: Code | None = None
+    purchase_date: Instant | None = None
+    location_id: int | None = None
+    financials: Financials | None = None
+    gift_message: Annotated[Text, Field(max_length=500)] | None = None
+    origin_platform_program: Text | None = None
+    sales_channel: Text | None = None
+    retailer_program_data: RetailerProgramData | None = None
+    shipping_terms: ShippingTerms | None = None
+    tags: tuple[Tag, ...] | None = None
+
 
 _NAME = "reference_id"
 _REFUSED = 422
@@ -67,8 +152,11 @@ class ShipBobTarget(ApiTarget):
             and (left := _outcome_of_refused_cancellation(body_of(answer)))
         ):
             return left
-        return explain_refusal(
-            super().outcome(resource, answer, expected), answer, refusal, self.resources[resource].name_pointer
+        return rejection_with_reason_from_answer(
+            super().outcome(resource, answer, expected),
+            answer,
+            read_refusal_in_body,
+            self.resources[resource].name_pointer,
         )
 
 
@@ -83,7 +171,7 @@ def _outcome_of_refused_cancellation(body: Any) -> Outcome | None:
     return Outcome("rejected", told or f"ShipBob answered {status}", _REFUSED, reason="rejected")
 
 
-def refusal(body: Any) -> Refusal | None:
+def read_refusal_in_body(body: Any) -> Refusal | None:
     if not isinstance(body, dict):
         return None
     for member, messages in body.items():

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from tests.partners.shopify.reading import json_record
 
 from crossdock import RecordError, Reference
-from crossdock_connectors.shop.record_values import (
+from crossdock_connectors.shop.record_values_and_keys import (
     GUEST,
     Guests,
     customer_reference,
     guest_key,
-    mapped_status,
+    platform_status_or_error,
     text_or_none,
 )
 
@@ -60,9 +60,9 @@ def test_an_account_comes_before_the_guest() -> None:
 def test_a_status_must_be_known() -> None:
     """The reason names the place and the setting, and not the value."""
     record = json_record({"status": "LOST"})
-    assert mapped_status(record, "/status", {"LOST": "on_hold"}) == "on_hold"
+    assert platform_status_or_error(record, "/status", {"LOST": "on_hold"}) == "on_hold"
     with pytest.raises(RecordError, match="not in the setting statuses") as caught:
-        mapped_status(record, "/status", {})
+        platform_status_or_error(record, "/status", {})
     assert caught.value.pointer == "/status"
     assert "LOST" not in str(caught.value)
 

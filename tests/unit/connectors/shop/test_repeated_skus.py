@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from crossdock import Context
-from crossdock_connectors.shop.warning_of_repeated_skus import MAX_WARNED, RepeatedSkus
+from crossdock_connectors.shop.streams import MAX_WARNED, RepeatedSkuWarner
 
 
 class _Run:
@@ -17,9 +17,9 @@ class _Run:
         self.warned.append(f"{stream}: {text}")
 
 
-def _skus() -> tuple[RepeatedSkus, _Run]:
+def _skus() -> tuple[RepeatedSkuWarner, _Run]:
     run = _Run()
-    return RepeatedSkus(cast("Context[Any]", SimpleNamespace(connection="shop", run=run))), run
+    return RepeatedSkuWarner(cast("Context[Any]", SimpleNamespace(connection="shop", run=run))), run
 
 
 def test_another_variant_with_the_same_sku_is_told() -> None:

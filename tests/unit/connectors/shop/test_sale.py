@@ -11,7 +11,7 @@ from tests.partners.shopify.reading import json_record
 
 from crossdock import LineDraft, Record, RecordError, Reference
 from crossdock_connectors.shop import sale_lines as sales
-from crossdock_connectors.shop.record_values import rounded_product_price_or_none
+from crossdock_connectors.shop.record_values_and_keys import rounded_product_price_or_none
 from crossdock_connectors.shop.sale_lines import (
     Sale,
     SoldItem,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock_connectors.shop.shop_ids_read_from_keys import order_ids_in_guest_keys, shop_ids_in_keys
+from crossdock_connectors.shop.record_values_and_keys import order_ids_in_guest_keys, shop_ids_in_keys
 
 
 @pytest.mark.parametrize("key", ["", "0", "017", "7 ", "-7", "7.0", "٣", "x7", "order-7", "1" * 20])

@@ -19,7 +19,7 @@ from tests.partners.shopify.site import Site
 from crossdock import Context, RefusedError
 from crossdock.errors import RemoteError
 from crossdock.sources import UnavailableError
-from crossdock_connectors.shop.shopify import bulk_list_reading
+from crossdock_connectors.shop.shopify import bulk_operations
 from crossdock_connectors.shop.shopify.queries import CUSTOMERS, ORDERS
 
 
@@ -32,7 +32,7 @@ def run(site: Site, **settings: Any) -> Iterator[Context[Any]]:
 def names(site: Site, *, reuse: bool = True, found: str = "", **settings: Any) -> list[str]:
     """The orders that a new run reads."""
     with run(site, **settings) as ctx:
-        read = bulk_list_reading.run_or_reuse_bulk_operation(ctx, ORDERS, found, reuse=reuse)
+        read = bulk_operations.read_list_by_bulk_operation(ctx, ORDERS, found, reuse=reuse)
         return sorted(record["name"] for page, _ in read.pages for record in page)
 
 
@@ -51,7 +51,7 @@ def test_a_young_operation_is_used_again() -> None:
     site = sold()
     assert (names(site), names(site), started(site)) == (["#1001"], ["#1001"], 1)
     assert (names(site, reuse=False), started(site)) == (["#1001"], 2)
-    site.clock.advance(bulk_list_reading.REUSED.total_seconds() + 60)
+    site.clock.advance(bulk_operations.REUSED.total_seconds() + 60)
     assert (names(site), started(site)) == (["#1001"], 3)
     assert (names(site, found="name:x"), started(site)) == ([], 4)
 
@@ -77,7 +77,7 @@ def test_an_operation_that_failed_is_not_used_again() -> None:
 def test_an_empty_list_has_no_file() -> None:
     """No records, and no error."""
     with run(Site()) as ctx:
-        assert list(bulk_list_reading.run_or_reuse_bulk_operation(ctx, CUSTOMERS, reuse=True).pages) == []
+        assert list(bulk_operations.read_list_by_bulk_operation(ctx, CUSTOMERS, reuse=True).pages) == []
 
 
 @pytest.mark.parametrize("cut", [0, 1, 50])
@@ -94,10 +94,10 @@ def test_a_run_waits_for_a_place() -> None:
     """Other operations of the app are waited for; after bulk_timeout_s the run ends."""
     site = sold(bulk_limit=1, bulk_takes=timedelta(minutes=5))
     with run(site) as ctx:
-        bulk_list_reading._start_operation(ctx, CUSTOMERS.bulk_query(""))
+        bulk_operations._start_operation(ctx, CUSTOMERS.bulk_query(""))
     assert names(site) == ["#1001"]
     with run(site) as ctx:
-        bulk_list_reading._start_operation(ctx, CUSTOMERS.bulk_query(""))
+        bulk_operations._start_operation(ctx, CUSTOMERS.bulk_query(""))
     with pytest.raises(UnavailableError, match="has no place for a bulk operation"):
         names(site, reuse=False, bulk_timeout_s=60)
 
@@ -114,7 +114,7 @@ def test_an_operation_that_takes_too_long_is_used_by_the_next_run() -> None:
 def test_a_query_that_is_refused_is_an_error() -> None:
     """The shop's reason is shown, and it is not tried again."""
     with run(sold()) as ctx, pytest.raises(RemoteError, match="refused a bulk operation"):
-        bulk_list_reading._start_operation(ctx, "{ shop { name } }")
+        bulk_operations._start_operation(ctx, "{ shop { name } }")
 
 
 def test_a_missing_scope_is_told() -> None:
@@ -139,6 +139,6 @@ def test_what_changed_later_is_after_the_beginning() -> None:
     site = sold()
     began = site.clock.now().replace(microsecond=0)
     with run(site) as ctx:
-        read = bulk_list_reading.run_or_reuse_bulk_operation(ctx, ORDERS, reuse=False)
+        read = bulk_operations.read_list_by_bulk_operation(ctx, ORDERS, reuse=False)
     assert read.begun == began
     assert site.clock.now() > began

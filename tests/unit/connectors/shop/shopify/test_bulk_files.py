@@ -18,8 +18,8 @@ from tests.partners.shopify.site import Site
 from crossdock import Context, RefusedError
 from crossdock.values import exact_json
 from crossdock.values.half_characters import pointer_of_half_character
-from crossdock_connectors.shop.shopify import bulk_result_files
-from crossdock_connectors.shop.shopify.bulk_result_files import assemble_records
+from crossdock_connectors.shop.shopify import bulk_operations
+from crossdock_connectors.shop.shopify.bulk_operations import records_with_children_in_result_file
 from crossdock_connectors.shop.shopify.queries import CUSTOMERS, ORDERS, ShopList
 
 Shop = dict[int, list[int]]
@@ -53,7 +53,11 @@ def read(
     with TemporaryDirectory() as folder:
         path = Path(folder, "shop-1.jsonl")
         path.write_bytes(data)
-        found = [record for page, _ in assemble_records(ctx, shop_list, path, objects, roots) for record in page]
+        found = [
+            record
+            for page, _ in records_with_children_in_result_file(ctx, shop_list, path, objects, roots)
+            for record in page
+        ]
         assert list(Path(folder).iterdir()) == []
     return found
 
@@ -63,7 +67,7 @@ def read(
 def test_records_get_their_children(ctx: Context[Any], shop: Shop, data: st.DataObject, part: int) -> None:
     """In any order of the lines and any number of parts, each order is there once with its lines in their order."""
     objects = data.draw(st.permutations(lines_of(shop)))
-    with mock.patch.object(bulk_result_files, "PART_BYTES", part):
+    with mock.patch.object(bulk_operations, "PART_BYTES", part):
         found = read(ctx, content(objects), len(objects), len(shop))
     expected = {
         f"#{order}": sorted((f"gid://shopify/LineItem/{order}{line}" for line in lines), key=lambda gid: int(gid[23:]))
@@ -125,10 +129,10 @@ def test_children_without_a_record_are_told() -> None:
 def test_a_list_without_children(ctx: Context[Any]) -> None:
     """Its records are as they are; pages are numbered and have a limited size."""
     objects = [{"id": f"gid://shopify/Customer/{number}"} for number in range(5)]
-    with TemporaryDirectory() as folder, mock.patch.object(bulk_result_files, "PER_PAGE", 2):
+    with TemporaryDirectory() as folder, mock.patch.object(bulk_operations, "PER_PAGE", 2):
         path = Path(folder, "shop-1.jsonl")
         path.write_bytes(content(objects))
-        pages = list(assemble_records(ctx, CUSTOMERS, path, 5, 5))
+        pages = list(records_with_children_in_result_file(ctx, CUSTOMERS, path, 5, 5))
     assert [(len(page), source) for page, source in pages] == [
         (2, "shop-1.jsonl (1)"), (2, "shop-1.jsonl (2)"), (1, "shop-1.jsonl (3)"),
     ]  # fmt: skip
@@ -140,4 +144,4 @@ def test_nothing_is_read_before_the_whole_file_was_checked(ctx: Context[Any], tm
     path = tmp_path / "shop-1.jsonl"
     path.write_bytes(content(lines_of({1: [101]})))
     with pytest.raises(RefusedError):
-        assemble_records(ctx, ORDERS, path, 3, 1)
+        records_with_children_in_result_file(ctx, ORDERS, path, 3, 1)

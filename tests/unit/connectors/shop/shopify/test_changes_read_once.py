@@ -15,7 +15,10 @@ from tests.partners.shopify.site import Site
 from crossdock.mapping.incremental_cursors import OVERLAP_S, format_iso_instant_cursor
 from crossdock.testing.connector_context_and_stream_trial import read
 from crossdock_connectors.shop.lists_read_once import StoredList
-from crossdock_connectors.shop.shopify.changes_read_once import changed_since_moment_search, stored_changed_records
+from crossdock_connectors.shop.shopify.changed_and_deleted_records import (
+    changed_since_moment_search,
+    stored_changed_records,
+)
 from crossdock_connectors.shop.shopify.queries import CUSTOMERS, ORDERS
 
 

@@ -19,7 +19,7 @@ from crossdock.reading.sources.account_owner_consent import BrowserConsentAttemp
 from crossdock.sources import AuthorizationCodeAuth
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.check import check
-from crossdock_connectors.shop.shopify.pages import ShopifyContext, request_query
+from crossdock_connectors.shop.shopify.requests_and_complete_lists import ShopifyContext, request_graphql
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 APP = {"token": None, "client_id": "env:APP_ID", "client_secret": "env:APP_SECRET"}
@@ -34,7 +34,7 @@ def _site(monkeypatch: pytest.MonkeyPatch) -> Site:
 
 
 def read(ctx: ShopifyContext) -> Any:
-    return request_query(ctx, queries.SHOP).at("/data/shop/name")
+    return request_graphql(ctx, queries.SHOP).at("/data/shop/name")
 
 
 def test_a_token_is_granted_and_renewed_before_its_day_ends(site: Site) -> None:

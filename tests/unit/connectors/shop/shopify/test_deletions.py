@@ -13,17 +13,17 @@ from tests.partners.shopify.site import Site
 from crossdock.mapping.incremental_cursors import OVERLAP_S, format_iso_instant_cursor
 from crossdock.values import exact_json
 from crossdock.values.raw_rows_and_records import JSON
-from crossdock_connectors.shop.shopify.deleted_and_existing_records import (
+from crossdock_connectors.shop.shopify.changed_and_deleted_records import (
+    batches_of_deleted_keys,
     batches_of_existing_keys,
     deleted_ids_by_kind,
-    deleted_records,
 )
 
 
 def named(site: Site, since: str | None, kind: str) -> list[str | None]:
     """The keys that batches name as deleted."""
     with mock.patch.dict(os.environ, {"SHOP_TOKEN": site.shop.token}):
-        return [key for batch in deleted_records(shop_context(site), since, kind) for (key,) in batch.deleted]
+        return [key for batch in batches_of_deleted_keys(shop_context(site), since, kind) for (key,) in batch.deleted]
 
 
 def test_deleted_records_are_named_by_their_kind() -> None:

@@ -9,9 +9,9 @@ import pytest
 from crossdock import RecordError
 from crossdock.targets import Outcome
 from crossdock.values.json_paths import value_or_missing_at_pointer
-from crossdock_connectors.shop.shopify.fulfillment_creation import (
+from crossdock_connectors.shop.shopify.fulfillment_writes_and_look_ups import (
     changed_outcome_if_units_taken,
-    create_input,
+    fulfillment_input,
     outcome_of_order_look_up,
 )
 
@@ -37,7 +37,7 @@ def fulfillment(number: str, status: str = "SUCCESS") -> dict[str, Any]:
 
 def chosen(items: Any, *orders: dict[str, Any]) -> dict[str, dict[str, int]]:
     """The units by line and fulfillment order."""
-    groups = create_input({"number": "N1", "items": items}, {"fulfillmentOrders": list(orders)})
+    groups = fulfillment_input({"number": "N1", "items": items}, {"fulfillmentOrders": list(orders)})
     return {
         group["fulfillmentOrderId"]: {row["id"]: row["quantity"] for row in group["fulfillmentOrderLineItems"]}
         for group in groups["lineItemsByFulfillmentOrder"]
@@ -206,9 +206,9 @@ def test_units_that_no_location_has_are_refused(items: Any, orders: list[Any], w
 def test_tracking_has_what_is_known() -> None:
     """A carrier and a link that are unknown are left out, and no message is sent unless it is wanted."""
     held = {"fulfillmentOrders": [to_ship(1, line(1, "A", 1))]}
-    plain = create_input({"number": "N1"}, held)
+    plain = fulfillment_input({"number": "N1"}, held)
     assert (plain["trackingInfo"], plain["notifyCustomer"]) == ({"number": "N1"}, False)
-    whole = create_input({"number": "N1", "carrier": "DHL", "url": "https://t.example/1", "notify": True}, held)
+    whole = fulfillment_input({"number": "N1", "carrier": "DHL", "url": "https://t.example/1", "notify": True}, held)
     assert whole["trackingInfo"] == {"number": "N1", "company": "DHL", "url": "https://t.example/1"}
     assert whole["notifyCustomer"] is True
 

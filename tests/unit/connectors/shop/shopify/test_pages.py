@@ -19,14 +19,14 @@ from tests.partners.shopify.watched import WatchedShop
 
 from crossdock import Context, RecordError
 from crossdock.sources import GraphQLError, UnavailableError
-from crossdock_connectors.shop.shopify.pages import (
-    changed_since_search,
+from crossdock_connectors.shop.shopify.queries import ORDERS, STOCK, ShopList
+from crossdock_connectors.shop.shopify.requests_and_complete_lists import (
     complete_undeleted_records,
     number_in_gid_or_empty,
-    record_pages,
+    pages_of_changed_records,
     record_with_sorted_children,
+    search_for_changes_since,
 )
-from crossdock_connectors.shop.shopify.queries import ORDERS, STOCK, ShopList
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def run(site: Site, **settings: Any) -> Iterator[Context[Any]]:
 
 
 def records(ctx: Context[Any], shop_list: ShopList = ORDERS) -> list[Any]:
-    return [record for page, _ in record_pages(ctx, shop_list) for record in page]
+    return [record for page, _ in pages_of_changed_records(ctx, shop_list) for record in page]
 
 
 def disturbed(site: Site, before: Callable[[bytes], None]) -> Any:
@@ -111,7 +111,7 @@ def test_a_list_is_read_on_after_its_cursor_has_expired(size: int) -> None:
     with run(site, page_size=size) as ctx:
         site.shop._cursors = type(life)(timedelta(seconds=30))
         found = []
-        for number, (page, _) in enumerate(record_pages(ctx, ORDERS)):
+        for number, (page, _) in enumerate(pages_of_changed_records(ctx, ORDERS)):
             found += [record["id"] for record in page]
             if number == 1:
                 site.clock.advance(60)
@@ -180,8 +180,8 @@ def test_children_are_in_the_order_of_their_numbers() -> None:
 
 def test_a_search_for_changes() -> None:
     """The time is in quotes."""
-    assert changed_since_search("2026-03-01T12:00:00Z") == "updated_at:>='2026-03-01T12:00:00Z'"
-    assert changed_since_search(None) is None
+    assert search_for_changes_since("2026-03-01T12:00:00Z") == "updated_at:>='2026-03-01T12:00:00Z'"
+    assert search_for_changes_since(None) is None
 
 
 def test_an_ended_version_is_told_once() -> None:

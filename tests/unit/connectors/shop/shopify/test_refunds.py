@@ -13,12 +13,12 @@ from tests.partners.shopify.reading import drafts, json_record, read_stream, sho
 from tests.partners.shopify.site import Site
 
 from crossdock import RecordError
-from crossdock_connectors.shop.shopify.shop_reader import complete_refunds_of_orders
+from crossdock_connectors.shop.shopify.shop_reader import orders_with_complete_refunds
 
 
 def completed(site: Site, orders: list[Any]) -> list[Any]:
     with mock.patch.dict(os.environ, {"SHOP_TOKEN": site.shop.token}):
-        return complete_refunds_of_orders(shop_context(site), orders)
+        return orders_with_complete_refunds(shop_context(site), orders)
 
 
 def units(draft: dict[str, Any]) -> Decimal:

@@ -19,10 +19,10 @@ from tests.partners.shopify.site import Site
 
 from crossdock import Record, RecordError, Reference
 from crossdock_connectors.shop.shopify.sale_amounts import (
-    Amounts,
-    charged_sale,
-    current_sale,
+    AmountReader,
     product_of_line,
+    sale_after_edits_and_refunds,
+    sale_as_charged_before_refunds,
     sale_of_refund,
 )
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
@@ -162,7 +162,7 @@ def test_a_tip_with_a_line_is_charged_once_and_paid_back_once(*, in_subtotal: bo
     [invoice, note] = read_stream(site, "invoices").records
     more = Decimal(5) if in_subtotal else Decimal(0)
     record = changed(invoice.record, subtotalPriceSet=bag(str(Decimal("49.90") + more)))
-    sale = charged_sale(record, Amounts(record, "shop"), OWN)
+    sale = sale_as_charged_before_refunds(record, AmountReader(record, "shop"), OWN)
     assert (sale.total, sale.total_minus_items_and_charges) == (Decimal("54.90"), Decimal(0))
     assert not any(sale.charges.values())
     [tip] = [item for item in sale.items if item.product is None]
@@ -256,7 +256,7 @@ def test_the_tax_of_an_adjustment_is_added_to_its_amount() -> None:
     )
     for included in (True, False):
         order = an_order(taxesIncluded=included)
-        assert sale_of_refund(refund, order, Amounts(order, "shop"), OWN).total_minus_items_and_charges == 0
+        assert sale_of_refund(refund, order, AmountReader(order, "shop"), OWN).total_minus_items_and_charges == 0
 
 
 def test_a_refund_whose_payments_are_not_told_is_refused() -> None:
@@ -268,7 +268,7 @@ def test_a_refund_whose_payments_are_not_told_is_refused() -> None:
     [refund] = invoice.record.json()["refunds"]
     record = changed(invoice.record, refunds=[{**refund, "transactions": None}])
     with pytest.raises(RecordError) as caught:
-        charged_sale(record, Amounts(record, "shop"), OWN)
+        sale_as_charged_before_refunds(record, AmountReader(record, "shop"), OWN)
     assert caught.value.pointer == "/refunds/0/transactions/nodes"
 
 
@@ -280,7 +280,7 @@ def test_a_credit_note_needs_the_state_of_its_payments(nodes: Any) -> None:
     refund = json_record({**lists, "transactions": {**whole, "nodes": nodes}, "totalRefundedSet": bag("1.00")})
     order = an_order()
     with pytest.raises(RecordError) as caught:
-        sale_of_refund(refund, order, Amounts(order, "shop"), OWN)
+        sale_of_refund(refund, order, AmountReader(order, "shop"), OWN)
     assert (caught.value.pointer or "").startswith("/transactions/nodes")
 
 
@@ -346,14 +346,14 @@ def test_an_order_that_does_not_add_up_is_refused(members: dict[str, Any], point
     """Another discount than those of the lines, and amounts in another currency, are no order."""
     record = an_order(**members)
     with pytest.raises(RecordError, match=message) as caught:
-        current_sale(record, Amounts(record, "shop"), OWN)
+        sale_after_edits_and_refunds(record, AmountReader(record, "shop"), OWN)
     assert caught.value.pointer == pointer
 
 
 def test_a_difference_is_shown_in_the_sale() -> None:
     """What the total has beside its parts is no charge of a kind that is known."""
     record = an_order(currentTotalPriceSet=bag("27.50"))
-    sale = current_sale(record, Amounts(record, "shop"), OWN)
+    sale = sale_after_edits_and_refunds(record, AmountReader(record, "shop"), OWN)
     assert (sale.total, sale.total_minus_items_and_charges) == (Decimal("27.50"), Decimal("2.50"))
 
 
@@ -366,7 +366,7 @@ def test_a_refund_that_is_not_read_whole_is_refused(name: str) -> None:
     refund = json_record({**lists, "totalRefundedSet": bag("1.00")})
     order = an_order()
     with pytest.raises(RecordError, match="has more elements than are read") as caught:
-        sale_of_refund(refund, order, Amounts(order, "shop"), OWN)
+        sale_of_refund(refund, order, AmountReader(order, "shop"), OWN)
     assert caught.value.pointer == f"/refunds/{name}"
 
 

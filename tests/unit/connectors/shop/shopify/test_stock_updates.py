@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from crossdock import RecordError
-from crossdock_connectors.shop.shopify.stock_updates import (
+from crossdock_connectors.shop.shopify.stock_writes_and_look_ups import (
     outcome_of_found_item,
     outcome_of_sku_look_up,
     set_quantity_input,

@@ -17,7 +17,7 @@ from crossdock import Context
 from crossdock.errors import RemoteError, UnavailableError
 from crossdock.testing import context
 from crossdock.webhooks import Subscription
-from crossdock_connectors.shop.shopify.subscriptions import ShopifySubscriptions, schema_topic, topic_in_header_form
+from crossdock_connectors.shop.shopify.webhooks import ShopifySubscriptions, topic_in_header_form, topic_in_schema_form
 
 HOOK = "https://hooks.example/shop"
 API = ShopifySubscriptions()
@@ -152,7 +152,7 @@ def test_a_shop_that_is_out_of_service_is_no_refusal() -> None:
 )
 def test_topics_in_both_forms(topic: str) -> None:
     """What the schema writes in capitals is read back."""
-    assert topic_in_header_form(schema_topic(topic)) == topic
+    assert topic_in_header_form(topic_in_schema_form(topic)) == topic
 
 
 def test_what_is_created_is_delivered() -> None:

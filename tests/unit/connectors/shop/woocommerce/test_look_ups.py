@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from crossdock import RecordError
-from crossdock_connectors.shop.woocommerce import parcel_writes_and_look_ups, stock_look_ups
+from crossdock_connectors.shop.woocommerce import parcel_writes_and_look_ups, stock_writes_and_look_ups
 
 
 def item(number: Any, tracking_id: Any = "abc") -> dict[str, Any]:
@@ -40,5 +40,5 @@ def test_a_created_item_with_a_number_as_a_number() -> None:
 def test_a_product_that_cannot_be_read_may_have_the_sku(odd: Any) -> None:
     """An answer with it does not show that the shop has no such product."""
     with pytest.raises(RecordError):
-        stock_look_ups.outcome_of_sku_look_up([odd], "LAMP")
-    assert stock_look_ups.outcome_of_sku_look_up([{"id": 5, "sku": "LAMP-2"}], "LAMP").kind == "absent"
+        stock_writes_and_look_ups.outcome_of_sku_look_up([odd], "LAMP")
+    assert stock_writes_and_look_ups.outcome_of_sku_look_up([{"id": 5, "sku": "LAMP-2"}], "LAMP").kind == "absent"

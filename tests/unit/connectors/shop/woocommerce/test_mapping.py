@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from crossdock import RawBatch, Record, RecordError, Reference
 from crossdock.values.record_keys import key_text
 from crossdock_connectors.shop.woocommerce import mapping
-from crossdock_connectors.shop.woocommerce.invoicing_rules import is_invoice_due, rows_of_refunds
+from crossdock_connectors.shop.woocommerce.invoicing_rules import credit_note_rows_of_order, is_invoice_due
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 
 BASE = {
@@ -136,7 +136,7 @@ def test_a_total_that_is_finer_than_its_currency_is_counted(currency: str, total
     assert sum(charges(mapping.order(sold, settings()).items).values()) == Decimal(booked)
     assert sold.parts == {"total rounded to the currency": 1}
     refund = {"id": 9, "amount": total, "line_items": [line("0", f"-{total}", -1)]}
-    [row] = rows_of_refunds({**order(total=total, currency=currency), "refunds": [refund]}, due=True)
+    [row] = credit_note_rows_of_order({**order(total=total, currency=currency), "refunds": [refund]}, due=True)
     back = record(row)
     assert sum(charges(mapping.credit_note(back, settings()).items).values()) == -Decimal(booked)
     assert back.parts == {"total rounded to the currency": 1}
@@ -149,7 +149,7 @@ def test_a_currency_of_woocommerce_that_iso_4217_has_not() -> None:
         mapping.order(record(pound), settings())
     assert caught.value.pointer == "/currency"
     named = settings(currencies={"GGP": "GBP"})
-    [row] = rows_of_refunds(pound, due=True)
+    [row] = credit_note_rows_of_order(pound, due=True)
     found = (mapping.order(record(pound), named), mapping.credit_note(record(row), named))
     assert [draft.currency for draft in found] == ["GBP", "GBP"]
 
@@ -160,7 +160,7 @@ def test_a_part_of_a_unit_is_sold_and_comes_back(quantity: Any) -> None:
     draft = mapping.order(record(order(line("10.00", quantity=quantity), total="10.00")), settings())
     assert sum(item.quantity for item in draft.items) == Decimal("1.5")
     back = {"id": 9, "amount": "5.00", "line_items": [line("0", "-5.00", Decimal("-0.5"))]}
-    [row] = rows_of_refunds({**order(total="0"), "refunds": [back]}, due=True)
+    [row] = credit_note_rows_of_order({**order(total="0"), "refunds": [back]}, due=True)
     [item] = mapping.credit_note(record(row), settings()).items
     assert (item.quantity, item.unit_price) == (Decimal("-0.5"), Decimal(10))
 
@@ -298,7 +298,7 @@ REFUND = {"id": 9, "amount": "59.50", "line_items": [line("0", "-50.00", -1, tot
 
 def test_a_refund_with_its_tax_needs_no_adjustment() -> None:
     """Units, tax and shipping of a refund are its lines; only the rest is an adjustment."""
-    [row] = rows_of_refunds({**order(total="0"), "refunds": [REFUND]}, due=True)
+    [row] = credit_note_rows_of_order({**order(total="0"), "refunds": [REFUND]}, due=True)
     assert (row["key"], row["due"], row["test"]) == ("credit-note-9", True, False)
     draft = mapping.credit_note(record(row), settings())
     assert charges(draft.items) == {"5": Decimal(-50), "charge-tax": Decimal("-9.5")}
@@ -312,7 +312,7 @@ def test_a_refund_with_its_tax_needs_no_adjustment() -> None:
 @pytest.mark.parametrize("kind", ["line_items", "shipping_lines", "fee_lines"])
 def test_lines_of_a_refund_that_are_null_are_not_none(kind: str) -> None:
     """Its units would not come back. Old versions have no lines of shipping and fees."""
-    [row] = rows_of_refunds({**order(total="0"), "refunds": [REFUND]}, due=True)
+    [row] = credit_note_rows_of_order({**order(total="0"), "refunds": [REFUND]}, due=True)
     assert {"shipping_lines", "fee_lines"}.isdisjoint(row)
     odds: tuple[Any, ...] = (None, {}, [None])
     for odd in odds:
@@ -326,7 +326,7 @@ def test_lines_of_a_refund_that_are_null_are_not_none(kind: str) -> None:
 
 def test_a_refund_without_money_is_not_due() -> None:
     """Units that come back for nothing are no credit note."""
-    rows = list(rows_of_refunds({"refunds": [{**REFUND, "amount": "0.00"}, None]}, due=True))
+    rows = list(credit_note_rows_of_order({"refunds": [{**REFUND, "amount": "0.00"}, None]}, due=True))
     assert [row["due"] for row in rows] == [False, True]
     assert rows[1]["key"] is None
 

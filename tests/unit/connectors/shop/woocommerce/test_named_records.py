@@ -24,7 +24,7 @@ from crossdock import Context
 from crossdock.config.connector_registry import load_connector
 from crossdock.sources import NotFoundError
 from crossdock.testing import context
-from crossdock_connectors.shop.woocommerce.records_by_id import WITHOUT_REFUNDS
+from crossdock_connectors.shop.woocommerce.lists_and_records_by_id import WITHOUT_REFUNDS
 
 STREAMS = ("products", "customers", "orders", "invoices", "stock")
 CONNECTOR = load_connector("woocommerce")

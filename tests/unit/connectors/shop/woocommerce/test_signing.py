@@ -17,7 +17,7 @@ from tests.partners.woocommerce.shop import API, FakeShop
 from crossdock.testing import ManualClock
 from crossdock.testing.sandbox_syncs import write_private_file
 from crossdock.values.config_base_types import Secret
-from crossdock_connectors.shop.woocommerce.oauth_signing import OAuth1Auth, signature
+from crossdock_connectors.shop.woocommerce.settings import OAuth1Auth, oauth_signature
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=12)
 
@@ -37,7 +37,7 @@ def test_signatures_are_those_of_oauthlib(params: dict[str, str]) -> None:
     own = {name: value for name, value in params.items() if not name.startswith("oauth_")}
     signed, _, _ = client.sign(f"{address}?{urlencode(own)}" if own else address)
     pairs = parse_qsl(httpx.URL(signed).query.decode(), keep_blank_values=True)
-    made = signature("GET", address, [pair for pair in pairs if pair[0] != "oauth_signature"], "cs+/ä")
+    made = oauth_signature("GET", address, [pair for pair in pairs if pair[0] != "oauth_signature"], "cs+/ä")
     assert made == dict(pairs)["oauth_signature"]
 
 

@@ -15,8 +15,8 @@ from crossdock.config.connector_registry import load_connector
 from crossdock.errors import RemoteError, UnauthorizedError
 from crossdock.testing import context
 from crossdock.values.config_base_types import Secret
-from crossdock_connectors.shop.woocommerce.lists import WooContext
-from crossdock_connectors.shop.woocommerce.subscriptions import WooCommerceSubscriptions
+from crossdock_connectors.shop.woocommerce.lists_and_records_by_id import WooContext
+from crossdock_connectors.shop.woocommerce.webhooks import WooCommerceSubscriptions
 
 HOOK = "https://hooks.example/shop"
 API = WooCommerceSubscriptions(Secret("env:HOOK_SECRET", Path()))

@@ -18,7 +18,7 @@ from crossdock.errors import ConfigError, RefusedError, RemoteError
 from crossdock.testing import ManualClock, context
 from crossdock.values.config_base_types import Secret
 from crossdock_connectors.threepl.shipbob.stream_base_and_list_pages import ShipBobContext
-from crossdock_connectors.threepl.shipbob.subscriptions import ShipBobSubscriptions
+from crossdock_connectors.threepl.shipbob.webhooks import ShipBobSubscriptions
 
 HOOK = "https://hooks.example/3pl"
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -63,7 +63,7 @@ def test_subscriptions_are_created_listed_and_removed(fake: ShipBob) -> None:
 
 def test_all_pages_are_listed(fake: ShipBob, monkeypatch: pytest.MonkeyPatch) -> None:
     """More subscriptions than a page has."""
-    monkeypatch.setattr("crossdock_connectors.threepl.shipbob.subscriptions.PAGE_SIZE", 2)
+    monkeypatch.setattr("crossdock_connectors.threepl.shipbob.webhooks.PAGE_SIZE", 2)
     ctx = opened(transport(fake))
     made = [API.create(ctx, "order.shipped", f"{HOOK}/{number}") for number in range(5)]
     assert [each.id for each in API.listed(ctx)] == [each.id for each in made]

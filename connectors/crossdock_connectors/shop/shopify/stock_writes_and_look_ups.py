@@ -14,7 +14,7 @@ from crossdock.targets import Outcome
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import MISSING
 from crossdock_connectors.json_record_members import objects_in_list, required_text_or_null
-from crossdock_connectors.shop.shopify.pages import number_in_gid_or_empty
+from crossdock_connectors.shop.shopify.requests_and_complete_lists import number_in_gid_or_empty
 
 _LEVEL = (
     'inventoryLevel(locationId: $location) { isActive quantities(names: ["available", "on_hand"]) { name quantity } }'

@@ -15,7 +15,7 @@ from crossdock.targets import Outcome
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import objects_in_list, required_text_or_null
-from crossdock_connectors.shop.shopify.pages import number_in_gid_or_empty
+from crossdock_connectors.shop.shopify.requests_and_complete_lists import number_in_gid_or_empty
 
 _MOST = 100  # fulfillments of an order that are read
 _PARCELS = 20  # tracking numbers of a fulfillment that are read
@@ -51,7 +51,7 @@ def outcome_of_order_look_up(order: Any, order_id: str, number: str) -> Outcome:
         return Outcome("rejected", f"the order has more than {cut}, which are not all read", 200)
     to_ship = objects_in_list(read, "/fulfillmentOrders/nodes")
     for one in to_ship:
-        _require_fulfillment_order_members(one)
+        _raise_if_fulfillment_order_incomplete(one)
     return Outcome("absent", status=200, held={"fulfillmentOrders": [one.value for one in to_ship]})
 
 
@@ -59,7 +59,7 @@ def _tracking_numbers_of_fulfillment(shipment: JsonElement) -> list[str | None]:
     return [required_text_or_null(parcel, "number") for parcel in objects_in_list(shipment, "/trackingInfo")]
 
 
-def _require_fulfillment_order_members(one: JsonElement) -> None:
+def _raise_if_fulfillment_order_incomplete(one: JsonElement) -> None:
     """Raise RecordError if something of a fulfillment order is missing of which the request is made."""
     one.at("/id", str)
     one.at("/status", str)
@@ -84,7 +84,7 @@ def _what_exceeds_look_up_limits(order: JsonElement, numbers: list[list[str | No
     return None
 
 
-def create_input(payload: Mapping[str, Any], held: Mapping[str, Any]) -> dict[str, Any]:
+def fulfillment_input(payload: Mapping[str, Any], held: Mapping[str, Any]) -> dict[str, Any]:
     """Return the input of `CREATE`.
 
     Raises:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Literal
 
@@ -40,7 +41,7 @@ def product_reference(settings: ShopSettings, number: str, sku: str | None, poin
     return Reference("product", sku, settings.product_namespace)
 
 
-def mapped_status(record: JsonAccess, pointer: str, statuses: Mapping[str, str]) -> str:
+def platform_status_or_error(record: JsonAccess, pointer: str, statuses: Mapping[str, str]) -> str:
     found = record.at(pointer, str)
     if found not in statuses:
         raise RecordError("bad_value", "is a status that is not in the setting statuses", pointer=pointer)
@@ -70,3 +71,20 @@ def rounded_product_price_or_none(record: Record, pointer: str, currency: str | 
         return found
     record.count("price rounded")
     return rounded
+
+
+GUEST_OF = "order-"
+"""The prefix of a name for the guest of an order, before the order's key. The guest's own key may not contain the
+order.
+"""
+_ID = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
+
+
+def shop_ids_in_keys(keys: Sequence[str], beginning: str = "") -> list[str]:
+    """Return the ids that follow *beginning* in *keys*, each once. Other keys are left out."""
+    rests = (key.removeprefix(beginning) for key in keys if key.startswith(beginning))
+    return list(dict.fromkeys(rest for rest in rests if _ID.fullmatch(rest)))
+
+
+def order_ids_in_guest_keys(keys: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys([*shop_ids_in_keys(keys, GUEST_OF), *shop_ids_in_keys(keys, f"{GUEST}-{GUEST_OF}")]))

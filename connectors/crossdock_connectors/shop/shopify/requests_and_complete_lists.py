@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,6 +10,7 @@ from crossdock import Context
 from crossdock.mapping.incremental_cursors import OVERLAP_S
 from crossdock.sources import ApiAnswer, GraphQLConnection, GraphQLError, UnavailableError
 from crossdock.values.json_paths import at_path
+from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.queries import (
     EXISTING,
     MOST,
@@ -27,14 +28,14 @@ _DELETED = object()
 _EXPIRED = "BAD_REQUEST"  # the code for an expired cursor
 
 
-def request_query(ctx: ShopifyContext, query: str, /, **variables: Any) -> ApiAnswer:
+def request_graphql(ctx: ShopifyContext, query: str, /, **variables: Any) -> ApiAnswer:
     answer = ctx.api.request("POST", ctx.settings.endpoint, graphql=query, variables=variables)
     _warn_of_outdated_version(ctx, answer)
     return answer
 
 
-def shop_answer(ctx: ShopifyContext) -> ApiAnswer:
-    return ctx.shared("shopify.shop", lambda: request_query(ctx, SHOP))
+def shop_facts_requested_once(ctx: ShopifyContext) -> ApiAnswer:
+    return ctx.shared("shopify.shop", lambda: request_graphql(ctx, SHOP))
 
 
 def request_pages(ctx: ShopifyContext, path: str, query: str, size: int, /, **variables: Any) -> Iterator[ApiAnswer]:
@@ -45,7 +46,9 @@ def request_pages(ctx: ShopifyContext, path: str, query: str, size: int, /, **va
         yield page
 
 
-def record_pages(ctx: ShopifyContext, shop_list: ShopList, since: str | None = None) -> Iterator[tuple[list[Any], str]]:
+def pages_of_changed_records(
+    ctx: ShopifyContext, shop_list: ShopList, since: str | None = None
+) -> Iterator[tuple[list[Any], str]]:
     """Yield the records that changed since then, or all, in the order of their changes, and each page's address.
 
     A record that changes meanwhile is read again at the end. If a cursor expires, reading goes on from the last change
@@ -60,7 +63,7 @@ def record_pages(ctx: ShopifyContext, shop_list: ShopList, since: str | None = N
                 f"/data/{shop_list.name}",
                 shop_list.paged_query,
                 shop_list.size,
-                query=changed_since_search(latest),
+                query=search_for_changes_since(latest),
             ):
                 records = page.items(f"/data/{shop_list.name}/nodes")
                 yield complete_undeleted_records(ctx, shop_list, records), page.address
@@ -78,7 +81,7 @@ def complete_undeleted_records(ctx: ShopifyContext, shop_list: ShopList, records
     return [record for record in made if record is not _DELETED]
 
 
-def changed_since_search(since: str | None) -> str | None:
+def search_for_changes_since(since: str | None) -> str | None:
     """Return a search for records that changed at *since* or later. Shopify ignores times without quotes."""
     return None if since is None else f"updated_at:>='{since}'"
 
@@ -150,7 +153,7 @@ def request_existing_ids(ctx: ShopifyContext, gids: Iterable[Any]) -> set[str]:
 def request_existing_nodes(ctx: ShopifyContext, query: str, gids: Sequence[str], size: int) -> Iterator[Item]:
     """Yield those of the records with these global ids that exist, requested *size* at a time."""
     for start in range(0, len(gids), size):
-        for node in request_query(ctx, query, ids=gids[start : start + size]).items("/data/nodes"):
+        for node in request_graphql(ctx, query, ids=gids[start : start + size]).items("/data/nodes"):
             if isinstance(node, dict) and isinstance(node.get("id"), str):
                 yield node
 
@@ -192,3 +195,68 @@ def _warn_of_outdated_version(ctx: ShopifyContext, answer: ApiAnswer) -> None:
 
 def _warn_api_outdated(ctx: ShopifyContext, text: str) -> None:
     ctx.run.warn(ctx.connection, text, code="api_outdated")
+
+
+def complete_cut_order_lists(ctx: ShopifyContext, order: Any) -> Any:
+    """Return *order* with all of its refunds, fulfillments and tracking numbers, requested again if one may be cut.
+
+    These lists have no pages: one that is as long as was asked for may be cut. If it also is when the most
+    is asked for, it is marked, and a record that needs it is a dead letter.
+    """
+    if not isinstance(order, dict) or not _names_of_possibly_cut_lists(order, queries.PARTS, queries.PARCELS):
+        return order
+    answer = request_graphql(ctx, queries.PARTS_OF_ORDER, id=order.get("id"))
+    found = answer.at("/data/node")
+    if not isinstance(found, dict):  # deleted meanwhile: the next run finds that out
+        return {**order, **_cut_marks(_names_of_possibly_cut_lists(order, queries.PARTS, queries.PARCELS))}
+    return {**order, **found, **_cut_marks(_names_of_possibly_cut_lists(found, queries.MOST, queries.MOST))}
+
+
+def _names_of_possibly_cut_lists(order: dict[str, Any], parts: int, parcels: int) -> list[str]:
+    """Return the names of the lists that have as many elements as were asked for."""
+    lists = {name: order.get(name) for name in ("refunds", "fulfillments")}
+    cut = [name for name, found in lists.items() if isinstance(found, list) and len(found) >= parts]
+    shipments = lists["fulfillments"]
+    for shipment in shipments if isinstance(shipments, list) else ():
+        numbers = at_path(shipment, "trackingInfo")
+        if isinstance(numbers, list) and len(numbers) >= parcels and "fulfillments" not in cut:
+            cut.append("fulfillments")
+    return cut
+
+
+def _cut_marks(cut: list[str]) -> dict[str, bool]:
+    return {f"{name}HasMore": True for name in cut}
+
+
+def with_found_refunds(order: Any, found: Mapping[str, Any], existing: Collection[str]) -> Any:
+    """Return *order* with those of its refunds that were *found*.
+
+    One that was not found was deleted with its order. If the order is one of the *existing*, the answer lacks the
+    refund, and the list is marked as cut. It is also marked if a refund has no id. Anything other than a list is kept,
+    and is refused where refunds are needed.
+    """
+    ids, named = refund_ids(order), at_path(order, "refunds")
+    if not isinstance(named, list) or not named:
+        return order
+    is_cut = len(ids) < len(named) or (order.get("id") in existing and not found.keys() >= set(ids))
+    cut = ["refunds"] if is_cut else []
+    return {**order, "refunds": [found[gid] for gid in ids if gid in found], **_cut_marks(cut)}
+
+
+def refund_ids(order: Any) -> list[str]:
+    refunds = at_path(order, "refunds")
+    ids = [at_path(refund, "id") for refund in refunds] if isinstance(refunds, list) else []
+    return [gid for gid in ids if isinstance(gid, str)]
+
+
+def complete_lists_of_refund(ctx: ShopifyContext, refund: dict[str, Any]) -> dict[str, Any] | None:
+    """Return *refund* with all elements of its lists; None if it was deleted meanwhile."""
+    for child in queries.REFUND_LISTS:
+        nodes, page = at_path(refund, f"{child.name}.nodes"), at_path(refund, f"{child.name}.pageInfo")
+        if not isinstance(nodes, list) or not isinstance(page, dict) or page.get("hasNextPage") is not True:
+            continue
+        more = request_further_children(ctx, "Refund", refund, child, page)
+        if more is None:
+            return None
+        refund = {**refund, child.name: {"nodes": [*nodes, *more], "pageInfo": {"hasNextPage": False}}}
+    return refund

@@ -15,12 +15,12 @@ from crossdock import RecordError
 from crossdock.targets import Outcome
 from crossdock.values.json_access import JsonElement
 from crossdock_connectors.json_record_members import objects_in_list
-from crossdock_connectors.shop.woocommerce.lists import API
+from crossdock_connectors.shop.woocommerce.lists_and_records_by_id import API
 
 FIELDS = "id,sku,parent_id,manage_stock,stock_quantity"
 
 
-def check_sku_without_comma(parts: Sequence[str]) -> None:
+def raise_if_sku_cannot_be_looked_up(parts: Sequence[str]) -> None:
     """Raise RecordError if a SKU cannot be looked up: WooCommerce treats commas as separators of SKUs."""
     if len(parts) != 1 or not parts[0].strip():
         raise RecordError("invalid_draft", "the key must be the SKU")

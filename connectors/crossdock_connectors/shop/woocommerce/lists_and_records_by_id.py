@@ -37,7 +37,9 @@ SEK without decimals, whose rounded lines do not add up."""
 OF_STOCK = "id,sku,name,type,manage_stock,stock_quantity"
 
 
-def pages(ctx: WooContext, path: str, sorted_by: str | tuple[str, ...] = "id", **params: str | None) -> Pages:
+def request_list_pages(
+    ctx: WooContext, path: str, sorted_by: str | tuple[str, ...] = "id", **params: str | None
+) -> Pages:
     """Yield the records of a list by their ids, or by *params* with *sorted_by*, and the address of each page."""
     size = ctx.settings.page_size or MOST
     paginator = OverlappingPages(change=sorted_by, total=TOTAL, size=size, size_param="per_page")
@@ -147,14 +149,14 @@ def _note_deletion_or_raise_doubt(
     try:
         ctx.api.get(f"{API}/{kind}s/{number}", {"_fields": "id"})
     except NotFoundError as found:
-        if says_no_such_record(found):
+        if is_no_such_record_error(found):
             ctx.run.note(ctx.connection, f"{kind} {number} was deleted while it was read{consequence_text}")
             return
         why = f"and so it is for the {kind}, and WooCommerce does not say that it was deleted"
     raise DoubtfulListError(f"{error.message}, {why}", where=error.where, code=error.code) from None
 
 
-def says_no_such_record(error: NotFoundError) -> bool:
+def is_no_such_record_error(error: NotFoundError) -> bool:
     """Return whether the shop says that a record does not exist; a 404 alone may be that of a server before it."""
     return (error.code_in_answer or "").endswith("_invalid_id")
 
@@ -166,22 +168,22 @@ def stored_orders_with_key_members(ctx: WooContext) -> StoredList:
         ctx,
         "order-keys",
         None,
-        lambda: (page for each in STATUSES for page in pages(ctx, "orders", status=each, _fields=fields)),
+        lambda: (page for each in STATUSES for page in request_list_pages(ctx, "orders", status=each, _fields=fields)),
     )
 
 
 # ---- customers
 
 
-def customers(ctx: WooContext) -> StoredList:
+def stored_customer_accounts(ctx: WooContext) -> StoredList:
     """Return all accounts of any role. The list cannot be filtered by time."""
-    return read_list_once_per_run(ctx, "customers", None, lambda: pages(ctx, "customers", role="all"))
+    return read_list_once_per_run(ctx, "customers", None, lambda: request_list_pages(ctx, "customers", role="all"))
 
 
 # ---- products
 
 
-def changed_variants(ctx: WooContext, since: str | None) -> Pages:
+def pages_of_changed_variants(ctx: WooContext, since: str | None) -> Pages:
     """Return the variants that changed since *since*. All variants of a product with a changed variation count."""
     begin = datetime.fromisoformat(since) - OVERLAP if since else None
     return variant_pages(ctx, _changed_pages(ctx, "products", begin, "date_modified", status="any"))
@@ -189,7 +191,7 @@ def changed_variants(ctx: WooContext, since: str | None) -> Pages:
 
 def stored_variants_with_stock_fields(ctx: WooContext) -> StoredList:
     def read() -> Pages:
-        return variant_pages(ctx, pages(ctx, "products", status="any", _fields=OF_STOCK), OF_STOCK)
+        return variant_pages(ctx, request_list_pages(ctx, "products", status="any", _fields=OF_STOCK), OF_STOCK)
 
     return read_list_once_per_run(ctx, "catalog", None, read)
 
@@ -227,7 +229,7 @@ def _variations(ctx: WooContext, product: Item, fields: str | None) -> Iterator[
     number = id_text_or_none(product)
     parent = {name: value for name, value in product.items() if name in _OF_PARENT}
     try:
-        for records, _ in pages(ctx, f"products/{number}/variations", status="any", _fields=fields):
+        for records, _ in request_list_pages(ctx, f"products/{number}/variations", status="any", _fields=fields):
             for record in records:
                 yield with_added_members(record, parent=parent)
     except NotFoundError as error:
@@ -242,11 +244,11 @@ def _changed_pages(
 ) -> Pages:
     """Yield the records of a list that changed at *begin* or later, oldest change first; all of them with None."""
     if begin is None:
-        yield from pages(ctx, path, sorted_by, orderby="modified", **params)
+        yield from request_list_pages(ctx, path, sorted_by, orderby="modified", **params)
         return
     bound = time_param(begin - MISSING_HOUR)
     filtered = {**params, "modified_after": bound, "dates_are_gmt": "true"}
-    for records, source in pages(ctx, path, sorted_by, orderby="modified", **filtered):
+    for records, source in request_list_pages(ctx, path, sorted_by, orderby="modified", **filtered):
         if any(_is_older(record, bound) for record in records):
             ctx.shared(
                 "woocommerce.unfiltered", lambda: ctx.run.warn(ctx.connection, UNFILTERED, code="filter_ignored")
@@ -267,3 +269,113 @@ def time_param(moment: datetime) -> str:
 def id_text_or_none(record: Any) -> str | None:
     found = at_path(record, "id")
     return str(found) if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+WITHOUT_REFUNDS = (
+    "the shop has no list of refunds, as those before WooCommerce 9.0: a credit note is fetched by the key of its order"
+)
+
+_NO_ROUTE = "rest_no_route"
+"""The code by which WordPress says that its API has no such list."""
+_UNLISTED_ORDERS_HINT = "switch the extension on that has their status, or give them another status"
+
+
+def orders_with_ids(ctx: WooContext, ids: Sequence[str]) -> Pages:
+    """Yield the orders with these ids, with summaries of their refunds, including those that no list shows."""
+    left = dict.fromkeys(ids)
+    for status in STATUSES:
+        if not left:
+            return
+        for records, source in request_list_pages(ctx, "orders", status=status, include=",".join(left), **EXACT):
+            yield records, source
+            for record in records:
+                left.pop(id_text_or_none(record) or "", None)
+    yield from _unlisted_orders(ctx, left)
+
+
+def _unlisted_orders(ctx: WooContext, ids: Iterable[str]) -> Pages:
+    """Yield those of the orders that exist: ``any`` leaves out the status of an extension that was switched off."""
+    found = list[str]()
+    for number in ids:
+        try:
+            answer = ctx.api.get(f"{API}/orders/{number}", EXACT)
+        except NotFoundError as error:
+            if not is_no_such_record_error(error):
+                raise
+            continue
+        order = with_empty_address_objects(answer.at(""))
+        found.append(f"{number} ({at_path(order, 'status')})")
+        yield [order], answer.address
+    if found:
+        text = f"no list of the shop shows these orders, which exist: {', '.join(found)}; {_UNLISTED_ORDERS_HINT}"
+        ctx.run.warn(ctx.connection, text, code="records_left_out")
+
+
+def order_ids_of_refunds(ctx: WooContext, refunds: Sequence[str]) -> list[str]:
+    if not refunds:
+        return []
+    try:
+        found = [
+            record
+            for records, _ in request_list_pages(ctx, "refunds", include=",".join(refunds), _fields="id,parent_id")
+            for record in records
+        ]
+    except NotFoundError as error:
+        if error.code_in_answer != _NO_ROUTE:  # it may be that of a server before the shop
+            raise
+        ctx.run.note(ctx.connection, WITHOUT_REFUNDS)
+        return []
+    return _distinct_id_texts(at_path(record, "parent_id") for record in found)
+
+
+def customers_with_ids(ctx: WooContext, ids: Sequence[str]) -> Pages:
+    if ids:
+        yield from request_list_pages(ctx, "customers", role="all", include=",".join(ids))
+
+
+# ---- products
+
+
+def variants_of_products(ctx: WooContext, ids: Sequence[str]) -> Pages:
+    """Yield the variants of the products with these ids. The product that changed last is at the end."""
+    if ids:
+        named = {"status": "any", "include": ",".join(ids)}
+        yield from variant_pages(ctx, request_list_pages(ctx, "products", "date_modified", orderby="modified", **named))
+
+
+def variants_with_stock(ctx: WooContext, product_ids: Sequence[str]) -> Pages:
+    if product_ids:
+        products = request_list_pages(ctx, "products", status="any", include=",".join(product_ids), _fields=OF_STOCK)
+        yield from variant_pages(ctx, products, OF_STOCK)
+
+
+def product_ids_of_variants(ctx: WooContext, ids: Sequence[str]) -> list[str]:
+    """Return the ids of the products that have these ids, or whose variations do; each variation is one request."""
+    found = list[str]()
+    if ids:
+        for records, _ in request_list_pages(ctx, "products", status="any", include=",".join(ids), _fields="id"):
+            found += [number for record in records if (number := id_text_or_none(record)) is not None]
+    for number in set(ids) - set(found):
+        try:
+            answer = ctx.api.get(f"{API}/products/{number}", {"_fields": "id,parent_id"})
+        except NotFoundError as error:
+            if not is_no_such_record_error(error):
+                raise
+            continue
+        found += _distinct_id_texts([answer.at("/parent_id")])
+    return sorted(set(found))
+
+
+def product_ids_of_skus(ctx: WooContext, skus: Sequence[str]) -> list[str]:
+    """Return the ids of the products with these SKUs, also of variations. WooCommerce separates SKUs by commas."""
+    wanted = [sku for sku in skus if sku.strip() and "," not in sku]
+    if not wanted:
+        return []
+    named = {"status": "any", "sku": ",".join(wanted), "_fields": "id,parent_id"}
+    found = [record for records, _ in request_list_pages(ctx, "products", **named) for record in records]
+    return _distinct_id_texts(at_path(record, "parent_id") or at_path(record, "id") for record in found)
+
+
+def _distinct_id_texts(values: Iterable[Any]) -> list[str]:
+    ids = (value for value in values if isinstance(value, int) and not isinstance(value, bool) and value > 0)
+    return list(dict.fromkeys(map(str, ids)))

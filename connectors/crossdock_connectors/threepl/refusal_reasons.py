@@ -23,7 +23,7 @@ class Refusal(Struct, frozen=True):
     name_taken: bool = False
 
 
-def explain_refusal(
+def rejection_with_reason_from_answer(
     outcome: Outcome, answer: Answer, read: Callable[[Any], Refusal | None], name_pointer: str
 ) -> Outcome:
     """Return *outcome* with the reason that *read* finds in the body of a refusal."""

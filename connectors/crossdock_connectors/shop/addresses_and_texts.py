@@ -42,9 +42,9 @@ class TextReader:
 
     def read_cut_text(self, part: JsonAccess, pointer: str, longest: int = LONGEST) -> str | None:
         found = self._read_text_without_invisible_characters(part, pointer)
-        return None if found is None else self.cut(found, longest)
+        return None if found is None else self.cut_if_too_long(found, longest)
 
-    def cut(self, found: str, longest: int = LONGEST) -> str:
+    def cut_if_too_long(self, found: str, longest: int = LONGEST) -> str:
         if len(found) <= longest or not self._settings.clean:
             return found
         self._record.count("text cut")
@@ -131,7 +131,7 @@ class TextReader:
             members |= {"line1": members["line2"], "line2": None}
         company = self.read_cut_text(part, fields.company)
         if company not in {None, name, members["line1"], members["line2"]}:
-            members["line2"] = self.cut(", ".join(filter(None, (company, members["line2"]))))
+            members["line2"] = self.cut_if_too_long(", ".join(filter(None, (company, members["line2"]))))
         return members
 
     def _raise_if_address_invalid(self, members: dict[str, Any], pointer: str) -> None:

@@ -1,4 +1,4 @@
-"""Conversion of values in a shop's records, for the mappings of all shops."""
+"""Values in a shop's records for the mappings of all shops, and the shop's ids in keys of records that are fetched."""
 
 from __future__ import annotations
 

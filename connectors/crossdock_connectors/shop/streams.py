@@ -1,4 +1,7 @@
-"""The streams of a shop. A dialect reads them from one kind of shop, and maps their records."""
+"""The streams of a shop. A dialect reads them from one kind of shop, and maps their records.
+
+Variants with the same SKU are warned of where the SKU is the key of products.
+"""
 
 from __future__ import annotations
 

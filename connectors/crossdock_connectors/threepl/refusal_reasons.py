@@ -1,4 +1,4 @@
-"""Refusals of an order by a 3PL."""
+"""The reasons in a 3PL's refusals of orders."""
 
 from __future__ import annotations
 

@@ -8,8 +8,11 @@ from typing import Any
 from tests.partners.shopify.execution import prepared
 
 from crossdock_connectors.shop.shopify import (
+    fulfillment_writes_and_look_ups,
     queries,
+    stock_writes_and_look_ups,
     target,
+    webhooks,
 )
 from crossdock_connectors.shop.shopify.queries import ShopList
 from crossdock_connectors.shop.shopify.records_by_id import AT_A_TIME
@@ -31,7 +34,7 @@ def bulk_queries() -> dict[str, str]:
 
 def documents() -> dict[str, str]:
     """The documents of requests: texts of the modules that begin like one, and those of its lists."""
-    modules = (queries, fulfillment_creation, stock_updates, subscriptions, target)
+    modules = (queries, fulfillment_writes_and_look_ups, stock_writes_and_look_ups, webhooks, target)
     texts = {name: value for module in modules for name, value in vars(module).items() if isinstance(value, str)}
     return {
         **{name: text for name, text in texts.items() if text.startswith(("query", "mutation"))},

@@ -1,4 +1,7 @@
-"""Bulk operations, whole lists as JSON lines: shopify.dev/docs/api/usage/bulk-operations/queries."""
+"""Bulk operations, whole lists as JSON lines: shopify.dev/docs/api/usage/bulk-operations/queries.
+
+A result has one object per line, children with the id of their parent, in any order.
+"""
 
 from __future__ import annotations
 

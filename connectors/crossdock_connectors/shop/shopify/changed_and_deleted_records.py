@@ -1,4 +1,4 @@
-"""The changes in a list of the shop since a run, read once for all streams of a connection."""
+"""The records of a list of the shop that changed or were deleted since a run, read once for all streams."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def product(record: Record, settings: ShopifySettings) -> ProductDraft:
         title = f"Product {number_in_gid_or_empty(record.at('/variant/id', str))}"
     return ProductDraft(
         sku=sku or number_in_gid_or_empty(record.at("/variant/id", str)),
-        name=title if own in {None, _DEFAULT_TITLE} else texts.cut(f"{title} - {own}"),
+        name=title if own in {None, _DEFAULT_TITLE} else texts.cut_if_too_long(f"{title} - {own}"),
         description=texts.read_cut_text(record, "/descriptionHtml", LONGEST_DESCRIPTION),
         barcode=texts.read_text_unless_too_long(record, "/variant/barcode", LONGEST_CODE),
         unit_price=rounded_product_price_or_none(record, "/variant/price", currency),

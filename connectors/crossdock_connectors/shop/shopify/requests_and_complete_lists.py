@@ -1,4 +1,7 @@
-"""The shop's lists in pages, each record with all of its children."""
+"""Requests to the Admin API, and the shop's lists in pages, each record with all of its children.
+
+Lists inside of orders and refunds that a query has cut off are read on, or marked as cut.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Settings of a connection to a Shopify shop."""
+"""Settings of a connection to a Shopify shop, and its credentials: a fixed token, or tokens granted to an app.
+
+Sources: shopify.dev/docs/apps/build/authentication-authorization/client-credentials-grant, and access-tokens.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from crossdock.values.web_address_checks import check_https_or_loopback_address
 from crossdock_connectors.shop.settings import ShopSettings
 from crossdock_connectors.shop.shopify.queries import VERSION
 
-TOKEN_HEADER = "X-Shopify-Access-Token"
+TOKEN_HEADER = "X-Shopify-Access-Token"  # noqa: S105  a name
 AUTHORIZE_PATH, TOKEN_PATH = "/admin/oauth/authorize", "/admin/oauth/access_token"
 _REFUSALS: Mapping[str, str] = {
     "app_not_installed": "the app is not installed in this shop: release a version with the scopes that it needs, and"

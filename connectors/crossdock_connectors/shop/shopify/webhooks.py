@@ -1,9 +1,11 @@
-"""Shopify's webhooks.
+"""Shopify's webhooks, and the app's subscriptions to them over HTTPS.
 
 Sources: shopify.dev/docs/apps/build/webhooks/verify-deliveries (the signature; ``X-Shopify-Webhook-Id`` is the same in
 each attempt, while one ``X-Shopify-Event-Id`` is that of several webhooks), shopify.dev/docs/api/webhooks (the topics
 and their bodies), shopify.dev/docs/apps/build/events/delivery-structure (deliveries of Events: the topic is a type, the
-headers may have no ``X-``, and the body names records by ``query_variables``).
+headers may have no ``X-``, and the body names records by ``query_variables``), the published Admin schema of version
+2026-10 (subscriptions). Webhooks are signed with the app's client secret, which the API does not return. Shopify
+refuses a second subscription to a topic at the same address. Those in the app's own configuration file are not listed.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ _FIELDS = "id topic uri"
 LIST_SUBSCRIPTIONS_QUERY = f"""query webhookSubscriptions($first: Int!, $after: String) {{
   webhookSubscriptions(first: $first, after: $after) {{ nodes {{ {_FIELDS} }} pageInfo {{ hasNextPage endCursor }} }}
 }}"""
-CREATE_SUBSCRIPTION_MUTATION = f"""mutation webhookSubscriptionCreate($topic: WebhookSubscriptionTopic!, $address: String!) {{
+CREATE_SUBSCRIPTION_MUTATION = f"""\
+mutation webhookSubscriptionCreate($topic: WebhookSubscriptionTopic!, $address: String!) {{
   webhookSubscriptionCreate(topic: $topic, webhookSubscription: {{ uri: $address, format: JSON }}) {{
     webhookSubscription {{ {_FIELDS} }} userErrors {{ field message }}
   }}

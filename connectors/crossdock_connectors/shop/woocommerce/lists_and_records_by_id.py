@@ -1,6 +1,7 @@
-"""The shop's lists: orders with their refunds, products with their variations, customers.
+"""The shop's lists: orders with their refunds, products with their variations, customers; and records by their ids.
 
-Sources: ``WC_REST_CRUD_Controller`` and its subclasses in github.com/woocommerce/woocommerce.
+Sources: ``WC_REST_CRUD_Controller`` and its subclasses in github.com/woocommerce/woocommerce. An empty ``include``
+names all records, so nothing is requested without ids.
 """
 
 from __future__ import annotations
@@ -280,6 +281,9 @@ _NO_ROUTE = "rest_no_route"
 _UNLISTED_ORDERS_HINT = "switch the extension on that has their status, or give them another status"
 
 
+# ---- records by their ids
+
+
 def orders_with_ids(ctx: WooContext, ids: Sequence[str]) -> Pages:
     """Yield the orders with these ids, with summaries of their refunds, including those that no list shows."""
     left = dict.fromkeys(ids)
@@ -331,9 +335,6 @@ def order_ids_of_refunds(ctx: WooContext, refunds: Sequence[str]) -> list[str]:
 def customers_with_ids(ctx: WooContext, ids: Sequence[str]) -> Pages:
     if ids:
         yield from request_list_pages(ctx, "customers", role="all", include=",".join(ids))
-
-
-# ---- products
 
 
 def variants_of_products(ctx: WooContext, ids: Sequence[str]) -> Pages:

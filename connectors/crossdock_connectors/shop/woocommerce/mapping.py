@@ -54,7 +54,7 @@ def product(record: Record, settings: WooCommerceSettings) -> ProductDraft:
     shown = record.at("/status", str) == "publish" and (parent is None or parent.at("/status", str) in _ACTIVE)
     return ProductDraft(
         sku=sku or str(record.at("/id", int)),
-        name=texts.cut(f"{name} - {own}") if own else name,
+        name=texts.cut_if_too_long(f"{name} - {own}") if own else name,
         description=texts.read_cut_text(record, "/description", LONGEST_DESCRIPTION),
         barcode=texts.read_text_unless_too_long(record, "/global_unique_id", LONGEST_CODE),
         unit_price=rounded_product_price_or_none(record, "/price", settings.price_currency)
@@ -167,7 +167,7 @@ def _text_reader(record: Record, settings: WooCommerceSettings) -> TextReader:
 
 def _full_name(texts: TextReader, record: JsonAccess, pointer: str) -> str | None:
     names = [texts.read_cut_text(record, f"{pointer}/{each}") for each in ("first_name", "last_name")]
-    return texts.cut(" ".join(name for name in names if name)) or None
+    return texts.cut_if_too_long(" ".join(name for name in names if name)) or None
 
 
 def _shipping_address(record: Record, settings: WooCommerceSettings) -> ShippingAddress | None:

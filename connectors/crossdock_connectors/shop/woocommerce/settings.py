@@ -1,4 +1,7 @@
-"""Settings of a connection to a WooCommerce shop."""
+"""Settings of a connection to a WooCommerce shop, and OAuth 1.0a without a token, which it accepts over plain http.
+
+Sources: RFC 5849 section 3.4, and the section "Authentication" of woocommerce.github.io/woocommerce-rest-api-docs.
+"""
 
 from __future__ import annotations
 

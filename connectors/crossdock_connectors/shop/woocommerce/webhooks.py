@@ -1,8 +1,9 @@
-"""WooCommerce's webhooks.
+"""WooCommerce's webhooks, and subscriptions to them by the resource ``webhooks`` of its REST API.
 
-Source: ``WC_Webhook`` in github.com/woocommerce/woocommerce. A webhook is sent once. Its ``X-WC-Webhook-Delivery-ID``
-is made of the webhook's id and the second: two changes in one second have the same, so it is no id of a delivery.
-When a webhook is created, an unsigned form with its id tests the address; an answer other than 200 is an error there.
+Source: ``WC_Webhook`` and ``WC_REST_Webhooks_V1_Controller`` in github.com/woocommerce/woocommerce. A webhook is sent
+once. Its ``X-WC-Webhook-Delivery-ID`` is made of the webhook's id and the second: two changes in one second have the
+same, so it is no id of a delivery. When a webhook is created, an unsigned form with its id tests the address; an answer
+other than 200 is an error there. The shop allows duplicates, and shows no secret.
 """
 
 from __future__ import annotations

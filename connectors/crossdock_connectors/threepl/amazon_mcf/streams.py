@@ -34,8 +34,7 @@ from crossdock_connectors.mapping_versions import version_of_mapping_and_setting
 from crossdock_connectors.threepl.amazon_mcf import mapping
 from crossdock_connectors.threepl.amazon_mcf.repeated_skus import OTHERS, pages_with_one_row_per_sku
 from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings
-from crossdock_connectors.threepl.record_values import ProductSkus as ProductNames
-from crossdock_connectors.threepl.record_values import key_of_external_id, possible_external_ids_of_key
+from crossdock_connectors.threepl.record_values import ProductSkus, key_of_external_id, possible_external_ids_of_key
 from crossdock_connectors.threepl.settings import MAPPED
 from crossdock_connectors.unreadable_record_parts import read_as_member_or_reason
 
@@ -55,7 +54,7 @@ class AmazonStream(Stream[AmazonMcfSettings]):
 
     def __init__(self, settings: AmazonMcfSettings) -> None:
         self.settings = settings
-        self.products = ProductNames(settings.product_namespace, settings.sku_aliases)
+        self.products = ProductSkus(settings.product_namespace, settings.sku_aliases)
         self.mapping_version = version_of_mapping_and_settings(settings, MAPPED, 2)
 
     def inventory(self, ctx: AmazonContext) -> Iterator[tuple[list[Any], str]]:

@@ -1,6 +1,9 @@
 """Amazon as a target: fulfillment orders, which are written once and can be cancelled until they are picked.
 
 Amazon answers a create with an empty body: the order's id is its external id. Only an order on hold could be changed.
+An order is that of ``createFulfillmentOrder`` of ``fulfillmentOutbound_2020-07-01.json``, with its lengths and
+enumerations, but without the external id and members for India and Japan only (cash on delivery, payment and delivery
+preferences).
 """
 
 from __future__ import annotations

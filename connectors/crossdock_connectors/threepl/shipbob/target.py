@@ -1,6 +1,7 @@
 """ShipBob as a target: orders, which are written once and can be cancelled until they are shipped.
 
 ShipBob allows changes only to the address of an open shipment. Other changes cancel the order and send it again.
+An order is that of ``POST /2026-01/order`` (developer.shipbob.com), without the external id.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""ShipBob's webhooks: Standard Webhooks, with the topic in a header.
+"""ShipBob's webhooks: Standard Webhooks, with the topic in a header; and subscriptions to them.
 
 Source: developer.shipbob.com/webhooks (headers, topics, retries). It has no schemas of the bodies, which are assumed to
 be the shipments and receiving orders of the API, version 2026-01. No stream reads returns or single charges. Departures
-need all receiving orders, so the next run reads them.
+need all receiving orders, so the next run reads them. A subscription may be created with a given secret. The
+documentation does not say whether ShipBob refuses duplicates.
 """
 
 from __future__ import annotations

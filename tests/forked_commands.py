@@ -16,7 +16,7 @@ from typing import Self, cast
 import pytest
 from tests.chaos import processes
 
-from crossdock.testing.crossdock_process import Commands
+from crossdock.testing.crossdock_process import CrossdockCommands
 
 
 class _Forked:
@@ -57,11 +57,11 @@ class _Forked:
 def forked_commands() -> Iterator[None]:
     """Start the commands of every `Commands` so."""
 
-    def start(self: Commands, *arguments: str) -> subprocess.Popen[str]:
+    def start(self: CrossdockCommands, *arguments: str) -> subprocess.Popen[str]:
         return cast("subprocess.Popen[str]", _Forked([*self._command, *arguments], self._environment))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Commands, "start", start)
+        patch.setattr(CrossdockCommands, "start", start)
         yield
 
 

@@ -23,7 +23,7 @@ from tests.partners.shopify.fake_shop import FakeShopify
 from tests.partners.shopify.watched import WatchedShop
 
 from crossdock import RawBatch
-from crossdock.testing.connector_context_and_stream_trial import context
+from crossdock.testing.connector_context_and_reading import context
 from crossdock.testing.manual_clock import ManualClock
 from crossdock_connectors.shop.shopify import CONNECTOR
 from crossdock_connectors.shop.shopify.settings import ShopifySettings

@@ -30,7 +30,7 @@ from tests.partners.woocommerce.shop_settings import ShopSettings
 from crossdock.config.connector_registry import load_connector
 from crossdock.runs.stream_trial import Trial
 from crossdock.testing import context
-from crossdock.testing.connector_context_and_stream_trial import read
+from crossdock.testing.connector_context_and_reading import read
 from crossdock.values.field_types import minor_unit_digits
 
 ROUNDS = 4

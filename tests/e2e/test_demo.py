@@ -30,7 +30,7 @@ from crossdock.config.project import project
 from crossdock.errors import InternalError
 from crossdock.runs.run_report import Report
 from crossdock.sandbox import SandboxServer
-from crossdock.testing.demo import check_effects_match_reports
+from crossdock.testing.demo import demo_folder_and_servers
 from crossdock.values.tally import Tally
 
 DEADLINE_S = 60
@@ -213,7 +213,9 @@ def test_the_effects_check_can_fail(copy: Path, change: str, effects: int, match
         SandboxServer(copy / "sandbox"),
         nullcontext() if matches else pytest.raises(InternalError, match="do not match"),
     ):
-        assert check_effects_match_reports.check_and_count_effects(project.load(copy / "crossdock.yaml"), [report]) == {
+        assert demo_folder_and_servers.count_effects_or_raise_if_reports_differ(
+            project.load(copy / "crossdock.yaml"), [report]
+        ) == {
             "create": 387,
             "update": 8,
         }

@@ -21,7 +21,7 @@ from crossdock.config.connector_registry import installed_connectors, load_conne
 from crossdock.config.project import project
 from crossdock.connector import Connector
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.testing.connector_context_and_stream_trial import context
+from crossdock.testing.connector_context_and_reading import context
 from crossdock.values.raw_rows_and_records import Record
 
 ROOT = Path(__file__).parents[2]

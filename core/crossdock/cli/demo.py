@@ -62,7 +62,7 @@ def demo(
     try out.
     """
     from crossdock.cli import demo_shop_and_3pl, demo_warehouse_file_exchange, terminal_output
-    from crossdock.testing.demo.demo_folder_and_servers import serve_existing
+    from crossdock.testing.demo.demo_folder_and_servers import serve_existing_demo
 
     console = terminal_output.output_console()
     if warehouse and (shop or serve):
@@ -72,7 +72,7 @@ def demo(
         demo_shop_and_3pl.serve_without_sync(console, folder, shop, as_json=as_json)
         return
     if serve:
-        serve_existing(
+        serve_existing_demo(
             folder,
             terminal_output.print_json if as_json else lambda facts: _print_server_addresses(console, folder, facts),
         )
@@ -95,7 +95,7 @@ def demo(
 def _run_exports_demo(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -> dict[str, object]:
     from crossdock.cli import open_records_list, plan, terminal_output
     from crossdock.config.project import project
-    from crossdock.testing.demo import check_effects_match_reports, demo_folder_and_servers
+    from crossdock.testing.demo import demo_folder_and_servers
     from crossdock.writing.targets import platform_access_and_clock_checks
 
     with interruptible() as interrupt, demo_folder_and_servers.create_and_serve_demo(folder) as warehouse:
@@ -106,7 +106,7 @@ def _run_exports_demo(ctx: click.Context, console: Console, folder: Path, *, as_
         terminal_output.print_lines(console, _INTRODUCTION.format(**facts))
         reports = []
         for day, limit in ((1, 3), (2, 9)):
-            demo_folder_and_servers.write_exports(day, folder / "warehouse" / "out")
+            demo_folder_and_servers.write_sample_exports_of_day(day, folder / "warehouse" / "out")
             if not as_json:
                 _print_heading(console, f"Day {day}: crossdock plan --limit {limit}", _BEFORE[day])
                 ctx.invoke(plan.plan, config=config, limit=limit)
@@ -117,8 +117,8 @@ def _run_exports_demo(ctx: click.Context, console: Console, folder: Path, *, as_
                 _print_heading(console, f"Day {day}: crossdock records list")
                 ctx.invoke(open_records_list.list_, config=config)
                 terminal_output.print_lines(console, f"\n{_AFTER[day]}")
-        demo_folder_and_servers.write_exports(3, folder / "day-3")
-        effects = check_effects_match_reports.check_and_count_effects(loaded, reports)
+        demo_folder_and_servers.write_sample_exports_of_day(3, folder / "day-3")
+        effects = demo_folder_and_servers.count_effects_or_raise_if_reports_differ(loaded, reports)
     _print_heading(console, "The sandbox's effects log", _CHECKED.format(all=effects.total(), **effects))
     _print_heading(console, "Next steps", _NEXT_STEPS.format(cd=quote(str(folder))))
     return {"folder": str(folder), "runs": [report.as_json() for report in reports], "effects": dict(effects)}

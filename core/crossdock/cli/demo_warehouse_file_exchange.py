@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from crossdock.config.project.project import Project
-    from crossdock.testing.demo.warehouse.warehouse_demo import WarehouseDemo
+    from crossdock.testing.demo.warehouse.warehouse_demo_folder_and_platform import WarehouseDemo
 
 
 def run(
@@ -30,18 +30,21 @@ def run(
 ) -> dict[str, object]:
     from crossdock.cli import open_records_list, terminal_output
     from crossdock.config.project import project
-    from crossdock.testing.demo.warehouse import warehouse_demo
+    from crossdock.testing.demo.warehouse import warehouse_demo_folder_and_platform
     from crossdock.writing.targets import platform_access_and_clock_checks
 
-    with interruptible() as interrupt, warehouse_demo.create_and_serve_warehouse_demo(folder) as demo:
-        loaded = project.load(config := folder / warehouse_demo.CONFIG)
+    with (
+        interruptible() as interrupt,
+        warehouse_demo_folder_and_platform.create_and_serve_warehouse_demo(folder) as demo,
+    ):
+        loaded = project.load(config := folder / warehouse_demo_folder_and_platform.CONFIG)
         loaded.create_or_upgrade_state()
         platform_access_and_clock_checks.read_platform_access_or_raise(loaded.platform, loaded.access_test_resources)
         demo.place_orders(loaded)
         terminal_output.print_lines(console, _INTRODUCTION.format(folder=folder, **demo.variables))
         reports = []
         for number, before in enumerate(_NIGHTS, 1):
-            night = warehouse_demo.SimulatedNightClock(days_ago=len(_NIGHTS) - number)
+            night = warehouse_demo_folder_and_platform.SimulatedNightClock(days_ago=len(_NIGHTS) - number)
             if number == len(_NIGHTS):
                 demo.correct_order_country_on_platform(loaded, "1003")
             heading(console, f"Night {number}: crossdock sync", before)

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crossdock.testing.connector_context_and_stream_trial import context, read, read_config
+    from crossdock.testing.connector_context_and_reading import context, read, read_config
     from crossdock.testing.manual_clock import ManualClock
     from crossdock.testing.recording import record
     from crossdock.testing.replay_transport import NotRecordedError, replay

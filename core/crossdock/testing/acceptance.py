@@ -15,10 +15,10 @@ from pathlib import Path
 from random import Random
 from unittest import mock
 
-from crossdock.testing.assertions_on_disturbed_commands import MOST_RUNS, DisturbedCommands
-from crossdock.testing.graphql_selection_transport import SelectedMembersTransport
-from crossdock.testing.httpx_transport_server import RESET, Fault, TransportServer, origins_in
-from crossdock.testing.sandbox_effects_comparison import describe_differences
+from crossdock.testing.connector_under_test import MOST_RUNS, DisturbedCommands
+from crossdock.testing.httpx_test_transports import SelectedMembersTransport
+from crossdock.testing.httpx_transport_server import RESET, Fault, TransportServer, web_origins_in
+from crossdock.testing.sandbox_effects_comparison import describe_count_differences
 from crossdock.testing.sandbox_with_project import (
     Connections,
     SandboxWithProject,
@@ -68,7 +68,7 @@ class SyncAcceptance(DisturbedCommands):
             self._kill_sync_after_faults(random.sample(_REFUSALS, len(_REFUSALS)), 1, disturbed)
             self._kill_sync_after_faults([_LOST], random.randint(1, 3), disturbed)
             self._sync_until_delivered(disturbed, served)
-            wrong = describe_differences(expected, disturbed.count_sync_effects())
+            wrong = describe_count_differences(expected, disturbed.count_sync_effects())
             assert not wrong, f"effects of disturbed syncs differ from those of an undisturbed one:{wrong}"
             again = disturbed.run_command("sync", "--json")
             self.ends_well("a sync after the last one", again, disturbed.state_folder)
@@ -143,7 +143,7 @@ class SyncAcceptance(DisturbedCommands):
             network, served = self.network(), None
             if network is not None:
                 served = stack.enter_context(
-                    TransportServer(SelectedMembersTransport(network), origins_in(connections))
+                    TransportServer(SelectedMembersTransport(network), web_origins_in(connections))
                 )
                 connections = exact_json.loads(served.text_with_local_addresses(exact_json.dumps(connections).decode()))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import os
 from collections.abc import Callable, Container, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -13,8 +15,8 @@ from unittest import SkipTest
 
 from crossdock.connector import Connector, Context, Stream
 from crossdock.mapping.incremental_cursors import format_iso_instant_cursor
-from crossdock.testing.captured_output import captured_output
-from crossdock.testing.connector_context_and_stream_trial import context, read
+from crossdock.testing.connector_context_and_reading import context, read
+from crossdock.testing.crossdock_process import EndedCommand
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.raw_rows_and_records import Record
 from crossdock.values.record_keys import key_parts_of, key_text
@@ -23,6 +25,21 @@ if TYPE_CHECKING:
     import httpx
 
     from crossdock.runs.stream_trial import Trial
+
+
+@contextmanager
+def captured_output() -> Iterator[io.StringIO]:
+    """Capture everything that is printed, or logged at any level to the root logger, in the block."""
+    output, root = io.StringIO(), logging.getLogger()
+    handler, level = logging.StreamHandler(output), root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    try:
+        with redirect_stdout(output), redirect_stderr(output):
+            yield output
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
 
 
 _DAY = timedelta(days=1)
@@ -141,9 +158,9 @@ class StreamUnderTest(ConnectorUnderTest):
         tomorrow = datetime.now(UTC) + _DAY
         if self.now is not None or (network := self.network()) is None:
             return self.now or tomorrow
-        from crossdock.testing.transport_recorders import LatestTimeInAnswers  # noqa: PLC0415  it imports httpx
+        from crossdock.testing.httpx_test_transports import LatestTimeRecorder  # noqa: PLC0415  it imports httpx
 
-        observed = LatestTimeInAnswers(network)
+        observed = LatestTimeRecorder(network)
         self.read_in(self.context_over(observed, tomorrow))
         return min(observed.latest + _DAY, tomorrow) if observed.latest else tomorrow
 
@@ -197,3 +214,34 @@ class StreamUnderTest(ConnectorUnderTest):
             self.no_secret_in("the place of a record", tried.record.source)
             self.no_secret_in("the problem of a record", str(tried.problem or ""))
         return trial
+
+
+MOST_RUNS = 8  # the number of disturbed syncs within which everything must be delivered
+
+
+class DisturbedCommands(ConnectorUnderTest):
+    """A connector whose syncs run as processes.
+
+    Attributes:
+        seed: Decides when processes are killed.
+    """
+
+    seed: int = 0
+
+    def ends_well(self, what: str, ended: EndedCommand, state_folder: Path, *, exit_code: int = 0) -> None:
+        """Fail unless a command ended with *exit_code* and has shown no secret, not even in its state."""
+        self.no_secret_shown(what, ended)
+        self.no_secret_in_files(state_folder)
+        is_expected = ended.exit_code == exit_code
+        assert is_expected, f"{what} ends with exit code {ended.exit_code}:\n{ended.errors}{ended.output}"
+
+    def was_killed(self, moment: str, ended: EndedCommand) -> None:
+        """Fail unless a sync was killed."""
+        self.no_secret_shown("crossdock sync", ended)
+        what = f"a sync that was to be killed at {moment} ended before, with exit code {ended.exit_code}"
+        assert ended.exit_code == -9, f"{what}:\n{ended.errors}{ended.output}"
+
+    def no_secret_shown(self, what: str, ended: EndedCommand) -> None:
+        """Fail if a command has shown a value of `environment`."""
+        self.no_secret_in(f"the output of {what}", ended.output)
+        self.no_secret_in(f"the errors of {what}", ended.errors)

@@ -21,11 +21,11 @@ from crossdock.config.project.connections_and_bound_streams import (
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, is_added_column, prepare
 from crossdock.errors import RecordError
 from crossdock.runs.checked_batches import fetched_batches
-from crossdock.testing.connector_context_and_stream_trial import bound_stream
+from crossdock.testing.connector_context_and_reading import bind_checked_stream
 from crossdock.testing.connector_under_test import normalized_key_text, shown_key, shown_method_name, shown_record_place
 from crossdock.testing.mapping_contract import MappingContract
 from crossdock.testing.reading_with_two_hash_seeds import read_with_two_seeds
-from crossdock.testing.record_variants_after_schema_drift import drifted_objects
+from crossdock.testing.record_variants import drifted_objects
 from crossdock.testing.sync_contract import SyncContract
 from crossdock.values import exact_json
 from crossdock.values.raw_rows_and_records import RawBatch
@@ -79,7 +79,7 @@ class StreamContract(MappingContract, SyncContract):
         if not trial.bound.stream.fetches:
             raise SkipTest("the stream fetches no named records")
         pulled = {tried.record.key: tried.record for tried in trial.records}
-        bound = bound_stream(self.connector, self.new_context(), self.stream)
+        bound = bind_checked_stream(self.connector, self.new_context(), self.stream)
         with self.in_environment():
             found = fetched_rows_by_key(bound, list(pulled)[: bound.stream.fetch_size])
         fetch = shown_method_name(bound.stream, "fetch")
@@ -105,7 +105,7 @@ class StreamContract(MappingContract, SyncContract):
             if not trial.bound.stream.fetches:
                 reason = "the stream fetches no named records"
             raise SkipTest(reason if declared else "the connector receives no webhooks with these settings")
-        bound = bound_stream(self.connector, self.new_context(), self.stream)
+        bound = bind_checked_stream(self.connector, self.new_context(), self.stream)
         for topic, body, keys in self.webhooks:
             document = exact_json.loads(exact_json.dumps(body))
             named = [
@@ -118,7 +118,7 @@ class StreamContract(MappingContract, SyncContract):
             shown = " instead of ".join(f"[{', '.join(map(shown_key, each))}]" for each in (named, wanted))
             assert named == wanted, f"{where}: names the records {shown}"
             for change, changed in drifted_objects(document):
-                self._check_hints_survive_drift(f"{where}, {change}", declared, topic, changed)
+                self._assert_hints_survive_drift(f"{where}, {change}", declared, topic, changed)
             with self.in_environment():
                 fetched = fetched_rows_by_key(bound, named) if named else {}
             lost = {*named} & {tried.record.key for tried in trial.records} - fetched.keys()
@@ -128,7 +128,7 @@ class StreamContract(MappingContract, SyncContract):
             )
 
     @staticmethod
-    def _check_hints_survive_drift(where: str, declared: Webhooks[Any], topic: str, body: Any) -> None:
+    def _assert_hints_survive_drift(where: str, declared: Webhooks[Any], topic: str, body: Any) -> None:
         try:
             _hints_of_webhook(declared, topic, body)
         except RecordError:
@@ -153,7 +153,7 @@ class StreamContract(MappingContract, SyncContract):
             assert draft == other_draft, f"{to_resource}: {record} has another draft in another process; {hint}"
 
     def _shown_method_name(self, name: str) -> str:
-        return shown_method_name(bound_stream(self.connector, self.new_context(), self.stream).stream, name)
+        return shown_method_name(bind_checked_stream(self.connector, self.new_context(), self.stream).stream, name)
 
 
 def _hints_of_webhook(declared: Webhooks[Any], topic: str, body: Any) -> list[Hint]:

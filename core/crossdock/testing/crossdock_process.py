@@ -18,7 +18,7 @@ _POLL_S = 0.002
 _SHOWN = 1_000  # characters of what a killed command has said
 
 
-def python_path() -> list[str]:
+def absolute_import_paths() -> list[str]:
     return [str(Path(path).absolute()) for path in sys.path]
 
 
@@ -30,7 +30,7 @@ class EndedCommand(NamedTuple):
     errors: str
 
 
-class Commands:
+class CrossdockCommands:
     """Runs commands with one config.
 
     Args:
@@ -41,7 +41,7 @@ class Commands:
     def __init__(self, config: Path, environment: Mapping[str, str], packages: Path) -> None:
         self._command = [sys.executable, "-m", "crossdock", "-C", str(config)]
         self._folder = config.parent
-        path = os.pathsep.join([*python_path(), str(packages)])
+        path = os.pathsep.join([*absolute_import_paths(), str(packages)])
         self._environment = {**os.environ, **environment, "PYTHONPATH": path}
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:

@@ -58,7 +58,9 @@ class GraphQLRequest(Struct, frozen=True):
         variables = asked.get("variables")
         variables = variables if isinstance(variables, dict) else {}
         try:
-            return cls(_Document(query, variables).parse_operation(asked.get("operationName")), query, variables)
+            return cls(
+                _GraphQLDocumentParser(query, variables).parse_operation(asked.get("operationName")), query, variables
+            )
         except (ValueError, RecursionError):
             return None
 
@@ -66,7 +68,7 @@ class GraphQLRequest(Struct, frozen=True):
         """Return the body of an answer with the selected members of ``data`` alone."""
         if not isinstance(answer, dict) or "data" not in answer:
             return answer
-        return {**answer, "data": _selected(answer["data"], self.fields)}
+        return {**answer, "data": _keep_selected_members(answer["data"], self.fields)}
 
     def unselected_members(self, answer: Any) -> list[str]:
         """Return where an answer has members that are not selected."""
@@ -103,13 +105,13 @@ def leaf_values_with_paths(value: Any, path: tuple[str, ...] = ()) -> Iterator[L
         yield path, value
 
 
-def _selected(value: Any, fields: Sequence[Field]) -> Any:
+def _keep_selected_members(value: Any, fields: Sequence[Field]) -> Any:
     if isinstance(value, list):
-        return [_selected(each, fields) for each in value]
+        return [_keep_selected_members(each, fields) for each in value]
     if not isinstance(value, dict) or not fields:
         return value
     found = _selections_by_key(fields)
-    return {name: _selected(inner, found[name]) for name, inner in value.items() if name in found}
+    return {name: _keep_selected_members(inner, found[name]) for name, inner in value.items() if name in found}
 
 
 def _unselected_places(value: Any, fields: Sequence[Field], place: str) -> Iterator[str]:
@@ -133,7 +135,7 @@ def _selections_by_key(fields: Sequence[Field]) -> dict[str, list[Field]]:
     return found
 
 
-class _Document:
+class _GraphQLDocumentParser:
     """Reads a document without a schema. Conditions of types and directives are not judged: they select.
 
     Raises:

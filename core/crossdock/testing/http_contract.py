@@ -23,7 +23,7 @@ from crossdock.mapping.incremental_cursors import Checkpoint, Cursor
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.stream_trial import Trial, TriedRecord
-from crossdock.testing.connector_context_and_stream_trial import bound_stream
+from crossdock.testing.connector_context_and_reading import bind_checked_stream
 from crossdock.testing.connector_under_test import shown_method_name, shown_record_place
 from crossdock.testing.contract import StreamContract
 from crossdock.testing.cursors_and_times_in_requests import (
@@ -31,21 +31,56 @@ from crossdock.testing.cursors_and_times_in_requests import (
     find_descending_order_parameter,
     parse_instant,
 )
-from crossdock.testing.faulty_transport import FAULTS, transport_with_faults
-from crossdock.testing.finding_record_lists_in_pages import (
+from crossdock.testing.httpx_test_transports import (
+    FAULTY_ANSWERS,
+    RequestRecorder,
+    SelectedMembersTransport,
+    transport_with_faults,
+)
+from crossdock.testing.lists_in_answers import (
     RecordList,
+    TransportWithContinuedList,
+    UnpagedLists,
+    collect_paths_read_in_pages,
     pages_with_reversed_lists,
     pages_without_some_records,
     possible_record_lists,
 )
-from crossdock.testing.graphql_selection_transport import SelectedMembersTransport
-from crossdock.testing.record_variants_after_schema_drift import drifted_objects
-from crossdock.testing.silent_losses import PART, describe_silent_reading_loss, reports_new_problem
-from crossdock.testing.simulated_list_continuation import ContinuedList, UnpagedLists, note_paths_read_in_pages
-from crossdock.testing.transport_recorders import RequestRecorder
+from crossdock.testing.record_variants import drifted_objects
 from crossdock.values import exact_json
 from crossdock.values.json_paths import at_path, column_text
 from crossdock.values.raw_rows_and_records import JSON, RawBatch
+
+PART = (
+    "a part of a record lacks, and nothing says so; catch no error of ctx.api, or let to_resource raise a RecordError "
+    "or call record.count for a record whose part could not be read"
+)
+
+
+def describe_silent_reading_loss(trial: Trial, whole: Trial) -> str | None:
+    """Return what *trial* lacks of the records of *whole* although neither an error nor a record says so, or None."""
+    if trial.error is not None:
+        return None
+    found, wanted = len(trial.records), len(whole.records)
+    if found != wanted:
+        return f"{found} of {wanted} records, and no error; catch no error of ctx.api"
+    pairs = zip(trial.records, whole.records, strict=True)
+    return PART if any(_differs(*pair) and not _record_reports_new_problem(*pair) for pair in pairs) else None
+
+
+def reports_new_problem(trial: Trial, whole: Trial) -> bool:
+    """Return whether records of *trial* tell of a problem or of a missing part that those of *whole* do not have."""
+    return any(_record_reports_new_problem(*pair) for pair in zip(trial.records, whole.records, strict=False))
+
+
+def _differs(found: TriedRecord, wanted: TriedRecord) -> bool:
+    return (found.record.rows, found.members) != (wanted.record.rows, wanted.members)
+
+
+def _record_reports_new_problem(found: TriedRecord, wanted: TriedRecord) -> bool:
+    is_refused = found.problem is not None and wanted.problem is None
+    return is_refused or found.record.parts != wanted.record.parts
+
 
 __all__ = ["HttpStreamContract"]
 
@@ -194,7 +229,7 @@ class HttpStreamContract(StreamContract):
         whole = self.read_from(recorded)
         pull = shown_method_name(whole.bound.stream, "pull")
         listing = self._listing_paths(recorded)
-        for fault in FAULTS:
+        for fault in FAULTY_ANSWERS:
             for number in range(len(recorded.requests)):
                 for times in (1, None):
                     sent = RequestRecorder(
@@ -216,12 +251,12 @@ class HttpStreamContract(StreamContract):
         The answer says so in all customary ways. What follows is requested, or the record or the run says what lacks.
         """
         recorded = RequestRecorder(self.network())
-        with note_paths_read_in_pages() as paged:
+        with collect_paths_read_in_pages() as paged:
             whole = self.read_from(recorded)
         records = [item for _, item in self._listed_records_and_lists()[0]]
         pull = shown_method_name(whole.bound.stream, "pull")
         for path, place in UnpagedLists(recorded, paged, records, self.whole_lists):
-            continued = ContinuedList(self.network(), path, place)
+            continued = TransportWithContinuedList(self.network(), path, place)
             trial = self.read_from(continued)
             assert continued.is_continued or trial.error is not None or reports_new_problem(trial, whole), (
                 f"{pull}: the list that {path} answers with is read without its next page: with more elements than an "
@@ -321,21 +356,21 @@ class HttpStreamContract(StreamContract):
         is_used = first.requests != second.requests
         assert is_used, f"{pull}: the cursor changes no request: everything is read in each run; {hint}"
         assert trial.error is None, f"{pull}: reading with a cursor failed: {trial.error}"
-        self._check_all_since_cursor_read(trial, cursor, batches)
+        self._assert_all_since_cursor_read(trial, cursor, batches)
         earlier = _two_days_before(cursor)
         if {*second.requests} < {*first.requests}:  # reading ends at a record from before the cursor
             if earlier is not None:
-                self._check_all_since_cursor_read(self.read_from(self.network(), earlier), earlier, batches)
+                self._assert_all_since_cursor_read(self.read_from(self.network(), earlier), earlier, batches)
             return
-        self._check_cursor_requested(
+        self._assert_cursor_requested(
             pull, cursor, [request for request in second.requests if request not in first.requests]
         )
         if earlier is not None:  # the time that is asked for depends on the cursor
             third = RequestRecorder(self.network())
             self.read_from(third, earlier)
-            self._check_cursor_requested(pull, earlier, third.requests)
+            self._assert_cursor_requested(pull, earlier, third.requests)
 
-    def _check_all_since_cursor_read(
+    def _assert_all_since_cursor_read(
         self, trial: Trial, cursor: str, batches: Sequence[tuple[str | None, list[Any]]]
     ) -> None:
         """Check that *trial*, which continues from *cursor*, has read the records from there on."""
@@ -352,7 +387,7 @@ class HttpStreamContract(StreamContract):
                     "again, or a later one; ask for what changed from since on, that value included"
                 )
 
-    def _check_cursor_requested(self, pull: str, cursor: str, requests: Sequence[tuple[str, str, bytes]]) -> None:
+    def _assert_cursor_requested(self, pull: str, cursor: str, requests: Sequence[tuple[str, str, bytes]]) -> None:
         """Check that one of *requests* contains the cursor or an earlier value, where `cursor_param` says.
 
         Times without an offset are in the zone that the cursor declares.
@@ -447,7 +482,7 @@ class HttpStreamContract(StreamContract):
         )
 
     def _bound_stream(self) -> BoundStream:
-        return bound_stream(self.connector, self.new_context(), self.stream)
+        return bind_checked_stream(self.connector, self.new_context(), self.stream)
 
     def _listed_records_and_lists(self) -> tuple[list[tuple[int, Any]], set[RecordList]]:
         """Return the records of `pages` with the numbers of their pages, and the paths of the lists that contain

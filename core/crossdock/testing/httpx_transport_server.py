@@ -194,12 +194,12 @@ class _Handler(BaseHTTPRequestHandler):
         """Print nothing."""
 
 
-def origins_in(value: Any) -> set[str]:
+def web_origins_in(value: Any) -> set[str]:
     """Return scheme and host of each text in *value* that is a web address."""
     if isinstance(value, dict):
-        return set().union(*map(origins_in, value.values()))
+        return set().union(*map(web_origins_in, value.values()))
     if isinstance(value, list | tuple):
-        return set().union(*map(origins_in, value))
+        return set().union(*map(web_origins_in, value))
     if isinstance(value, str) and value.startswith(("https://", "http://")):
         parts = urlsplit(value)
         return {f"{parts.scheme}://{parts.netloc}"}

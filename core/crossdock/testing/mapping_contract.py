@@ -20,8 +20,7 @@ from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.delta.row_preparation import FP, KEY, prepare
 from crossdock.errors import RecordError
 from crossdock.runs.planning.mapping_to_drafts import draft_of_record
-from crossdock.testing.bugs_hidden_by_example import gaps_of_drafts, gaps_of_records, unstated_number_and_time_members
-from crossdock.testing.connector_context_and_stream_trial import bound_stream
+from crossdock.testing.connector_context_and_reading import bind_checked_stream
 from crossdock.testing.connector_under_test import (
     StreamUnderTest,
     normalized_key_text,
@@ -29,15 +28,23 @@ from crossdock.testing.connector_under_test import (
     shown_method_name,
     shown_record_place,
 )
-from crossdock.testing.expected_value_comparison import first_mismatch, stated_member_names
-from crossdock.testing.record_variants_after_schema_drift import (
+from crossdock.testing.expected_values_and_example_gaps import (
+    first_mismatch,
+    gaps_of_drafts,
+    gaps_of_records,
+    stated_member_names,
+    unstated_number_and_time_members,
+)
+from crossdock.testing.record_variants import (
+    LongerList,
+    all_numbers_in,
     drift_variants,
-    numbers_in,
+    lists_of_objects,
+    longer_lists,
     paths_of_all_values,
     replaceable_numbers,
-    value_at,
+    value_at_path_or_none,
 )
-from crossdock.testing.records_with_longer_lists import LongerList, lists_of_objects, longer_lists
 from crossdock.values.raw_rows_and_records import JSON, LINE, Record
 
 _SHORT, _LONG = Decimal(4321), Decimal("123456789012345.6789")  # as many digits as a resource accepts; a float has 17
@@ -122,7 +129,7 @@ class MappingContract(StreamUnderTest):
         hint = "use nothing but the record: no clock, no attribute that changes, no other record"
         for record, one, other in zip(records, expected, again, strict=True):
             assert one == other, f"{own}, {shown_record_place(record)}: mapped twice, the drafts differ; {hint}"
-        fresh = bound_stream(self.connector, bound.context, self.stream)
+        fresh = bind_checked_stream(self.connector, bound.context, self.stream)
         for record, one in zip(records, expected, strict=True):
             is_same = one == _draft_or_problem(fresh, record)
             assert is_same, (
@@ -191,9 +198,11 @@ class MappingContract(StreamUnderTest):
                 made = _draft_or_problem(bound, with_value(_NO_NUMBER))
                 if isinstance(made, _Problem):
                     continue
-                for path in (path for path in paths_of_all_values(shown) if value_at(shown, path) == _SHORT):
-                    other = value_at(made, path)
-                    assert not numbers_in(other), (
+                for path in (
+                    path for path in paths_of_all_values(shown) if value_at_path_or_none(shown, path) == _SHORT
+                ):
+                    other = value_at_path_or_none(made, path)
+                    assert not all_numbers_in(other), (
                         f"{own}, {shown_record_place(record)}: with {_NO_NUMBER!r} as {place}, "
                         f"/{'/'.join(map(str, path))} of "
                         f"the draft is {other}; raise RecordError for what is not a number"
@@ -261,7 +270,7 @@ def _row_keys_and_fingerprints(bound: BoundStream, record: Record) -> list[tuple
 
 
 def _numbers(made: dict[str, Any] | _Problem) -> Collection[Decimal]:
-    return () if isinstance(made, _Problem) else numbers_in(made)
+    return () if isinstance(made, _Problem) else all_numbers_in(made)
 
 
 def _draft_has_whole_list(bound: BoundStream, each: LongerList) -> bool:
@@ -270,9 +279,9 @@ def _draft_has_whole_list(bound: BoundStream, each: LongerList) -> bool:
         made = _draft_or_problem(bound, each.record_with_more_elements(_SHORT, more, 0))
         if isinstance(made, _Problem) or (more == 0 and each.original_element_count == 1):
             continue  # of one element alone, the draft may take only the first one
-        places = [path for path in paths_of_all_values(made) if value_at(made, path) == _SHORT]
+        places = [path for path in paths_of_all_values(made) if value_at_path_or_none(made, path) == _SHORT]
         inside = [path[:index] for path in places for index, name in enumerate(path) if isinstance(name, int)]
-        if any(len(value_at(made, path)) == each.original_element_count + more for path in inside):
+        if any(len(value_at_path_or_none(made, path)) == each.original_element_count + more for path in inside):
             return True
     return False
 

@@ -12,7 +12,7 @@ import pytest
 
 from crossdock.connector import Context
 from crossdock.sandbox import SandboxServer
-from crossdock.testing import connector_context_and_stream_trial
+from crossdock.testing import connector_context_and_reading
 from crossdock.testing.manual_clock import ManualClock
 
 __all__ = ["clock", "context", "sandbox"]
@@ -27,7 +27,7 @@ def clock() -> ManualClock:
 @pytest.fixture
 def context(tmp_path: Path, clock: ManualClock) -> Callable[..., Context[Any]]:
     """`crossdock.testing.context` in the test's temporary folder, on its `clock`."""
-    return partial(connector_context_and_stream_trial.context, folder=tmp_path, clock=clock)
+    return partial(connector_context_and_reading.context, folder=tmp_path, clock=clock)
 
 
 @pytest.fixture

@@ -24,17 +24,17 @@ from crossdock.writing.targets.platform_target import PlatformTarget
 
 _PLENTY = 1_000_000  # units of a lot, from which movements may take some
 
-Name = tuple[str, str, str]
+RecordName = tuple[str, str, str]
 """Resource, namespace and key of a record."""
 
 
-def referenced_records_no_trial_creates(trials: Iterable[Trial]) -> dict[Name, str | None]:
+def referenced_records_no_trial_creates(trials: Iterable[Trial]) -> dict[RecordName, str | None]:
     """Return the records that drafts of *trials* refer or contribute to, and that none of *trials* creates.
 
     The value is the id that a record must have, if a stream names it by its id.
     """
-    names: dict[Name, str | None] = {}
-    created: set[Name] = set()
+    names: dict[RecordName, str | None] = {}
+    created: set[RecordName] = set()
     for trial in trials:
         bound = trial.bound
         for tried in trial.records:
@@ -51,7 +51,7 @@ def referenced_records_no_trial_creates(trials: Iterable[Trial]) -> dict[Name, s
 
 
 def create_and_bind_prerequisites(
-    project: Project, names: Mapping[Name, str | None], file: Path, *, at: datetime
+    project: Project, names: Mapping[RecordName, str | None], file: Path, *, at: datetime
 ) -> None:
     """Create a record for each of *names* at the platform, and import its binding unless it is named by its id.
 
@@ -76,7 +76,7 @@ class PrerequisiteRecords:
         self._platform, self._number = platform, 0
         self._parents: dict[str, str] = {}
 
-    def create(self, name: Name, target_id: str | None = None) -> str:
+    def create(self, name: RecordName, target_id: str | None = None) -> str:
         """Create a record, with this id if one is given, and return its id."""
         resource, namespace, key = name
         self._number += 1

@@ -12,7 +12,7 @@ _INDENT = 2
 _WIDTH = 120
 
 
-class Number(str):
+class NumberText(str):
     """The digits of a JSON number."""
 
     __slots__ = ()
@@ -25,7 +25,7 @@ def loads_keeping_number_texts(text: str) -> Any:
         ValueError: As `exact_json.loads`.
     """
     exact_json.loads(text)
-    return json.loads(text, parse_int=Number, parse_float=Number)
+    return json.loads(text, parse_int=NumberText, parse_float=NumberText)
 
 
 def dumps_on_one_line(value: Any) -> str:
@@ -37,10 +37,10 @@ def dumps_on_one_line(value: Any) -> str:
         )
     if isinstance(value, list):
         return "[" + ", ".join(map(dumps_on_one_line, value)) + "]"
-    return str(value) if isinstance(value, Number) else json.dumps(value, ensure_ascii=False)
+    return str(value) if isinstance(value, NumberText) else json.dumps(value, ensure_ascii=False)
 
 
-def indented(value: Any, depth: int = 0) -> str:
+def dumps_indented(value: Any, depth: int = 0) -> str:
     """Format *value* in lines for people. What fits is in one line."""
     line = dumps_on_one_line(value)
     if not isinstance(value, dict | list) or not value:
@@ -52,9 +52,13 @@ def indented(value: Any, depth: int = 0) -> str:
         return line
     inner = " " * (depth + _INDENT)
     if isinstance(value, dict):
-        lines = [f"{inner}{dumps_on_one_line(name)}: {indented(each, depth + _INDENT)}" for name, each in value.items()]
+        lines = [
+            f"{inner}{dumps_on_one_line(name)}: {dumps_indented(each, depth + _INDENT)}" for name, each in value.items()
+        ]
         return "{\n" + ",\n".join(lines) + "\n" + " " * depth + "}"
-    return "[\n" + ",\n".join(inner + indented(each, depth + _INDENT) for each in value) + "\n" + " " * depth + "]"
+    return (
+        "[\n" + ",\n".join(inner + dumps_indented(each, depth + _INDENT) for each in value) + "\n" + " " * depth + "]"
+    )
 
 
 def apply_change_to_json_text(text: str, change: Callable[[Any], Any]) -> str:

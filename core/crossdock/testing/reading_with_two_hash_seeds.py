@@ -21,7 +21,7 @@ from functools import cache, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from crossdock.testing.crossdock_process import python_path
+from crossdock.testing.crossdock_process import absolute_import_paths
 
 if TYPE_CHECKING:
     from crossdock.testing.connector_under_test import StreamUnderTest
@@ -55,7 +55,7 @@ class _OtherProcess:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
         self._process = subprocess.Popen(  # noqa: S603
             [sys.executable, "-m", __name__],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(python_path()), "PYTHONHASHSEED": self._seed},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(absolute_import_paths()), "PYTHONHASHSEED": self._seed},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
@@ -68,7 +68,7 @@ class _OtherProcess:
         before = os.fstat(self._said.fileno()).st_size
         answer = self._ask({
             "case": [case.__module__, inspect.getfile(case), case.__qualname__],
-            "path": python_path(),
+            "path": absolute_import_paths(),
             "folder": str(Path.cwd()),
             "environment": {**os.environ, "PYTHONHASHSEED": self._seed},
             "within_s": within_s,

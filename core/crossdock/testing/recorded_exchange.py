@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from crossdock.errors import ConfigError
 from crossdock.testing import readable_json
-from crossdock.testing.readable_json import Number
+from crossdock.testing.readable_json import NumberText
 
 Pairs = list[tuple[str, str]]
 
@@ -49,8 +49,8 @@ class RecordedExchange:
     def file_text(self) -> str:
         """Return the content of its file."""
         request = {"method": self.method, "url": self.url, "params": [*map(list, self.params)], **self.body}
-        answer = {"status": Number(self.status), "headers": [*map(list, self.headers)], **self.answer}
-        return readable_json.indented({"request": request, "answer": answer}) + "\n"
+        answer = {"status": NumberText(self.status), "headers": [*map(list, self.headers)], **self.answer}
+        return readable_json.dumps_indented({"request": request, "answer": answer}) + "\n"
 
     @classmethod
     def read(cls, path: Path) -> RecordedExchange:

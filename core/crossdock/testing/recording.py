@@ -17,8 +17,7 @@ import httpx
 
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.testing.recorded_exchange import RecordedExchange, body_as_file_members
-from crossdock.testing.sensitive_data import PersonalMembers, is_secret_name
-from crossdock.testing.sensitive_data_removal import SensitiveDataRemover
+from crossdock.testing.sensitive_data import PersonalMembers, SensitiveDataRemover, is_secret_name
 from crossdock.values.safe_local_files import read_regular
 
 MAX_BYTES = 64 << 20

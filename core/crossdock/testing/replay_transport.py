@@ -13,7 +13,7 @@ import httpx
 
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.printable import MASK
-from crossdock.testing.readable_json import Number
+from crossdock.testing.readable_json import NumberText
 from crossdock.testing.recorded_exchange import Pairs, RecordedExchange, body_as_file_members, body_text_from_recording
 from crossdock.testing.sensitive_data import Kind, PersonalMembers, is_secret_parameter
 
@@ -163,7 +163,7 @@ def _first_body_difference(recorded: Any, sent: Any, pointer: str = "") -> Itera
 
 
 def _is_same_body_value(recorded: Any, sent: Any) -> bool:
-    if isinstance(recorded, Number) and isinstance(sent, Number):
+    if isinstance(recorded, NumberText) and isinstance(sent, NumberText):
         return Decimal(recorded) == Decimal(sent)
     if isinstance(recorded, str) and isinstance(sent, str) and type(recorded) is type(sent):
         return _matches_masked_text(recorded, sent)

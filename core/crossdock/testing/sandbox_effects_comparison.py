@@ -11,7 +11,7 @@ from crossdock.platform.platform_config import Profile
 from crossdock.values import exact_json
 from crossdock.writing.targets.platform_target import PlatformTarget
 
-GIVEN = ("id", "createdAt", "updatedAt")
+MEMBERS_ADDED_BY_PLATFORM = ("id", "createdAt", "updatedAt")
 """Members that the platform adds."""
 
 
@@ -53,7 +53,9 @@ def _external_ids_by_id(happened: Iterable[Mapping[str, Any]]) -> dict[str, str]
 
 
 def _canonical_body(body: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    kept = {name: _with_external_ids(value, names) for name, value in body.items() if name not in GIVEN}
+    kept = {
+        name: _with_external_ids(value, names) for name, value in body.items() if name not in MEMBERS_ADDED_BY_PLATFORM
+    }
     return exact_json.dumps(kept).decode()
 
 
@@ -65,7 +67,7 @@ def _with_external_ids(value: Any, names: Mapping[str, str]) -> Any:
     return names.get(value, value) if isinstance(value, str) else value
 
 
-def describe_differences(expected: Counter[str], found: Counter[str]) -> str:
+def describe_count_differences(expected: Counter[str], found: Counter[str]) -> str:
     """Describe how the resources of *found* differ from *expected*, with some bodies; empty if they are equal.
 
     A record that is stored with another body counts as missing and as unexpected.

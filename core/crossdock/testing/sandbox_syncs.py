@@ -31,7 +31,7 @@ from crossdock.state import parse_database_url
 from crossdock.state.tables.dead_letters_and_waiting_records import ALL_RECORDS
 from crossdock.targets import Target
 from crossdock.testing import prerequisite_records, sandbox_effects_comparison
-from crossdock.testing.connector_context_and_stream_trial import bound_stream
+from crossdock.testing.connector_context_and_reading import bind_checked_stream
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import SilentProgress
 from crossdock.values.raw_rows_and_records import RawBatch
@@ -94,7 +94,7 @@ class SandboxSyncs(AbstractContextManager["SandboxSyncs"]):
             "auth": {"kind": "api_key", "token": key},
             "rate": {"per_minute": RATE, "burst": BURST},
         }
-        stream = bound_stream(connector, context, trial.bound.stream.name).stream
+        stream = bind_checked_stream(connector, context, trial.bound.stream.name).stream
         project = _TestProject(
             folder / "crossdock.yaml",
             Profile.model_validate(platform, context={"folder": folder}),
@@ -184,7 +184,7 @@ class _ObservedPull:
         """Return the network, chosen when the first request is sent: the cursor is known then."""
         import httpx  # noqa: PLC0415  not every connector uses it
 
-        from crossdock.testing.authors_transport_error_wrapper import AuthorsTransport  # noqa: PLC0415
+        from crossdock.testing.httpx_test_transports import AuthorsTransport  # noqa: PLC0415
 
         if self._network(None) is None:
             return None

@@ -19,8 +19,8 @@ from crossdock.connector import Connector
 from crossdock.runs.stream_trial import try_stream
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import prerequisite_records, sandbox_effects_comparison
-from crossdock.testing.crossdock_process import Commands, EndedCommand, write_connector_entry_point
-from crossdock.testing.httpx_transport_server import origins_in
+from crossdock.testing.crossdock_process import CrossdockCommands, EndedCommand, write_connector_entry_point
+from crossdock.testing.httpx_transport_server import web_origins_in
 from crossdock.testing.sandbox_syncs import BURST, RATE, write_private_file
 from crossdock.values import config_file, exact_json
 from crossdock.values.clock import SystemClock
@@ -44,7 +44,7 @@ def connections_section_from_settings(connector: Connector[Any], settings: Mappi
     """Return a connection with *settings*, and with the addresses that the connector has as their defaults."""
     members: dict[str, Any] = exact_json.loads(json.dumps(dict(settings), default=str))
     fields = connector.settings.model_fields
-    addresses = {name: field.default for name, field in fields.items() if origins_in(field.default)}
+    addresses = {name: field.default for name, field in fields.items() if web_origins_in(field.default)}
     return {connector.name: {"kind": connector.name, **addresses, **members}}
 
 
@@ -77,7 +77,7 @@ class SandboxWithProject(AbstractContextManager["SandboxWithProject"]):
         self._connections = connections
         if connector is not None:
             write_connector_entry_point(connector, self._packages, apart_from=author)
-        self._commands = Commands(self._config, environment, self._packages)
+        self._commands = CrossdockCommands(self._config, environment, self._packages)
         self._server = SandboxServer(folder / "sandbox", SandboxSettings(rate_per_min=RATE, burst=BURST))
 
     def __enter__(self) -> Self:

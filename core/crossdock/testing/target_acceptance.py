@@ -18,23 +18,23 @@ from typing import TYPE_CHECKING, Any
 from unittest import SkipTest, mock
 
 from crossdock.connector import Connector
-from crossdock.testing.assertions_on_disturbed_commands import MOST_RUNS, DisturbedCommands
+from crossdock.testing.connector_under_test import MOST_RUNS, DisturbedCommands
 from crossdock.testing.crossdock_process import (
-    Commands,
+    CrossdockCommands,
     EndedCommand,
     find_connector_module_and_constant,
     write_connector_entry_points,
 )
 from crossdock.testing.example_partner import ExamplePartner
-from crossdock.testing.graphql_selection_transport import SelectedMembersTransport
-from crossdock.testing.httpx_transport_server import RESET, Fault, TransportServer, origins_in
+from crossdock.testing.httpx_test_transports import SelectedMembersTransport
+from crossdock.testing.httpx_transport_server import RESET, Fault, TransportServer, web_origins_in
 from crossdock.testing.record_source_for_target_tests import (
     SOURCE,
     connector_whose_target_never_waits,
     example_record_as_json,
     reference_as_json,
 )
-from crossdock.testing.sandbox_effects_comparison import describe_differences
+from crossdock.testing.sandbox_effects_comparison import describe_count_differences
 from crossdock.testing.sandbox_syncs import write_private_file
 from crossdock.testing.sandbox_with_project import connections_section_from_settings
 from crossdock.testing.target_under_test import TargetUnderTest, convert_to_json_value
@@ -90,7 +90,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
 
         The same is true of a state that was restored from a backup, if forgotten records can be looked up.
         """
-        self._check_rules_for_lost_creates()
+        self._assert_rules_for_lost_creates_stated()
         if left_out := [name for name in self.new_target().resources if name not in self.resources_with_creates]:
             warnings.warn(f"not tested in syncs, since no stream creates them: {', '.join(left_out)}", stacklevel=2)
         with self._new_partner_syncs() as calm:
@@ -103,7 +103,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
         random = Random(self.seed)  # noqa: S311  reproducible on purpose
         faults = random.sample(_FAULTS * _ROUNDS, len(_FAULTS) * _ROUNDS)
         if self.left_to_a_person:
-            self._check_disturbed_creates_in_doubt(random.randint(1, requests // 3), faults, expected)
+            self._assert_disturbed_creates_in_doubt(random.randint(1, requests // 3), faults, expected)
         else:
             with self._new_partner_syncs() as disturbed:
                 self._kill_sync_at_request(random.randint(1, requests // 3), disturbed, answered=False)
@@ -115,7 +115,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
                     disturbed.count_partner_records_without_nulls(),
                 )
         if changed:
-            self._check_updated_as_created(changed, held)
+            self._assert_updated_as_created(changed, held)
         if self._can_look_up_all_created():
             with self._new_partner_syncs() as restored:
                 self._sync_after_restored_backup(restored, expected)
@@ -152,7 +152,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
         """The resources whose records streams create."""
         return [name for name in self.new_target().resources if "create" in self.operations(name)]
 
-    def _check_rules_for_lost_creates(self) -> None:
+    def _assert_rules_for_lost_creates_stated(self) -> None:
         target = self.new_target()
         if not self.resources_with_creates:
             raise SkipTest("no stream creates records of this target; test completing them with a partner of your own")
@@ -182,7 +182,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
             for command in (("init",), ("state", "restored")):
                 self.ends_well(f"crossdock {' '.join(command)}", delivery.run_command(*command), delivery.state_folder)
             self.ends_well(f"after a restored backup, {what}", delivery.sync(), delivery.state_folder)
-            wrong = describe_differences(expected, delivery.count_partner_records())
+            wrong = describe_count_differences(expected, delivery.count_partner_records())
             assert not wrong, f"after a restored backup the partner holds something else than after a calm sync:{wrong}"
 
     def _kill_sync_at_request(self, number: int, delivery: _PartnerSyncs, *, answered: bool) -> None:
@@ -201,7 +201,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
             self.no_secret_shown("crossdock sync", ended)
             runs += 1
         # First, because it says more: records that are there twice also end syncs badly.
-        wrong = "" if expected is None else describe_differences(expected, delivery.count_partner_records())
+        wrong = "" if expected is None else describe_count_differences(expected, delivery.count_partner_records())
         assert not wrong, f"after disturbed syncs the partner holds something else than after a calm one:{wrong}"
         if ended.exit_code != 0:  # the output of a sync counts what is open, without the reasons
             listed = delivery.run_command("records", "list")
@@ -210,7 +210,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
         left = delivery.served.faults
         assert not left, f"these faults were not injected, because nothing was sent: {left}"
 
-    def _check_disturbed_creates_in_doubt(self, number: int, faults: list[Fault], expected: Counter[str]) -> None:
+    def _assert_disturbed_creates_in_doubt(self, number: int, faults: list[Fault], expected: Counter[str]) -> None:
         """Sync to new partners, with a kill or with faults, until nothing is sent. They must hold each record at most
         once, and each that they lack must be in doubt.
         """
@@ -231,7 +231,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
             self.no_secret_shown("crossdock sync", delivery.sync())
             sent = delivery.served.requests > before
         assert not sent, f"after {runs} syncs, requests are still sent"
-        wrong = describe_differences(Counter(), delivery.count_partner_records() - expected)
+        wrong = describe_count_differences(Counter(), delivery.count_partner_records() - expected)
         assert not wrong, f"after disturbed syncs the partner holds what a calm one does not make:{wrong}"
         streams = {f"{_EXAMPLES}.{resource}" for resource in self.left_to_a_person}
         listed = json.loads(delivery.run_command("records", "list", "--json").output)
@@ -251,12 +251,12 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
         assert not sent, f"a sync of records that have not changed sends {sent} requests"
         assert delivery.count_partner_records() == held, "a sync that sends nothing changes what the partner holds"
 
-    def _check_updated_as_created(self, changed: _Changed, held: Counter[str]) -> None:
+    def _assert_updated_as_created(self, changed: _Changed, held: Counter[str]) -> None:
         """Compare what the partner holds of updated records with what it holds of records that were created so."""
         with self._new_partner_syncs() as created:
             created.write_examples_file(changed)
             self.ends_well("a sync of records with the changed members", created.sync(), created.state_folder)
-            wrong = describe_differences(created.count_partner_records_without_nulls(), held)
+            wrong = describe_count_differences(created.count_partner_records_without_nulls(), held)
         names = ", ".join(changed)
         assert not wrong, (
             f"{names}: after a change the partner holds something else than if it had been created so; send all "
@@ -303,7 +303,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
         try:
             with (
                 mock.patch.dict(os.environ, self.environment),
-                TransportServer(SelectedMembersTransport(transport), origins_in(section)) as served,
+                TransportServer(SelectedMembersTransport(transport), web_origins_in(section)) as served,
             ):
                 self.prepare(folder)
                 local = exact_json.loads(served.text_with_local_addresses(exact_json.dumps(section).decode()))
@@ -348,7 +348,7 @@ class _PartnerSyncs:
             },
         }
         self.allow_deletes_of_resources(())
-        self._commands = Commands(self._config, case.environment, packages)
+        self._commands = CrossdockCommands(self._config, case.environment, packages)
         self.write_examples_file({})
         case.ends_well("crossdock init", self.run_command("init"), self.state_folder)
 

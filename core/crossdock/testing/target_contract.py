@@ -125,19 +125,19 @@ class TargetContract(TargetRequestContract):
         for where, answer, least_s, outcome in self._outcomes_of_answers(
             [(Answer(429, {"retry-after": "7"}, _PROBLEM), 7.0), (Answer(429, {}, b""), None)]
         ):
-            _check_throttled(where, answer, outcome)
+            _assert_throttled(where, answer, outcome)
             is_enough = (outcome.retry_after_s or 0.0) >= (least_s or 0.0)
             text = f"{where}: the pause is {outcome.retry_after_s} s after a Retry-After of {least_s} s"
             assert is_enough, f"{text}; wait so long, or longer"
         for where, answer, pause_s, outcome in self._outcomes_of_answers(self.throttling):
-            _check_throttled(where, answer, outcome)
+            _assert_throttled(where, answer, outcome)
             hint = "return the seconds from throttled of the Api"
             is_same = outcome.retry_after_s == pause_s
             assert is_same, f"{where}: the pause is {outcome.retry_after_s} s, not {pause_s} s; {hint}"
         for one, operation, request in self._write_requests():
             for answer in _graphql_throttling_answers(request):  # they state no pause
                 outcome = _outcome(one, operation, request, answer)
-                _check_throttled(f"{one.method('outcome')}, {operation}", answer, outcome)
+                _assert_throttled(f"{one.method('outcome')}, {operation}", answer, outcome)
 
     def test_a_refused_credential_is_recognized(self) -> None:
         """401 concerns every record: it is unauthorized."""
@@ -174,7 +174,7 @@ class TargetContract(TargetRequestContract):
 
     def test_a_refusal_is_rejected(self) -> None:
         """400, 422, `refusals`, and GraphQL or JSON-RPC errors without data concern one record; nothing was done."""
-        self._check_refusals_name_operations()
+        self._assert_refusals_name_operations()
         for one, operation, request in self._write_requests():
             plain = [(json_answer(status, {"message": _REASON}), _REASON) for status in (400, 422)]
             stated = self.refusals_of(one.resource, operation)
@@ -193,7 +193,7 @@ class TargetContract(TargetRequestContract):
                 hint = "give the message of the API"
                 assert reason in outcome.message, f"{where}: the reason of {what} is {outcome.message!r}; {hint}"
 
-    def _check_refusals_name_operations(self) -> None:
+    def _assert_refusals_name_operations(self) -> None:
         """Fail if a mapping of `refusals` names what is no operation, since it would not be tested."""
         known: list[str | tuple[str, str]] = []
         for _, resource in self.targets():
@@ -383,7 +383,7 @@ class TargetContract(TargetRequestContract):
         return self._api_answer_to_operation(one, "look_up", records[0]) if records else self.missing(one.resource)
 
 
-def _check_throttled(where: str, answer: Answer, outcome: Outcome) -> None:
+def _assert_throttled(where: str, answer: Answer, outcome: Outcome) -> None:
     hint = "call super(), and describe a limit that is not a 429 by Api(..., throttled=...)"
     text = f"{where}: HTTP {answer.status} is {outcome.kind} instead of throttled; {hint}"
     assert outcome.kind == "throttled", text

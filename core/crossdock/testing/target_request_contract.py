@@ -10,9 +10,8 @@ from unittest import SkipTest
 
 from crossdock.errors import RecordError
 from crossdock.targets import ApiTarget, ConnectorTarget, Request
-from crossdock.testing.bugs_hidden_by_example import gaps_of_drafts
 from crossdock.testing.connector_under_test import shown_method_name
-from crossdock.testing.expected_value_comparison import first_mismatch
+from crossdock.testing.expected_values_and_example_gaps import first_mismatch, gaps_of_drafts
 from crossdock.testing.graphql_selection import GraphQLRequest, leaf_values_with_paths
 from crossdock.testing.target_under_test import NAMESPACE, Example, TargetUnderTest, texts_in_request
 from crossdock.values import exact_json
@@ -146,7 +145,7 @@ class TargetRequestContract(TargetUnderTest):
                 keys = [(NAMESPACE, "1"), (NAMESPACE, "2"), (NAMESPACE, "A"), (NAMESPACE, "a")]
                 if "{namespace}" in target.resources[resource].name_form:
                     keys.append(("other", "1"))
-                self._check_long_names_not_cut(target, resource)
+                self._assert_long_names_not_cut(target, resource)
             names = {target.name_of(resource, *each) for each in keys}
             hint = "use the namespace and the key, whole and as they are"
             assert len(names) == len(keys), f"{name_of}, {resource}: different records have the same name; {hint}"
@@ -154,7 +153,7 @@ class TargetRequestContract(TargetUnderTest):
     def _first_key(self, resource: str) -> str:
         return key_text(self.key(resource, 0))
 
-    def _check_long_names_not_cut(self, target: ConnectorTarget, resource: str) -> None:
+    def _assert_long_names_not_cut(self, target: ConnectorTarget, resource: str) -> None:
         length = _longest_key_length(target, resource)
         check_key, payload = (
             shown_method_name(author_target_without_guard(target), "check_key"),
@@ -178,8 +177,8 @@ class TargetRequestContract(TargetUnderTest):
             plain = one.requests(after.payload, _PLAIN_ID, operations)
             for what, request in one.requests(after.payload, _ODD_ID, operations).items():
                 where = one.method(what)
-                _check_well_formed(where, request)
-                _check_id_keeps_path(where, request, plain[what])
+                _assert_request_well_formed(where, request)
+                _assert_id_keeps_path(where, request, plain[what])
                 by_name = what == "update" and self.replaces(resource) and one.is_named_in(request, whole=True)
                 if what in {"update", "delete", "look_up by id"} and not by_name:
                     assert any(_ODD_ID in text for text in texts_in_request(request)), (
@@ -258,11 +257,11 @@ class TargetRequestContract(TargetUnderTest):
                 hint = "ask for records of this name, or of its parent, alone"
                 assert made[0] != made[1] or is_of_parent, f"{where}: does not depend on the name; {hint}"
                 if not self._uses_record_keys_of_partner:  # such as an order and a number, which a query has apart
-                    _check_graphql_query_by_name(one, f"{where} by name", made[0])
+                    _assert_graphql_query_by_name(one, f"{where} by name", made[0])
             one = self.example(target, resource)
             if {*self.operations(resource)} - {"create"}:
                 request, place = target.look_up(resource, None, one.target_id), target.resources[resource].shape.found
-                _check_look_up_selects_ids(one, f"{one.method('look_up')} by id", request, place)
+                _assert_look_up_selects_ids(one, f"{one.method('look_up')} by id", request, place)
 
     def test_keys_and_versions_are_sent_as_declared(self) -> None:
         """The idempotency key and the version are where `EndpointProfile` declares them."""
@@ -282,9 +281,9 @@ class TargetRequestContract(TargetUnderTest):
                 versions = [value for name, value in headers.items() if name.lower() == "if-match"]
                 assert versions == ['"7"'], f"{where}: claims conditional, and sends no If-Match; call super().headers"
             if endpoint.key_member is not None:
-                self._check_key_in_bodies(self.example(target, resource), endpoint.key_member)
+                self._assert_key_in_bodies(self.example(target, resource), endpoint.key_member)
 
-    def _check_key_in_bodies(self, one: Example, member: str) -> None:
+    def _assert_key_in_bodies(self, one: Example, member: str) -> None:
         operations = [each for each in self.operations(one.resource) if each != "delete"]
         for operation, request in one.requests(one.payload, one.target_id, operations).items():
             if operation not in operations:
@@ -311,7 +310,7 @@ class TargetRequestContract(TargetUnderTest):
             )
 
 
-def _check_graphql_query_by_name(one: Example, where: str, request: Request) -> None:
+def _assert_graphql_query_by_name(one: Example, where: str, request: Request) -> None:
     """Fail if a GraphQL query cannot find the record of this external id, or its answer cannot be told from others."""
     asked, kind = GraphQLRequest.parse_body(request.body), one.target.resources[one.resource]
     if asked is None or one.name is None:
@@ -332,12 +331,12 @@ def _check_graphql_query_by_name(one: Example, where: str, request: Request) -> 
         f"{where}: the query asks by {names}, and the external id is in {kind.name_member}: it would find no record, "
         f"or another one; ask by {kind.name_member}, or set look_up_filter of the resource to the argument for it"
     )
-    _check_look_up_selects_ids(
+    _assert_look_up_selects_ids(
         one, where, request, kind.shape.found if kind.shape.finds_one else kind.shape.listed or ""
     )
 
 
-def _check_look_up_selects_ids(one: Example, where: str, request: Request, place: str) -> None:
+def _assert_look_up_selects_ids(one: Example, where: str, request: Request, place: str) -> None:
     """Fail if a GraphQL query does not select the id and the external id of the record at *place* in its answer.
 
     Code of the author may find the record elsewhere.
@@ -375,7 +374,7 @@ def _longest_key_length(target: ConnectorTarget, resource: str) -> int:
     return accepted if accepted < _LONGEST - 1 else _LONGEST
 
 
-def _check_well_formed(where: str, request: Request) -> None:
+def _assert_request_well_formed(where: str, request: Request) -> None:
     assert request.method in _METHODS, f"{where}: {request.method!r} is not a method"
     is_path = request.path.startswith("/") and not request.path.startswith("//")
     assert is_path, f"{where}: the path does not begin with one /"
@@ -388,7 +387,7 @@ def _check_well_formed(where: str, request: Request) -> None:
             raise AssertionError(f"{where}: the body is not JSON: {error}") from None
 
 
-def _check_id_keeps_path(where: str, request: Request, plain: Request) -> None:
+def _assert_id_keeps_path(where: str, request: Request, plain: Request) -> None:
     """Fail if an id with special characters changes the path to another one."""
     found, wanted = ([each.path.count(mark) for mark in "/?&="] for each in (request, plain))
     assert found == wanted, f"{where}: an id with / ? & or # leads to another path; encode it with quote(id, safe='')"

@@ -13,7 +13,7 @@ from crossdock.config.project.connections_and_bound_streams import Connection
 from crossdock.errors import RecordError
 from crossdock.resources import Reference
 from crossdock.targets import Answer, ConnectorTarget, ExpectedRecord, Request, Update
-from crossdock.testing.connector_context_and_stream_trial import context
+from crossdock.testing.connector_context_and_reading import context
 from crossdock.testing.connector_under_test import ConnectorUnderTest, shown_method_name
 from crossdock.testing.graphql_selection import GraphQLRequest
 from crossdock.testing.manual_clock import ManualClock

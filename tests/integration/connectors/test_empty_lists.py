@@ -22,7 +22,7 @@ from crossdock.mapping.incremental_cursors import format_iso_instant_cursor
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.parts_between_checkpoints import ReadParts
 from crossdock.testing import ManualClock, context
-from crossdock.testing.connector_context_and_stream_trial import bound_stream
+from crossdock.testing.connector_context_and_reading import bind_checked_stream
 from crossdock.values import exact_json
 
 _LISTS = {"nodes", "items", "fulfillmentOrders"}
@@ -79,7 +79,7 @@ class Vendor:
         """The number of rows that a new run reads of a stream, and the cursor that it stores."""
         connector = load_connector(self.kind)
         ctx = context(connector, self.settings, transport=transport(self.fake), clock=self.clock)  # type: ignore[arg-type]  # has no effects
-        bound = bound_stream(connector, ctx, stream)
+        bound = bind_checked_stream(connector, ctx, stream)
         parts = ReadParts(pulled_batches(bound, since), bound.stream.cursor, self.clock, whole=True)
         return sum(batch.load().height for batch in parts.batches_of_next_part()), parts.cursor
 

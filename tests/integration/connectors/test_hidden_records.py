@@ -15,7 +15,7 @@ from crossdock.config.connector_registry import load_connector
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.parts_between_checkpoints import ReadParts
 from crossdock.testing import ManualClock, context
-from crossdock.testing.connector_context_and_stream_trial import bound_stream
+from crossdock.testing.connector_context_and_reading import bind_checked_stream
 from crossdock.values import exact_json
 
 SINCE = "2020-01-01T00:00:00Z"
@@ -48,7 +48,7 @@ def rows(partner: Any, stream: str) -> tuple[int, str | None, str]:
     """The number of rows that a run reads, the cursor that it stores, and its doubt."""
     connector = load_connector("woocommerce")
     ctx = context(connector, _OfWooCommerce.settings, transport=transport(partner), clock=ManualClock())
-    bound = bound_stream(connector, ctx, stream)
+    bound = bind_checked_stream(connector, ctx, stream)
     parts = ReadParts(pulled_batches(bound, SINCE), bound.stream.cursor, ctx.run.clock, whole=True)
     return sum(batch.load().height for batch in parts.batches_of_next_part()), parts.cursor, str(parts.doubt or "")
 

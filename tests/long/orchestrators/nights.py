@@ -90,7 +90,7 @@ class Night:
 def night(folder: Path) -> Iterator[Night]:
     """A new project in *folder*, with a job, whose platform and warehouse are served while the block lasts."""
     with demo_folder_and_servers.create_and_serve_demo(folder):
-        demo_folder_and_servers.write_exports(1, folder / "warehouse" / "out")
+        demo_folder_and_servers.write_sample_exports_of_day(1, folder / "warehouse" / "out")
         config = folder / demo_folder_and_servers.CONFIG
         text = config.read_text("utf-8")
         config.write_text(text + JOB, "utf-8")

@@ -12,7 +12,7 @@ from tests.partners.shopify.site import Site
 from crossdock import Context, RawBatch, Record
 from crossdock.config.connector_registry import load_connector
 from crossdock.runs.stream_trial import Trial
-from crossdock.testing.connector_context_and_stream_trial import context, read
+from crossdock.testing.connector_context_and_reading import context, read
 from crossdock.values.record_keys import key_text
 
 BASE_URL = "http://localhost:9"

@@ -24,7 +24,7 @@ from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.stream_trial import Trial
 from crossdock.sources import ApiAnswer
 from crossdock.testing import ManualClock, context, read
-from crossdock.testing.connector_context_and_stream_trial import bound_stream
+from crossdock.testing.connector_context_and_reading import bind_checked_stream
 from crossdock.testing.http_contract import HttpStreamContract
 from crossdock.values.json_paths import MISSING, find_at_pointer
 from crossdock_connectors.http_json import CONNECTOR, request_templates
@@ -287,7 +287,7 @@ def test_windows_are_read_one_after_the_other() -> None:
     first = (now - timedelta(days=10)).isoformat()
     stream = {"mode": "incremental", "windows": {"size": "4d"}, "first": first}
     stream |= {"params": {"from": "{start}", "to": "{end}"}}
-    bound = bound_stream(CONNECTOR, api.context(stream), "items")
+    bound = bind_checked_stream(CONNECTOR, api.context(stream), "items")
     found = list(pulled_batches(bound, None))
     asked = [(query["from"], query["to"]) for query in api.queries()]
     assert len(asked) == 3
@@ -310,7 +310,7 @@ def test_windows_that_were_empty_are_read_again_once_a_later_one_is_not() -> Non
     first = (ManualClock().now() - timedelta(days=4)).isoformat()
     stream = {"mode": "incremental", "windows": {"size": "1d"}, "first": first}
     stream |= {"pagination": {"kind": "single_page"}, "params": {"from": "{start}", "to": "{end}"}}
-    found = list(pulled_batches(bound_stream(CONNECTOR, api.context(stream), "items"), None))
+    found = list(pulled_batches(bind_checked_stream(CONNECTOR, api.context(stream), "items"), None))
     days = sorted(set(starts))
     assert starts == [*days, *days[1:3]]
     rows = [item.load().height if isinstance(item, RawBatch) else "until" for item in found]

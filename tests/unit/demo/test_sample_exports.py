@@ -2,20 +2,20 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock.testing.demo.sample_warehouse_exports import ALTERED, LATE_CUSTOMER, MISTYPED, exports
+from crossdock.testing.demo.sample_warehouse_exports import ALTERED, LATE_CUSTOMER, MISTYPED, sample_exports_of_day
 
 
 def lines(day: int, name: str) -> list[str]:
-    (content,) = (content for file, content in exports(day).items() if file.startswith(name))
+    (content,) = (content for file, content in sample_exports_of_day(day).items() if file.startswith(name))
     return content.decode("cp1252").split("\r\n")[:-1]
 
 
 @pytest.mark.parametrize("day", [1, 2, 3])
 def test_the_exports_are_the_same_every_time(day: int) -> None:
     """Five files, named after their day, with the same content whenever they are written."""
-    assert exports(day) == exports(day)
-    assert len(exports(day)) == 5
-    assert all(f"2026110{day}." in name for name in exports(day))
+    assert sample_exports_of_day(day) == sample_exports_of_day(day)
+    assert len(sample_exports_of_day(day)) == 5
+    assert all(f"2026110{day}." in name for name in sample_exports_of_day(day))
 
 
 @pytest.mark.parametrize("day", [1, 2, 3])

@@ -15,7 +15,7 @@ from crossdock.errors import ConfigError, ConnectorError
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, IncompleteListError
 from crossdock.runs.checked_batches import fetched_batches, pulled_batches
 from crossdock.sources import Checkpoint, Cursor
-from crossdock.testing.connector_context_and_stream_trial import bound_stream
+from crossdock.testing.connector_context_and_reading import bind_checked_stream
 from crossdock.values.raw_rows_and_records import LINE
 
 Batch = tuple[list[int], list[str]]  # the orders of its rows, and deleted orders
@@ -67,7 +67,7 @@ def bound(stream: type[Orders], **members: Any) -> BoundStream:
         return httpx.Response(200, json={"lines": found, **members}, headers=following)
 
     case = type("Case", (OrdersContract,), {"connector": connector(stream)})()
-    return bound_stream(case.connector, case.context_over(httpx.MockTransport(answer)), "orders")
+    return bind_checked_stream(case.connector, case.context_over(httpx.MockTransport(answer)), "orders")
 
 
 def places(batches: Iterable[Any]) -> list[tuple[str, list[int]]]:

@@ -12,7 +12,7 @@ from crossdock import Connector, Settings
 from crossdock.errors import ConnectorError
 from crossdock.reading.sources.api_declaration import declared_api
 from crossdock.sources import Api, ApiAnswer, BearerAuth, PageNumber
-from crossdock.testing.connector_context_and_stream_trial import context
+from crossdock.testing.connector_context_and_reading import context
 
 URL = "https://shop.example.com"
 AnyApi: Any = Api

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 
-from crossdock.testing.captured_output import captured_output
+from crossdock.testing.connector_under_test import captured_output
 
 
 def test_prints_and_logs_are_captured_and_no_more() -> None:

@@ -14,7 +14,7 @@ from crossdock.errors import CrossdockError
 from crossdock.sources import Cursor, HttpSettings
 from crossdock.testing.cursors_and_times_in_requests import contains_cursor_or_slightly_earlier
 from crossdock.testing.http_contract import HttpStreamContract
-from crossdock.testing.simulated_list_continuation import json_path_of_only_list
+from crossdock.testing.lists_in_answers import path_of_only_object_list
 
 PAGES = [
     {"orders": [{"id": 1, "customer": 7, "at": "2026-11-01T10:00:00Z"}]},
@@ -239,7 +239,7 @@ def test_a_parameter_that_is_not_stated_is_a_gap() -> None:
 )
 def test_a_list_is_told_apart_from_a_record_that_has_one(body: Any, place: Any) -> None:
     """An order with its lines is no list of lines."""
-    assert json_path_of_only_list(body) == place
+    assert path_of_only_object_list(body) == place
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tests.unit.testing.reference_connector import Orders, OrdersContract, conne
 
 from crossdock.testing import crossdock_process
 from crossdock.testing.crossdock_process import (
-    Commands,
+    CrossdockCommands,
     find_connector_module_and_constant,
     write_connector_entry_point,
 )
@@ -45,7 +45,7 @@ def test_a_connector_without_a_constant_is_refused(tmp_path: Path) -> None:
 @pytest.mark.nightly
 def test_a_command_runs_to_its_end_or_is_killed(tmp_path: Path) -> None:
     """The exit code is the command's, or that of SIGKILL."""
-    commands = Commands(tmp_path / "crossdock.yaml", {"COLUMNS": "80"}, tmp_path)
+    commands = CrossdockCommands(tmp_path / "crossdock.yaml", {"COLUMNS": "80"}, tmp_path)
     ended = commands.run("sync")
     assert ended.exit_code == 2
     assert "crossdock.yaml" in ended.errors
@@ -55,12 +55,12 @@ def test_a_command_runs_to_its_end_or_is_killed(tmp_path: Path) -> None:
 
 def test_a_command_without_an_end_is_killed_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With what it said last, which shows where the connector waits."""
-    commands = Commands(tmp_path / "crossdock.yaml", {}, tmp_path)
+    commands = CrossdockCommands(tmp_path / "crossdock.yaml", {}, tmp_path)
     endless = "import sys, time; print('reads page 7', file=sys.stderr, flush=True); time.sleep(600)"
     process = subprocess.Popen([sys.executable, "-c", endless], stdout=PIPE, stderr=PIPE, text=True)
     assert process.stderr is not None
     said = process.stderr.readline()
-    monkeypatch.setattr(Commands, "start", lambda *_: process)
+    monkeypatch.setattr(CrossdockCommands, "start", lambda *_: process)
     monkeypatch.setattr(crossdock_process, "_WITHIN_S", 0.0)
     with pytest.raises(TimeoutError, match="'crossdock sync' did not end within two minutes and was killed; look for"):
         commands.run("sync")

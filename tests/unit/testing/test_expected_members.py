@@ -14,8 +14,8 @@ from tests.unit.testing.target_connector import OrdersContract as TargetOrders
 
 from crossdock import Record
 from crossdock.resources import Reference
-from crossdock.testing.expected_value_comparison import first_mismatch
-from crossdock.testing.record_variants_after_schema_drift import record_with_other_json_object
+from crossdock.testing.expected_values_and_example_gaps import first_mismatch
+from crossdock.testing.record_variants import record_with_other_json_object
 
 MADE = {
     "name": "Lamp",

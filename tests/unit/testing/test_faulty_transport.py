@@ -5,13 +5,12 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from crossdock.testing.faulty_transport import FAULTS, transport_with_faults
-from crossdock.testing.transport_recorders import RequestRecorder
+from crossdock.testing.httpx_test_transports import FAULTY_ANSWERS, RequestRecorder, transport_with_faults
 
 GOOD = httpx.MockTransport(lambda request: httpx.Response(200, json=[1], headers={"link": "<x>"}))
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", FAULTY_ANSWERS)
 def test_only_the_wanted_requests_fail(fault: str) -> None:
     """Those before and after have the proper answer, and every request reaches the transport."""
     recorded = RequestRecorder(GOOD)

@@ -8,7 +8,7 @@ from typing import Any
 from tests.unit.testing.reference_connector import Orders, OrdersContract, ShopSettings, connector
 
 from crossdock import Context, Filter, RawBatch
-from crossdock.testing.connector_context_and_stream_trial import bound_stream
+from crossdock.testing.connector_context_and_reading import bind_checked_stream
 from crossdock.testing.contract import fetched_rows_by_key
 from crossdock.values.raw_rows_and_records import JSON
 
@@ -28,7 +28,7 @@ class Fetched(Orders):
 def numbers(**facts: Any) -> dict[str, list[Any]]:
     """The member ``n`` of the rows of each record of a stream with *facts*."""
     case = OrdersContract()
-    bound = bound_stream(connector(type("Changed", (Fetched,), facts)), case.new_context(), "orders")
+    bound = bind_checked_stream(connector(type("Changed", (Fetched,), facts)), case.new_context(), "orders")
     found = fetched_rows_by_key(bound, ["1", "a%7Cb"])
     assert isinstance(bound.stream, Fetched)
     assert bound.stream.asked == [("1",), ("a|b",)]

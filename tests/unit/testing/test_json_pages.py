@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.testing.finding_record_lists_in_pages import (
+from crossdock.testing.lists_in_answers import (
     RecordList,
     outermost_lists,
     pages_with_reversed_lists,

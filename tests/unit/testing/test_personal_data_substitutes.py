@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.testing.personal_data_substitutes import EMAIL, WORD, Substitutes
+from crossdock.testing.sensitive_data import EMAIL, WORD, Substitutes
 
 
 def shape(text: str) -> str:

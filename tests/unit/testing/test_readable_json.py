@@ -24,7 +24,7 @@ def test_the_value_stays(value: object) -> None:
     """What is written in one line or in several is read again as the same value."""
     read = readable_json.loads_keeping_number_texts(json.dumps(value))
     assert json.loads(readable_json.dumps_on_one_line(read)) == value
-    assert json.loads(readable_json.indented(read)) == value
+    assert json.loads(readable_json.dumps_indented(read)) == value
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_other_texts_are_refused(text: str) -> None:
 
 def test_short_lists_are_in_one_line() -> None:
     """A parameter takes one line of the file."""
-    assert readable_json.indented({"params": [["limit", "2"]]}) == '{\n  "params": [\n    ["limit", "2"]\n  ]\n}'
+    assert readable_json.dumps_indented({"params": [["limit", "2"]]}) == '{\n  "params": [\n    ["limit", "2"]\n  ]\n}'
 
 
 def test_an_unchanged_text_stays_as_it_was() -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from crossdock.errors import ConfigError
-from crossdock.testing.readable_json import Number
+from crossdock.testing.readable_json import NumberText
 from crossdock.testing.recorded_exchange import RecordedExchange, body_as_file_members, body_text_from_recording
 
 
 def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     """Its name identifies the exchange."""
-    answer = {"json": {"price": Number("1.50"), "name": "Größe"}}
+    answer = {"json": {"price": NumberText("1.50"), "name": "Größe"}}
     made = RecordedExchange("GET", "https://a.example/x", [("a", "1"), ("a", "")], {}, 200, [("etag", '"x"')], answer)
     (tmp_path / "0001.json").write_text(made.file_text(), encoding="utf-8")
     read = RecordedExchange.read(tmp_path / "0001.json")
@@ -26,9 +26,9 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     ("content", "kind", "body"),
     [
         (b"", "application/json", {}),
-        (b'{"a": 1.0}', "", {"json": {"a": Number("1.0")}}),
+        (b'{"a": 1.0}', "", {"json": {"a": NumberText("1.0")}}),
         (b"a=1&a=&b=%20", "application/x-www-form-urlencoded", {"form": [["a", "1"], ["a", ""], ["b", " "]]}),
-        (b'{"a": 1}\n{"a": 2}\n', "application/jsonl", {"lines": [{"a": Number("1")}, {"a": Number("2")}]}),
+        (b'{"a": 1}\n{"a": 2}\n', "application/jsonl", {"lines": [{"a": NumberText("1")}, {"a": NumberText("2")}]}),
         (b"<html>", "text/html; charset=utf-8", {"left_out": "6 bytes of text/html: not JSON"}),
         (b"\xff\xfe", "", {"left_out": "2 bytes of unknown type: not JSON"}),
         (b'{"a":1,"a":2}', "a/json", {"left_out": "13 bytes of a/json: an object repeats a member name"}),
@@ -41,8 +41,8 @@ def test_bodies(content: bytes, kind: str, body: object) -> None:
 
 def test_content() -> None:
     """Bodies of answers as they are sent; one that was left out is empty."""
-    assert body_text_from_recording({"json": {"a": Number("1.0")}}) == '{"a": 1.0}'
-    assert body_text_from_recording({"lines": [Number("1"), None]}) == "1\nnull\n"
+    assert body_text_from_recording({"json": {"a": NumberText("1.0")}}) == '{"a": 1.0}'
+    assert body_text_from_recording({"lines": [NumberText("1"), None]}) == "1\nnull\n"
     assert body_text_from_recording({}) == body_text_from_recording({"left_out": "x"}) == ""
 
 

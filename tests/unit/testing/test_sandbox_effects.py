@@ -9,7 +9,7 @@ from typing import Any
 from crossdock.testing.sandbox_effects_comparison import (
     count_effects_by_body,
     count_stored_records_by_body,
-    describe_differences,
+    describe_count_differences,
 )
 
 
@@ -49,9 +49,9 @@ def test_the_last_body_is_stored_and_every_effect_is_done() -> None:
 
 def test_differences_are_counted_by_kind() -> None:
     """What is missing, what is there more than once, and what was never expected."""
-    assert describe_differences(Counter("aab"), Counter("aab")) == ""
-    assert describe_differences(Counter("ab"), Counter("bb")).split("\n")[1:] == [
+    assert describe_count_differences(Counter("aab"), Counter("aab")) == ""
+    assert describe_count_differences(Counter("ab"), Counter("bb")).split("\n")[1:] == [
         "  1 missing, such as a",
         "  1 delivered more than once, such as b",
     ]
-    assert "1 unexpected, such as c" in describe_differences(Counter("a"), Counter("ac"))
+    assert "1 unexpected, such as c" in describe_count_differences(Counter("a"), Counter("ac"))

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.testing import readable_json
-from crossdock.testing.sensitive_data import PersonalMembers
-from crossdock.testing.sensitive_data_removal import SensitiveDataRemover
+from crossdock.testing.sensitive_data import PersonalMembers, SensitiveDataRemover
 
 EMAIL = "ada.lovelace@analytical.example.org"
 NAME = "Ada Lovelace"

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from crossdock.testing.httpx_transport_server import RESET, Fault, TransportServer, origins_in
+from crossdock.testing.httpx_transport_server import RESET, Fault, TransportServer, web_origins_in
 
 ORIGIN = "https://api.example.com"
 
@@ -172,4 +172,4 @@ def test_a_write_that_is_late_is_held_in_its_place(served: TransportServer) -> N
 def test_the_origins_of_settings_are_found() -> None:
     """Each text that is a web address, wherever it is."""
     settings = {"base_url": "https://a.example/v1", "other": [{"url": "http://b.example:81"}], "token": "env:T", "n": 1}
-    assert origins_in(settings) == {"https://a.example", "http://b.example:81"}
+    assert web_origins_in(settings) == {"https://a.example", "http://b.example:81"}

@@ -7,6 +7,7 @@ import re
 import secrets
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.resources import files
@@ -14,11 +15,35 @@ from pathlib import Path
 from shlex import quote
 from string import Template
 
-from crossdock.errors import ConfigError
+from crossdock.config.project.project import Project
+from crossdock.errors import ConfigError, InternalError
+from crossdock.runs.run_report import Report
 from crossdock.sandbox import SandboxServer, serve
-from crossdock.testing.demo.sample_warehouse_exports import exports
+from crossdock.testing.demo.sample_warehouse_exports import sample_exports_of_day
+from crossdock.testing.sandbox_effects_comparison import list_effects_of_tenant
 from crossdock.testing.sftp_server import SftpServer
 from crossdock.values.safe_local_files import replace_file
+
+
+def count_effects_or_raise_if_reports_differ(project: Project, reports: list[Report]) -> Counter[str]:
+    """Count the effects by operation. There must be exactly one for each delivery in the reports and in the state.
+
+    Raises:
+        InternalError: If the effects differ, or a tally does not balance.
+    """
+    if not all(report.balanced for report in reports):
+        raise InternalError("the tally does not balance", code="tally_unbalanced")
+    effects = list(list_effects_of_tenant(project.platform))
+    with project.read_state() as tx:
+        intents = tx.intents.page_with_statuses(("delivered",), limit=len(effects) + 1)
+    logged = Counter((effect["idempotencyKey"], effect["operation"], effect["id"]) for effect in effects)
+    expected = Counter({(intent.idempotency_key, intent.operation, intent.target_id) for intent in intents})
+    delivered = sum(tally.delivered for report in reports for tally in report.tallies.values())
+    if logged != expected or delivered != len(effects):
+        counts = f"effects log {len(effects)}, runs {delivered}, state {len(expected)}"
+        raise InternalError(f"the deliveries do not match the effects log: {counts}", code="demo_differs")
+    return Counter(effect["operation"] for effect in effects)
+
 
 CONFIG = "crossdock.yaml"
 _MARK = "# written by 'crossdock demo --serve' at each start"
@@ -45,17 +70,17 @@ def create_and_serve_demo(folder: Path) -> Iterator[SftpServer]:
         yield warehouse
 
 
-def write_exports(day: int, folder: Path) -> None:
+def write_sample_exports_of_day(day: int, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     earlier = time.time() - 300  # a file that is younger than a few seconds is read again by the next run
-    for name, content in exports(day).items():
+    for name, content in sample_exports_of_day(day).items():
         unfinished = folder / f"{name}.tmp"
         unfinished.write_bytes(content)
         os.utime(unfinished, (earlier, earlier))
         unfinished.rename(folder / name)
 
 
-def serve_existing(folder: Path, ready: Callable[[Mapping[str, str]], None]) -> None:
+def serve_existing_demo(folder: Path, ready: Callable[[Mapping[str, str]], None]) -> None:
     """Serve the sandbox and the warehouse of an existing demo folder until SIGINT or SIGTERM.
 
     The sandbox keeps the address that the state is pinned to; that of the warehouse is new and written to the config.

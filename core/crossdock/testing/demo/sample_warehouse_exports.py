@@ -22,7 +22,7 @@ _NAMES = ("Böttcher", "Café Zoë", "Harbour & Sons", "Jürgens", "Müller", "O
 _CITIES = (("Köln", "DE"), ("Lübeck", "DE"), ("Leeds", "GB"), ("Zürich", "CH"), ("Málaga", "ES"))
 
 
-def exports(day: int) -> dict[str, bytes]:
+def sample_exports_of_day(day: int) -> dict[str, bytes]:
     """The files of a day, from 1: name -> content."""
     date = f"202611{day:02}"
     customers = "CUSTNO|NAME|EMAIL|STREET|CITY|CC|CHANGED"

@@ -17,7 +17,7 @@ from tests.partners.woocommerce.shop import FakeShop
 from crossdock.config.connector_registry import load_connector
 from crossdock.errors import RemoteError
 from crossdock.testing import context
-from crossdock.testing.connector_context_and_stream_trial import read
+from crossdock.testing.connector_context_and_reading import read
 
 Change = Callable[[PartnerAnswer], PartnerAnswer]
 

@@ -8,7 +8,7 @@ import pytest
 
 from crossdock import RecordError
 from crossdock.targets import Answer, ExpectedRecord, Update
-from crossdock.testing.connector_context_and_stream_trial import context
+from crossdock.testing.connector_context_and_reading import context
 from crossdock.values import exact_json
 from crossdock.values.record_keys import key_text
 from crossdock_connectors.shop.shopify import CONNECTOR

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import Any
@@ -12,11 +12,93 @@ from unittest import mock
 from urllib.parse import urlsplit
 
 import httpx
+from msgspec import Struct
 
 from crossdock.reading.sources.paginated_api_client import ApiClient
-from crossdock.testing.finding_record_lists_in_pages import ListPath, value_at_path
-from crossdock.testing.transport_recorders import RequestRecorder
+from crossdock.testing.httpx_test_transports import RequestRecorder
 from crossdock.values import exact_json, pagination_members_and_cut_lists
+from crossdock.values.json_paths import with_value_at_path
+
+ListPath = tuple[str | int, ...]
+"""The path of a list in the body of a page."""
+
+
+def outermost_lists(value: Any, path: ListPath = ()) -> Iterator[tuple[ListPath, list[Any]]]:
+    """Yield each list in *value* that no other list contains, with its path."""
+    if isinstance(value, list):
+        yield path, value
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield from outermost_lists(inner, (*path, name))
+
+
+def value_at_path(value: Any, path: ListPath) -> Any:
+    """Return the value at *path*; None if a member of it is missing."""
+    for name in path:
+        if isinstance(value, list) and isinstance(name, int):
+            value = value[name]
+        else:
+            value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+class RecordList(Struct, frozen=True):
+    """Where a page lists records.
+
+    Attributes:
+        path: The path of the list.
+        inner: The path of the record in each element, such as ``node`` in the edges of a GraphQL connection.
+    """
+
+    path: ListPath
+    inner: ListPath = ()
+
+    def elements(self, page: Any) -> list[Any]:
+        """Return the list itself; an empty one if *page* has none."""
+        found = value_at_path(page, self.path)
+        return found if isinstance(found, list) else []
+
+    def record_in_element(self, element: Any) -> Any:
+        return value_at_path(element, self.inner)
+
+    def records(self, page: Any) -> list[Any]:
+        return [self.record_in_element(each) for each in self.elements(page)]
+
+    def element_with_replaced_record(self, element: Any, record: Any) -> Any:
+        """Return *element* with another record."""
+        return with_value_at_path(element, "".join(f"/{name}" for name in self.inner), record) if self.inner else record
+
+
+def possible_record_lists(page: Any) -> Iterator[RecordList]:
+    """Yield each list of *page*, and again for each member in which all of its elements may have the record."""
+    for path, items in outermost_lists(page):
+        yield RecordList(path)
+        if items and all(isinstance(each, dict) for each in items):
+            names = dict.fromkeys(name for each in items for name, inner in each.items() if isinstance(inner, dict))
+            yield from (RecordList(path, (name,)) for name in names if "/" not in name and "~" not in name)
+
+
+def pages_with_reversed_lists(pages: Sequence[Any], places: Iterable[RecordList]) -> list[Any]:
+    """Return a copy of *pages* whose lists at *places* are reversed."""
+    changed = copy.deepcopy(list(pages))
+    for place in places:
+        for page in changed:
+            place.elements(page).reverse()
+    return changed
+
+
+def pages_without_some_records(
+    pages: Sequence[Any], places: Iterable[RecordList], is_kept: Callable[[Any], bool]
+) -> list[Any]:
+    """Return a copy of *pages* without some records. Later ones move up, so that the last pages have fewer."""
+    changed = copy.deepcopy(list(pages))
+    for place in places:
+        found = [place.elements(page) for page in changed]
+        kept = iter([item for items in found for item in items if is_kept(place.record_in_element(item))])
+        for items in found:
+            items[:] = [item for _, item in zip(list(items), kept, strict=False)]
+    return changed
+
 
 _FULL = 250  # elements of a page, if the request does not say how many
 _MOST_FULL = 1_000
@@ -29,7 +111,7 @@ _DEEPEST = 3
 _NUMBERED = re.compile(r"[^/]*\d[^/]*")
 
 
-def json_path_of_only_list(body: Any, depth: int = _DEEPEST) -> ListPath | None:
+def path_of_only_object_list(body: Any, depth: int = _DEEPEST) -> ListPath | None:
     """Return the path of the only list of objects in a body that describes nothing but this list.
 
     A record that has lists, such as an order with its lines, describes more.
@@ -39,7 +121,7 @@ def json_path_of_only_list(body: Any, depth: int = _DEEPEST) -> ListPath | None:
     if not isinstance(body, dict) or not depth:
         return None
     found = [
-        (name, path) for name, inner in body.items() if (path := json_path_of_only_list(inner, depth - 1)) is not None
+        (name, path) for name, inner in body.items() if (path := path_of_only_object_list(inner, depth - 1)) is not None
     ]
     if len(found) != 1:
         return None
@@ -76,7 +158,7 @@ class UnpagedLists:
         paths = [urlsplit(url).path for _, url, _ in self._recorded.requests]
         forms = set[str]()
         for path, (_, url, _), answer in zip(paths, self._recorded.requests, self._recorded.answers, strict=True):
-            form, place = _NUMBERED.sub("*", path), json_path_of_only_list(_json_or_none(answer))
+            form, place = _NUMBERED.sub("*", path), path_of_only_object_list(_json_or_none(answer))
             if place is None or form in forms or paths.count(path) > 1 or self._is_paged_or_known_complete(path, url):
                 continue
             if any(item in self._records for item in value_at_path(_json_or_none(answer), place)):
@@ -91,7 +173,7 @@ class UnpagedLists:
 
 
 @contextmanager
-def note_paths_read_in_pages() -> Iterator[set[str]]:
+def collect_paths_read_in_pages() -> Iterator[set[str]]:
     """Yield the paths that are read by `ApiClient.pages` within the block."""
     noted, pages = set[str](), ApiClient.pages
 
@@ -103,7 +185,7 @@ def note_paths_read_in_pages() -> Iterator[set[str]]:
         yield noted
 
 
-class ContinuedList(httpx.BaseTransport):
+class TransportWithContinuedList(httpx.BaseTransport):
     """Passes requests on, and says in the first answer to *path* in all customary ways that its list goes on.
 
     Attributes:

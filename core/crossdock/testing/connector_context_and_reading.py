@@ -76,7 +76,7 @@ def _transport_named_in_its_errors(transport: httpx.BaseTransport | None) -> htt
     """Return the transport of a test with errors that name it."""
     if transport is None:
         return None
-    from crossdock.testing.authors_transport_error_wrapper import AuthorsTransport  # noqa: PLC0415  it imports httpx
+    from crossdock.testing.httpx_test_transports import AuthorsTransport  # noqa: PLC0415  it imports httpx
 
     return AuthorsTransport(transport)
 
@@ -84,7 +84,7 @@ def _transport_named_in_its_errors(transport: httpx.BaseTransport | None) -> htt
 def _add_suppressed_transport_error(trial: Trial, transport: object) -> Trial:
     """Return *trial* with the error of the test's transport, also if the connector suppresses it."""
     if trial.error is None and transport is not None:
-        from crossdock.testing.authors_transport_error_wrapper import first_error_of_authors_transport  # noqa: PLC0415  it imports httpx
+        from crossdock.testing.httpx_test_transports import first_error_of_authors_transport  # noqa: PLC0415  it imports httpx
 
         trial.error = first_error_of_authors_transport(transport)
     return trial
@@ -95,7 +95,7 @@ _NO_PLATFORM = Profile(
 )
 
 
-def bound_stream(connector: Connector[S], ctx: Context[S], stream: str) -> BoundStream:
+def bind_checked_stream(connector: Connector[S], ctx: Context[S], stream: str) -> BoundStream:
     """Return the stream of this name, checked as when a config is loaded.
 
     Raises:
@@ -122,7 +122,7 @@ def read(connector: Connector[S], ctx: Context[S], stream: str, *, since: str | 
         The records, each with the members of its draft or its problem, and the error that ended the reading, if any.
     """
     return _add_suppressed_transport_error(
-        try_bound_stream(bound_stream(connector, ctx, stream), most, since=since), ctx.run.transport
+        try_bound_stream(bind_checked_stream(connector, ctx, stream), most, since=since), ctx.run.transport
     )
 
 

@@ -25,9 +25,9 @@ __all__ = ["ManualClock", "NotRecordedError", "context", "read", "read_config", 
 _HOME_OF = {
     "ManualClock": "manual_clock",
     "NotRecordedError": "replay_transport",
-    "context": "connector_context_and_stream_trial",
-    "read": "connector_context_and_stream_trial",
-    "read_config": "connector_context_and_stream_trial",
+    "context": "connector_context_and_reading",
+    "read": "connector_context_and_reading",
+    "read_config": "connector_context_and_reading",
     "record": "recording",
     "replay": "replay_transport",
 }

@@ -1,4 +1,4 @@
-"""The description of a connector for its tests."""
+"""The description of a connector for its tests, of one of its streams, and of syncs as processes that are disturbed."""
 
 from __future__ import annotations
 

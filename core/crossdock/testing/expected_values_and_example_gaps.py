@@ -1,4 +1,7 @@
-"""Comparison of what a connector makes with what its author states in ``expects``."""
+"""Comparison of what a connector makes with what its author states in ``expects``, and what an example cannot show.
+
+What it cannot show are bugs that no test finds, because no record of the example would reveal them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Transports for tests of HTTP connectors that pass requests on, and record them or the times in their answers."""
+"""Transports for tests of HTTP connectors that pass requests on.
+
+They record requests or the times in answers, answer some requests with a fault, leave out of answers to GraphQL
+requests what these do not select, or tell exceptions of an author's transport apart from those of the connector.
+"""
 
 from __future__ import annotations
 

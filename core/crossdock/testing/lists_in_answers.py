@@ -1,4 +1,7 @@
-"""Lists in answers to requests of their own, such as the lines of one order, of which an answer has only the first."""
+"""Lists in answers of a JSON API: where pages have records, and lists that are made to go on.
+
+Lists in answers to requests of their own, such as the lines of one order, may have only the first elements.
+"""
 
 from __future__ import annotations
 

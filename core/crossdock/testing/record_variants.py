@@ -1,4 +1,7 @@
-"""Variants of a record after changes of the source: unknown, missing, null or very long members, or other types."""
+"""Variants of a record after changes of the source: unknown, missing or null members, other types, and longer lists.
+
+Longer lists are lists of objects, and the rows of a group.
+"""
 
 from __future__ import annotations
 

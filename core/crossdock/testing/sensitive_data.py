@@ -1,4 +1,10 @@
-"""Recognizes secrets and personal data in JSON, parameters and headers, by names and by drafts."""
+"""Recognizes secrets and personal data in JSON, parameters and headers, by names and by drafts, and removes them.
+
+They are removed from the texts and JSON of a recording in two passes. The first collects values: secrets, personal
+members, mail addresses. The second replaces them wherever they are: in other members, in URLs, percent-encoded, in
+Base64, and in JSON inside of texts. Substitutes have the same length and kinds of characters, and are the same for
+equal words.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Tests of a stream's syncs to a sandbox: they may end anywhere, and repeat nothing."""
+"""Tests of a stream's syncs to a sandbox: they may end anywhere, and repeat nothing.
+
+Tests of where runs continue, for sources that are asked by time, need no sandbox.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +113,7 @@ class CursorContract(StreamUnderTest):
         network = self.network()
         if network is None:
             raise SkipTest("the stream reads no API, which could be asked by time")
-        from crossdock.testing import httpx_test_transports
+        from crossdock.testing import httpx_test_transports  # noqa: PLC0415  it imports httpx
 
         self.example()
         observed = httpx_test_transports.LatestTimeRecorder(network)

@@ -1,4 +1,4 @@
-"""The demo's folder with config, secrets and exports, and the two servers that run on it."""
+"""The demo's folder with config, secrets and exports, the two servers that run on it, and the check at its end."""
 
 from __future__ import annotations
 

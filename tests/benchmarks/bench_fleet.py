@@ -67,7 +67,7 @@ def measure(url: StateUrl, tenants: int, *, equal: bool) -> Measured:
     names = [f"t{number:05}" for number in range(tenants)]
     jobs = [{"nightly": job(number, equal=equal)} for number in range(tenants)]
     with closing(FleetDatabase(url)) as database, database.hold_leadership("before") as leader:
-        leader.forget_tenants(list(database.job_facts_by_tenant()))
+        leader.delete_job_facts_of_tenants(list(database.job_facts_by_tenant()))
         leader.write_job_facts({name: [known(number)] for number, name in enumerate(names)})
     began, connections = time.perf_counter(), list[object]()
     with closing(FleetDatabase(url)) as database:

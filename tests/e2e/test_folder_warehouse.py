@@ -76,7 +76,7 @@ def test_the_key_index_keeps_the_order_of_the_exports(depot: Site) -> None:
         depot.export(f"PROD_{night}.csv", header + "".join(f"{sku};Part {sku};1.50\n" for sku in skus))
         assert depot.sync("wms.products").code == 0
         with closing(project.load(depot.config).open_state(read_only=True)) as state:
-            known = state.facts_about_keys_of_scope(Scope("platform", "product", "wms"))
+            known = state.key_index_frame_of_scope(Scope("platform", "product", "wms"))
         hashes = key_hashes(list(skus))
         assert night == 1 or known[KEY_HASH].to_list() == [hashes[sku] for sku in skus]
 

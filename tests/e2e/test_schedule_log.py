@@ -112,7 +112,7 @@ def test_without_the_option_warnings_are_sentences(site: Site, day: str) -> None
 def test_a_run_before_the_retention_period_is_not_run(site: Site, day: str) -> None:
     """A run that retention has removed counts as done, and the reason is shown."""
     with closing(project.load(site.config).open_state()) as state, state.begin() as tx:
-        tx.scheduled_runs.mark_finished_until("nightly", datetime.now(UTC))
+        tx.scheduled_runs.mark_unrecorded_runs_finished_until("nightly", datetime.now(UTC))
     result = site.run("schedule", "--once", day)
     assert (result.code, result.out) == (0, "")
     assert result.err == f"nightly for {day}: not run: older than the retention period\n"

@@ -27,7 +27,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         made.fill()
         differences = [{"resource": "product", "class": "diverged", "records": 3}]
         with state.begin() as tx:
-            tx.migrations.mark_reconciled(made.migration_id, reconciliation(differences=differences))
+            tx.migrations.store_reconciliation(made.migration_id, reconciliation(differences=differences))
             names = [HOSTILE, *(f"exports/2026/PRODUCTS_{number:08d}.csv" for number in range(39))]
             files = [FileFacts(name, f"{number:064x}", 9, AT, "1") for number, name in enumerate(names)]
             tx.intake.accept("wms.products", "v1", files, at=LATER)

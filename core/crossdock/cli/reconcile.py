@@ -126,7 +126,7 @@ def reconcile_print_and_save(
             with session.state.begin() as tx:
                 current = tx.migrations.current()
                 if current is not None:
-                    tx.migrations.mark_reconciled(current.id, _result_document(found))
+                    tx.migrations.store_reconciliation(current.id, _result_document(found))
                     after = {"differences": sum(found.counts_by_resource_and_class.values())}
                     subject, at = f"migration {current.name}", SystemClock().now()
                     tx.audit_log.put(AuditEntry.new_by_current_actor("migrate reconcile", subject, at=at, after=after))

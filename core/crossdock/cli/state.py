@@ -146,7 +146,7 @@ def readmit_set_aside_inputs(stream: str | None, config: Path, *, as_json: bool)
     if stream is not None:
 
         def readmit_all(tx: Transaction, change: Change) -> int:
-            number = tx.crashing_inputs.readmit(stream)
+            number = tx.crashing_inputs.readmit_inputs_of_stream(stream)
             change.store_audit_entry(tx, before={"set_aside": number}, after={"set_aside": 0})
             return number
 

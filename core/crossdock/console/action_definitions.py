@@ -240,12 +240,12 @@ def _undo_wave_preview(visit: PageRequest, given: Fields) -> Preview:
 
 
 def _undo_preview_of_runs(visit: PageRequest, tx: Transaction, what: str, runs: Sequence[int]) -> Preview:
-    if left := tx.delivered_history.count_unsettled(runs):
+    if left := tx.delivered_history.count_unsettled_operations_of_runs(runs):
         return Preview(
             obstacle=f"{count_with_noun(left, 'operation')} of {what} are not settled: sync, or resolve them, first."
         )
     counts, words = (
-        tx.delivered_history.counts_by_stream_and_operation(runs),
+        tx.delivered_history.delivered_counts_by_stream_and_operation(runs),
         {"create": "created", "update": "changed", "delete": "deleted"},
     )
     if not counts:

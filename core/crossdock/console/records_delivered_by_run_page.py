@@ -25,8 +25,8 @@ def show_delivered_records(visit: PageRequest) -> Response:
     stream, operation = visit.parameter("stream") or None, visit.parameter("operation") or None
     with visit.read_transaction() as tx:
         run = run_of_address(visit, tx)
-        numbers = tx.delivered_history.counts_by_stream_and_operation([run.id])
-        found = tx.delivered_history.operations_of_run(
+        numbers = tx.delivered_history.delivered_counts_by_stream_and_operation([run.id])
+        found = tx.delivered_history.delivered_operations_of_run(
             run.id, stream=stream, operation=operation, after=after, limit=_LISTED + 1
         )
     chosen = {"stream": stream, "operation": operation}

@@ -377,7 +377,7 @@ class _OpenRecordLists:
             yield Link("Replay", self._reader.address("do", "replay", **chosen))
 
     def _reason_and_records_template_values(self, run: RunRecord, reason: ReasonCount) -> dict[str, Any]:
-        rows = map(_rejected_row, self._state.rejected_with_reason_until_run(run.id, reason.code, limit=LISTED))
+        rows = map(_rejected_row, self._state.dead_letters_with_reason_until_run(run.id, reason.code, limit=LISTED))
         return {
             "code": reason.code,
             "records": count_with_noun(reason.records, "record"),

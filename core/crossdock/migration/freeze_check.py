@@ -83,7 +83,7 @@ def _check_and_store(
     since = datetime.fromisoformat(earlier["since"]) if earlier is not None and unchanged else began
     with transaction_on_open_migration(project) as (tx, migration):
         frozen = FreezeCheck(clock.now(), since, wait, second.sources, _newest_file_times(tx, project))
-        tx.migrations.mark_frozen(migration.id, frozen.as_json())
+        tx.migrations.store_freeze_check(migration.id, frozen.as_json())
         before = earlier and {"unchanged_since": earlier["since"]}
         change.store_audit_entry(tx, before=before, after={"unchanged_since": time_text(frozen.since)})
     return frozen

@@ -78,7 +78,7 @@ def check_rehearsal_and_make_input_factory(
 def _unsent_streams(state: State, migration: Migration, wave: NumberedWave) -> set[str]:
     """Return the streams of a wave that have sent nothing since it was undone; none once a load has reached its end."""
     with state.begin_read_only() as tx:
-        sent = tx.migrations.sent_streams(migration.id, wave.name)
+        sent = tx.migrations.streams_sent_since_undo(migration.id, wave.name)
         runs = tx.migrations.loads_since_undo(migration.id).get(wave.name, [])
         completed = any((found := tx.runs.get(run_id)) and found.status in COMPLETED for run_id in runs)
     return set() if completed else set(wave.streams - sent)

@@ -246,7 +246,7 @@ class _Loader:
                 current = tx.migrations.current()
             assert current is not None
             if self._choice.rehearsal is not None:
-                tx.migrations.mark_rehearsed(current.id, self._choice.rehearsal.model_dump(mode="json"))
+                tx.migrations.store_rehearsal(current.id, self._choice.rehearsal.model_dump(mode="json"))
                 current = tx.migrations.current()
             assert current is not None
         stored = parse_stored_rehearsal(current.rehearsal)

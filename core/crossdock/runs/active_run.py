@@ -467,7 +467,7 @@ class ActiveRun:
                 tx.scheduled_runs.add_pending_notice(notice, self._session.project.notification_recipient_kinds)
 
         self._session.state.run_transaction(finish)
-        self._session.state.check_same_file()
+        self._session.state.raise_if_file_was_replaced()
 
 
 def _audit_entry_at_end(entry: AuditEntry, report: Report) -> AuditEntry:

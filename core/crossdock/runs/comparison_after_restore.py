@@ -176,7 +176,7 @@ class BindingVerification:
     def _compare_with_platform_list(self, live: LiveRecords, target: Target, resource: str) -> None:
         comparison = self._new_comparison(target, resource)
         self._begin_progress(f"comparing {resource.replace('_', ' ')} records with the platform")
-        self._state.run_transaction(lambda tx: tx.unrecorded_references.begin_reading(PLATFORM, resource))
+        self._state.run_transaction(lambda tx: tx.unrecorded_references.begin_reading_references(PLATFORM, resource))
         for page in live.pages(cast("ResourceName", resource)):
             self._raise_if_interrupted()
             bound = comparison.compare_page(page)
@@ -190,7 +190,7 @@ class BindingVerification:
         if missing:
             self._warn_of_missing_records(resource, missing, comparison.state_totals.records)
             return
-        self._state.run_transaction(lambda tx: tx.unrecorded_references.complete_reading(PLATFORM, resource))
+        self._state.run_transaction(lambda tx: tx.unrecorded_references.complete_reading_references(PLATFORM, resource))
         self._verify_or_delete_contributions(comparison, resource)
         if not target.resources[resource].write_once:
             self._state.run_transaction(partial(self._end_comparison_unless_operations_unsettled, resource))
@@ -210,7 +210,7 @@ class BindingVerification:
         last = tx.runs.last_restored_intent()
         left = (each for each in tx.intents.unsettled() if each.id <= last)
         if all((each.scope.target, each.resource) != (PLATFORM, resource) for each in left):
-            tx.unverified.clear_resource(PLATFORM, resource)
+            tx.unverified.clear_mark_of_resource(PLATFORM, resource)
 
     def _verify_or_delete_contributions(self, comparison: LiveComparison, resource: str) -> None:
         """Verify contributions to missing records, and bury those to records that a forgotten run has created again."""
@@ -262,7 +262,7 @@ class BindingVerification:
             after = page[-1][0].namespace, page[-1][1].key_hash
 
         def compared(tx: Transaction) -> bool:
-            tx.unverified.clear_resource(target.name, resource)
+            tx.unverified.clear_mark_of_resource(target.name, resource)
             return tx.runs.is_state_restored()
 
         if self._state.run_transaction(compared):
@@ -283,7 +283,7 @@ class BindingVerification:
                 is_any = True
                 for scope, each in groupby(page, key=itemgetter(0)):
                     tx.bindings.mark_verified(scope, [binding for _, binding in each])
-            tx.unverified.clear_resource(target.name, resource)
+            tx.unverified.clear_mark_of_resource(target.name, resource)
             return is_any and tx.runs.is_state_restored()
 
         if self._state.run_transaction(believed):

@@ -112,7 +112,7 @@ def plan_with_state(
         preview.result.unread += len(refused)
         for correction in corrected_state.corrections if corrected_state else ():
             preview.expected.add(correction)
-        with state.assuming_delivered(preview.expected):
+        with state.assume_deliveries(preview.expected):
             for bound in streams:
                 preview.plan_stream(bound, hash_source=hash_sources)
             preview.decide_held_records_and_deletes()

@@ -187,7 +187,7 @@ class GoneRecords:
         unlisted = keys_not_listed(keys, scan.latest)
         if unlisted.is_empty():
             return []
-        known = self._state.key_facts_among(self._bound.scope, unlisted.to_list())
+        known = self._state.key_index_frame_of_keys(self._bound.scope, unlisted.to_list())
         facts = _snapshot_facts("snapshot", scan, rows, proof, waiting, unsettled)
         return find_proved_gone(self._state, self._bound, keys_not_listed(unlisted.to_frame(KEY_HASH), known), facts)
 
@@ -205,7 +205,7 @@ class GoneRecords:
         if not scan.source_names:
             return Removals()
         gone = keys_not_listed(
-            self._state.facts_about_keys_of_scope(self._bound.scope), pl.concat([scan.latest.select(KEY_HASH), seen])
+            self._state.key_index_frame_of_scope(self._bound.scope), pl.concat([scan.latest.select(KEY_HASH), seen])
         )
         facts = structs.replace(
             _snapshot_facts("full list", scan, rows, proof, waiting, unsettled),
@@ -283,7 +283,7 @@ class GoneRecords:
             return Removals(refusal=error)
         keys = listed.keys()
         self.listed_rows, self.digest = listed.rows or None, _digest_of_keys(keys)  # an empty list is not evidence
-        known = self._state.facts_about_keys_of_scope(bound.scope)
+        known = self._state.key_index_frame_of_scope(bound.scope)
         gone = keys_not_listed(known, pl.concat([keys, *self._read]))  # what this run read exists
         with self._state.begin_read_only() as tx:
             waiting = tx.waiting_records.waits_of_stream(bound.name)  # also those of earlier parts
@@ -329,7 +329,7 @@ class GoneRecords:
         name = self._bound.name
         with self._state.begin_read_only() as tx:
             approval = tx.pending_approvals.get(name)
-            rejected = sum(each.step == "remove" for each in tx.dead_letters.facts_of_each_letter(name))
+            rejected = sum(each.step == "remove" for each in tx.dead_letters.facts_of_all_letters_of_stream(name))
         is_approved = approval is not None and approval.approved_at is not None
         return not is_approved and number - rejected > self._bound.stream.gone.at_most
 
@@ -340,7 +340,7 @@ class GoneRecords:
             for part in tx.snapshots.keys_removed_at_target(self._bound.scope)
         )
         there = pl.concat([pl.DataFrame(schema=_KEYS), *(each.join(listed, on=KEY_HASH, how="semi") for each in parts)])
-        letters = [each.key_hash for each in tx.dead_letters.facts_of_each_letter(self._bound.name)]
+        letters = [each.key_hash for each in tx.dead_letters.facts_of_all_letters_of_stream(self._bound.name)]
         is_open = pl.Series([*letters, *(each.identity.key_hash for each in waiting)], dtype=pl.UInt128)
         read = pl.concat([listed.clear(), *self._read])
         there = there.filter(~pl.col(KEY_HASH).is_in(is_open.implode()))

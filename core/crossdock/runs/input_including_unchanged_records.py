@@ -79,7 +79,7 @@ class FullInputIgnoringEarlierRuns(StreamInput):
             before = self._scan.latest.height
             self._scan.latest = _rows_with_given_keys(self._scan.latest, self._only)
             self._tally.count("ignored", before - self._scan.latest.height)
-        self.absent = keys_not_listed(self._state.facts_about_keys_of_scope(self._bound.scope), read)
+        self.absent = keys_not_listed(self._state.key_index_frame_of_scope(self._bound.scope), read)
         if not self.has_read_whole_list:
             named = set(_rows_with_given_keys(read, self._wanted)[KEY_HASH].to_list())
             others = {intent.identity.key_hash for intent in unsettled}

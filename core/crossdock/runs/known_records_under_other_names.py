@@ -63,7 +63,7 @@ def _refuse_former_namespace(bound: BoundStream, state: State, latest: pl.DataFr
     former = sorted(found - bound.namespaces_of_config()) if found else []
     keys = _keys_to_compare(latest) if former else []
     for namespace in former:
-        known = state.key_facts_among(structs.replace(scope, namespace=namespace), keys).height
+        known = state.key_index_frame_of_keys(structs.replace(scope, namespace=namespace), keys).height
         if 2 * known >= len(keys):
             connection = bound.context.connection
             raise RefusedError(
@@ -84,7 +84,7 @@ def _refuse_former_target(bound: BoundStream, state: State, latest: pl.DataFrame
     former = sorted(each for each in found if each not in bound.targets_and_resources_of_config)
     keys = _keys_to_compare(latest) if former else []
     for target, resource in former:
-        known = state.key_facts_among(structs.replace(scope, target=target, resource=resource), keys).height
+        known = state.key_index_frame_of_keys(structs.replace(scope, target=target, resource=resource), keys).height
         if 2 * known >= len(keys):
             raise RefusedError(
                 f"{known:,} of {len(keys):,} records that were compared were sent to {target}.{resource}, which the"
@@ -134,13 +134,15 @@ def _refuse_keys_in_other_notation(bound: BoundStream, state: State, scan: Lates
     compared = sampled.gather_every(sampled.height // _WITH_NOTATIONS + 1)
     if compared.height < _FEWEST:
         return
-    new = compared.join(state.key_facts_among(bound.scope, compared[KEY_HASH].to_list()), on=KEY_HASH, how="anti")
+    new = compared.join(
+        state.key_index_frame_of_keys(bound.scope, compared[KEY_HASH].to_list()), on=KEY_HASH, how="anti"
+    )
     if new.height < _FEWEST:
         return
     others = {key: set(_keys_in_other_notations(key)) - {key} for key in new[KEY]}
     hashes = fingerprint.key_hashes(sorted(set().union(*others.values())))
     listed = set(rows_with_given_keys(scan.latest, pl.Series(hashes.values(), dtype=fingerprint.HASH))[KEY_HASH])
-    known = set(state.key_facts_among(bound.scope, list(hashes.values()))[KEY_HASH]) - listed
+    known = set(state.key_index_frame_of_keys(bound.scope, list(hashes.values()))[KEY_HASH]) - listed
     found = [key for key, variants in others.items() if any(hashes[each] in known for each in variants)]
     if len(found) < _FEWEST or 2 * len(found) <= new.height:
         return

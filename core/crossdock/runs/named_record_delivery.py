@@ -277,7 +277,7 @@ class FetchedInput(StreamInput):
         return ""
 
     def _known_records(self) -> pl.DataFrame:
-        return self._state.key_facts_among(self._bound.scope, self._scan.latest[KEY_HASH].to_list())
+        return self._state.key_index_frame_of_keys(self._bound.scope, self._scan.latest[KEY_HASH].to_list())
 
     def _decide_removals(self, found: Delta, counted: Tally, unsettled: Sequence[Intent]) -> Removals:  # noqa: ARG002
         """Decide about the records that `fetch` names as deleted, within the daily limits of the continued run."""
@@ -302,7 +302,7 @@ class FetchedInput(StreamInput):
         assert self._delta is not None
         with self._state.begin_read_only() as tx:
             asked = self.removals.withheld or tx.pending_approvals.get(self._bound.name)
-            had_keyless = tx.dead_letters.has_keyless(self._bound.name, self._scan.source_names)
+            had_keyless = tx.dead_letters.has_rejected_row_without_key(self._bound.name, self._scan.source_names)
         if (
             had_keyless
             or self._scan.dead_letters_without_key

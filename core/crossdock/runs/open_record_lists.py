@@ -305,7 +305,7 @@ def _streams_sent_by_migration(tx: Transaction) -> set[str]:
     if current is None:
         return set()
     waves = tx.migrations.loads_since_undo(current.id)
-    return set().union(*(tx.migrations.sent_streams(current.id, wave) for wave in waves))
+    return set().union(*(tx.migrations.streams_sent_since_undo(current.id, wave) for wave in waves))
 
 
 def _pending_operation_reason(intent: Intent, run: str) -> str:

@@ -111,7 +111,7 @@ class Session:
     def operations_left_by_earlier_runs(self, target: str, streams: Iterable[BoundStream]) -> list[Intent]:
         """Return the operations on *target* that earlier runs left: all of them once, later those of *streams*."""
         with self.state.begin_read_only() as tx:
-            left = tx.intents.to_send(target)
+            left = tx.intents.intents_to_send(target)
         scopes = {bound.scope for bound in streams}
         return [intent for intent in left if intent.scope in scopes] if target in self.resumed else left
 
@@ -161,7 +161,7 @@ def _new_session_ending_killed_runs(
     targets = project.targets(clock)
     with state.begin() as tx:
         for run in tx.runs.mark_running_runs_as_killed(at=clock.now()):
-            tx.audit_log.record_killed_run(run.id)
+            tx.audit_log.mark_run_of_person_as_killed(run.id)
             if run.job is not None:
                 day = date.fromisoformat(run.business_date)
                 tx.scheduled_runs.add_notices_of_killed_run(

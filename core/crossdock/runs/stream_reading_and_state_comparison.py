@@ -235,7 +235,7 @@ class SourcePhases:
             is_first = tx.cursors.get_if_same_version(name, version) == self._since
         if not is_first:  # never so in a plan, which cannot write
             with self._state.begin() as tx:
-                tx.cursors.put_or_forget(name, version, self._since)
+                tx.cursors.put_or_delete_cursor(name, version, self._since)
 
     def close(self) -> None:
         self._changes.close()
@@ -494,7 +494,7 @@ class StreamInput:
     def _loader_of_known_keys_in_export_order(
         self,
     ) -> Callable[[], pl.DataFrame | None] | None:  # what a snapshot is compared with
-        return partial(self._state.key_facts_unless_too_many, self._bound.scope) if self._lists_all else None
+        return partial(self._state.key_index_frame_unless_too_many, self._bound.scope) if self._lists_all else None
 
     def close(self) -> None:
         """Stop reading and close the source. Deleted records without a decision continue to wait."""
@@ -511,7 +511,7 @@ class StreamInput:
         nothing = not scan.latest.height and not snapshot
         known = key_index_files.empty_key_index_frame() if nothing else self._known_records()
         with self._state.begin_read_only() as tx:
-            letters = tx.dead_letters.facts_of_each_letter(self._bound.name)
+            letters = tx.dead_letters.facts_of_all_letters_of_stream(self._bound.name)
         compared = partial(state_comparison.compare, scan.latest, known, dead_letters=letters, unsettled=unsettled)
         found = compared(waiting=self._waiting, idle=self.idle_waits.records, snapshot=snapshot)
         self._leave_out_dropped_records(found, letters)
@@ -541,7 +541,7 @@ class StreamInput:
 
     def _known_records(self) -> pl.DataFrame:
         held = order.known if (order := self._scan.key_order) else None
-        return self._state.facts_about_keys_of_scope(self._bound.scope) if held is None else held
+        return self._state.key_index_frame_of_scope(self._bound.scope) if held is None else held
 
     def refuse_unexpected_input(self) -> None:
         """Called after everything is read, before any of it is counted. It may refuse the input."""
@@ -653,7 +653,7 @@ class StreamInput:
         """Store the rows without a key, and remove dead letters and waiting records that are resolved."""
         assert self._delta is not None
         name, at = self._bound.name, self._bound.context.run.clock.now()
-        tx.dead_letters.replace_keyless(
+        tx.dead_letters.replace_dead_letters_without_key(
             name,
             self._scan.dead_letters_without_key,
             self._sources_whose_keyless_rows_are_replaced,

@@ -77,12 +77,12 @@ class FleetDatabase:
         with database_errors_as_state_errors(url):
             self._engine = open_or_create_less_durable_database(url)
         try:
-            self._ensure_current_tables()
+            self._create_tables_unless_current()
         except BaseException:
             self._engine.dispose()
             raise
 
-    def _ensure_current_tables(self) -> None:
+    def _create_tables_unless_current(self) -> None:
         with database_errors_as_state_errors(self._url), begin_read_only_connection(self._engine) as connection:
             if _has_current_tables(connection, self._url):
                 return
@@ -127,7 +127,7 @@ class FleetLeader:
         with self._leader_transaction() as connection:
             sql_types_and_statements.upsert_rows(connection, _jobs, rows)
 
-    def forget_tenants(self, tenants: Sequence[str]) -> None:
+    def delete_job_facts_of_tenants(self, tenants: Sequence[str]) -> None:
         with self._leader_transaction() as connection:
             for some in sql_types_and_statements.chunks_of_in_list(tenants):
                 connection.execute(delete(_jobs).where(_jobs.c.tenant.in_(some)))

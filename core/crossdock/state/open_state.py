@@ -208,7 +208,7 @@ class State:
         self._write_lock = _write_lock_between_threads(url)
         self._file = _device_and_inode(url)
 
-    def check_same_file(self) -> None:
+    def raise_if_file_was_replaced(self) -> None:
         """Raise StateError if the file of a SQLite state was removed or replaced since it was opened."""
         if not self.is_still_same_file():
             message = "the file was removed or replaced while it was in use, so that nothing of this run is recorded"
@@ -234,11 +234,11 @@ class State:
         """
         if restored:
             raise_if_file_damaged(self._engine, self._url)
-        files = self._files_of_fence(self._folder) if self._folder else None
+        files = self._fence_files_in(self._folder) if self._folder else None
         above = files.highest() if files and restored else FenceAndSentMark()
         with database_errors_as_state_errors(self._url), ExitStack() as stack:
             if files and not restored:
-                files.refuse_outdated_state(
+                files.raise_if_state_outdated(
                     self._fence_of_last_holder_and_state_mark(), url_without_password(self._url)
                 )
             try:
@@ -254,7 +254,7 @@ class State:
                 if above.mark:  # once the block has declared it
                     self.run_transaction(lambda tx: increase_mark_of_state(tx.connection, above=above.mark))
             finally:
-                self._mark_end_of_sending()
+                self._increase_mark_at_end_of_sending()
                 self._lease = self._fence_files = None
 
     def _add_blocking_run_to_error(self, error: StateBusyError) -> None:
@@ -264,13 +264,13 @@ class State:
             error.message += f": run {run.id}{job}, in progress since {instant_text(run.started_at)}"
             error.hint = f"wait until it ends, or end it in order: 'crossdock stop {run.id}'"
 
-    def _files_of_fence(self, folder: Path) -> FenceFiles:
+    def _fence_files_in(self, folder: Path) -> FenceFiles:
         name = identity_of_state(self._engine, self._url)
         paths = folder / folder_owner_and_fence.FENCE_FILE_NAME, *folder_owner_and_fence.fence_file_in_user_folder(name)
         return FenceFiles(paths, name)
 
     @contextmanager
-    def assuming_delivered(self, deliveries: ExpectedDeliveries) -> Iterator[None]:
+    def assume_deliveries(self, deliveries: ExpectedDeliveries) -> Iterator[None]:
         """Show comparisons and look-ups the state as it is after *deliveries*. The block must not write."""
         self._expected = deliveries
         try:
@@ -313,12 +313,12 @@ class State:
         """
         if self._marked_at is not None and SystemClock().monotonic() < self._marked_at + MARK_EVERY_S:
             return self.run_transaction(work)
-        mark, result = self.run_transaction(lambda tx: (self._raise_mark_unless_lost(tx), work(tx)))
+        mark, result = self.run_transaction(lambda tx: (self._increase_mark_or_raise_if_lost(tx), work(tx)))
         self._marked_at, self._mark = SystemClock().monotonic(), mark
         self._write_fence_to_files(mark)
         return result
 
-    def _raise_mark_unless_lost(self, tx: Transaction) -> int:
+    def _increase_mark_or_raise_if_lost(self, tx: Transaction) -> int:
         """Raise the mark. Raises StateError if the database has lost an earlier one that it had committed.
 
         A failover to a standby that lags loses commits, and so does a backup that is restored while a run goes on.
@@ -331,12 +331,12 @@ class State:
             raise StateError(message, where=url_without_password(self._url), hint=hint, code="state_replaced")
         return increase_mark_of_state(tx.connection)
 
-    def _mark_end_of_sending(self) -> None:
+    def _increase_mark_at_end_of_sending(self) -> None:
         """Mark a state that has sent something, so that a copy which was made before that is older."""
         if self._marked_at is not None:
             with suppress(DBAPIError, StateError):  # taken over, or lost: the last mark stays
                 with self._write_transaction() as tx:
-                    mark = self._raise_mark_unless_lost(tx)
+                    mark = self._increase_mark_or_raise_if_lost(tx)
                 self._write_fence_to_files(mark)
 
     def _write_fence_to_files(self, mark: int) -> None:
@@ -371,25 +371,25 @@ class State:
                 tx = self._new_transaction(connection)
                 yield tx
             if self._keys:
-                self._keys.remember_committed_changes(tx.stamps.touched)
+                self._keys.journal_committed_changes(tx.stamps.touched)
 
     @contextmanager
     def _read_transaction(self) -> Iterator[Transaction]:
         with begin_read_only_connection(self._engine) as connection:
             yield self._new_transaction(connection)
 
-    def facts_about_keys_of_scope(self, scope: Scope) -> pl.DataFrame:
+    def key_index_frame_of_scope(self, scope: Scope) -> pl.DataFrame:
         """Return what is known about each key of *scope*: see `known_fingerprints_by_key.index_from_bindings`."""
         with database_errors_as_state_errors(self._url), begin_read_only_connection(self._engine) as connection:
-            return self._key_facts(connection, scope, stamp_of_scope(connection, scope))
+            return self._key_index_frame(connection, scope, stamp_of_scope(connection, scope))
 
-    def key_facts_among(self, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
+    def key_index_frame_of_keys(self, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
         from crossdock.state.sidecar_files.key_index_files import key_index_frame_of_given_keys  # noqa: PLC0415  as in `_open_key_index`
 
         with database_errors_as_state_errors(self._url), begin_read_only_connection(self._engine) as connection:
             return key_index_frame_of_given_keys(connection, scope, key_hashes)
 
-    def key_facts_unless_too_many(self, scope: Scope) -> pl.DataFrame | None:
+    def key_index_frame_unless_too_many(self, scope: Scope) -> pl.DataFrame | None:
         """Do as `facts_about_keys_of_scope`, but return None, often unread, for more keys than `ORDERED`."""
         from crossdock.state.sidecar_files.key_index_files import ORDERED  # noqa: PLC0415  as in `_open_key_index`
 
@@ -397,10 +397,10 @@ class State:
             stamp = stamp_of_scope(connection, scope)
             if self._keys and self._keys.key_count(scope, stamp) > ORDERED:
                 return None
-            frame = self._key_facts(connection, scope, stamp)
+            frame = self._key_index_frame(connection, scope, stamp)
             return frame if frame.height <= ORDERED else None
 
-    def _key_facts(self, connection: Connection, scope: Scope, stamp: int) -> pl.DataFrame:
+    def _key_index_frame(self, connection: Connection, scope: Scope, stamp: int) -> pl.DataFrame:
         from crossdock.state.sidecar_files.key_index_files import (  # noqa: PLC0415  as in `_open_key_index`
             key_index_frame_from_bindings,
             key_index_frame_with_changes,

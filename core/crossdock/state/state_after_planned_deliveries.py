@@ -48,11 +48,11 @@ class ExpectedDeliveries:
     def refusals(self, stream: str) -> list[DeadLetterFacts]:
         return self._refused.get(stream, [])
 
-    def changed_bindings(self, scope: Scope) -> Mapping[int, Binding | None]:
+    def expected_bindings_by_key_hash(self, scope: Scope) -> Mapping[int, Binding | None]:
         """Return the bindings of *scope* that differ from the stored ones, by key hash; None for a deleted record."""
         return self._bindings.get(scope, {})
 
-    def changed_records_of_resource(
+    def expected_records_of_resource(
         self, target: str, resource: str
     ) -> Iterator[tuple[Scope, int, str, dict[str, Any]]]:
         """Yield scope, key hash, key and payload of the records of *resource* that differ from the stored ones."""
@@ -60,7 +60,7 @@ class ExpectedDeliveries:
             if (scope.target, scope.resource) == (target, resource):
                 yield from ((scope, each.key_hash, each.key, each.payload) for each in expected.values() if each)
 
-    def finished_key_hashes(self, stream: str) -> set[int]:
+    def key_hashes_no_longer_open(self, stream: str) -> set[int]:
         """Return the key hashes of the records of *stream* that are no longer rejected or waiting."""
         return self._finished.get(stream, set())
 
@@ -69,7 +69,7 @@ class ExpectedDeliveries:
             KeyIndexChange(key_hash, binding.fingerprint, binding.position)
             if binding
             else KeyIndexChange(key_hash, None, None, is_live=False)
-            for key_hash, binding in self.changed_bindings(scope).items()
+            for key_hash, binding in self.expected_bindings_by_key_hash(scope).items()
         ]
 
 
@@ -79,17 +79,17 @@ class ExpectedBindings(Bindings):
         self._expected = expected
 
     def get(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, Binding]:
-        unchanged, expected = self._split_expected(scope, key_hashes)
+        unchanged, expected = self._split_by_expected_change(scope, key_hashes)
         return super().get(scope, unchanged) | expected
 
     def target_id_by_key_hash(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, str]:
-        unchanged, expected = self._split_expected(scope, key_hashes)
+        unchanged, expected = self._split_by_expected_change(scope, key_hashes)
         return super().target_id_by_key_hash(scope, unchanged) | {
             key_hash: each.target_id for key_hash, each in expected.items()
         }
 
     def contributions_to_recreated_records(self, scope: Scope) -> list[Binding]:
-        expected = self._expected.changed_bindings(scope)
+        expected = self._expected.expected_bindings_by_key_hash(scope)
         stored = [each for each in super().contributions_to_recreated_records(scope) if each.key_hash not in expected]
         return [*stored, *(each for each in expected.values() if each is not None and each.fingerprint is None)]
 
@@ -97,13 +97,15 @@ class ExpectedBindings(Bindings):
         self, target: str, resource: str, ids: Sequence[str]
     ) -> Iterator[tuple[Scope, int, str, dict[str, Any]]]:
         for found in super().records_referring_to(target, resource, ids):
-            if found[1] not in self._expected.changed_bindings(found[0]):
+            if found[1] not in self._expected.expected_bindings_by_key_hash(found[0]):
                 yield found
-        yield from self._expected.changed_records_of_resource(target, resource)
+        yield from self._expected.expected_records_of_resource(target, resource)
 
-    def _split_expected(self, scope: Scope, key_hashes: Sequence[int]) -> tuple[list[int], dict[int, Binding]]:
+    def _split_by_expected_change(
+        self, scope: Scope, key_hashes: Sequence[int]
+    ) -> tuple[list[int], dict[int, Binding]]:
         """Split *key_hashes* into those whose stored binding is current, and the expected bindings of the others."""
-        differing = self._expected.changed_bindings(scope)
+        differing = self._expected.expected_bindings_by_key_hash(scope)
         found = {key_hash: differing[key_hash] for key_hash in key_hashes if key_hash in differing}
         unchanged = [key_hash for key_hash in key_hashes if key_hash not in found]
         return unchanged, {key_hash: binding for key_hash, binding in found.items() if binding}
@@ -114,9 +116,12 @@ class ExpectedDeadLetters(DeadLetters):
         super().__init__(connection)
         self._expected = expected
 
-    def facts_of_each_letter(self, stream: str) -> list[DeadLetterFacts]:
-        finished, refused = self._expected.finished_key_hashes(stream), self._expected.refusals(stream)
-        return [*(each for each in super().facts_of_each_letter(stream) if each.key_hash not in finished), *refused]
+    def facts_of_all_letters_of_stream(self, stream: str) -> list[DeadLetterFacts]:
+        finished, refused = self._expected.key_hashes_no_longer_open(stream), self._expected.refusals(stream)
+        return [
+            *(each for each in super().facts_of_all_letters_of_stream(stream) if each.key_hash not in finished),
+            *refused,
+        ]
 
 
 class ExpectedWaitingRecords(WaitingRecords):
@@ -125,7 +130,7 @@ class ExpectedWaitingRecords(WaitingRecords):
         self._expected = expected
 
     def waits_of_stream(self, stream: str, key_hashes: Sequence[int] | None = None) -> list[Wait]:
-        finished = self._expected.finished_key_hashes(stream) if key_hashes is None else set()
+        finished = self._expected.key_hashes_no_longer_open(stream) if key_hashes is None else set()
         return [each for each in super().waits_of_stream(stream, key_hashes) if each.identity.key_hash not in finished]
 
 
@@ -135,7 +140,7 @@ class ExpectedSnapshotHistory(SnapshotHistory):
         self._expected = expected
 
     def accepted_steps_of_live_bindings(self, scope: Scope, key_hashes: Sequence[int]) -> Iterator[tuple[int, Step]]:
-        differing = self._expected.changed_bindings(scope)
+        differing = self._expected.expected_bindings_by_key_hash(scope)
         yield from super().accepted_steps_of_live_bindings(
             scope, [key_hash for key_hash in key_hashes if key_hash not in differing]
         )

@@ -229,7 +229,7 @@ def turn_of(run_id: int) -> tuple[Callable[[Transaction], None], Callable[[Trans
     def work(tx: Transaction) -> None:
         for each in fresh[:2]:
             if each.status == "pending":
-                each.mark_sending(AT)
+                each.mark_as_sending(AT)
         tx.intents.add([*fresh, successor], run_id=run_id, fence=1, at=AT)
         state_writer.store_outcomes_and_bindings(tx, settled, run_id=run_id, at=AT)
         tx.intents.write_outcomes([old["replaced"]], at=AT)

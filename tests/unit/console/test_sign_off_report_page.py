@@ -78,7 +78,7 @@ def test_hostile_texts_are_shown_as_text(loaded: LoadedMigration) -> None:
     """Names of people, reasons, and names of files."""
     differences = [{"resource": "product", "class": "missing", "records": 1}]
     with loaded.state.begin() as tx:
-        tx.migrations.mark_reconciled(loaded.migration_id, reconciliation(differences=differences))
+        tx.migrations.store_reconciliation(loaded.migration_id, reconciliation(differences=differences))
         tx.intake.accept("wms.products", "v1", [FileFacts(HOSTILE, "cd" * 32, 9, AT, "2")], at=LATER)
     shown = Page(page(loaded.report(accepted=HOSTILE, started_by=HIDDEN)))
     assert f"1 exception, accepted by bob: {HOSTILE}" in shown.text
@@ -92,7 +92,7 @@ def test_totals_keep_all_digits(loaded: LoadedMigration) -> None:
     side = {"records": 1, "quantity": 10**17 + 1, "amounts": {"EUR": Decimal("12345678901234567890.0001")}}
     totals = {"product": dict.fromkeys(("source", "state", "platform"), side)}
     with loaded.state.begin() as tx:
-        tx.migrations.mark_reconciled(loaded.migration_id, reconciliation(totals=totals))
+        tx.migrations.store_reconciliation(loaded.migration_id, reconciliation(totals=totals))
     _, quantity, amount = Page(page(loaded.report())).under("resource", "of")
     assert quantity[2:] == ["100,000,000,000,000,001"] * 3
     assert amount[2:] == ["12,345,678,901,234,567,890.0001"] * 3

@@ -57,7 +57,9 @@ def test_a_half_made_record_is_given_up_whole(state: State) -> None:
         operator_decisions.settle_intents_as_not_delivered(tx, found, at=AT)
         operator_decisions.drop_records(tx, [], tx.waiting_records.matching(RecordFilter(STREAM)), [], at=AT)
     with state.begin() as tx:
-        assert tx.dead_letters.facts_of_each_letter(STREAM) == [DeadLetterFacts(1, 77, None, "dropped", "whole")]
+        assert tx.dead_letters.facts_of_all_letters_of_stream(STREAM) == [
+            DeadLetterFacts(1, 77, None, "dropped", "whole")
+        ]
         assert (tx.waiting_records.matching(RecordFilter(STREAM)), tx.intents.unsettled()) == ([], [])
 
 

@@ -147,8 +147,8 @@ def test_the_delta_of_a_scan_and_a_state(state: State, tmp_path: Path) -> None:
             None,
         )
         tx.dead_letters.put([dead_letter], run_id=run, at=AT)
-        dead_letters = tx.dead_letters.facts_of_each_letter("w.things")
-    known = state.facts_about_keys_of_scope(SCOPE)
+        dead_letters = tx.dead_letters.facts_of_all_letters_of_stream("w.things")
+    known = state.key_index_frame_of_scope(SCOPE)
     found = state_comparison.compare(
         scan.latest, known, dead_letters=dead_letters, waiting=[waits, old], unsettled=[], snapshot=True
     )

@@ -92,8 +92,8 @@ class LoadedMigration:
             tx.bindings.put(SCOPE, [binding(1), binding(2)], run_id=1, at=AT)
             tx.intake.accept("wms.products", "v1", [FileFacts("f.csv", "ab" * 32, 90, AT, "1")], at=AT)
             tx.intake.accept("wms.products", "v2", [FileFacts("f.csv", "ab" * 32, 90, AT, "1")], at=LATER)
-            tx.migrations.mark_frozen(self.migration_id, freeze())
-            tx.migrations.mark_reconciled(self.migration_id, reconciliation())
+            tx.migrations.store_freeze_check(self.migration_id, freeze())
+            tx.migrations.store_reconciliation(self.migration_id, reconciliation())
 
     def run(self, tx: Transaction, wave: str, *, status: str = "done") -> int:
         run = tx.runs.start(business_date="2026-03-29", at=AT)

@@ -25,7 +25,7 @@ def test_the_board_has_the_numbers_of_the_command(ready: LoadedMigration) -> Non
     differences = [{"resource": "product", "class": "diverged", "records": 2}]
     with ready.state.begin() as tx:
         tx.dead_letters.put([dead_letter(5, stream="wms.products")], run_id=1, at=AT)
-        tx.migrations.mark_reconciled(ready.migration_id, reconciliation(differences=differences))
+        tx.migrations.store_reconciliation(ready.migration_id, reconciliation(differences=differences))
     command = CommandLine(ready.project.path.parent)
     shutil.copy(ready.project.path, command.config)
     said = command.run("migrate", "status", "--json").json

@@ -27,11 +27,11 @@ def _load_again(ready: LoadedMigration, tx: Transaction, status: str = "done") -
 
 
 def _reconciled(**changes: object) -> Change:
-    return lambda ready, tx: tx.migrations.mark_reconciled(ready.migration_id, reconciliation(**changes))
+    return lambda ready, tx: tx.migrations.store_reconciliation(ready.migration_id, reconciliation(**changes))
 
 
 def _frozen(**changes: object) -> Change:
-    return lambda ready, tx: tx.migrations.mark_frozen(ready.migration_id, freeze(**changes))
+    return lambda ready, tx: tx.migrations.store_freeze_check(ready.migration_id, freeze(**changes))
 
 
 def _undone(ready: LoadedMigration, tx: Transaction) -> None:
@@ -167,7 +167,7 @@ def test_exceptions_need_a_reason(ready: LoadedMigration) -> None:
         {"resource": "customer", "class": "rejected", "records": 1},
     ]
     with ready.state.begin() as tx:
-        tx.migrations.mark_reconciled(ready.migration_id, reconciliation(differences=differences))
+        tx.migrations.store_reconciliation(ready.migration_id, reconciliation(differences=differences))
         tx.dead_letters.put([dead_letter(number, stream="wms.customers") for number in (1, 2)], run_id=1, at=AT)
         tx.waiting_records.put([waiting(3, stream="wms.customers")], run_id=1, at=AT)
     (found,) = obstacle_if_exceptions_unaccepted(ready.report()["exceptions"], None)

@@ -45,7 +45,7 @@ def test_a_report_lists_exceptions_without_keys(ready: LoadedMigration) -> None:
     """By reason with files and lines; what waits by what it waits for; no key, no data, no id of a customer."""
     kept = reconciliation(kept={"wms.products": 4})
     with ready.state.begin() as tx:
-        tx.migrations.mark_reconciled(ready.migration_id, kept)
+        tx.migrations.store_reconciliation(ready.migration_id, kept)
         letters = [dead_letter(n, stream="wms.products", key=f"key-canary-{n}") for n in range(1, PLACES + 3)]
         tx.dead_letters.put(letters, run_id=1, at=AT)
         tx.dead_letters.mark_dropped("wms.products", [2])

@@ -43,12 +43,12 @@ def test_every_look_at_bindings_agrees(state: State, stored: list[int], written:
     there = {each: 10 + each for each in stored} | dict.fromkeys(written, 99)
     there = {each: fingerprint for each, fingerprint in there.items() if each not in deleted}
     asked = list(range(1, 31))
-    with state.assuming_delivered(deliveries):
+    with state.assume_deliveries(deliveries):
         with state.begin_read_only() as tx:
             assert {key: found.fingerprint for key, found in tx.bindings.get(scope, asked).items()} == there
             assert tx.bindings.target_id_by_key_hash(scope, asked) == {key: f"prd_{key}" for key in there}
             steps = dict(tx.snapshots.accepted_steps_of_live_bindings(scope, asked))
-        known = {row[0]: row[1] for row in state.facts_about_keys_of_scope(scope).rows()}
+        known = {row[0]: row[1] for row in state.key_index_frame_of_scope(scope).rows()}
     assert known == there
     assert steps == {key: "open" if fingerprint == 99 else "whole" for key, fingerprint in there.items()}
     with state.begin_read_only() as tx:
@@ -67,10 +67,10 @@ def test_a_delivered_record_is_not_open(state: State) -> None:
     def still_open() -> tuple[list[int], list[int]]:
         with state.begin_read_only() as tx:
             waiting = [each.identity.key_hash for each in tx.waiting_records.waits_of_stream(STREAM)]
-            return [each.key_hash for each in tx.dead_letters.facts_of_each_letter(STREAM)], waiting
+            return [each.key_hash for each in tx.dead_letters.facts_of_all_letters_of_stream(STREAM)], waiting
 
-    with state.assuming_delivered(delivered(1, is_whole=True)):
+    with state.assume_deliveries(delivered(1, is_whole=True)):
         assert still_open() == ([2], [2])
-    with state.assuming_delivered(delivered(1, is_whole=False)):
+    with state.assume_deliveries(delivered(1, is_whole=False)):
         assert still_open() == ([1, 2], [1, 2])
     assert still_open() == ([1, 2], [1, 2])

@@ -33,7 +33,7 @@ def test_what_was_written_is_read_by_the_next_leader(database: FleetDatabase, st
         leader.write_job_facts({"acme": FACTS})
     with closing(FleetDatabase(state_url)) as other, other.hold_leadership("second") as leader:
         assert other.job_facts_by_tenant() == {name: {each.job: each for each in FACTS} for name in ("acme", "bolt")}
-        leader.forget_tenants(["bolt", "unknown"])
+        leader.delete_job_facts_of_tenants(["bolt", "unknown"])
         assert list(other.job_facts_by_tenant()) == ["acme"]
 
 

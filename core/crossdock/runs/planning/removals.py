@@ -229,7 +229,7 @@ def _removable(tx: Transaction, bound: BoundStream, facts: pl.DataFrame, terms: 
     """Return the delivered records whose removal was not rejected, except for references, and count the others."""
     delivered = facts.filter(pl.col(_STEP) != "import")[KEY_HASH]
     terms["ignored"] += facts.height - len(delivered)
-    rejected = [each for each in tx.dead_letters.facts_of_each_letter(bound.name) if each.step == "remove"]
+    rejected = [each for each in tx.dead_letters.facts_of_all_letters_of_stream(bound.name) if each.step == "remove"]
     held_back = _kept_for_references(tx, bound)
     final = (e.key_hash for e in rejected if e.status == "rejected" and e.key_hash not in held_back)
     rest = _exclude_keys_and_count(delivered, _as_key_series(final), terms, "rejected")
@@ -240,7 +240,9 @@ def _removable(tx: Transaction, bound: BoundStream, facts: pl.DataFrame, terms: 
 
 def _kept_for_references(tx: Transaction, bound: BoundStream) -> set[int]:
     rejected = (
-        e for e in tx.dead_letters.facts_of_each_letter(bound.name) if e.step == "remove" and e.status == "rejected"
+        e
+        for e in tx.dead_letters.facts_of_all_letters_of_stream(bound.name)
+        if e.step == "remove" and e.status == "rejected"
     )
     codes = tx.dead_letters.reason_code_by_key_hash(bound.name, [each.key_hash for each in rejected])
     return {key_hash for key_hash, code in codes.items() if code == REFERENCED_BY}
@@ -297,7 +299,9 @@ def _is_approved(tx: Transaction, bound: BoundStream, wanted: PendingApproval, u
         if step != "remove"
     }
     removing = {intent.identity.key_hash for intent in unsettled if intent.step == "remove"}
-    rejected = {each.key_hash for each in tx.dead_letters.facts_of_each_letter(bound.name) if each.step == "remove"}
+    rejected = {
+        each.key_hash for each in tx.dead_letters.facts_of_all_letters_of_stream(bound.name) if each.step == "remove"
+    }
     return present <= removing | rejected
 
 

@@ -105,7 +105,7 @@ def find_removal_blocker(
     if (hidden := _blocker_of_hidden_keys(found, without_key)) is not None:
         return hidden
     content = completeness.content_name()
-    if content is not None and tx.snapshots.was_read_before(bound.name, content):
+    if content is not None and tx.snapshots.was_snapshot_read_before(bound.name, content):
         message = f"the {found.name} is identical to one that an earlier run processed"
         return Blocker(message, "ask the sender whether the file is current")
     past = tx.snapshots.latest_snapshots(

@@ -120,8 +120,8 @@ def stored_key_by_trimmed_key(tx: Transaction, scope: Scope, stream: str | None 
     that one. The rejected and waiting records of *stream* count as well.
     """
     stored = [
-        *tx.untrimmed_keys.blank_padded_keys_of_scope(scope),
-        *(tx.untrimmed_keys.blank_padded_rejected_waiting_keys(stream) if stream else ()),
+        *tx.untrimmed_keys.untrimmed_keys_of_scope(scope),
+        *(tx.untrimmed_keys.untrimmed_keys_of_rejected_and_waiting(stream) if stream else ()),
     ]
     if not stored:
         return {}

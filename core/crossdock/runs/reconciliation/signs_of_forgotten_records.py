@@ -41,7 +41,9 @@ class SignsOfForgottenRecords:
         with self._state.begin_read_only() as tx:
             return (
                 not _was_read_before(tx, identity.stream)
-                or bool(tx.delivered_history.operations_of_records(scope, [identity.key_hash])[identity.key_hash])
+                or bool(
+                    tx.delivered_history.delivered_operations_of_records(scope, [identity.key_hash])[identity.key_hash]
+                )
                 or self._is_of_file_read_before(tx, identity)
             )
 

@@ -201,7 +201,7 @@ class SourceComparison:
         """Return whether an operator has dropped a row without a key, which is read again nevertheless."""
         if identity.stream not in self._dropped:
             with self._state.begin_read_only() as tx:
-                facts = tx.dead_letters.facts_of_each_letter(identity.stream)
+                facts = tx.dead_letters.facts_of_all_letters_of_stream(identity.stream)
             self._dropped[identity.stream] = {each.key_hash for each in facts if each.status == "dropped"}
         return identity.key_hash in self._dropped[identity.stream]
 

@@ -65,9 +65,14 @@ def decide_undo_of_records(
     while True:
         with state.begin_read_only() as tx:
             keys = tx.delivered_history.delivered_key_hashes(scope, wanted, after=after, limit=AT_ONCE)
-            histories, bindings = tx.delivered_history.operations_of_records(scope, keys), _bindings(tx, scope, keys)
+            histories, bindings = (
+                tx.delivered_history.delivered_operations_of_records(scope, keys),
+                _bindings(tx, scope, keys),
+            )
             ids = [each.target_id for each in bindings.values()]
-            contributing = {} if scope.is_contribution else tx.delivered_history.contributing_runs(scope, ids)
+            contributing = (
+                {} if scope.is_contribution else tx.delivered_history.run_ids_contributing_to_records(scope, ids)
+            )
         changed_ids = changed(ids)
         page = list[UndoneRecord]()
         for key_hash in keys:

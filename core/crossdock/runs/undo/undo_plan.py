@@ -169,7 +169,7 @@ def _undoable_streams_of_runs(session: Session, undone: UndoneRuns) -> list[str]
     with session.state.begin_read_only() as tx:
         undo_in_progress.check_no_undo_in_progress(tx)
         scopes = tx.delivered_history.streams_and_scopes_of_runs(sorted(undone.runs))
-        left = tx.delivered_history.count_unsettled(sorted(undone.runs))
+        left = tx.delivered_history.count_unsettled_operations_of_runs(sorted(undone.runs))
         forgotten = _forgotten_record_count(tx, undone)
         unverified = {scope for _, scope in scopes if _has_unverified_records(session, tx, scope)}
     if left:
@@ -199,7 +199,7 @@ def _forgotten_record_count(tx: Transaction, undone: UndoneRuns) -> int:
     run = tx.runs.get(next(iter(undone.runs))) if undone.migration_id is None else None
     if run is None or run.tally is None:
         return 0
-    kept = tx.delivered_history.kept_record_counts(run.id)
+    kept = tx.delivered_history.counts_of_records_with_kept_operations(run.id)
     settled = tx.delivered_history.counts_of_earlier_runs_settled_since(run.id, run.started_at)
     number = 0
     for name, account in run.tally.items():

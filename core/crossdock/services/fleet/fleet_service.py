@@ -261,7 +261,7 @@ class FleetService:
             self._leader = self._resources.enter_context(database.hold_leadership(own_process_name()))
             self._facts = database.job_facts_by_tenant()
             gone = [tenant for tenant in self._facts if tenant not in self._files.tenants]
-            self._leader.forget_tenants(gone)
+            self._leader.delete_job_facts_of_tenants(gone)
         except StateBusyError:
             self._resources.close()
             if not self._stands_by:

@@ -122,7 +122,7 @@ def _count_jobs_first_seen_ahead_from_now(loaded: Project, state: State, clock: 
     ahead = state.run_read_only(lambda tx: tx.scheduled_runs.jobs_first_seen_after(now + ON_TIME))
     if ahead and compare_clock_or_raise(loaded.platform, clock, loaded.access_test_resources[0]):
         log_jobs_first_seen_ahead(ahead)
-        state.run_transaction(lambda tx: tx.scheduled_runs.count_jobs_from(ahead, now))
+        state.run_transaction(lambda tx: tx.scheduled_runs.move_first_seen_of_jobs_back(ahead, now))
 
 
 def _run_or_notify_of_failure(loaded: Project, call: ScheduledCall, due_run: DueRun, clock: Clock) -> CallResult:

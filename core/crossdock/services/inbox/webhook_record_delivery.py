@@ -336,7 +336,7 @@ class _InboxDelivery:
         def settle(tx: Transaction) -> None:
             tx.inbox.schedule_fetch_of_records(sorted(result.elsewhere), at=now)
             tx.inbox.remove_fetched(done)
-            tx.inbox.retry_later(again)
+            tx.inbox.store_next_fetch_times(again)
 
         self._state.run_transaction(settle)
 

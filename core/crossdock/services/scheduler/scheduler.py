@@ -290,7 +290,7 @@ class Scheduler:
             LOGGER.warning(message, run.job, run.business_date)
         log_jobs_first_seen_ahead(ahead)
         with state.begin() as tx:
-            tx.scheduled_runs.count_jobs_from(ahead, now)
+            tx.scheduled_runs.move_first_seen_of_jobs_back(ahead, now)
             tx.scheduled_runs.remove_as_if_not_run(early, now)
             return self._due_jobs.plan_all(tx.scheduled_runs, now, self._on_time_since)
 

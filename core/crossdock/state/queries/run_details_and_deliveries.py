@@ -67,7 +67,9 @@ class DeliveredHistory:
             query = query.where(intents.c.key_hash > after)
         return list(self._connection.execute(query.order_by(intents.c.key_hash).limit(limit)).scalars())
 
-    def operations_of_records(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, list[DeliveredOperation]]:
+    def delivered_operations_of_records(
+        self, scope: Scope, key_hashes: Sequence[int]
+    ) -> dict[int, list[DeliveredOperation]]:
         """Return what any run has delivered for each of *key_hashes*, oldest first, as far as retention keeps it."""
         names = ("key_hash", "key", "run_id", "operation", "step", "before", "untouched", "status")
         own = attempts.c.intent_id == intents.c.id, attempts.c.outcome == "in_doubt"
@@ -90,7 +92,7 @@ class DeliveredHistory:
                     retried.add(key_hash)
         return found
 
-    def contributing_runs(self, scope: Scope, target_ids: Sequence[str]) -> dict[str, list[int]]:
+    def run_ids_contributing_to_records(self, scope: Scope, target_ids: Sequence[str]) -> dict[str, list[int]]:
         """Return the runs that have delivered contributions to *target_ids*, records of *scope*, in their order."""
         of_resource = intents.c.target == scope.target, intents.c.resource == scope.resource
         is_written = intents.c.status == "delivered", intents.c.untouched.is_not(True)
@@ -102,7 +104,7 @@ class DeliveredHistory:
                 found[target_id].append(run_id)
         return found
 
-    def counts_by_stream_and_operation(self, run_ids: Sequence[int]) -> list[tuple[str, str, int]]:
+    def delivered_counts_by_stream_and_operation(self, run_ids: Sequence[int]) -> list[tuple[str, str, int]]:
         """Return how often *run_ids* have delivered each operation to a target, by stream."""
         columns = (intents.c.stream, intents.c.operation)
         query = (
@@ -113,7 +115,7 @@ class DeliveredHistory:
         )
         return [(stream, operation, number) for stream, operation, number in self._connection.execute(query)]
 
-    def operations_of_run(
+    def delivered_operations_of_run(
         self, run_id: int, *, stream: str | None, operation: str | None, after: int, limit: int
     ) -> list[DeliveredOperationFacts]:
         """Return at most *limit* delivered operations of a run with an id *after* this one, in their order."""
@@ -125,12 +127,12 @@ class DeliveredHistory:
         rows = self._connection.execute(query.where(intents.c.id > after).order_by(order).limit(limit))
         return [DeliveredOperationFacts(*row) for row in rows]
 
-    def count_unsettled(self, run_ids: Sequence[int]) -> int:
+    def count_unsettled_operations_of_runs(self, run_ids: Sequence[int]) -> int:
         query = select(func.count()).select_from(intents)
         query = query.where(intents.c.run_id.in_(run_ids), intents.c.status.in_(UNSETTLED))
         return int(self._connection.execute(query).scalar_one())
 
-    def kept_record_counts(self, run_id: int) -> dict[str, int]:
+    def counts_of_records_with_kept_operations(self, run_id: int) -> dict[str, int]:
         """Count the records of which operations of a run are kept, by stream, whatever became of the operations."""
         number = func.count(intents.c.key_hash.distinct())
         query = select(intents.c.stream, number).where(intents.c.run_id == run_id).group_by(intents.c.stream)
@@ -249,7 +251,7 @@ class RunDetails:
         query = query.where(dead_letters.c.status == "rejected", dates).group_by(*by)
         return {(of, code): number for of, code, number in self._connection.execute(query)}
 
-    def rejected_with_reason_until_run(self, run_id: int, code: str, *, limit: int) -> list[Row]:
+    def dead_letters_with_reason_until_run(self, run_id: int, code: str, *, limit: int) -> list[Row]:
         """Return at most *limit* dead letters of *run_id* and earlier runs with one reason, the run's own first."""
         order = (dead_letters.c.run_id.desc(), *(dead_letters.c[name] for name in ("stream", "source", "line", "key")))
         names = ("stream", "key", "stage", "pointer", "message", "source", "line", "run_id")

@@ -118,7 +118,7 @@ class FenceFiles:
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return FenceAndSentMark()  # missing or damaged: it is an extra check, and the next run writes it again
 
-    def refuse_outdated_state(self, state: FenceAndSentMark, where: str) -> None:
+    def raise_if_state_outdated(self, state: FenceAndSentMark, where: str) -> None:
         """Raise RefusedError if a *state* that was further has sent something."""
         highest = self.highest()
         if state.number < highest.number or state.mark < highest.mark:

@@ -61,7 +61,7 @@ class KeyIndex:
         journal = self._journals.get(scope)
         return journal.last if journal else 0
 
-    def remember_committed_changes(self, touched: dict[Scope, ScopeChanges]) -> None:
+    def journal_committed_changes(self, touched: dict[Scope, ScopeChanges]) -> None:
         for scope, touch in touched.items():
             journal = self._journals.setdefault(scope, _Journal(touch.before, touch.before, []))
             changes = journal.changes

@@ -99,7 +99,7 @@ class AuditLog:
             del row["at"]  # it stays when it began
             self._connection.execute(update(table).where(table.c.token == entry.token).values(row))
 
-    def record_killed_run(self, run_id: int) -> None:
+    def mark_run_of_person_as_killed(self, run_id: int) -> None:
         """Record that the run of a person was killed."""
         of_run = table.c.subject == f"run {run_id}", table.c.outcome == "begun"
         changes = {"outcome": "failed", "error": UNRECORDED.message}

@@ -211,7 +211,7 @@ class DeadLetters:
             columns["attempts"] = [attempts + (last_run != run_id) for _, last_run, attempts in found]
             _PUT.run(self._connection, columns, {"run_id": run_id, "refused_at": at})
 
-    def facts_of_each_letter(self, stream: str) -> list[DeadLetterFacts]:
+    def facts_of_all_letters_of_stream(self, stream: str) -> list[DeadLetterFacts]:
         fields = (
             dead_letters.c.key_hash,
             dead_letters.c.record_fp,
@@ -265,7 +265,7 @@ class DeadLetters:
     def remove_records(self, stream: str, key_hashes: Sequence[int]) -> None:
         _DELETE.run(self._connection, stream, key_hashes)
 
-    def has_keyless(self, stream: str, sources: Sequence[str]) -> bool:
+    def has_rejected_row_without_key(self, stream: str, sources: Sequence[str]) -> bool:
         """Return whether a row of *sources* without a key is rejected."""
         query = select(dead_letters.c.key_hash).where(
             dead_letters.c.stream == stream, dead_letters.c.key == "", dead_letters.c.status == "rejected"
@@ -275,7 +275,7 @@ class DeadLetters:
             self._connection.execute(query.where(dead_letters.c.source.in_(part)).limit(1)).first() for part in parts
         )
 
-    def replace_keyless(
+    def replace_dead_letters_without_key(
         self, stream: str, rejected: Sequence[DeadLetter], sources: Sequence[str] | None, *, run_id: int, at: datetime
     ) -> None:
         """Replace the keyless dead letters of *sources*, or of all with None, except dropped ones."""

@@ -183,7 +183,7 @@ class CrashingInputs:
     def forget(self, mark: CrashMark) -> None:
         self._connection.execute(delete(suspected_inputs).where(*_conditions_of_marked_input(mark)))
 
-    def readmit(self, stream: str) -> int:
+    def readmit_inputs_of_stream(self, stream: str) -> int:
         """Let the inputs of *stream* that are set aside be read once more, and return their number."""
         found = update(suspected_inputs).where(
             suspected_inputs.c.stream == stream, suspected_inputs.c.set_aside_at.is_not(None)
@@ -211,7 +211,7 @@ class Cursors:
     def mapping_version_of_cursor(self, stream: str) -> str | None:
         return self._connection.execute(select(cursors.c.version).where(cursors.c.stream == stream)).scalar()
 
-    def put_or_forget(self, stream: str, version: str, value: str | None) -> None:
+    def put_or_delete_cursor(self, stream: str, version: str, value: str | None) -> None:
         if value is not None:
             self.put(stream, version, value)
         else:
@@ -569,7 +569,7 @@ class SnapshotHistory:
         facts = {"row_count": counts.rows, "present": counts.present, "finished_at": at}
         sql_types_and_statements.upsert_rows(self._connection, snapshots, [key | facts])
 
-    def was_read_before(self, stream: str, content: str) -> bool:
+    def was_snapshot_read_before(self, stream: str, content: str) -> bool:
         query = select(snapshots.c.stream).where(snapshots.c.stream == stream, snapshots.c.content == content)
         known = self._connection.execute(query).first() is not None
         return known or content in load_purged_digests(self._connection, "snapshot", stream)

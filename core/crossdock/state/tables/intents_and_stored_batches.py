@@ -92,7 +92,7 @@ class Intent(Struct):
         """Whether a person has settled that its batch was not delivered, so that it goes into another one."""
         return self.status == "pending" and self.batch_id is not None and self.place is None
 
-    def mark_sending(self, at: datetime) -> None:
+    def mark_as_sending(self, at: datetime) -> None:
         self.status, self.attempts, self.http_status = "sending", self.attempts + 1, None
         self.first_sent_at = self.first_sent_at or at
 
@@ -180,7 +180,7 @@ class Intents:
             item.id = known
 
     def write_as_sending(self, items: Sequence[Intent]) -> None:
-        """Write *items*, which were marked by `Intent.mark_sending`; they may be sent once this is committed."""
+        """Write *items*, which were marked by `Intent.mark_as_sending`; they may be sent once this is committed."""
         columns = sql_types_and_statements.attributes_as_columns(
             items, row="id", **{f"new_{name}": name for name in _SENDING}
         )
@@ -196,7 +196,7 @@ class Intents:
             columns["new_settled_at"] = [None if item.status in UNSETTLED else at for item in group]
             statement.run(self._connection, columns)
 
-    def to_send(self, target: str) -> list[Intent]:
+    def intents_to_send(self, target: str) -> list[Intent]:
         """Return the intents of all scopes of *target* that are to be sent, oldest first.
 
         One of a stored batch that is in doubt is not: an acknowledgement, or a person, decides about it.

@@ -93,9 +93,9 @@ class KeyIndexStamps:
         self._connection, self._expected = connection, expected
         self.touched: dict[Scope, ScopeChanges] = {}
 
-    def record_changes_of_scope(self, scope: Scope, changes: list[KeyIndexChange]) -> None:
+    def renew_stamp_and_record_changes(self, scope: Scope, changes: list[KeyIndexChange]) -> None:
         if scope not in self.touched:
-            self.touched[scope] = self._renew(scope)
+            self.touched[scope] = self._renew_stamp_of_scope(scope)
         self.touched[scope].changes += changes
 
     def current(self, scope: Scope) -> int:
@@ -107,7 +107,7 @@ class KeyIndexStamps:
         found = self._connection.execute(_CONTRIBUTIONS, of)
         return [Scope(scope.target, scope.resource, namespace) for (namespace,) in found]
 
-    def record_change_of_resource(self, target: str, resource: str) -> None:
+    def renew_stamps_of_resource(self, target: str, resource: str) -> None:
         """Record changes of all bindings of these scopes, whose key indexes must be rebuilt."""
         query = select(key_stamps.c.namespace).where(key_stamps.c.target == target, key_stamps.c.resource == resource)
         for (namespace,) in self._connection.execute(query).all():
@@ -115,7 +115,7 @@ class KeyIndexStamps:
             sql_types_and_statements.upsert_rows(self._connection, key_stamps, [{**scope.columns, "stamp": after}])
             self.touched[scope] = ScopeChanges(0, after)
 
-    def _renew(self, scope: Scope) -> ScopeChanges:
+    def _renew_stamp_of_scope(self, scope: Scope) -> ScopeChanges:
         after, before = secrets.randbits(62) + 1, self._expected(scope)
         stamps = {"before": [before], "after": [after]}
         if not before or not _RENEW_STAMP.run(self._connection, stamps, scope.columns):
@@ -138,14 +138,14 @@ class UntrimmedKeys:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def blank_padded_keys_of_scope(self, scope: Scope) -> list[str]:
+    def untrimmed_keys_of_scope(self, scope: Scope) -> list[str]:
         """Return those of the bindings and intents of *scope*."""
         found = self._connection.execute(
             select(untrimmed_keys.c.key).where(scope_condition(untrimmed_keys, scope)).order_by(untrimmed_keys.c.key)
         )
         return list(found.scalars())
 
-    def blank_padded_rejected_waiting_keys(self, stream: str) -> list[str]:
+    def untrimmed_keys_of_rejected_and_waiting(self, stream: str) -> list[str]:
         """Return those of the rejected and waiting records of *stream*."""
         each = (
             select(other.c.key).where(other.c.stream == stream, other.c.key.contains("%", autoescape=True))
@@ -190,7 +190,7 @@ class Binding(Struct):
         """True if an import has bound it and no operation was made for it: nothing shows that the target has its id."""
         return self.step == "import" and self.counter == 0
 
-    def forget_content(self) -> None:
+    def forget_content_at_target(self) -> None:
         """Keep only the id: what the target holds is unknown."""
         self.fingerprint = self.etag = self.changed_at = None
         self.step, self.payload = "import", {}
@@ -312,7 +312,7 @@ class Bindings:
         found = {row[0]: Binding(*row) for row in _GET.rows(self._connection, scope.columns, key_hashes)}
         for binding in found.values():
             if binding.unverified:
-                binding.forget_content()
+                binding.forget_content_at_target()
         return found
 
     def target_id_by_key_hash(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, str]:
@@ -389,7 +389,7 @@ class Bindings:
         """Write bindings of one scope. An unverified binding stays unverified."""
         if not items:
             return
-        self._stamps.record_changes_of_scope(scope, [_key_index_change(item) for item in items])
+        self._stamps.renew_stamp_and_record_changes(scope, [_key_index_change(item) for item in items])
         columns = sql_types_and_statements.attributes_as_columns(items, **_COLUMNS)
         columns["payload"] = [exact_json.dumps(payload).decode() for payload in columns["payload"]]
         fixed = {**scope.columns, "run_id": run_id, "updated_at": at, "deleted_at": None}
@@ -404,7 +404,7 @@ class Bindings:
         for item in items:
             scopes[item.scope].append(_key_index_change(item))
         for scope, changes in scopes.items():
-            self._stamps.record_changes_of_scope(scope, changes)
+            self._stamps.renew_stamp_and_record_changes(scope, changes)
         columns = sql_types_and_statements.attributes_as_columns(items, **_SCOPE, **_COLUMNS)
         _PUT.run(self._connection, columns, {"run_id": run_id, "updated_at": at, "deleted_at": None})
         for item in items:
@@ -413,7 +413,7 @@ class Bindings:
     def mark_deleted(self, scope: Scope, key_hashes: Sequence[int], *, at: datetime) -> None:
         """Mark records that the target no longer has as deleted. Their counters are kept."""
         if key_hashes:
-            self._stamps.record_changes_of_scope(
+            self._stamps.renew_stamp_and_record_changes(
                 scope, [KeyIndexChange(key_hash, None, None, is_live=False) for key_hash in key_hashes]
             )
         _BURY.run(self._connection, {"gone": key_hashes}, {**scope.columns, "at": at})
@@ -436,7 +436,9 @@ class Bindings:
         return sum(map(len, found.values()))
 
     def _clear_fingerprints(self, scope: Scope, key_hashes: Sequence[int]) -> None:
-        self._stamps.record_changes_of_scope(scope, self._key_index_changes_clearing_fingerprints(scope, key_hashes))
+        self._stamps.renew_stamp_and_record_changes(
+            scope, self._key_index_changes_clearing_fingerprints(scope, key_hashes)
+        )
         _MAP_AGAIN.run(self._connection, {"created": key_hashes}, scope.columns)
 
     def former_target_ids(self, scope: Scope, key_hashes: Sequence[int]) -> list[str]:
@@ -453,7 +455,7 @@ class Bindings:
         return [KeyIndexChange(key_hash, None, each.position) for key_hash, each in self.get(scope, key_hashes).items()]
 
     def mark_unverified(self, scope: Scope, items: Sequence[Binding | AcceptedBinding]) -> None:
-        self._stamps.record_changes_of_scope(
+        self._stamps.renew_stamp_and_record_changes(
             scope, [KeyIndexChange(item.key_hash, None, item.position) for item in items]
         )
         _DISTRUST.run(self._connection, {"doubted": [item.key_hash for item in items]}, scope.columns)
@@ -461,11 +463,11 @@ class Bindings:
     def mark_all_of_resource_unverified(self, target: str, resource: str) -> None:
         whole = bindings.c.target == target, bindings.c.resource == resource, _IS_LIVE
         self._connection.execute(update(bindings).where(*whole).values(unverified=True))
-        self._stamps.record_change_of_resource(target, resource)
+        self._stamps.renew_stamps_of_resource(target, resource)
 
     def mark_verified(self, scope: Scope, items: Sequence[Binding | AcceptedBinding]) -> None:
         if items:
-            self._stamps.record_changes_of_scope(scope, [_key_index_change(item) for item in items])
+            self._stamps.renew_stamp_and_record_changes(scope, [_key_index_change(item) for item in items])
             _VERIFY.run(self._connection, {"verified": [item.key_hash for item in items]}, scope.columns)
 
     def page_of_unverified_bindings(
@@ -485,7 +487,7 @@ class Bindings:
         for *columns, key_hash in self._connection.execute(query):
             found[Scope(*columns)].append(key_hash)
         for scope, key_hashes in found.items():
-            self._stamps.record_changes_of_scope(
+            self._stamps.renew_stamp_and_record_changes(
                 scope, [KeyIndexChange(key_hash, None, None) for key_hash in key_hashes]
             )
             _DOUBT.run(self._connection, {"doubted": key_hashes}, scope.columns)
@@ -621,7 +623,7 @@ class UnverifiedParts:
         )
         return {name.removeprefix(prefix) for (name,) in self._connection.execute(query)}
 
-    def clear_resource(self, target: str, resource: str) -> None:
+    def clear_mark_of_resource(self, target: str, resource: str) -> None:
         name = f"{target}/{resource}"
         self._connection.execute(delete(unverified).where(unverified.c.kind == _RESOURCE, unverified.c.name == name))
 

@@ -98,7 +98,7 @@ class ScheduledRuns:
     def jobs_first_seen_after(self, at: datetime) -> list[str]:
         return sorted(self._connection.execute(select(jobs.c.name).where(jobs.c.since > at)).scalars())
 
-    def count_jobs_from(self, names: Sequence[str], at: datetime) -> None:
+    def move_first_seen_of_jobs_back(self, names: Sequence[str], at: datetime) -> None:
         """Let the jobs of these *names* that were first seen after *at* count from then on."""
         later = and_(jobs.c.name.in_(names), jobs.c.since > at)
         self._connection.execute(update(jobs).where(later).values(since=at))
@@ -113,12 +113,17 @@ class ScheduledRuns:
 
     def last_finished_run(self, job: str) -> ScheduledRun | None:
         query = select(*_FIELDS).where(table.c.job == job, table.c.status != "running")
-        return next(iter(self._rows(query.order_by(table.c.due.desc(), table.c.business_date.desc()).limit(1))), None)
+        return next(
+            iter(
+                self._scheduled_runs_of_query(query.order_by(table.c.due.desc(), table.c.business_date.desc()).limit(1))
+            ),
+            None,
+        )
 
     def finished_due_or_ended_after(self, at: datetime) -> list[ScheduledRun]:
         """Return the finished runs that are due after *at*, or ended after it."""
         later = or_(table.c.due > at, table.c.finished_at > at)
-        return self._rows(select(*_FIELDS).where(later, table.c.status != "running"))
+        return self._scheduled_runs_of_query(select(*_FIELDS).where(later, table.c.status != "running"))
 
     def remove_as_if_not_run(self, found: Sequence[ScheduledRun], at: datetime) -> None:
         """Remove *found*, as if their jobs had not run. A job that was first seen after *at* counts from then on."""
@@ -126,21 +131,21 @@ class ScheduledRuns:
             self._connection.execute(
                 delete(table).where(_is_row_of_due_run(DueRun(run.job, run.due, run.business_date)))
             )
-        self.count_jobs_from([run.job for run in found], at)
+        self.move_first_seen_of_jobs_back([run.job for run in found], at)
 
     def last_executed_run_of_job(self, due_run: DueRun) -> ScheduledRun | None:
         """Return the run of the same job that was executed and ended last, or None."""
         executed = and_(table.c.job == due_run.job, table.c.run_id.is_not(None), table.c.status != "running")
         query = select(*_FIELDS).where(executed).order_by(table.c.finished_at.desc(), table.c.due.desc()).limit(1)
-        return next(iter(self._rows(query)), None)
+        return next(iter(self._scheduled_runs_of_query(query)), None)
 
     def get(self, job: str, due: datetime, business_date: date) -> ScheduledRun | None:
         query = select(*_FIELDS).where(_is_row_of_due_run(DueRun(job, due, business_date)))
-        return next(iter(self._rows(query)), None)
+        return next(iter(self._scheduled_runs_of_query(query)), None)
 
     def runs_of_business_date(self, job: str, business_date: date) -> list[ScheduledRun]:
         query = select(*_FIELDS).where(table.c.job == job, table.c.business_date == business_date.isoformat())
-        return self._rows(query.order_by(table.c.due))
+        return self._scheduled_runs_of_query(query.order_by(table.c.due))
 
     def is_in_progress(self, job: str, business_date: date) -> bool:
         """Return whether a process executes a run of *job* for that date now."""
@@ -155,7 +160,9 @@ class ScheduledRuns:
         earliest = datetime.combine(first, time(), UTC) - timedelta(days=1)
         dates = table.c.business_date.between(first.isoformat(), last.isoformat())
         query = select(*_FIELDS).where(table.c.job.in_(select(jobs.c.name)), table.c.due >= earliest, dates)
-        return self._with_corrected_status(self._rows(query.order_by(table.c.due, table.c.job, table.c.business_date)))
+        return self._with_corrected_status(
+            self._scheduled_runs_of_query(query.order_by(table.c.due, table.c.job, table.c.business_date))
+        )
 
     def start_of_recording_by_job(self) -> dict[str, datetime]:
         """Return for each job since when a date without a row means that its run did not take place.
@@ -229,7 +236,7 @@ class ScheduledRuns:
         for job in dict.fromkeys(run.job for run in runs):
             due = [run.due for run in runs if run.job == job]
             query = select(*_FIELDS).where(table.c.job == job, table.c.due.between(min(due), max(due)))
-            found |= {(each.job, each.due, each.business_date): each for each in self._rows(query)}
+            found |= {(each.job, each.due, each.business_date): each for each in self._scheduled_runs_of_query(query)}
         return found
 
     def _record_skipped_as_failed(self, skipped: SkippedRun, at: datetime, recipients: Sequence[Recipients]) -> None:
@@ -266,7 +273,7 @@ class ScheduledRuns:
             if not run.is_finished and run.run_id is None and run.attempts == 1:
                 self.add_pending_notice(PendingNotice(run_id, job, run.due), recipients)
 
-    def mark_finished_until(self, job: str, due: datetime) -> None:
+    def mark_unrecorded_runs_finished_until(self, job: str, due: datetime) -> None:
         """Treat all unrecorded scheduled runs of *job* that were due until then as finished."""
         self.get_or_register_first_seen(job, due)
         earlier = or_(jobs.c.done_until.is_(None), jobs.c.done_until < due)
@@ -280,7 +287,9 @@ class ScheduledRuns:
     def listed(self, *, limit: int, job: str | None = None) -> list[ScheduledRun]:
         """Return the latest runs, newest first. One whose process ended without recording it is incomplete."""
         query = select(*_FIELDS).order_by(table.c.due.desc(), table.c.job).limit(limit)
-        return self._with_corrected_status(self._rows(query if job is None else query.where(table.c.job == job)))
+        return self._with_corrected_status(
+            self._scheduled_runs_of_query(query if job is None else query.where(table.c.job == job))
+        )
 
     def _with_corrected_status(self, rows: Iterable[ScheduledRun]) -> list[ScheduledRun]:
         found = [run.with_shown_status for run in rows]
@@ -301,7 +310,10 @@ class ScheduledRuns:
         """Return the run of each job that was due last, as in `listed`."""
         last = select(table.c.job, func.max(table.c.due).label("due")).group_by(table.c.job).subquery()
         query = select(*_FIELDS).join(last, and_(table.c.job == last.c.job, table.c.due == last.c.due))
-        return {run.job: run for run in self._with_corrected_status(self._rows(query.order_by(table.c.business_date)))}
+        return {
+            run.job: run
+            for run in self._with_corrected_status(self._scheduled_runs_of_query(query.order_by(table.c.business_date)))
+        }
 
     def last_success_by_job(self) -> dict[str, datetime]:
         """Return when the last run of each job ended after which no record was open."""
@@ -331,7 +343,7 @@ class ScheduledRuns:
             degraded = degraded.where(table.c.due > last_other)
         return self._connection.execute(degraded.limit(1)).scalar()
 
-    def _rows(self, query: Select[Any]) -> list[ScheduledRun]:
+    def _scheduled_runs_of_query(self, query: Select[Any]) -> list[ScheduledRun]:
         found = (dict(row) for row in self._connection.execute(query).mappings())
         return [ScheduledRun(**{**row, "business_date": date.fromisoformat(row["business_date"])}) for row in found]
 

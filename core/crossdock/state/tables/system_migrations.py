@@ -171,7 +171,7 @@ class Migrations:
                 found[run.wave].append(run.run_id)
         return dict(found)
 
-    def sent_streams(self, migration_id: int, wave: str) -> set[str]:
+    def streams_sent_since_undo(self, migration_id: int, wave: str) -> set[str]:
         """Return the streams for which a load of the wave has written an operation since the wave was last undone."""
         runs = self.loads_since_undo(migration_id).get(wave, [])
         query = select(intents.c.stream).where(intents.c.run_id.in_(runs)).distinct()
@@ -183,13 +183,13 @@ class Migrations:
     def resume(self, migration_id: int) -> None:
         self._write_columns(migration_id, paused_at=None, paused_by=None)
 
-    def mark_rehearsed(self, migration_id: int, facts: dict[str, Any]) -> None:
+    def store_rehearsal(self, migration_id: int, facts: dict[str, Any]) -> None:
         self._write_columns(migration_id, rehearsal=facts)
 
-    def mark_frozen(self, migration_id: int, facts: dict[str, Any]) -> None:
+    def store_freeze_check(self, migration_id: int, facts: dict[str, Any]) -> None:
         self._write_columns(migration_id, freeze=facts)
 
-    def mark_reconciled(self, migration_id: int, facts: dict[str, Any]) -> None:
+    def store_reconciliation(self, migration_id: int, facts: dict[str, Any]) -> None:
         self._write_columns(migration_id, reconciliation=facts)
 
     def sign_off(self, migration_id: int, *, at: datetime, by: str, report_sha256: str) -> None:

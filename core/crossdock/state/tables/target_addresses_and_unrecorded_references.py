@@ -73,7 +73,7 @@ class UnrecordedReferences:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def begin_reading(self, target: str, by_resource: str) -> None:
+    def begin_reading_references(self, target: str, by_resource: str) -> None:
         """Forget the references of *by_resource*, whose list is read.
 
         Until `complete_reading`, it is one of `unread_resources`.
@@ -86,7 +86,7 @@ class UnrecordedReferences:
         if rows:
             sql_types_and_statements.upsert_rows(self._connection, unknown_references, rows)
 
-    def complete_reading(self, target: str, by_resource: str) -> None:
+    def complete_reading_references(self, target: str, by_resource: str) -> None:
         self._connection.execute(
             delete(unknown_references).where(
                 *_refers_from_resource(target, by_resource), unknown_references.c.by_id == ""

@@ -275,7 +275,7 @@ class Inbox:
         columns = sql_types_and_statements.attributes_as_columns(done, of="stream", this="key_hash", fetched="number")
         _DONE.run(self._connection, columns)
 
-    def retry_later(self, failed: Sequence[InboxRecord]) -> None:
+    def store_next_fetch_times(self, failed: Sequence[InboxRecord]) -> None:
         """Store when *failed* are fetched again, except those with a new hint, which are due at once."""
         columns = sql_types_and_statements.attributes_as_columns(
             failed, of="stream", this="key_hash", fetched="number", later="due_at", failed="attempts", why="error"

@@ -300,7 +300,7 @@ class RetentionSteps:
         for row in rows:
             latest[row.job] = max(row.due, latest.get(row.job, row.due))
         for job, due in latest.items():
-            ScheduledRuns(self._connection).mark_finished_until(job, due)
+            ScheduledRuns(self._connection).mark_unrecorded_runs_finished_until(job, due)
 
     def _mark_removed_runs(self, run_ids: Sequence[int]) -> None:
         """Record until when runs are removed, so that sums of older ones are not taken for whole."""

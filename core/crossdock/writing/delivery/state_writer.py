@@ -330,7 +330,7 @@ class StateWriter:
         ]
         sending = [task.intent for task in sent]
         for intent in sending:
-            intent.mark_sending(now)
+            intent.mark_as_sending(now)
         new, known = [*fresh, *decisions.successors], [intent for intent in sending if intent.id]
 
         with_former_ids = 0

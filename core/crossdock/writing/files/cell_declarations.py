@@ -209,7 +209,7 @@ class Cell(ConfigModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_short_form(cls, data: Any) -> Any:
+    def _expand_short_form(cls, data: Any) -> Any:
         """Take a text as short for a template."""
         if isinstance(data, bool | int | Decimal):
             raise PydanticCustomError("string_type", "must be text: quote numbers and words such as yes and no")
@@ -222,7 +222,7 @@ class Cell(ConfigModel):
         return {**handler(schema), "type": ["object", "string"]} if cls is Cell else handler(schema)
 
     @model_validator(mode="after")
-    def _check_cell_options(self) -> Self:
+    def _raise_if_cell_options_conflict(self) -> Self:
         given = [name for name in _SOURCES if self._value_of_source_key(name) is not None]
         if len(given) != 1:
             raise ValueError(f"give one of {', '.join(_SOURCES)}")
@@ -351,14 +351,14 @@ class Cell(ConfigModel):
     def number_and_place(self, scope: NamedValues) -> tuple[Decimal | None, str]:
         """Return the exact number that it shows, with its place; None if a default stands for it."""
         if self.sum is not None:
-            return self._sum(scope), self.sum
+            return self._exact_sum_of_members(scope), self.sum
         if self.count is not None:
             return Decimal(
-                sum(self._count_one_or_refuse_missing(*each) for each in scope.all_values_at(self.count))
+                sum(self._one_or_raise_if_missing(*each) for each in scope.all_values_at(self.count))
             ), self.count
         value, place = scope.value_and_place(self.from_ or "")
         return (
-            None if self._uses_default_or_refuses_missing(value, place) else self._exact_number(value, place)
+            None if self._uses_default_or_raise_if_missing(value, place) else self._exact_number_or_raise(value, place)
         ), place
 
     def _uncut_text_and_place(self, scope: NamedValues, notation: NumberDefaults) -> tuple[str, str]:
@@ -375,11 +375,11 @@ class Cell(ConfigModel):
             number, place = self.number_and_place(scope)
             return (self.default or "" if number is None else self.number_text(number, place, notation)), place
         value, place = scope.value_and_place(self.from_ or "")
-        if self._uses_default_or_refuses_missing(value, place):
+        if self._uses_default_or_raise_if_missing(value, place):
             return self.default or "", place
         return self._value_text(value, place, notation.decimal_mark), place
 
-    def _uses_default_or_refuses_missing(self, value: Any, place: str) -> bool:
+    def _uses_default_or_raise_if_missing(self, value: Any, place: str) -> bool:
         if not _is_missing_or_empty(value):
             return False
         if self.default is None:
@@ -431,7 +431,7 @@ class Cell(ConfigModel):
         except ValueError as error:
             raise invalid_value_error(str(error), place) from None
 
-    def _exact_number(self, value: Any, place: str) -> Decimal:
+    def _exact_number_or_raise(self, value: Any, place: str) -> Decimal:
         if _is_missing_or_empty(value):
             raise _missing_value_error(place)
         try:
@@ -442,14 +442,14 @@ class Cell(ConfigModel):
             raise invalid_value_error("is not a whole number", place)
         return number
 
-    def _sum(self, scope: NamedValues) -> Decimal:
+    def _exact_sum_of_members(self, scope: NamedValues) -> Decimal:
         try:
-            return exact_sum([self._exact_number(*each) for each in scope.all_values_at(self.sum or "")])
+            return exact_sum([self._exact_number_or_raise(*each) for each in scope.all_values_at(self.sum or "")])
         except ArithmeticError:
             raise invalid_value_error("has a sum of more than 60 digits", self.sum or "") from None
 
     @staticmethod
-    def _count_one_or_refuse_missing(value: Any, place: str) -> int:
+    def _one_or_raise_if_missing(value: Any, place: str) -> int:
         if value is MISSING or value is None:
             raise _missing_value_error(place)
         return 1

@@ -58,7 +58,7 @@ class DelimitedContent(FramedContent[DelimitedRow]):
     """The decimal mark of numbers that declare none of their own."""
 
     @model_validator(mode="after")
-    def _check_options(self) -> Self:
+    def _raise_if_options_conflict(self) -> Self:
         if self.quote in self.delimiter:
             raise finding_about_key(("delimiter",), "must not contain the quote")
         if self.column_names:
@@ -76,11 +76,11 @@ class DelimitedContent(FramedContent[DelimitedRow]):
 
     def encode_file(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         header, rows, trailer = self.header_record_and_trailer_rows(records, facts)
-        lines = [self._line(row, scope) for row, scope in header]
+        lines = [self._line_of_row(row, scope) for row, scope in header]
         if self.column_names:
             names = rows[0][0].columns if rows else next(self.rows[0].column_names_of_each_row())
             lines.append(self._joined_fields((name, f"the column name {name!r}") for name in names or ()))
-        lines += [self._line(row, scope) for row, scope in [*rows, *trailer]]
+        lines += [self._line_of_row(row, scope) for row, scope in [*rows, *trailer]]
         end = line_end_text(self.line_end)
         return self._encoder.encode("".join(line + end for line in lines))
 
@@ -88,24 +88,24 @@ class DelimitedContent(FramedContent[DelimitedRow]):
     def _encoder(self) -> TextEncoder:
         return TextEncoder(self.encoding, self.bom)
 
-    def _line(self, row: DelimitedRow, scope: NamedValues) -> str:
+    def _line_of_row(self, row: DelimitedRow, scope: NamedValues) -> str:
         notation = NumberDefaults(self.decimal_mark, self.encoding)
         return self._joined_fields(cell.text(scope, notation) for cell in (row.columns or {}).values())
 
     def _joined_fields(self, cells: Iterator[tuple[str, str]]) -> str:
-        fields = [self._quoted_field(text, place) for text, place in cells]
+        fields = [self._quoted_field_or_raise(text, place) for text, place in cells]
         if fields == [""]:
             if self.quoting == "none":
                 raise invalid_value_error("is the only field of its line and empty, so the line would be blank", "")
             return self.quote * 2
         return self.delimiter.join(fields)
 
-    def _quoted_field(self, text: str, place: str) -> str:
+    def _quoted_field_or_raise(self, text: str, place: str) -> str:
         if self.quoting == "none":
             if any(each in text for each in self.delimiter):
                 raise invalid_value_error("holds the delimiter, and fields are not quoted", place)
-            return self._encoder.check_characters(text, place)
-        self._encoder.check_characters(text, place, line_breaks=True)
+            return self._encoder.text_or_raise_if_unfit(text, place)
+        self._encoder.text_or_raise_if_unfit(text, place, line_breaks=True)
         marks = {*self.delimiter, self.quote, "\n", "\r", "\t"}
         if self.quoting == "all" or not marks.isdisjoint(text) or text != text.strip():
             return f"{self.quote}{text.replace(self.quote, self.quote * 2)}{self.quote}"

@@ -47,7 +47,7 @@ class EdiRow(RowPart):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_short_form(cls, data: Any) -> Any:
+    def _expand_short_form(cls, data: Any) -> Any:
         return {"segment": data} if isinstance(data, list | tuple) else data
 
     @classmethod
@@ -57,7 +57,7 @@ class EdiRow(RowPart):
         return {**handler(schema), "type": ["object", "array"], "minItems": 1, "maxItems": MAX_ELEMENTS}
 
     @model_validator(mode="after")
-    def _check_segment_tag(self) -> Self:
+    def _raise_if_segment_has_no_tag(self) -> Self:
         if self.segment is not None and self.tag is None:
             raise finding_about_key(("segment",), "begins with a tag of two or three capital letters and digits")
         return self
@@ -117,7 +117,7 @@ class EdiContent(RowsContent[EdiRow]):
             elements.append(without_empty_end([self.escaped(*cell.text(scope, notation)) for cell in cells], ""))
         return without_empty_end(elements, [])
 
-    def check_envelope_texts(self, *keys: str) -> None:
+    def raise_if_envelope_texts_unfit(self, *keys: str) -> None:
         """Raise PydanticCustomError at the first of *keys* whose text the interchange cannot have."""
         for key in keys:
             try:

@@ -75,7 +75,7 @@ class EdifactContent(EdiContent):
     """What follows each segment terminator."""
 
     @model_validator(mode="after")
-    def _check_options(self) -> Self:
+    def _raise_if_options_conflict(self) -> Self:
         if self.encoding is None and self.syntax not in CHARSETS:
             raise finding_about_key(("encoding",), f"give the one of {self.syntax}")
         if len(set(self._separators)) < len(self._separators):
@@ -83,7 +83,7 @@ class EdifactContent(EdiContent):
         usual = type(self).model_fields
         if not self.una and any(getattr(self, key) != usual[key].default for key in _IN_UNA):
             raise finding_about_key(("una",), "states separators that are not the usual ones, so it is needed")
-        self.check_envelope_texts("sender", "receiver", "application", "agreement")
+        self.raise_if_envelope_texts_unfit("sender", "receiver", "application", "agreement")
         return self
 
     @cached_property
@@ -102,7 +102,7 @@ class EdifactContent(EdiContent):
     def escaped(self, text: str, place: str) -> str:
         if self.syntax in _CHARACTERS and (odd := _CHARACTERS[self.syntax].search(text)) is not None:
             raise invalid_value_error(f"has the character U+{ord(odd[0]):04X}, which {self.syntax} has not", place)
-        self._encoder.check_characters(text, place)
+        self._encoder.text_or_raise_if_unfit(text, place)
         return text.translate(self._release_table)
 
     def control_numbers_of_records(self, records: Sequence[FileRecord]) -> Sequence[str]:
@@ -120,9 +120,9 @@ class EdifactContent(EdiContent):
             lines.append(["UNT", str(len(segments) + 2), reference])
         lines.append(["UNZ", str(len(records)), control])
         end = self.segment + line_end_text(self.line_end)
-        return self._encoder.encode(self._una() + "".join(self.element.join(each) + end for each in lines))
+        return self._encoder.encode(self._una_text() + "".join(self.element.join(each) + end for each in lines))
 
-    def _una(self) -> str:
+    def _una_text(self) -> str:
         if not self.una:
             return ""
         repetition = _REPETITION if self.syntax_version == _FOUR else " "

@@ -34,7 +34,7 @@ class WrittenColumn(Cell):
     """The character that fills it up, such as ``0`` for numbers, whose sign then comes before it."""
 
     @model_validator(mode="after")
-    def _check_column_options(self) -> Self:
+    def _raise_if_column_options_conflict(self) -> Self:
         if self.is_number and self.fill not in {" ", "0"}:
             raise finding_about_key(("fill",), "a number is filled up with spaces or zeros")
         if self.is_number and self.padding == "right" and self.fill == "0":
@@ -54,7 +54,7 @@ class WrittenColumn(Cell):
     def padded_text(self, scope: NamedValues, notation: NumberDefaults, encoder: TextEncoder, *, in_bytes: bool) -> str:
         """Return exactly `length` characters, or bytes in the encoding."""
         text, place = self._unpadded_text_and_place(scope, notation)
-        encoder.check_characters(text, place)
+        encoder.text_or_raise_if_unfit(text, place)
         room = self.length - (encoder.byte_width(text) if in_bytes else len(text))
         if room < 0:
             raise invalid_value_error(f"has {self.length - room:,} bytes, and its column {self.length:,}", place)
@@ -68,11 +68,13 @@ class WrittenColumn(Cell):
             raise invalid_value_error(
                 "has the fill character at its padded end, where nobody could tell them apart", place
             )
-        filling = self.fill * self._number_of_fills(room, place, encoder.byte_width(self.fill) if in_bytes else 1)
+        filling = self.fill * self._number_of_fills_or_raise(
+            room, place, encoder.byte_width(self.fill) if in_bytes else 1
+        )
         return text + filling if is_right else filling + text
 
     @staticmethod
-    def _number_of_fills(room: int, place: str, fill_width: int) -> int:
+    def _number_of_fills_or_raise(room: int, place: str, fill_width: int) -> int:
         if room % fill_width:
             raise invalid_value_error(
                 f"leaves {room:,} bytes of its column, and the fill character has {fill_width}", place
@@ -133,7 +135,7 @@ class FixedWidthContent(FramedContent[FixedWidthRow]):
     """What positions and lengths count: ``characters``, or ``bytes`` in this encoding, as programs in Shift-JIS do."""
 
     @model_validator(mode="after")
-    def _check_options(self) -> Self:
+    def _raise_if_options_conflict(self) -> Self:
         if self.length is None and self.line_end == "none":
             raise finding_about_key(("length",), "lines without ends need it")
         if self.count == "bytes" and not is_encoding_without_shift_codes(self.encoding):
@@ -145,7 +147,7 @@ class FixedWidthContent(FramedContent[FixedWidthRow]):
                 ("count",), f"bytes cannot be counted in {self.encoding}, whose spaces have several"
             )
         for key, rows in self._rows_by_key():
-            self._check_fill_characters(key, rows)
+            self._raise_if_fill_cannot_be_encoded(key, rows)
             end = max((row.last_position for row in rows), default=0)
             if self.length is not None and end > self.length:
                 raise finding_about_key((key,), f"end at position {end}, after the length of {self.length}")
@@ -155,10 +157,10 @@ class FixedWidthContent(FramedContent[FixedWidthRow]):
         for key in ("header", "rows", "update", "delete", "trailer"):
             yield key, getattr(self, key) or ()
 
-    def _check_fill_characters(self, key: str, rows: Sequence[FixedWidthRow]) -> None:
+    def _raise_if_fill_cannot_be_encoded(self, key: str, rows: Sequence[FixedWidthRow]) -> None:
         for cell in (cell for row in rows for cell in row.cells() if isinstance(cell, WrittenColumn)):
             try:
-                self._encoder.check_characters(cell.fill, "fill")
+                self._encoder.text_or_raise_if_unfit(cell.fill, "fill")
             except RecordError as error:
                 raise finding_about_key((key,), f"fill {error.message}") from None
 
@@ -169,10 +171,10 @@ class FixedWidthContent(FramedContent[FixedWidthRow]):
     def encode_file(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:
         header, rows, trailer = self.header_record_and_trailer_rows(records, facts)
         end = line_end_text(self.line_end)
-        lines = [self._line(row, scope) + end for row, scope in [*header, *rows, *trailer]]
+        lines = [self._line_of_row(row, scope) + end for row, scope in [*header, *rows, *trailer]]
         return self._encoder.encode("".join(lines))
 
-    def _line(self, row: FixedWidthRow, scope: NamedValues) -> str:
+    def _line_of_row(self, row: FixedWidthRow, scope: NamedValues) -> str:
         notation, encoder = NumberDefaults(encoding=self.encoding, sign="none"), self._encoder
         in_bytes, line, position = self.count == "bytes", "", 1
         for column in (row.columns or {}).values():

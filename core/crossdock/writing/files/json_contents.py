@@ -106,7 +106,7 @@ class JsonContent(RowsContent[JsonRow]):
         return iter(self.header.values())
 
     @model_validator(mode="after")
-    def _check_options(self) -> Self:
+    def _raise_if_options_conflict(self) -> Self:
         raise_if_cells_show_record_values("header", iter(self.header.values()))
         paths = [split_member_path(path) for path in (self.records, *self.header)]
         for number, path in enumerate(paths):

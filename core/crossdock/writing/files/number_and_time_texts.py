@@ -110,12 +110,12 @@ class NumberNotation(Struct, frozen=True):
         is_negative, unsigned = plain.startswith("-"), plain.removeprefix("-")
         if is_negative and self.sign == "none":
             raise ValueError("is negative, and no sign is declared")
-        digits = self._digits(unsigned)
+        digits = self._digits_without_sign(unsigned)
         if width is not None:
             digits = digits.zfill(width - self._sign_width(is_negative=is_negative))
-        return self._signed(digits, "" if width is None else "+", is_negative=is_negative)
+        return self._with_sign(digits, "" if width is None else "+", is_negative=is_negative)
 
-    def _digits(self, unsigned: str) -> str:
+    def _digits_without_sign(self, unsigned: str) -> str:
         whole, _, fraction = unsigned.partition(".")
         if self.decimals is not None:
             digits = self._with_implied_decimals(whole, fraction, self.decimals)
@@ -139,7 +139,7 @@ class NumberNotation(Struct, frozen=True):
             return 2 * is_negative
         return self.sign == "trailing" or (self.sign == "leading" and is_negative)
 
-    def _signed(self, digits: str, plus: str, *, is_negative: bool) -> str:
+    def _with_sign(self, digits: str, plus: str, *, is_negative: bool) -> str:
         match self.sign:
             case "trailing":
                 return digits + ("-" if is_negative else plus)

@@ -61,7 +61,7 @@ class RowPart(ConfigModel):
         """Yield the cells of a row, and the parts inside of it."""
 
     @model_validator(mode="after")
-    def _check_one_kind(self) -> Self:
+    def _raise_if_not_one_kind(self) -> Self:
         if sum(getattr(self, key) is not None for key in (*self.OWN, "rows")) != 1:
             raise ValueError(f"give one of {', '.join((*self.OWN, 'rows'))}")
         if differs_from_default(self, "named") and self.each is None:
@@ -237,7 +237,7 @@ class FramedContent(RowsContent[R], Generic[R]):
         return (cell for row in (*self.header, *self.trailer) for cell in row.cells())
 
     @model_validator(mode="after")
-    def _check_header_and_trailer(self) -> Self:
+    def _raise_if_header_or_trailer_repeats(self) -> Self:
         for key, rows in (("header", self.header), ("trailer", self.trailer)):
             raise_if_cells_show_record_values(key, (cell for row in rows for cell in row.cells()))
             if any(row.each is not None or row.when is not None or row.inner_rows for row in rows):

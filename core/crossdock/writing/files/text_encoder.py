@@ -41,7 +41,7 @@ class TextEncoder(Struct, frozen=True):
         """Return how many bytes *text* takes within a file."""
         return len(text.encode(self._name_without_mark))
 
-    def check_characters(self, text: str, place: str, *, line_breaks: bool = False) -> str:
+    def text_or_raise_if_unfit(self, text: str, place: str, *, line_breaks: bool = False) -> str:
         """Return *text*. Raises RecordError at *place* for a control character, or one that the encoding lacks.
 
         With *line_breaks*, tabs, LF and CRLF are text.

@@ -74,13 +74,13 @@ class X12Content(EdiContent):
     """The character encoding by one of Python's names."""
 
     @model_validator(mode="after")
-    def _check_options(self) -> Self:
+    def _raise_if_options_conflict(self) -> Self:
         if self.group is None and self.set_ not in _GROUPS:
             raise finding_about_key(("group",), f"give the functional identifier code of {self.set_}, GS01")
         separators = self._separators
         if len(set(separators)) < len(separators):
             raise ValueError("the separators element, component, repetition and segment must differ")
-        self.check_envelope_texts("sender", "receiver", "group_sender", "group_receiver")
+        self.raise_if_envelope_texts_unfit("sender", "receiver", "group_sender", "group_receiver")
         return self
 
     @cached_property
@@ -106,7 +106,7 @@ class X12Content(EdiContent):
             raise invalid_value_error(
                 f"has the character {character}, which the {self.characters} set of X12 has not", place
             )
-        return TextEncoder(self.encoding).check_characters(text, place)
+        return TextEncoder(self.encoding).text_or_raise_if_unfit(text, place)
 
     def control_numbers_of_records(self, records: Sequence[FileRecord]) -> Sequence[str]:
         """Return the control number of each record's part, by which an acknowledgement names it."""

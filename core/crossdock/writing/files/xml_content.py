@@ -112,7 +112,7 @@ class XmlRow(RowPart):
         yield from (self.columns or {}).values()
 
     @model_validator(mode="after")
-    def _check_paths(self) -> Self:
+    def _raise_if_paths_conflict(self) -> Self:
         for path, value in (self.columns or {}).items():
             is_element = "@" not in path
             if isinstance(value, XmlRow) and (not is_element or path == OWN_TEXT):
@@ -175,7 +175,7 @@ class XmlContent(RowsContent[XmlRow]):
     """The decimal mark of numbers that declare none of their own."""
 
     @model_validator(mode="after")
-    def _check_options(self) -> Self:
+    def _raise_if_options_conflict(self) -> Self:
         for key, cells in (("header", self.header), ("trailer", self.trailer)):
             raise_if_cells_show_record_values(key, iter(cells.values()))
         rows = [*self.rows, *(self.update or ()), *(self.delete or ())]

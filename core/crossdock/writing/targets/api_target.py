@@ -66,18 +66,18 @@ class AnswerErrors:
             return None
         if any(self._reports_repeated_name(each, name_member) for each in errors):
             return _NAME_TAKEN
-        stated = [self.statuses.get(self._code_of(each) or "") for each in errors]
+        stated = [self.statuses.get(self._code_of_error(each) or "") for each in errors]
         if status := next(filter(None, stated), None):
             return status
         is_undone = self.at == _OF_GRAPHQL and isinstance(body, dict) and body.get("data") is None
         return _REFUSED if is_undone else self.otherwise
 
-    def _code_of(self, error: Any) -> str | None:
+    def _code_of_error(self, error: Any) -> str | None:
         found = find_at_pointer(error, self.code)
         return str(found) if isinstance(found, str | int) else None
 
     def _reports_repeated_name(self, error: Any, name_member: str | None) -> bool:
-        if self.repeated is None or self._code_of(error) != self.repeated:
+        if self.repeated is None or self._code_of_error(error) != self.repeated:
             return False
         named = find_at_pointer(error, self.member)
         named = named[-1] if isinstance(named, list) and named else named

@@ -47,31 +47,39 @@ class PlatformTarget(Target):
         match resource:
             case "lot_movement":
                 body = {name: value for name, value in payload.items() if name != "lotId"}
-                return Request.json("POST", f"{self._path('inventory_lot', payload['lotId'])}/movements", body)
+                return Request.json(
+                    "POST", f"{self._path_of_resource_or_record('inventory_lot', payload['lotId'])}/movements", body
+                )
             case "invoice_approval":
-                return Request.json("POST", f"{self._path('invoice', payload['invoiceId'])}/approve", {})
-        return Request("POST", self._path(resource), exact_json.dumps(payload), holds_payload=True)
+                return Request.json(
+                    "POST", f"{self._path_of_resource_or_record('invoice', payload['invoiceId'])}/approve", {}
+                )
+        return Request(
+            "POST", self._path_of_resource_or_record(resource), exact_json.dumps(payload), holds_payload=True
+        )
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:
-        return Request("PATCH", self._path(resource, target_id), exact_json.dumps(update.changes))
+        return Request("PATCH", self._path_of_resource_or_record(resource, target_id), exact_json.dumps(update.changes))
 
     def delete(self, resource: str, target_id: str) -> Request:
-        return Request("DELETE", self._path(resource, target_id))
+        return Request("DELETE", self._path_of_resource_or_record(resource, target_id))
 
     def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
         if target_id is not None:
-            return Request("GET", self._path(resource, target_id))
-        return Request("GET", f"{self._path(resource)}?{urlencode({self.profile.lookup.parameter: name})}")
+            return Request("GET", self._path_of_resource_or_record(resource, target_id))
+        return Request(
+            "GET", f"{self._path_of_resource_or_record(resource)}?{urlencode({self.profile.lookup.parameter: name})}"
+        )
 
     def list_page_request(self, resource: str, updated_since: str, cursor: str | None, limit: int) -> Request:
         """Return the request for a page of a list, in the order of last change, from *updated_since* (RFC 3339) on."""
         query = {"limit": str(limit), "updatedSince": updated_since} | ({"cursor": cursor} if cursor else {})
-        return Request("GET", f"{self._path(resource)}?{urlencode(query)}")
+        return Request("GET", f"{self._path_of_resource_or_record(resource)}?{urlencode(query)}")
 
     def ping(self, resource: str) -> Request:
-        return Request("GET", f"{self._path(resource)}?limit=1")
+        return Request("GET", f"{self._path_of_resource_or_record(resource)}?limit=1")
 
-    def _path(self, resource: str, target_id: str | None = None) -> str:
+    def _path_of_resource_or_record(self, resource: str, target_id: str | None = None) -> str:
         path = self.profile.resource_path(ACTIONS[resource].acts_on if resource in ACTIONS else resource)
         return path if target_id is None else f"{path}/{quote(target_id, safe='')}"
 

@@ -84,7 +84,7 @@ class _GuardedTarget:
         with self._convert_author_errors(name):
             value = getattr(self._own, name)
         if not callable(value):
-            return self._checked_result(name, value)
+            return self._result_or_raise_if_wrong(name, value)
         return lambda *arguments, **named: self._call_guarded(name, value, arguments, named)
 
     def send(self, *arguments: Any, **named: Any) -> Any:
@@ -108,7 +108,7 @@ class _GuardedTarget:
             with self._convert_author_errors(name):
                 value = method(*_copied_json(arguments), **_copied_json(named))
                 value = list(value) if name == "also_changes" else _copied_json(value)
-            return self._checked_result(name, value, arguments)
+            return self._result_or_raise_if_wrong(name, value, arguments)
         except AuthorCodeError as error:
             cause = error.__cause__
             short = storable_copy_of_error(cause) if name in BEFORE_SENDING and isinstance(cause, RecordError) else None
@@ -122,9 +122,12 @@ class _GuardedTarget:
     def _convert_author_errors(self, name: str) -> Any:
         return convert_author_errors(name, self._own.__dict__.get("name"), code=self._own, settings=self._settings)
 
-    def _checked_result(self, name: str, value: Any, arguments: Sequence[Any] = ()) -> Any:
+    def _result_or_raise_if_wrong(self, name: str, value: Any, arguments: Sequence[Any] = ()) -> Any:
         if name == "batch_outcomes" and isinstance(value, list):
-            return [self._checked_result("outcome", one, (each,)) for one, each in zip_longest(value, arguments[2])]
+            return [
+                self._result_or_raise_if_wrong("outcome", one, (each,))
+                for one, each in zip_longest(value, arguments[2])
+            ]
         problem = _type_problem(value, _declared_type_of_target_member(name)) or _problem_of_result(value, arguments)
         if problem is not None:
             what = f"returned {problem}{place_of_code(self._own, name)}"

@@ -52,7 +52,7 @@ def test_a_decision_replaces_what_the_record_left_before(state: State) -> None:
     with state.begin_read_only() as tx:
         assert {record.identity.key for record in tx.waiting_records.waits_of_stream(BOUND.name)} == {"b", "f"}
         keys = {account(BOUND, key).identity.key_hash: key for key in "abcdef"}
-        assert {keys[facts.key_hash] for facts in tx.dead_letters.facts_of_each_letter(BOUND.name)} == {"d"}
+        assert {keys[facts.key_hash] for facts in tx.dead_letters.facts_of_all_letters_of_stream(BOUND.name)} == {"d"}
 
 
 def test_a_suppressed_record_keeps_its_binding(state: State) -> None:

@@ -190,7 +190,7 @@ class Warehouse:
 
     def active(self) -> dict[str, str]:
         """Value by key of every record at the target that is not archived."""
-        keys = [row[0] for row in self._state.facts_about_keys_of_scope(SCOPE).rows()]
+        keys = [row[0] for row in self._state.key_index_frame_of_scope(SCOPE).rows()]
         with self._state.begin() as tx:
             held = tx.bindings.get(SCOPE, keys)
         return {each.key: each.payload["name"] for each in held.values() if each.payload["active"]}

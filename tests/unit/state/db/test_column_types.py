@@ -65,7 +65,7 @@ def put(state: State, facts: dict[int, int]) -> None:
 
 
 def known(state: State) -> dict[int, int]:
-    return dict(state.facts_about_keys_of_scope(SCOPE).select(KEY_HASH, KNOWN_FP).iter_rows())
+    return dict(state.key_index_frame_of_scope(SCOPE).select(KEY_HASH, KNOWN_FP).iter_rows())
 
 
 @pytest.mark.nightly(but=["sqlite"])
@@ -79,7 +79,9 @@ def test_every_table_gives_back_the_hashes_that_it_took(state: State, facts: dic
         assert {key: each.fingerprint for key, each in tx.bindings.get(SCOPE, keys).items()} == facts
         assert set(tx.bindings.target_id_by_key_hash(SCOPE, keys)) == set(keys)
         assert dict(tx.snapshots.accepted_steps_of_live_bindings(SCOPE, keys)) == dict.fromkeys(keys, "whole")
-        assert {key: fp for key, fp, *_ in tx.dead_letters.facts_of_each_letter(STREAM)}.items() >= facts.items()
+        assert {
+            key: fp for key, fp, *_ in tx.dead_letters.facts_of_all_letters_of_stream(STREAM)
+        }.items() >= facts.items()
         assert tx.dead_letters.key_hashes_among(STREAM, keys) == set(keys)
         assert {key: tx.waiting_records.fingerprint(STREAM, key) for key in keys} == facts
         tx.pending_approvals.request_approval(PendingApproval(STREAM, "delete", packed_key_hashes(keys), AT))
@@ -106,7 +108,7 @@ def test_the_key_index_holds_every_hash(state: State, first: dict[int, int], lat
     assert known(state) == before
     order = sorted(before, reverse=True)
     state.update_key_index(SCOPE, pl.Series(order, dtype=HASH))
-    assert state.facts_about_keys_of_scope(SCOPE)[KEY_HASH].to_list() == order
+    assert state.key_index_frame_of_scope(SCOPE)[KEY_HASH].to_list() == order
     assert known(state) == before
     with state.begin() as tx:
         tx.bindings.mark_deleted(SCOPE, order, at=AT)
@@ -118,10 +120,10 @@ def test_hashes_sort_as_numbers(state: State) -> None:
     """The database compares all 128 bits, and none of them as a sign."""
     put(state, dict.fromkeys(NEAR_EDGES, 2))
     with state.begin_read_only() as tx:
-        found = tx.dead_letters.facts_of_each_letter(STREAM)
+        found = tx.dead_letters.facts_of_all_letters_of_stream(STREAM)
         assert sorted(tx.bindings.target_id_by_key_hash(SCOPE, NEAR_EDGES)) == NEAR_EDGES
     assert sorted(key for key, *_ in found) == NEAR_EDGES
-    assert state.facts_about_keys_of_scope(SCOPE)[KEY_HASH].sort().to_list() == NEAR_EDGES
+    assert state.key_index_frame_of_scope(SCOPE)[KEY_HASH].sort().to_list() == NEAR_EDGES
 
 
 def test_a_time_without_zone_is_refused() -> None:

@@ -263,7 +263,7 @@ def test_an_upgrade_remembers_the_keys_with_white_space(state_url: StateUrl) -> 
     create_or_upgrade_state(state_url, PIN)
     state = State(state_url, PIN)
     with state.begin_read_only() as tx:
-        assert tx.untrimmed_keys.blank_padded_keys_of_scope(SCOPE) == ["%200017", "A|%E3%80%80B"]
+        assert tx.untrimmed_keys.untrimmed_keys_of_scope(SCOPE) == ["%200017", "A|%E3%80%80B"]
     state.close()
 
 

@@ -23,7 +23,7 @@ def test_a_history_has_each_delivery_of_a_record(state: State) -> None:
     deliver(state, second, intent(1, idempotency_key="c", counter=3, **update), status="rejected")
     deliver(state, second, intent(2, idempotency_key="d"), untouched=True)
     with state.begin_read_only() as tx:
-        found = tx.delivered_history.operations_of_records(SCOPE, [1, 2])
+        found = tx.delivered_history.delivered_operations_of_records(SCOPE, [1, 2])
         assert tx.delivered_history.streams_and_scopes_of_runs([second]) == {("wms.products", SCOPE)}
     assert [(each.run_id, each.operation, each.before, each.untouched) for each in found[1]] == [
         (first, "create", None, False),
@@ -63,5 +63,5 @@ def test_an_unanswered_create_is_remembered(state: State) -> None:
         tx.intents.store_attempt_results([Attempt(refused.id, 1, AT, "rejected", 409, "exists")])
     deliver(state, run_id, intent(2, idempotency_key="d", counter=2, operation="update", before={"name": "x"}))
     with state.begin_read_only() as tx:
-        found = tx.delivered_history.operations_of_records(SCOPE, [1, 2])
+        found = tx.delivered_history.delivered_operations_of_records(SCOPE, [1, 2])
     assert [found[key][0].was_decided_again for key in (1, 2)] == [True, False]

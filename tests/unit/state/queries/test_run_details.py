@@ -42,10 +42,10 @@ def test_a_run_shows_its_own_dead_letters_first(state: State) -> None:
         tx.dead_letters.put([dead_letter(1), dead_letter(2)], run_id=first, at=AT)
         tx.dead_letters.put([dead_letter(20), dead_letter(10), dead_letter(3, code="conflict")], run_id=second, at=AT)
     with state.begin() as tx:
-        rows = tx.run_details.rejected_with_reason_until_run(second, "bad_value", limit=3)
+        rows = tx.run_details.dead_letters_with_reason_until_run(second, "bad_value", limit=3)
         assert [(row["key"], row["run_id"]) for row in rows] == [("K10", second), ("K20", second), ("K1", first)]
         assert not DATA & set(rows[0])
-        assert tx.run_details.rejected_with_reason_until_run(second, "nothing", limit=3) == []
+        assert tx.run_details.dead_letters_with_reason_until_run(second, "nothing", limit=3) == []
 
 
 def test_what_waits_and_what_is_in_doubt_is_counted_and_cut_off(state: State) -> None:

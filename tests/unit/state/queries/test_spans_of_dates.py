@@ -24,7 +24,7 @@ def test_only_the_runs_of_the_span_are_read(state: State) -> None:
             tx.runs.start(business_date=f"2026-03-{day}", at=run.due, job="nightly")
         by_hand = start(tx)
         tx.runs.finish(by_hand, RunResult("done"), at=AT)
-        tx.scheduled_runs.mark_finished_until("nightly", AT - timedelta(days=5))
+        tx.scheduled_runs.mark_unrecorded_runs_finished_until("nightly", AT - timedelta(days=5))
     with state.begin() as tx:
         assert [each.business_date.day for each in tx.scheduled_runs.runs_between_dates(FIRST, LAST)] == [28, 29]
         assert tx.scheduled_runs.start_of_recording_by_job() == {"nightly": AT - timedelta(days=5)}

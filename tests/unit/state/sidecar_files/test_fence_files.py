@@ -102,7 +102,7 @@ def test_a_damaged_mark_is_ignored(tmp_path: Path, content: bytes) -> None:
     """It is an extra check, and stops nothing if it cannot be read."""
     (tmp_path / "fence.json").write_bytes(content)
     mark = FenceFiles([tmp_path / "fence.json"], "a")
-    mark.refuse_outdated_state(FenceAndSentMark(), "here")
+    mark.raise_if_state_outdated(FenceAndSentMark(), "here")
     mark.write(FenceAndSentMark(7))
     assert mark.highest() == FenceAndSentMark(7)
     assert (tmp_path / "fence.json").stat().st_mode & 0o777 == 0o600
@@ -111,9 +111,9 @@ def test_a_damaged_mark_is_ignored(tmp_path: Path, content: bytes) -> None:
 def test_the_mark_of_another_state_is_ignored(tmp_path: Path) -> None:
     """A state that was created again at the same place starts over."""
     FenceFiles([tmp_path / "fence.json"], "a").write(FenceAndSentMark(7))
-    FenceFiles([tmp_path / "fence.json"], "b").refuse_outdated_state(FenceAndSentMark(1), "here")
+    FenceFiles([tmp_path / "fence.json"], "b").raise_if_state_outdated(FenceAndSentMark(1), "here")
     with pytest.raises(RefusedError):
-        FenceFiles([tmp_path / "fence.json"], "a").refuse_outdated_state(FenceAndSentMark(1), "here")
+        FenceFiles([tmp_path / "fence.json"], "a").raise_if_state_outdated(FenceAndSentMark(1), "here")
 
 
 def test_a_mark_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def from_file(state: State, monkeypatch: pytest.MonkeyPatch, scope: Scope = SCOP
     with monkeypatch.context() as patch:
         patch.setattr("crossdock.state.sidecar_files.key_index_files.key_index_frame_from_bindings", refuse)
         try:
-            return facts_of(state.facts_about_keys_of_scope(scope))
+            return facts_of(state.key_index_frame_of_scope(scope))
         except LookupError:
             return None
 
@@ -82,12 +82,12 @@ def test_it_equals_the_state(state: State, tmp_path: Path, monkeypatch: pytest.M
     assert from_file(state, monkeypatch) is None
     state.update_key_index(SCOPE)
     expected = {2: (99, None), 3: (4, None), 4: (5, None), 7: (1 << 64, "2026")}
-    assert from_file(state, monkeypatch) == facts_of(state.facts_about_keys_of_scope(SCOPE)) == expected
+    assert from_file(state, monkeypatch) == facts_of(state.key_index_frame_of_scope(SCOPE)) == expected
     assert len(list(tmp_path.rglob("*.arrow"))) == 1
 
 
 def keys_of(state: State) -> list[int]:
-    return state.facts_about_keys_of_scope(SCOPE)[KEY_HASH].to_list()
+    return state.key_index_frame_of_scope(SCOPE)[KEY_HASH].to_list()
 
 
 def test_it_keeps_the_order_it_is_given(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,14 +134,14 @@ def test_too_many_keys_are_not_loaded_for_their_order(state: State, monkeypatch:
     """The index of more keys than are put in order is read when it is compared, and not before."""
     put(state, {1: (1, None), 2: (2, None)})
     state.update_key_index(SCOPE)
-    in_order = state.key_facts_unless_too_many(SCOPE)
+    in_order = state.key_index_frame_unless_too_many(SCOPE)
     assert in_order is not None
     assert facts_of(in_order) == {1: (1, None), 2: (2, None)}
     monkeypatch.setattr("crossdock.state.sidecar_files.key_index_files.ORDERED", 1)
-    assert state.key_facts_unless_too_many(SCOPE) is None
-    assert facts_of(state.facts_about_keys_of_scope(SCOPE)) == {1: (1, None), 2: (2, None)}
+    assert state.key_index_frame_unless_too_many(SCOPE) is None
+    assert facts_of(state.key_index_frame_of_scope(SCOPE)) == {1: (1, None), 2: (2, None)}
     put(state, {3: (3, None)})  # now the index is outdated, and the bindings count
-    assert state.key_facts_unless_too_many(SCOPE) is None
+    assert state.key_index_frame_unless_too_many(SCOPE) is None
 
 
 def _damage_data(folder: Path) -> None:
@@ -187,7 +187,7 @@ def test_damage_costs_time_and_nothing_else(
     state.update_key_index(SCOPE)
     damage(tmp_path / "keys")
     assert from_file(state, monkeypatch) is None
-    assert facts_of(state.facts_about_keys_of_scope(SCOPE)) == {1: (1, None), 2: (2, None)}
+    assert facts_of(state.key_index_frame_of_scope(SCOPE)) == {1: (1, None), 2: (2, None)}
     put(state, {3: (3, None)})
     state.update_key_index(SCOPE)
     assert from_file(state, monkeypatch) == {n: (n, None) for n in (1, 2, 3)}
@@ -205,7 +205,7 @@ def test_an_index_of_another_state_is_not_read(tmp_path: Path, monkeypatch: pyte
     shutil.copytree(tmp_path / "one" / "keys", tmp_path / "two" / "keys")
     with closing(opened(parse_database_url("sqlite:///two.db", tmp_path), tmp_path / "two")) as state:
         assert from_file(state, monkeypatch) is None
-        assert facts_of(state.facts_about_keys_of_scope(SCOPE)) == {1: (2, None)}
+        assert facts_of(state.key_index_frame_of_scope(SCOPE)) == {1: (2, None)}
 
 
 def test_a_restored_state_is_not_taken_for_the_later_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,9 +220,9 @@ def test_a_restored_state_is_not_taken_for_the_later_one(tmp_path: Path, monkeyp
         state.update_key_index(SCOPE)
     database.write_bytes(backup)
     with closing(opened(url, tmp_path)) as state:
-        assert facts_of(state.facts_about_keys_of_scope(SCOPE)) == {1: (1, None)}
+        assert facts_of(state.key_index_frame_of_scope(SCOPE)) == {1: (1, None)}
         put(state, {1: (3, None)})
-        assert facts_of(state.facts_about_keys_of_scope(SCOPE)) == {1: (3, None)}
+        assert facts_of(state.key_index_frame_of_scope(SCOPE)) == {1: (3, None)}
         state.update_key_index(SCOPE)
         assert from_file(state, monkeypatch) == {1: (3, None)}
 
@@ -287,7 +287,7 @@ def test_it_is_always_the_state(tmp_path_factory: pytest.TempPathFactory, steps:
             case _:
                 state.close()
                 state = opened(url, folder)
-        assert facts_of(state.facts_about_keys_of_scope(SCOPE)) == model
+        assert facts_of(state.key_index_frame_of_scope(SCOPE)) == model
     state.close()
 
 
@@ -300,6 +300,6 @@ def test_it_cannot_hide_a_failing_database(tmp_path: Path) -> None:
 def test_columns(state: State) -> None:
     """Hashes of 128 bits, from a file of 64 where that is enough; positions only where a stream has them."""
     put(state, {1: (2**64 - 1, None)})
-    assert state.facts_about_keys_of_scope(SCOPE).schema == {KEY_HASH: pl.UInt128, KNOWN_FP: pl.UInt128}
+    assert state.key_index_frame_of_scope(SCOPE).schema == {KEY_HASH: pl.UInt128, KNOWN_FP: pl.UInt128}
     state.update_key_index(SCOPE)
-    assert state.facts_about_keys_of_scope(SCOPE).schema == {KEY_HASH: pl.UInt128, KNOWN_FP: pl.UInt64}
+    assert state.key_index_frame_of_scope(SCOPE).schema == {KEY_HASH: pl.UInt128, KNOWN_FP: pl.UInt64}

@@ -100,7 +100,7 @@ def test_a_killed_run_of_a_person_has_failed(state: State) -> None:
         state, *(entry(n, subject=f"run {n}", outcome="begun") for n in (run, run + 10)), entry(3, subject=f"run {run}")
     )
     with state.begin() as tx:
-        tx.audit_log.record_killed_run(run)
+        tx.audit_log.mark_run_of_person_as_killed(run)
     assert [each.outcome for each in listed(state)] == ["begun", "done", "failed"]
 
 

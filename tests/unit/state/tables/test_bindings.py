@@ -35,7 +35,7 @@ def test_bindings_come_back_as_they_went_in(state: State) -> None:
         }
         assert tx.bindings.target_id_by_key_hash(SCOPE, [top]) == {top: f"prd_{top}"}
         assert tx.bindings.get(Scope("platform", "product", "other"), [2]) == {}
-    assert min(state.facts_about_keys_of_scope(SCOPE).rows()) == (2, 12, "2026")
+    assert min(state.key_index_frame_of_scope(SCOPE).rows()) == (2, 12, "2026")
 
 
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -167,7 +167,7 @@ def test_what_something_else_has_changed_is_in_doubt(state: State) -> None:
     doubted = {(scope, number) for scope, each in found.items() for number, one in each.items() if not one.payload}
     assert doubted == {(stock, 1), (others[0], 1), (others[0], 2)}
     assert (found[stock][1].fingerprint, found[stock][1].step, found[stock][1].target_id) == (None, "import", "prd_1")
-    known = {row[0]: row[1] for row in state.facts_about_keys_of_scope(stock).rows()}
+    known = {row[0]: row[1] for row in state.key_index_frame_of_scope(stock).rows()}
     assert (known[1], known[3]) == (None, 13)
 
 

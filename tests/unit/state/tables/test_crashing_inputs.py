@@ -39,6 +39,6 @@ def test_an_input_at_which_processes_are_always_killed_is_set_aside(
         other = CrashMark("wms.p", "P.csv", "b6")
         assert tx.crashing_inputs.get(other) is None
         assert tx.crashing_inputs.get(CrashMark("wms.p", "Q.csv", "a5")) == found  # the same under another name
-        assert tx.crashing_inputs.readmit("wms.p") == is_set_aside
+        assert tx.crashing_inputs.readmit_inputs_of_stream("wms.p") == is_set_aside
         tx.crashing_inputs.forget(marks[0])
         assert not tx.crashing_inputs.has_any()

@@ -28,7 +28,7 @@ def test_dead_letters_remember_their_first_run(state: State) -> None:
     with state.begin() as tx:
         (found,) = tx.dead_letters.listed(limit=10)
         assert (found["first_run_id"], found["run_id"], found["attempts"]) == (first, second, 2)
-        assert tx.dead_letters.facts_of_each_letter("s") == [DeadLetterFacts(1, 5, None, "rejected", "whole")]
+        assert tx.dead_letters.facts_of_all_letters_of_stream("s") == [DeadLetterFacts(1, 5, None, "rejected", "whole")]
         tx.dead_letters.remove_records("s", [1])
         assert tx.dead_letters.listed(limit=10) == []
 
@@ -80,7 +80,7 @@ def test_rows_without_key_go_when_their_file_is_read_again(state: State) -> None
     with state.begin() as tx:
         for source in "ac":
             tx.dead_letters.put([keyless(source)], run_id=first, at=AT)
-        tx.dead_letters.replace_keyless("s", [keyless("b")], ["a", "b"], run_id=second, at=AT)
+        tx.dead_letters.replace_dead_letters_without_key("s", [keyless("b")], ["a", "b"], run_id=second, at=AT)
         assert {row["source"] for row in tx.dead_letters.listed(limit=9)} == {"b", "c"}
 
 
@@ -89,7 +89,7 @@ def test_a_snapshot_replaces_the_rows_without_key_of_all_earlier_files(state: St
     first, second = start(state), start(state)
     with state.begin() as tx:
         tx.dead_letters.put([keyless("a"), keyless("c")], run_id=first, at=AT)
-        tx.dead_letters.replace_keyless("s", [keyless("b")], None, run_id=second, at=AT)
+        tx.dead_letters.replace_dead_letters_without_key("s", [keyless("b")], None, run_id=second, at=AT)
         assert {row["source"] for row in tx.dead_letters.listed(limit=9)} == {"b"}
 
 
@@ -100,6 +100,6 @@ def test_a_dropped_row_without_key_stays_dropped(state: State) -> None:
         tx.dead_letters.put([keyless("a")], run_id=first, at=AT)
         (found,) = tx.dead_letters.rejected_matching(RecordFilter("s"))
         tx.dead_letters.mark_dropped("s", [found.identity.key_hash])
-        tx.dead_letters.replace_keyless("s", [keyless("a")], None, run_id=second, at=AT)
+        tx.dead_letters.replace_dead_letters_without_key("s", [keyless("a")], None, run_id=second, at=AT)
         assert tx.dead_letters.listed(limit=9) == []
         assert len(tx.dead_letters.listed(limit=9, status="dropped")) == 1

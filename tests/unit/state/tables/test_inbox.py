@@ -48,7 +48,7 @@ def test_many_hints_for_a_record_are_one(state: State) -> None:
     with state.begin() as tx:
         tx.inbox.receive([_received("a", ONE)], HASHES, at=AT)
         (first,) = tx.inbox.records_to_fetch_now(AT, OF, limit=5)
-        tx.inbox.retry_later([structs.replace(first, due_at=LATER, attempts=1, error="unavailable")])
+        tx.inbox.store_next_fetch_times([structs.replace(first, due_at=LATER, attempts=1, error="unavailable")])
         assert tx.inbox.records_to_fetch_now(AT, OF, limit=5) == []
         assert tx.inbox.next_fetch_time(OF) == LATER
         assert [(each.stream, each.failing) for each in tx.inbox.record_counts_by_stream()] == [("shop.orders", 1)]
@@ -65,7 +65,7 @@ def test_a_hint_that_comes_while_the_record_is_fetched_stays(state: State, faile
         listed = tx.inbox.records_to_fetch_now(AT, OF, limit=5)
         tx.inbox.schedule_fetch_of_records([ONE], at=LATER)
         again = [structs.replace(each, due_at=LATER + timedelta(hours=1), attempts=9, error="away") for each in listed]
-        tx.inbox.retry_later(again) if failed else tx.inbox.remove_fetched(listed)
+        tx.inbox.store_next_fetch_times(again) if failed else tx.inbox.remove_fetched(listed)
         (found,) = tx.inbox.records_to_fetch_now(LATER, OF, limit=5)
         assert (found.named_record, found.number, found.attempts, found.error) == (ONE, 2, 0, None)
         assert tx.inbox.count_records_to_fetch() == (2 if failed else 1)

@@ -23,7 +23,7 @@ def test_intents_move_and_are_found_again(state: State) -> None:
     with state.begin() as tx:
         tx.intents.add([first, second, third], run_id=run, fence=1, at=AT)
         for item in (first, second):
-            item.mark_sending(AT)
+            item.mark_as_sending(AT)
         tx.intents.write_as_sending([first, second])
         second.status, second.target_id, second.http_status = "delivered", "prd_2", 201
         tx.intents.write_outcomes([second], at=AT)
@@ -87,11 +87,11 @@ def test_an_intent_that_leaves_at_once_is_written_as_sending(state: State) -> No
     """New intents are written as they are; of those that stand there already the ones that leave are marked."""
     run = start(state)
     leaving, staying = intent(1), intent(2)
-    leaving.mark_sending(AT)
+    leaving.mark_as_sending(AT)
     for _ in range(2):
         with state.begin() as tx:
             tx.intents.add([leaving, staying], run_id=run, fence=1, at=AT)
-    staying.mark_sending(AT + timedelta(seconds=1))
+    staying.mark_as_sending(AT + timedelta(seconds=1))
     with state.begin() as tx:
         tx.intents.add([leaving, staying], run_id=run, fence=1, at=AT)
         assert tx.intents.unsettled() == [leaving, staying]

@@ -38,10 +38,10 @@ def test_each_change_gives_a_new_stamp(state: State) -> None:
 def test_a_rollback_keeps_the_stamp(state: State) -> None:
     """A stamp belongs to committed bindings."""
     with state.begin() as tx:
-        tx.stamps.record_changes_of_scope(SCOPE, [])
+        tx.stamps.renew_stamp_and_record_changes(SCOPE, [])
     before = stamp(state)
     with pytest.raises(ZeroDivisionError), state.begin() as tx:
-        tx.stamps.record_changes_of_scope(SCOPE, [])
+        tx.stamps.renew_stamp_and_record_changes(SCOPE, [])
         raise ZeroDivisionError
     assert stamp(state) == before
 
@@ -53,7 +53,7 @@ def test_contributions_belong_to_one_namespace(state: State) -> None:
     parts = {scope: scope.contribution_scope_of_stream("wms.prices") for scope in (SCOPE, upper, longer)}
     with state.begin() as tx:
         for part in parts.values():
-            tx.stamps.record_changes_of_scope(part, [])
+            tx.stamps.renew_stamp_and_record_changes(part, [])
     with state.begin_read_only() as tx:
         assert {scope: tx.stamps.contribution_scopes(scope) for scope in parts} == {
             s: [part] for s, part in parts.items()

@@ -43,7 +43,7 @@ def test_a_run_makes_an_earlier_reconciliation_void(state: State) -> None:
     with state.begin() as tx:
         migration = tx.migrations.begin("acme", at=AT, by="ann")
         tx.migrations.add_run(migration, one, "load", "lots")
-        tx.migrations.mark_reconciled(migration, {"differences": 0})
+        tx.migrations.store_reconciliation(migration, {"differences": 0})
         assert (tx.migrations.current() or None).reconciliation == {"differences": 0}  # type: ignore[union-attr]
         tx.migrations.add_run(migration, two, "repair", None)
         assert (tx.migrations.current() or None).reconciliation is None  # type: ignore[union-attr]
@@ -88,7 +88,7 @@ def test_what_came_before_the_undo_of_a_wave_does_not_count(state: State, undone
         others = {"lots": [lots]} if undone else {}
         assert tx.migrations.loads_since_undo(migration) == others
         assert tx.migrations.approval_by_wave(migration).keys() == others.keys()
-        assert tx.migrations.sent_streams(migration, "goods") == set()
+        assert tx.migrations.streams_sent_since_undo(migration, "goods") == set()
         tx.migrations.add_run(migration, last, "load", "goods")
         assert tx.migrations.loads_since_undo(migration) == others | {"goods": [last]}
 
@@ -103,5 +103,5 @@ def test_the_streams_that_a_load_has_sent(state: State) -> None:
         tx.migrations.add_run(migration, other, "load", "lots")
         tx.intents.add([intent(1, status="rejected")], run_id=first, fence=1, at=AT)
         tx.intents.add([intent(2, stream="wms.bins")], run_id=second, fence=1, at=AT)
-        assert tx.migrations.sent_streams(migration, "goods") == {"wms.products"}
-        assert tx.migrations.sent_streams(migration, "lots") == set()
+        assert tx.migrations.streams_sent_since_undo(migration, "goods") == {"wms.products"}
+        assert tx.migrations.streams_sent_since_undo(migration, "lots") == set()

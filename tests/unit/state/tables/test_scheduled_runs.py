@@ -112,8 +112,8 @@ def test_what_was_purged_is_finished(state: State) -> None:
     """A run due until then does not begin or fail, a later one does; an earlier bound does not replace a later one."""
     with state.begin() as tx:
         run = tx.runs.start(business_date=AT.date().isoformat(), at=AT)
-        tx.scheduled_runs.mark_finished_until("daily", AT + DAY)
-        tx.scheduled_runs.mark_finished_until("daily", AT)
+        tx.scheduled_runs.mark_unrecorded_runs_finished_until("daily", AT + DAY)
+        tx.scheduled_runs.mark_unrecorded_runs_finished_until("daily", AT)
         assert [tx.scheduled_runs.may_be_purged_already(due_run(number)) for number in range(3)] == [True, True, False]
         assert not tx.scheduled_runs.begin_unless_finished(due_run(1), at=AT)
         assert not tx.scheduled_runs.record_failed_start(due_run(1), run, at=AT, busy=False)

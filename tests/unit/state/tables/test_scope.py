@@ -18,7 +18,7 @@ def test_a_condition_selects_one_scope(state: State) -> None:
     """Scopes that differ in any one part are distinguished, by value and by parameters."""
     with state.begin() as tx:
         for scope in (SCOPE, *OTHERS):
-            tx.stamps.record_changes_of_scope(scope, [])
+            tx.stamps.renew_stamp_and_record_changes(scope, [])
     with state.begin_read_only() as tx:
         connection = tx.stamps._connection
         for scope in (SCOPE, *OTHERS):

@@ -29,7 +29,10 @@ def test_the_latest_snapshots_come_newest_first(state: State) -> None:
             PastSnapshot(101, 1),
         ]
         assert tx.snapshots.latest_snapshots("wms.r", 9) == []
-        assert (tx.snapshots.was_read_before("wms.p", "b"), tx.snapshots.was_read_before("wms.q", "b")) == (True, False)
+        assert (
+            tx.snapshots.was_snapshot_read_before("wms.p", "b"),
+            tx.snapshots.was_snapshot_read_before("wms.q", "b"),
+        ) == (True, False)
 
 
 def test_a_snapshot_replaces_its_unproved_export(state: State) -> None:

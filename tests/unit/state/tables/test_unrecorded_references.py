@@ -14,15 +14,15 @@ def shown(by_id: str, target_id: str = "cus_1") -> UnrecordedReference:
 def test_a_list_replaces_what_it_has_shown_before(state: State) -> None:
     """Until it has ended, it may have shown too little, which holds for no other list and no other target."""
     with state.begin() as tx:
-        tx.unrecorded_references.begin_reading("platform", "product")
+        tx.unrecorded_references.begin_reading_references("platform", "product")
         tx.unrecorded_references.add("platform", [shown("prd_1"), shown("prd_1"), shown("prd_2", "cus_2")])
-        tx.unrecorded_references.begin_reading("platform", "order")
-        tx.unrecorded_references.complete_reading("platform", "product")
+        tx.unrecorded_references.begin_reading_references("platform", "order")
+        tx.unrecorded_references.complete_reading_references("platform", "product")
         assert tx.unrecorded_references.unread_resources("platform") == {"order"}
         assert tx.unrecorded_references.unread_resources("depot") == set()
         assert list(tx.unrecorded_references.references_to("platform", "customer", ["cus_1"])) == [shown("prd_1")]
         assert not list(tx.unrecorded_references.references_to("depot", "customer", ["cus_1"]))
-        tx.unrecorded_references.begin_reading("platform", "product")
+        tx.unrecorded_references.begin_reading_references("platform", "product")
         assert not list(tx.unrecorded_references.references_to("platform", "customer", ["cus_1", "cus_2"]))
         assert tx.unrecorded_references.unread_resources("platform") == {"order", "product"}
 

@@ -113,9 +113,9 @@ def test_old_snapshots_go_and_are_recognised(state: State, state_url: StateUrl) 
     assert purge(state, state_url) == PurgeResult(snapshots_removed=3)
     with state.begin_read_only() as tx:
         assert tx.snapshots.latest_snapshots("s", 9) == latest
-        assert all(tx.snapshots.was_read_before("s", f"content {day}") for day in range(6))
-        assert not tx.snapshots.was_read_before("s", "content 6")
-        assert not tx.snapshots.was_read_before("t", "content 1")
+        assert all(tx.snapshots.was_snapshot_read_before("s", f"content {day}") for day in range(6))
+        assert not tx.snapshots.was_snapshot_read_before("s", "content 6")
+        assert not tx.snapshots.was_snapshot_read_before("t", "content 1")
 
 
 def test_many_rows_go_in_batches(state: State, state_url: StateUrl, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -392,7 +392,7 @@ def failpoints() -> Iterator[Failpoints]:
         apply = State.run_transaction
         patch.setattr(State, "_new_transaction", watched_transaction)
         patch.setattr(State, "run_transaction", watched_apply)
-        patch.setattr(SenderThreads, "_send_request", watched_send)
+        patch.setattr(SenderThreads, "_send_request_of_batch", watched_send)
         yield points
 
 

@@ -14,7 +14,7 @@ from tests.compatibility.facts import HERE
 from tests.compatibility.released_state import GONE, Project, restore
 
 from crossdock.sandbox import SandboxServer
-from crossdock.state import PinnedTenant, StateUrl, create_or_upgrade
+from crossdock.state import PinnedTenant, StateUrl, create_or_upgrade_state
 
 KEPT = sorted(HERE.glob("state_*_*.sql"))
 FILLED = {
@@ -92,7 +92,7 @@ def test_an_upgraded_state_has_the_tables_of_a_new_one(
     """With the same columns and indexes."""
     assert project.run("init").exit_code == 0
     new = new_url("new.db")
-    create_or_upgrade(new, PinnedTenant("http://127.0.0.1:9", "acme"))
+    create_or_upgrade_state(new, PinnedTenant("http://127.0.0.1:9", "acme"))
     upgraded, expected = create_engine(url), create_engine(new)
     assert shape(upgraded) == shape(expected)
     upgraded.dispose()

@@ -21,7 +21,7 @@ ODD = "a#b?c=1&mode=rwc%41[x]*é ü"
 WATCHED = """
 import json, os, stat, sys
 from pathlib import Path
-from crossdock.state import PinnedTenant, create_or_upgrade, parse_url
+from crossdock.state import PinnedTenant, create_or_upgrade_state, parse_database_url
 
 def mode(path):
     return oct(stat.S_IMODE(os.stat(path).st_mode)) if os.path.exists(path) else None
@@ -29,7 +29,8 @@ def mode(path):
 seen = []
 sys.addaudithook(lambda event, facts: seen.append(mode(facts[0])) if event == "sqlite3.connect" else None)
 os.umask(int(sys.argv[1], 8))
-create_or_upgrade(parse_url("sqlite:///state.db", Path(sys.argv[2])), PinnedTenant("http://127.0.0.1:9", "acme"))
+url = parse_database_url("sqlite:///state.db", Path(sys.argv[2]))
+create_or_upgrade_state(url, PinnedTenant("http://127.0.0.1:9", "acme"))
 print(json.dumps(seen))
 """
 
@@ -113,11 +114,12 @@ def test_a_log_of_a_state_is_for_its_owner_only(tmp_path: Path) -> None:
         held = (
             "from pathlib import Path\nfrom crossdock.values.clock import SystemClock\n"
             "from crossdock.pacing.token_bucket import LimitEstimate\n"
-            "from crossdock.state import PinnedTenant, SharedBucket, State, parse_url\n"
+            "from crossdock.state import PinnedTenant, SharedBucket, State, parse_database_url\n"
             f"folder = Path({str(tmp_path)!r})\n"
-            "bucket = SharedBucket(parse_url('sqlite:///link-to-bucket.db', folder), SystemClock(), 'b',\n"
-            "    lambda known: known or LimitEstimate().with_rate(1.0, 'set').with_burst(1, 'set'))\n"
-            "state = State(parse_url('sqlite:///state.db', folder), PinnedTenant('http://127.0.0.1:9', 'acme'))\n"
+            "bucket = SharedBucket(parse_database_url('sqlite:///link-to-bucket.db', folder), SystemClock(), 'b',\n"
+            "    lambda known: known or LimitEstimate().with_capped_rate(1.0, 'set').with_capped_burst(1, 'set'))\n"
+            "url = parse_database_url('sqlite:///state.db', folder)\n"
+            "state = State(url, PinnedTenant('http://127.0.0.1:9', 'acme'))\n"
             "with state.hold_run_lease('x'):\n"
             "    print({p.name: oct(p.stat().st_mode & 0o777) for p in folder.iterdir()})\n"
         )

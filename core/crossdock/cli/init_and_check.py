@@ -21,7 +21,7 @@ from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.platform.comparison_with_openapi import OpenApiDifference
+    from crossdock.platform.comparison_with_openapi import DifferenceFromOpenApi
     from crossdock.values.json_documents.project_commands import OpenApiCheck, OpenApiDifference, State
 
 
@@ -156,7 +156,10 @@ def compare_openapi(loaded: Project, path: Path, *, as_json: bool) -> int:
 
 
 def _print_openapi_differences(
-    path: Path, resources: Sequence[str], failing: Sequence[OpenApiDifference], others: Sequence[OpenApiDifference]
+    path: Path,
+    resources: Sequence[str],
+    failing: Sequence[DifferenceFromOpenApi],
+    others: Sequence[DifferenceFromOpenApi],
 ) -> None:
     console = terminal_output.output_console()
     named = ", ".join(resources)

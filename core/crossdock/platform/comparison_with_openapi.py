@@ -37,7 +37,7 @@ _SHOWN = 5
 _FORMATS = {"date", "date-time", "uuid"}
 
 
-class OpenApiDifference(Struct, frozen=True):
+class DifferenceFromOpenApi(Struct, frozen=True):
     where: str
     what: str
     fix: str = ""
@@ -72,7 +72,7 @@ class MemberComparison:
         self._document, self._where = document, where
         self._ours = _document_of_sent_models()
 
-    def differences(self, ours: object, theirs: object, place: str = "") -> Iterator[OpenApiDifference]:
+    def differences(self, ours: object, theirs: object, place: str = "") -> Iterator[DifferenceFromOpenApi]:
         mine, other = self._ours.merged_schema(ours), self._document.merged_schema(theirs)
         allowed, kind = schema_types(other), next(iter(schema_types(mine) - {"null"}), "")
         if allowed and kind not in allowed and not (kind == "integer" and "number" in allowed):
@@ -89,7 +89,7 @@ class MemberComparison:
         elif kind == "number":
             yield from self._number_differences(other, place)
 
-    def _object_differences(self, mine: Json, other: Json, place: str) -> Iterator[OpenApiDifference]:
+    def _object_differences(self, mine: Json, other: Json, place: str) -> Iterator[DifferenceFromOpenApi]:
         members, described = mapping_or_empty(mine.get("properties")), mapping_or_empty(other.get("properties"))
         always, is_closed = set(mine.get("required") or ()), other.get("additionalProperties") is False
         unknown = [name for name in members if name not in described]
@@ -107,7 +107,7 @@ class MemberComparison:
             if name in described:
                 yield from self.differences(schema, described[name], f"{place}/{name}")
 
-    def _text_differences(self, mine: Json, other: Json, place: str) -> Iterator[OpenApiDifference]:
+    def _text_differences(self, mine: Json, other: Json, place: str) -> Iterator[DifferenceFromOpenApi]:
         codes = _CODES.get(str(mine.get("pattern")))
         if codes is None and "format" not in mine and "enum" not in mine:
             yield from self._bound_differences(mine, other, place, "Length", "characters")
@@ -125,7 +125,7 @@ class MemberComparison:
         if isinstance(pattern, str) and (refused := [each for each in samples if not _matches_pattern(pattern, each)]):
             yield self._difference_at(place, f"must match {pattern}; {min(refused)!r} does not")
 
-    def _allowed_value_differences(self, values: set[str], other: Json, place: str) -> Iterator[OpenApiDifference]:
+    def _allowed_value_differences(self, values: set[str], other: Json, place: str) -> Iterator[DifferenceFromOpenApi]:
         stated = [other["const"]] if "const" in other else other.get("enum")
         if not isinstance(stated, list):
             return
@@ -138,7 +138,7 @@ class MemberComparison:
 
     def _bound_differences(
         self, mine: Json, other: Json, place: str, of: str, unit: str
-    ) -> Iterator[OpenApiDifference]:
+    ) -> Iterator[DifferenceFromOpenApi]:
         most, least = _decimal_or_none(other.get(f"max{of}")), _decimal_or_none(other.get(f"min{of}"))
         sent_most, sent_least = (
             _decimal_or_none(mine.get(f"max{of}")),
@@ -153,7 +153,7 @@ class MemberComparison:
                 place, f"has at least {least:f} {unit}; {sent_least:f} may be sent", is_error=False
             )
 
-    def _number_differences(self, other: Json, place: str) -> Iterator[OpenApiDifference]:
+    def _number_differences(self, other: Json, place: str) -> Iterator[DifferenceFromOpenApi]:
         most, least = _decimal_or_none(other.get("maximum")), _decimal_or_none(other.get("minimum"))
         below, above = _decimal_or_none(other.get("exclusiveMaximum")), _decimal_or_none(other.get("exclusiveMinimum"))
         step = _decimal_or_none(other.get("multipleOf"))
@@ -167,8 +167,8 @@ class MemberComparison:
             if is_narrower:
                 yield self._difference_at(place, f"{text}; other numbers may be sent", is_error=False)
 
-    def _difference_at(self, place: str, what: str, *, is_error: bool = True) -> OpenApiDifference:
-        return OpenApiDifference(f"{self._where} {place or '/'}", what, is_error=is_error)
+    def _difference_at(self, place: str, what: str, *, is_error: bool = True) -> DifferenceFromOpenApi:
+        return DifferenceFromOpenApi(f"{self._where} {place or '/'}", what, is_error=is_error)
 
 
 def _decimal_or_none(value: Any) -> Decimal | None:
@@ -196,7 +196,7 @@ def compare_openapi_with_profile(
     written: Sequence[str],
     looked_up: Collection[str],
     deleted: Collection[str],
-) -> list[OpenApiDifference]:
+) -> list[DifferenceFromOpenApi]:
     comparison = _ProfileComparison(document, profile)
     found = [
         each
@@ -218,13 +218,13 @@ class _ProfileComparison:
 
     def resource_differences(
         self, resource: str, *, needs_look_up: bool, is_deleted: bool
-    ) -> Iterator[OpenApiDifference]:
+    ) -> Iterator[DifferenceFromOpenApi]:
         """Compare the operations on one resource, at the configured path or else at the proposed one."""
         path = self._profile.resource_path(resource)
         if self._path_item(path) is None:
             proposed = self._proposed_path(resource)
             fix = f"platform.paths.{resource}: {proposed}" if proposed else ""
-            yield OpenApiDifference(f"POST {path}", f"has no such path for {resource}", fix)
+            yield DifferenceFromOpenApi(f"POST {path}", f"has no such path for {resource}", fix)
             if proposed is None:
                 return
             path = proposed
@@ -237,7 +237,7 @@ class _ProfileComparison:
             updates = self._update_differences(resource, path, below)
             yield from (each for each in updates if (_member_of_difference(each), each.what) not in said)
         if is_deleted and "delete" not in below:
-            yield OpenApiDifference(f"DELETE {path}/{{id}}", _missing_operation_text(below))
+            yield DifferenceFromOpenApi(f"DELETE {path}/{{id}}", _missing_operation_text(below))
         if self._profile.can_look_up(resource):
             yield from self._look_up_differences(path, item, is_needed=needs_look_up)
 
@@ -250,15 +250,15 @@ class _ProfileComparison:
     def _operation_or_none(self, item: Json, method: str) -> Json | None:
         return self._document.resolved(mapping_or_empty(item[method])) if method in item else None
 
-    def _differences_of_create_operation(self, resource: str, path: str, item: Json) -> Iterator[OpenApiDifference]:
+    def _differences_of_create_operation(self, resource: str, path: str, item: Json) -> Iterator[DifferenceFromOpenApi]:
         where, create = f"POST {path}", self._operation_or_none(item, "post")
         if create is None:
-            yield OpenApiDifference(where, _missing_operation_text(item))
+            yield DifferenceFromOpenApi(where, _missing_operation_text(item))
             return
         yield from self._header_differences(where, item, create)
         body = self._json_body_schema(create)
         if body is None:
-            yield OpenApiDifference(where, "describes no JSON body")
+            yield DifferenceFromOpenApi(where, "describes no JSON body")
         else:
             yield from MemberComparison(self._document, where).differences(self._schema_of_sent_record(resource), body)
         answered = [
@@ -271,16 +271,16 @@ class _ProfileComparison:
             ids = schema_types(self._document.merged_schema(members.get("id"))) - {"string"}
             if members and "id" not in members:
                 known = next((name for name in members if normalized_name(name).endswith("id")), None)
-                yield OpenApiDifference(where, "the response has no id" + (f"; it has {known}" if known else ""))
+                yield DifferenceFromOpenApi(where, "the response has no id" + (f"; it has {known}" if known else ""))
             elif ids:
-                yield OpenApiDifference(
+                yield DifferenceFromOpenApi(
                     where, f"the id in the response has the type {' or '.join(sorted(ids))}; text is read"
                 )
 
-    def _update_differences(self, resource: str, path: str, below: Json) -> Iterator[OpenApiDifference]:
+    def _update_differences(self, resource: str, path: str, below: Json) -> Iterator[DifferenceFromOpenApi]:
         where, update = f"PATCH {path}/{{id}}", self._operation_or_none(below, "patch")
         if update is None:
-            yield OpenApiDifference(where, _missing_operation_text(below))
+            yield DifferenceFromOpenApi(where, _missing_operation_text(below))
             return
         yield from self._header_differences(where, below, update)
         body = self._json_body_schema(update)
@@ -290,9 +290,11 @@ class _ProfileComparison:
             found = MemberComparison(self._document, where).differences({**mine, "required": always}, body)
             yield from found
             if always:
-                yield OpenApiDifference(where, f"requires {', '.join(map(str, always))}; only changed members are sent")
+                yield DifferenceFromOpenApi(
+                    where, f"requires {', '.join(map(str, always))}; only changed members are sent"
+                )
 
-    def _header_differences(self, where: str, item: Json, operation: Json) -> Iterator[OpenApiDifference]:
+    def _header_differences(self, where: str, item: Json, operation: Json) -> Iterator[DifferenceFromOpenApi]:
         profile = self._profile
         names = {normalized_name(profile.tenant_header): "tenant_header"}
         if profile.idempotency.enabled:
@@ -303,22 +305,22 @@ class _ProfileComparison:
                 continue
             key = "tenant_header" if "tenant" in name.lower() else "idempotency.header"
             if key == "tenant_header" or "idempoten" in name.lower():
-                yield OpenApiDifference(
+                yield DifferenceFromOpenApi(
                     where, f"has the header {name}, which is not sent", f"platform.{key}: {name}", is_required
                 )
             elif is_required:
-                yield OpenApiDifference(where, f"requires the header {name}, which is not sent")
+                yield DifferenceFromOpenApi(where, f"requires the header {name}, which is not sent")
 
-    def _look_up_differences(self, path: str, item: Json, *, is_needed: bool) -> Iterator[OpenApiDifference]:
+    def _look_up_differences(self, path: str, item: Json, *, is_needed: bool) -> Iterator[DifferenceFromOpenApi]:
         where, look_up = f"GET {path}", self._operation_or_none(item, "get")
         if look_up is None:
-            yield OpenApiDifference(where, _missing_operation_text(item), is_error=is_needed)
+            yield DifferenceFromOpenApi(where, _missing_operation_text(item), is_error=is_needed)
             return
         parameter, known = self._profile.lookup.parameter, self._required_by_parameter_name(item, look_up, "query")
         if parameter not in known:
             near = nearest_name(parameter, known) or next((each for each in known if "external" in each.lower()), None)
             fix = f"platform.lookup.parameter: {near}" if near else ""
-            yield OpenApiDifference(where, f"has no parameter {parameter} to look records up", fix, is_needed)
+            yield DifferenceFromOpenApi(where, f"has no parameter {parameter} to look records up", fix, is_needed)
 
     def _proposed_path(self, resource: str) -> str | None:
         """Return a path that creates such records, by its name or else by its members, relative to the base address."""
@@ -365,7 +367,7 @@ class _ProfileComparison:
         return found
 
 
-def _member_of_difference(difference: OpenApiDifference) -> str:
+def _member_of_difference(difference: DifferenceFromOpenApi) -> str:
     return difference.where.rpartition(" ")[2]
 
 

@@ -379,7 +379,7 @@ class State:
             yield self._new_transaction(connection)
 
     def key_index_frame_of_scope(self, scope: Scope) -> pl.DataFrame:
-        """Return what is known about each key of *scope*: see `known_fingerprints_by_key.index_from_bindings`."""
+        """Return what is known about each key of *scope*: see `key_index_files.key_index_frame_from_bindings`."""
         with database_errors_as_state_errors(self._url), begin_read_only_connection(self._engine) as connection:
             return self._key_index_frame(connection, scope, stamp_of_scope(connection, scope))
 
@@ -390,7 +390,7 @@ class State:
             return key_index_frame_of_given_keys(connection, scope, key_hashes)
 
     def key_index_frame_unless_too_many(self, scope: Scope) -> pl.DataFrame | None:
-        """Do as `facts_about_keys_of_scope`, but return None, often unread, for more keys than `ORDERED`."""
+        """Do as `key_index_frame_of_scope`, but return None, often unread, for more keys than `ORDERED`."""
         from crossdock.state.sidecar_files.key_index_files import ORDERED  # noqa: PLC0415  as in `_open_key_index`
 
         with database_errors_as_state_errors(self._url), begin_read_only_connection(self._engine) as connection:

@@ -242,7 +242,8 @@ class Example:
         """Return how messages name the method of an operation, or of a look-up, and the resource."""
         name, _, how = operation.partition(" ")
         name = "create_from" if name == "create" and self._looks_up_first else name
-        return f"{shown_method_name(author_target_without_guard(self.target), name)}, {self.resource}{f' {how}' if how else ''}"
+        shown = shown_method_name(author_target_without_guard(self.target), name)
+        return f"{shown}, {self.resource}{f' {how}' if how else ''}"
 
     @property
     def _looks_up_first(self) -> bool:

@@ -92,7 +92,7 @@ def test_marks_that_concern_nobody_are_forgotten() -> None:
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["begin_reading_for_planning", "plan", "settle", "note_all_read_is_planned"]),
+        st.sampled_from(["record_begin_of_reading", "plan", "settle", "record_that_all_read_is_planned"]),
         st.integers(0, 2),
         st.integers(0, 3),
     )
@@ -108,9 +108,9 @@ def test_any_order_of_steps_is_safe(steps: list[tuple[str, int, int]]) -> None:
     worked: dict[int, tuple[int, int | None]] = {}  # by key: the run and when it ended
     for time, (step, number, key) in enumerate(steps):
         run: Any = runs[number]
-        if step in {"begin_reading_for_planning", "note_all_read_is_planned"}:
+        if step in {"record_begin_of_reading", "record_that_all_read_is_planned"}:
             getattr(run, step)()
-            read[number] = time if step == "begin_reading_for_planning" else None
+            read[number] = time if step == "record_begin_of_reading" else None
         elif step == "plan" and read[number] is not None:
             owner, ended = worked.get(key, (number, -1))
             since = read[number]

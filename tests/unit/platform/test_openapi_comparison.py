@@ -16,7 +16,7 @@ from tests.unit.targets.test_platform_access import profile_of
 from crossdock.errors import ConfigError
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.platform import comparison_with_openapi
-from crossdock.platform.comparison_with_openapi import OpenApiDifference
+from crossdock.platform.comparison_with_openapi import DifferenceFromOpenApi
 from crossdock.platform.openapi_file import OpenApiDocument
 from crossdock.resources import ResourceName
 from crossdock.sandbox.openapi_document import build_openapi_document
@@ -63,7 +63,7 @@ components:
 
 def compared(
     data: Json, *written: ResourceName, base_url: str = "https://a.example", **settings: Any
-) -> list[OpenApiDifference]:
+) -> list[DifferenceFromOpenApi]:
     chosen = written or get_args(ResourceName)
     found = OpenApiDocument("openapi.yaml", data)
     return comparison_with_openapi.compare_openapi_with_profile(

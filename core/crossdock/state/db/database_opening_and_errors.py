@@ -219,7 +219,7 @@ class PinnedTenant(Struct, frozen=True):
 def create_or_upgrade_database(
     url: URL, pin: PinnedTenant, on_schema_change: Callable[[Connection, int], None]
 ) -> bool:
-    """Create the state and return True, or upgrade an old one: see `crossdock.state.open_state.create_or_upgrade_state`."""
+    """Create the state and return True, or upgrade an old one: see `open_state.create_or_upgrade_state`."""
     if url.drivername == "sqlite":
         _create_private_file(url, restrict=True)
     engine = _make_engine(url, read_only=False)

@@ -350,7 +350,6 @@ class Runs:
         return self._messages_by_run([run_id]).get(run_id, ())
 
     def _messages_by_run(self, run_ids: Sequence[int]) -> dict[int, tuple[RunMessage, ...]]:
-        """Return the messages of *run_ids*."""
         if not run_ids:
             return {}
         found: dict[int, list[RunMessage]] = {}

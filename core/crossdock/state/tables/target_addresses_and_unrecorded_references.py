@@ -76,7 +76,7 @@ class UnrecordedReferences:
     def begin_reading_references(self, target: str, by_resource: str) -> None:
         """Forget the references of *by_resource*, whose list is read.
 
-        Until `complete_reading`, it is one of `unread_resources`.
+        Until `complete_reading_references`, it is one of `unread_resources`.
         """
         self._connection.execute(delete(unknown_references).where(*_refers_from_resource(target, by_resource)))
         self.add(target, [UnrecordedReference(by_resource, "", "", "")])

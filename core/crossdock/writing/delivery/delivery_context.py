@@ -83,7 +83,7 @@ class RecordsOfRun:
             self._remove_unneeded_marks()
 
     def begin_exclusive_planning_and_find_busy(self, scope: Scope, key_hashes: Iterable[int]) -> set[int]:
-        """Return what this run must not plan now. No other run plans for the target until `end_planning`."""
+        """Return what this run must not plan now. No other run plans for the target until `end_exclusive_planning`."""
         if self._turn is None:
             with self._all.lock:
                 turn = self._all.turns.setdefault(scope.target, threading.Lock())

@@ -67,9 +67,10 @@ class Dispatcher:
     ) -> Iterator[None]:
         """Settle what an earlier run left. Yields where `deliver` pauses, and fails as it does.
 
-        Unsent records of *held_back_streams* that are written once are sent only when `deliver_held_back` is called. So
-        is what a person has settled as not delivered: an acknowledgement of it may be read before. So is once more what
-        was refused, if that may concern every record: by then others were accepted, or none.
+        Unsent records of *held_back_streams* that are written once are sent only when
+        `deliver_held_back_operations` is called. So is what a person has settled as not delivered: an acknowledgement
+        of it may be read before. So is once more what was refused, if that may concern every record: by then others
+        were accepted, or none.
         """
         decisions = TurnDecisions()
         self._own_records.record_begin_of_work(intents)
@@ -180,7 +181,8 @@ class Dispatcher:
         if self._delivery.stop is None and self._queue.needs_more_operations:
             chunk, fresh = self._next_chunk_and_new_intents(chunks, decisions)
             if chunk is None:
-                self._own_records.end_exclusive_planning()  # nothing was planned: others need not wait until an answer comes
+                # nothing was planned: others need not wait until an answer comes
+                self._own_records.end_exclusive_planning()
         if chunk is not None:
             decisions.add_acknowledged_settlements(
                 self._acknowledged_unless_sent_again(chunk.acknowledged_settlements), at=self._clock.now()

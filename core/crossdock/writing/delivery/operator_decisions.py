@@ -44,7 +44,10 @@ def raise_if_target_id_impossible(intents: Sequence[Intent], target_id: str | No
 def settle_intents_as_delivered(
     tx: Transaction, intents: Sequence[Intent], target_id: str | None, *, at: datetime
 ) -> None:
-    """Settle operations in doubt as delivered. A create needs *target_id*. Raises ConfigError as `raise_if_target_id_impossible`."""
+    """Settle operations in doubt as delivered. A create needs *target_id*.
+
+    Raises ConfigError as `raise_if_target_id_impossible`.
+    """
     raise_if_target_id_impossible(intents, target_id)
     if not intents:
         return

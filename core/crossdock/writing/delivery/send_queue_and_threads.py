@@ -314,7 +314,6 @@ class SenderThreads:
                 return answer_outcomes.outcome_of_ping(answer)
 
     def _counts_accepted_as_delivered(self, intent: Intent) -> bool:
-        """Return whether a request that the target has only accepted counts as delivered."""
         return self._target.resources[intent.resource].endpoint.accepted
 
     def _expected_record(self, intent: Intent) -> ExpectedRecord:

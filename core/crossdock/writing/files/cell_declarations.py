@@ -210,7 +210,6 @@ class Cell(ConfigModel):
     @model_validator(mode="before")
     @classmethod
     def _expand_short_form(cls, data: Any) -> Any:
-        """Take a text as short for a template."""
         if isinstance(data, bool | int | Decimal):
             raise PydanticCustomError("string_type", "must be text: quote numbers and words such as yes and no")
         return {"template": data} if isinstance(data, str) else data
@@ -337,7 +336,6 @@ class Cell(ConfigModel):
 
     @property
     def _member_shown_unchanged(self) -> str | None:
-        """The member that is shown as it is."""
         if self.template is not None:
             hole = _PLACEHOLDER.fullmatch(self.template)
             return None if hole is None else hole[1].removesuffix(_OPTIONAL)

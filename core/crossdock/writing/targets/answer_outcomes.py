@@ -520,7 +520,6 @@ def _has_any_column_of_filter(record: Any, condition: Filter) -> bool:
 
 
 def _outcome_of_error_free_success(answer: Answer, record: Any, subject: ExpectedRecord, shape: RecordShape) -> Outcome:
-    """Return the outcome of a success that reports no error, by the ids that it has."""
     if shape.id is None:  # the answer may show another record, such as the stock that was adjusted
         return Outcome("delivered", status=answer.status, target_id=subject.name)
     located = _id_in_location(answer.headers.get("location", ""), subject.path)

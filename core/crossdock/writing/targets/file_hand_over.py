@@ -130,7 +130,6 @@ class HandOver:
 
 
 def _name_of_companion_file(form: str, name: str) -> str:
-    """Return the name that *form* gives the companion of a file."""
     return form.format(name=name, stem=PurePosixPath(name).stem)
 
 

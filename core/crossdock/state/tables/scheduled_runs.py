@@ -167,7 +167,8 @@ class ScheduledRuns:
     def start_of_recording_by_job(self) -> dict[str, datetime]:
         """Return for each job since when a date without a row means that its run did not take place.
 
-        It is when the job was first seen; of what was due before `mark_unrecorded_runs_finished_until`, rows may have been removed.
+        It is when the job was first seen; of what was due before `mark_unrecorded_runs_finished_until`, rows may be
+        removed.
         """
         query = select(jobs.c.name, jobs.c.since, jobs.c.done_until)
         return {name: max(since, until or since) for name, since, until in self._connection.execute(query)}

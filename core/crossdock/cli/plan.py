@@ -22,7 +22,7 @@ from crossdock.values.state_words import PlanTerm
 from crossdock.values.texts_of_numbers_and_times import awaited_records_text, count_with_noun
 
 if TYPE_CHECKING:
-    from crossdock.pacing.token_bucket import RequestDurationForecast
+    from crossdock.pacing.token_bucket import Forecast
     from crossdock.runs.plan_result import PlanResult
     from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
     from crossdock.writing.delivery.operations_and_intents import Operation, PersonalDataMasks
@@ -257,7 +257,7 @@ def _lines(listing: _Listing, planned: PlanResult) -> Iterator[str]:
         yield f"gone   {stream}: {count_with_noun(number, 'record')} no longer listed and left alone"
 
 
-def _sending_time_text(forecast: RequestDurationForecast) -> str:
+def _sending_time_text(forecast: Forecast) -> str:
     from crossdock.values.texts_of_numbers_and_times import duration_text
 
     if forecast.seconds is None or forecast.at_once is None or forecast.rate_per_s is None or not forecast.requests:

@@ -22,7 +22,7 @@ from crossdock.migration.planned_outcome_counts import PlanCounts
 from crossdock.migration.rehearsal_file import Rehearsal, RehearsedStream, RehearsedWave
 from crossdock.migration.source_profile import SourceProfile
 from crossdock.migration.waves import NumberedWave, migration_config, waves_numbered_in_config_order
-from crossdock.pacing.token_bucket import RequestDurationForecast
+from crossdock.pacing.token_bucket import Forecast
 from crossdock.runs import dry_run
 from crossdock.runs.plan_result import PlanResult
 from crossdock.runs.planning.target_ids_of_references import placeholder
@@ -188,7 +188,7 @@ def _end_of_slowest_target(begins: datetime | None, loads: Sequence[tuple[_Targe
 class _TargetLoad:
     """The requests to one target. As many as its burst are sent at once; none if the burst is unknown."""
 
-    def __init__(self, migration: MigrationConfig, forecast: RequestDurationForecast) -> None:
+    def __init__(self, migration: MigrationConfig, forecast: Forecast) -> None:
         self._migration, self._rate_per_s = migration, forecast.rate_per_s
         self._at_once = forecast.at_once or 0
 

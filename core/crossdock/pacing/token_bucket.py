@@ -300,7 +300,7 @@ class BucketStoreWithLastState:
         return taken
 
 
-class RequestDurationForecast(Struct, frozen=True):
+class Forecast(Struct, frozen=True):
     """The time that *requests* need.
 
     Attributes:
@@ -315,12 +315,12 @@ class RequestDurationForecast(Struct, frozen=True):
     seconds: float | None
 
 
-def forecast_request_duration(bucket_state: BucketState, requests: int, now: float) -> RequestDurationForecast:
+def forecast_request_duration(bucket_state: BucketState, requests: int, now: float) -> Forecast:
     """Return the time that *requests* need from *now*, in seconds on the clock of *bucket_state*."""
     estimate = bucket_state.estimate
     if estimate.burst is None or estimate.rate_per_s is None:
-        return RequestDurationForecast(requests, None, estimate.rate_per_s, None)
+        return Forecast(requests, None, estimate.rate_per_s, None)
     level = bucket_state.bucket.level(now)
     wait_s = max(0.0, bucket_state.frozen_until - now) if requests else 0.0
     seconds = max(wait_s, (requests - level) / estimate.rate_per_s, 0.0)
-    return RequestDurationForecast(requests, min(requests, max(0, int(level))), estimate.rate_per_s, seconds)
+    return Forecast(requests, min(requests, max(0, int(level))), estimate.rate_per_s, seconds)

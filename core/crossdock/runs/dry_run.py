@@ -14,7 +14,7 @@ from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, strip_traceback_and_causes
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.pacing.token_bucket import BucketState, LimitEstimate, RequestDurationForecast, forecast_request_duration
+from crossdock.pacing.token_bucket import BucketState, Forecast, LimitEstimate, forecast_request_duration
 from crossdock.reading.sources.run_context import ClosingStack, SourceContext, create_run_folder
 from crossdock.runs import moved_targets, stored_rate_limits
 from crossdock.runs.adoptable_record_reading import note_possible_adoptions, note_possible_doubts
@@ -192,7 +192,7 @@ class _Preview:
         }
         return self.result
 
-    def _forecast_of_requests(self, target: str, requests: int) -> RequestDurationForecast:
+    def _forecast_of_requests(self, target: str, requests: int) -> Forecast:
         now, earlier = self._now.timestamp(), self._earlier[target]
         try:
             estimate = self._targets[target].estimate(earlier)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from crossdock.delta.repeated_keys import RepeatedKeys
 from crossdock.errors import CrossdockError, worst_exit_code
-from crossdock.pacing.token_bucket import RequestDurationForecast
+from crossdock.pacing.token_bucket import Forecast
 from crossdock.reading.sources.run_context import Observe
 from crossdock.runs import tables_and_sentences_of_run
 from crossdock.runs.planned_target_files import PlannedFile
@@ -65,11 +65,11 @@ class PlanResult:
         files: The files that targets would be given.
     """
 
-    forecast: RequestDurationForecast
+    forecast: Forecast
 
     tallies: dict[str, Tally] = field(default_factory=dict)
     errors: dict[str, CrossdockError] = field(default_factory=dict)
-    other_forecasts: dict[str, RequestDurationForecast] = field(default_factory=dict)
+    other_forecasts: dict[str, Forecast] = field(default_factory=dict)
     operations: Counter[str] = field(default_factory=Counter)
     requests: Counter[tuple[str, str]] = field(default_factory=Counter)
     unread: int = 0

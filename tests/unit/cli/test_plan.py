@@ -8,7 +8,7 @@ import pytest
 from tests.unit.cli.conftest import CONFIG, CommandLine
 
 from crossdock.cli.plan import _sending_time_text
-from crossdock.pacing.token_bucket import RequestDurationForecast
+from crossdock.pacing.token_bucket import Forecast
 
 
 def test_a_plan_lists_operations_and_refusals(command_line: CommandLine) -> None:
@@ -81,19 +81,19 @@ def test_a_plan_that_is_not_saved_says_so(command_line: CommandLine) -> None:
     assert "daily.plan" in nowhere.err
 
 
-def _forecast(requests: int, seconds: float) -> RequestDurationForecast:
-    return RequestDurationForecast(requests, at_once=2_000, rate_per_s=100.0, seconds=seconds)
+def _forecast(requests: int, seconds: float) -> Forecast:
+    return Forecast(requests, at_once=2_000, rate_per_s=100.0, seconds=seconds)
 
 
 @pytest.mark.parametrize(
     ("forecast", "text"),
     [
         pytest.param(_forecast(0, 0.0), "", id="nothing to send"),
-        pytest.param(RequestDurationForecast(5, None, None, None), "", id="unknown limit"),
+        pytest.param(Forecast(5, None, None, None), "", id="unknown limit"),
         pytest.param(_forecast(5, 0.0), ", all of which can be sent at once", id="within the burst"),
         pytest.param(_forecast(3_000, 10.0), ": 2,000 at once, the rest at 6,000 a minute; at least 10.0 s", id="more"),
     ],
 )
-def test_the_forecast_in_words(forecast: RequestDurationForecast, text: str) -> None:
+def test_the_forecast_in_words(forecast: Forecast, text: str) -> None:
     """How many requests can be sent now, and how long the others take."""
     assert _sending_time_text(forecast) == text

@@ -20,7 +20,7 @@ from crossdock.migration.sign_off import Obstacle, obstacles
 from crossdock.migration.sign_off_report import Document, Signature, sign_off_report
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import waves_numbered_in_config_order
-from crossdock.pacing.token_bucket import RequestDurationForecast
+from crossdock.pacing.token_bucket import Forecast
 from crossdock.runs.plan_result import PlanResult
 from crossdock.state import Migration, RunResult, Scope, State, Transaction
 from crossdock.state.tables.inputs_of_streams import FileFacts
@@ -28,7 +28,7 @@ from crossdock.values.tally import Tally
 
 NAME = "acme"
 SOURCES = {"wms.customers": "c0" * 32, "wms.products": "d0" * 32}
-NO_REQUESTS = RequestDurationForecast(0, None, None, None)
+NO_REQUESTS = Forecast(0, None, None, None)
 LATER = AT + timedelta(hours=2)
 
 

@@ -11,11 +11,11 @@ import pytest
 from crossdock.config.project.migration_config import Gate, MigrationConfig
 from crossdock.migration.rehearsal_dry_run_of_waves import wave_forecasts
 from crossdock.migration.waves import NumberedWave
-from crossdock.pacing.token_bucket import RequestDurationForecast
+from crossdock.pacing.token_bucket import Forecast
 from crossdock.runs.plan_result import PlanResult
 
 BEGAN = datetime(2027, 3, 1, 6, tzinfo=UTC)
-KNOWN = RequestDurationForecast(requests=0, at_once=1_000, rate_per_s=1.0, seconds=0.0)
+KNOWN = Forecast(requests=0, at_once=1_000, rate_per_s=1.0, seconds=0.0)
 HALF = [{"from": "08:00", "to": "10:00", "percent": 50}]
 
 
@@ -23,8 +23,8 @@ def ends(
     first: dict[str, int],
     second: dict[str, int],
     *,
-    platform: RequestDurationForecast = KNOWN,
-    others: dict[str, RequestDurationForecast] | None = None,
+    platform: Forecast = KNOWN,
+    others: dict[str, Forecast] | None = None,
     hours: Any = (),
 ) -> list[timedelta | None]:
     """When the waves *first* and *second* end, from the beginning; each is its requests by target."""
@@ -54,9 +54,9 @@ def test_what_can_be_sent_at_once_takes_no_time() -> None:
 
 def test_an_unknown_burst_counts_as_none() -> None:
     """The rate alone gives an end; without one nobody knows it, nor that of the next wave."""
-    rate_only = RequestDurationForecast(requests=0, at_once=None, rate_per_s=2.0, seconds=None)
+    rate_only = Forecast(requests=0, at_once=None, rate_per_s=2.0, seconds=None)
     assert ends({"platform": 120}, {}, platform=rate_only) == [timedelta(minutes=1), timedelta(minutes=1)]
-    unknown = RequestDurationForecast(requests=0, at_once=None, rate_per_s=None, seconds=None)
+    unknown = Forecast(requests=0, at_once=None, rate_per_s=None, seconds=None)
     assert ends({"platform": 1}, {"platform": 1}, platform=unknown) == [None, None]
 
 
@@ -75,7 +75,7 @@ def test_hours_may_forbid_to_begin(to: str, end: timedelta | None) -> None:
 
 def test_the_slowest_target_ends_a_wave() -> None:
     """Targets have rate limits of their own."""
-    slow = RequestDurationForecast(requests=0, at_once=0, rate_per_s=0.5, seconds=0.0)
+    slow = Forecast(requests=0, at_once=0, rate_per_s=0.5, seconds=0.0)
     found = ends({"platform": 1_000, "threepl": 30}, {"platform": 10}, others={"threepl": slow})
     assert found == [timedelta(minutes=1), timedelta(seconds=70)]
 

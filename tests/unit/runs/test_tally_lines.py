@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from crossdock.errors import UnavailableError
-from crossdock.pacing.token_bucket import RequestDurationForecast
+from crossdock.pacing.token_bucket import Forecast
 from crossdock.runs import tables_and_sentences_of_run
 from crossdock.runs.plan_result import PlanResult
 from crossdock.runs.run_report import Report
@@ -56,9 +56,7 @@ def test_a_printed_report_has_the_tally_the_errors_and_the_end() -> None:
 
 def test_a_printed_plan_has_the_tally_the_errors_and_the_requests() -> None:
     """Without zeros. A plan of which streams could not be read is not said to have nothing to do."""
-    plan = PlanResult(
-        RequestDurationForecast(1, 1, None, None), {"wms.a": Tally()}, {"wms.b": UnavailableError("no answer")}
-    )
+    plan = PlanResult(Forecast(1, 1, None, None), {"wms.a": Tally()}, {"wms.b": UnavailableError("no answer")})
     plan.operations["create"] = 1200
     plan.unread = 1
     assert str(plan).splitlines() == [

@@ -80,10 +80,10 @@ class ProblemError(RemoteError):
         super().__init__(f"HTTP {status}: {problem.message}", where=where, hint=hint)
         self.status = status
         self.kind = problem.kind
-        self.errors = tuple(_field_errors_in_body(body))
+        self.errors = tuple(_field_errors(body))
 
 
-def _field_errors_in_body(body: bytes) -> list[FieldError]:
+def _field_errors(body: bytes) -> list[FieldError]:
     try:
         document: Any = exact_json.loads(body)
     except ValueError:

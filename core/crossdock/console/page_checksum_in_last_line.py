@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from crossdock.console import page_rendering
+from crossdock.console.page_rendering import render
 from crossdock.errors import RefusedError
 
 
@@ -30,4 +30,4 @@ def verified_digest(content: bytes) -> str:
 
 
 def _checksum_line(digest: str) -> bytes:
-    return page_rendering.render("seal.html", digest=digest).encode()
+    return render("seal.html", digest=digest).encode()

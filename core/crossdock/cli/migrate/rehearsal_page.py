@@ -6,13 +6,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from crossdock.cli.migrate import column_profile_texts, rehearsal_text
+from crossdock.cli.migrate.column_profile_texts import (
+    distinct_count_text,
+    findings_text,
+    length_text,
+    number_and_date_shares_text,
+    percent_text,
+)
+from crossdock.cli.migrate.rehearsal_text import (
+    WAVES,
+    missing_parent_sentence,
+    own_and_joined_profiles,
+    remark_examples,
+    remarks,
+    shown_time,
+    wave_row,
+)
 from crossdock.console import page_rendering
 from crossdock.console.page_tables import Cell, Drawing, Rectangle, table, tally_tables
 from crossdock.values.run_messages import RunMessage
 from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
-_WAVES = (*rehearsal_text.WAVES, "share of requests")
+_WAVES = (*WAVES, "share of requests")
 _COLUMNS = ("column", "filled", " ", "distinct", "  ", "length", "lengths", "forms", "note")
 _REASONS = ("reason", "records", "share of records", "examples")
 _UNRESOLVED = ("waits for", "references", "records", "why", "example")
@@ -41,8 +56,8 @@ def page(document: Mapping[str, Any], config: Path) -> str:
 def _fact_texts_by_label(document: Mapping[str, Any]) -> dict[str, str]:
     streams = document["streams"].values()
     return {
-        "begun": rehearsal_text.shown_time(document["began_at"]),
-        "expected end": rehearsal_text.shown_time(document["ends_at"]),
+        "begun": shown_time(document["began_at"]),
+        "expected end": shown_time(document["ends_at"]),
         "requests": f"{document['requests']:,}",
         "records": f"{sum(each['records']['read'] for each in streams):,}",
         "rejected": f"{sum(each['records']['rejected'] for each in streams):,}",
@@ -51,20 +66,17 @@ def _fact_texts_by_label(document: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _wave(wave: Mapping[str, Any], requests: int) -> tuple[Cell, ...]:
-    return *rehearsal_text.wave_row(wave), bar(wave["requests"], requests)
+    return *wave_row(wave), bar(wave["requests"], requests)
 
 
 def _stream_template_values(stream: Mapping[str, Any]) -> dict[str, Any]:
     records = stream["records"]["read"] + stream["rows"]["rejected"]
     reasons = (_rejection_row(code, each, records) for code, each in stream["rejected_by_reason"].items())
-    remarks = rehearsal_text.remarks(stream)
     return {
-        "remarks": [(sentence, list(rehearsal_text.remark_examples(word, stream))) for word, sentence in remarks],
+        "remarks": [(sentence, list(remark_examples(word, stream))) for word, sentence in remarks(stream)],
         "rejected": table(_REASONS, reasons),
         "unresolved": table(_UNRESOLVED, map(_unresolved_references_row, stream["unresolved"])),
-        "profiles": [
-            _profile_template_values(*each) for each in rehearsal_text.own_and_joined_profiles(stream).items()
-        ],
+        "profiles": [_profile_template_values(*each) for each in own_and_joined_profiles(stream).items()],
     }
 
 
@@ -94,24 +106,24 @@ def _unresolved_references_row(found: Mapping[str, Any]) -> tuple[Cell, ...]:
         found["references"],
         found["records"],
         why,
-        rehearsal_text.missing_parent_sentence(found["examples"][0]),
+        missing_parent_sentence(found["examples"][0]),
     )
 
 
 def _column_row(column: Mapping[str, Any], rows: int) -> tuple[Cell, ...]:
-    filled = column_profile_texts.percent_text(column["filled"], rows), bar(column["filled"], rows)
+    filled = percent_text(column["filled"], rows), bar(column["filled"], rows)
     distinct = (
-        column_profile_texts.distinct_count_text(column),
+        distinct_count_text(column),
         bar(min(column["distinct"], column["filled"]), column["filled"]),
     )
-    lengths = column_profile_texts.length_text(column), histogram(_length_histogram_counts(column["lengths"]))
+    lengths = length_text(column), histogram(_length_histogram_counts(column["lengths"]))
     return (
         column["name"],
         *filled,
         *distinct,
         *lengths,
-        column_profile_texts.number_and_date_shares_text(column),
-        column_profile_texts.findings_text(column),
+        number_and_date_shares_text(column),
+        findings_text(column),
     )
 
 

@@ -7,7 +7,13 @@ from datetime import datetime
 from typing import Any
 
 from crossdock.cli import terminal_output
-from crossdock.cli.migrate import column_profile_texts
+from crossdock.cli.migrate.column_profile_texts import (
+    distinct_count_text,
+    findings_text,
+    length_text,
+    number_and_date_shares_text,
+    percent_text,
+)
 from crossdock.runs import tables_and_sentences_of_run
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text
 
@@ -139,13 +145,13 @@ def _print_profile(console: Any, name: str, profile: Mapping[str, Any]) -> None:
 
 def _column_row(column: Mapping[str, Any], rows: int) -> tuple[str, ...]:
     values = f"{column['smallest']!r} to {column['largest']!r}" if "smallest" in column else ""
-    filled = column_profile_texts.percent_text(column["filled"], rows)
+    filled = percent_text(column["filled"], rows)
     words = (
-        column_profile_texts.distinct_count_text(column),
-        column_profile_texts.length_text(column),
-        column_profile_texts.number_and_date_shares_text(column),
+        distinct_count_text(column),
+        length_text(column),
+        number_and_date_shares_text(column),
     )
-    return column["name"], filled, *words, values, column_profile_texts.findings_text(column)
+    return column["name"], filled, *words, values, findings_text(column)
 
 
 def _stream_lines(name: str, stream: Mapping[str, Any]) -> Iterator[str]:

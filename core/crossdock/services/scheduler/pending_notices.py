@@ -15,7 +15,7 @@ from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, text_with_code
 from crossdock.services.notifications.notifier import Notifier, are_people_told
 from crossdock.services.notifications.run_events_and_messages import Event, ScheduledRunEnded, kinds_of_event
-from crossdock.services.scheduler import run_event_builders
+from crossdock.services.scheduler.run_event_builders import event_with_previous_run
 from crossdock.state import PendingNotice, Recipients, Transaction
 from crossdock.state.tables.run_history import COMPLETED, UNRECORDED
 from crossdock.values.clock import Clock
@@ -125,7 +125,7 @@ def event_of_run(
         previous=None,
         open=record.open_record_counts or NOTHING_OPEN,
     )
-    return run_event_builders.event_with_previous_run(tx, event, run.due)
+    return event_with_previous_run(tx, event, run.due)
 
 
 def _with_retry_advice(
